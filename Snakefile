@@ -1,0 +1,33 @@
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+report: "rules/captions/workflow.rst"
+
+
+pathvars:
+    logs="artifacts/logs",
+
+
+include: "rules/common.smk"
+include: "rules/data.smk"
+include: "rules/checkpoint.smk"
+include: "rules/onnx.smk"
+include: "rules/int8.smk"
+include: "rules/engines.smk"
+include: "rules/measure.smk"
+include: "rules/report.smk"
+
+
+envvars:
+    "TIGHTROPE_ATTEMPTS",
+
+
+rule all:
+    default_target: True
+    input:
+        "reports/summary.html",
+        "reports/summary.json",
+        "reports/summary.csv",
+    localrule: True

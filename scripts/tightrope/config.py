@@ -1,0 +1,146 @@
+"""The configuration: checked before anything runs, with defaults, errors in one line."""
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from tightrope import checkpoint, data
+from tightrope.errors import ConfigError
+from tightrope.variants import configured
+
+Document = dict[str, Any]
+
+
+def checked(config: Document, schema: Path | str) -> Document:
+    """`config` with every default filled in; raises ConfigError with one line otherwise."""
+    if not config:
+        raise ConfigError(
+            "the configuration is empty: pass --configfile config/config.yaml "
+            "(profiles/default does so by itself)"
+        )
+    document = yaml.safe_load(Path(schema).read_text())
+    check_schema(config, document)
+    filled = with_defaults(config, document)
+    for check in (check_pool, check_devices, configured, check_sources, check_shapes):
+        check(filled)
+    return filled
+
+
+def check_schema(config: Document, schema: Document) -> None:
+    """Raise ConfigError for the first key or value that the schema does not allow."""
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(config)
+    first = min(errors, key=lambda error: (len(error.path), str(list(error.path))), default=None)
+    if first is not None:
+        raise ConfigError(explain(first))
+
+
+def explain(error: jsonschema.ValidationError) -> str:
+    """One line: the key, the value, what is allowed and the nearest right spelling."""
+    key = ".".join(str(part) for part in error.absolute_path)
+    if error.validator == "additionalProperties":
+        allowed = sorted(error.schema.get("properties", {}))
+        wrong = next(name for name in error.instance if name not in allowed)
+        place = f"{key}.{wrong}" if key else wrong
+        return (
+            f"config: {place}: unknown key{nearest(wrong, allowed)}; allowed: {', '.join(allowed)}"
+        )
+    if error.validator == "required":
+        missing = next(name for name in error.validator_value if name not in error.instance)
+        return f"config: {key or 'top level'}: the key {missing} is missing"
+    return f"config: {key} = {error.instance!r}: {allowed_values(error)}"
+
+
+def allowed_values(error: jsonschema.ValidationError) -> str:
+    """What the schema would have accepted in the place of `error`."""
+    schema = error.schema
+    if error.validator == "anyOf":
+        return "must be " + " or ".join(describe(option) for option in schema["anyOf"])
+    if error.validator == "enum":
+        allowed = [str(value) for value in error.validator_value]
+        return f"must be one of {', '.join(allowed)}{nearest(str(error.instance), allowed)}"
+    if error.validator == "type":
+        return f"must be {describe(schema)}"
+    if error.validator == "pattern" and "description" in schema:
+        return f"must be {schema['description'].rstrip('.')}"
+    return error.message.replace("\n", " ")
+
+
+def describe(schema: Document) -> str:
+    """The kind of value that `schema` accepts, in words."""
+    if "const" in schema:
+        return repr(schema["const"])
+    kinds = schema.get("type", "any value")
+    words = " or ".join(kinds) if isinstance(kinds, list) else kinds
+    items = schema.get("items", {}).get("enum")
+    return f"{words} of {', '.join(items)}" if items else words
+
+
+def nearest(word: str, allowed: list[str]) -> str:
+    """`; did you mean "x"?` where one of `allowed` is close to `word`, else nothing."""
+    close = difflib.get_close_matches(word, allowed, n=1, cutoff=0.6)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
+def with_defaults(value: Any, schema: Document) -> Any:
+    """A copy of `value` with the schema's defaults at every level."""
+    if isinstance(value, list):
+        return [with_defaults(item, schema.get("items", {})) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties", {})
+    filled = {key: default for key, default in defaults(properties)} | value
+    others = schema.get("additionalProperties")
+    others = others if isinstance(others, dict) else {}
+    return {key: with_defaults(item, properties.get(key, others)) for key, item in filled.items()}
+
+
+def defaults(properties: Document) -> Iterator[tuple[str, Any]]:
+    """Keys and values of those properties that have a default."""
+    for name, schema in properties.items():
+        if "default" in schema:
+            yield name, schema["default"]
+
+
+def check_pool(config: Document) -> None:
+    """No sample count may be larger than the pool of calibration examples."""
+    pool = config["calibration"]["pool"]
+    for count in config["calibration"]["samples"]:
+        if count > pool:
+            raise ConfigError(
+                f"config: calibration.samples = {count}: more than calibration.pool = {pool}; "
+                "enlarge the pool or take fewer samples"
+            )
+
+
+def check_devices(config: Document) -> None:
+    """Engines for NVIDIA GPUs are not built yet, so they cannot be asked for outright."""
+    if "cuda" in config["devices"]:
+        raise ConfigError("config: devices: not yet: this version runs engines on the cpu only")
+
+
+def check_sources(config: Document) -> None:
+    """Local files and folders that the models name must be there."""
+    for name, model in config["models"].items():
+        for key, local_files in (("checkpoint", checkpoint), ("data", data)):
+            try:
+                local_files.local_files(model[key])
+            except ConfigError as error:
+                raise ConfigError(f"config: models.{name}.{key} = {model[key]}: {error}") from None
+
+
+def check_shapes(config: Document) -> None:
+    """No sequence may be longer than a model takes, where that is known without fetching it."""
+    for name, model in config["models"].items():
+        longest = checkpoint.longest_sequence(model["checkpoint"])
+        if longest is None:
+            continue
+        wanted = {f"shapes: sequence = {shape['sequence']}": shape for shape in config["shapes"]}
+        lengths = {key: shape["sequence"] for key, shape in wanted.items()}
+        lengths[f"models.{name}.max_sequence = {model['max_sequence']}"] = model["max_sequence"]
+        for key, length in lengths.items():
+            if length > longest:
+                raise ConfigError(f"config: {key}: {name} takes at most {longest} tokens")

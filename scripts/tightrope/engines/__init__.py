@@ -1,0 +1,1 @@
+"""One module per runtime; each has `build` and `load`, and imports its runtime itself."""

@@ -1,0 +1,99 @@
+"""What the main process does around a run: dead locks, failed records, the strict ending."""
+
+import atexit
+import fcntl
+import io
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import IO, Any
+
+from tightrope.errors import ArtifactError
+from tightrope.files import read_json
+
+# options of Snakemake's command line with which it executes no job
+WITHOUT_JOBS = (
+    *("dryrun", "touch", "unlock", "lint", "report", "list_target_rules", "list_rules"),
+    *("print_compilation", "dag", "rulegraph", "filegraph", "d3dag", "containerize"),
+    *("generate_unit_tests", "cleanup_metadata", "conda_create_envs_only", "list_conda_envs"),
+    *("conda_cleanup_envs", "cleanup_shadow", "list_changes", "list_input_changes"),
+    *("list_params_changes", "list_untracked", "summary", "detailed_summary", "archive"),
+    *("delete_all_output", "delete_temp_output"),
+)
+
+
+def executes_jobs(words: list[str]) -> bool:
+    """Whether the Snakemake command line `words` (program first) executes jobs.
+
+    Snakemake does not tell a Snakefile that is being parsed, so its own parser is asked,
+    profiles included; what it prints meanwhile it has said before.
+    """
+    from snakemake.cli import parse_args
+
+    if Path(words[0]).stem not in ("snakemake", "__main__"):
+        return False
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        _, options = parse_args(words[1:])
+    return not any(getattr(options, name, None) for name in WITHOUT_JOBS)
+
+
+def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
+    """Hold this working directory's run lock until the process ends; None where another has it.
+
+    The kernel frees the lock of a killed run, Snakemake's own lock files stay: who gets the
+    run lock removes them. Who does not, leaves Snakemake's refusal in place.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    stream = (folder / "run.lock").open("w")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.close()
+        return None
+    shutil.rmtree(folder / "locks", ignore_errors=True)
+    return stream
+
+
+def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
+    """Delete those of the JSON files whose status is failed, or that are broken; them."""
+    failed = [Path(path) for path in paths if Path(path).is_file() and has_failed(Path(path))]
+    for path in failed:
+        path.unlink()
+    return failed
+
+
+def has_failed(path: Path) -> bool:
+    """Whether the record or engine.json says failed, or cannot be read."""
+    try:
+        return read_json(path).get("status") != "ok"
+    except ArtifactError:
+        return True
+
+
+def end_strictly(summary: Path | str) -> None:
+    """Make this process end with exit code 1 when `summary` then holds a failed variant.
+
+    Snakemake calls no hook when nothing was left to do, so this is done as the process ends.
+    """
+    atexit.register(exit_with_failures, Path(summary))
+
+
+def exit_with_failures(summary: Path) -> None:
+    """End the process with exit code 1 where a variant of `summary` failed."""
+    if not summary.is_file():
+        return
+    failed = [f"{one['model']}/{one['variant']}: {one['reason']}" for one in failures(summary)]
+    if failed:
+        print(f"strict: {len(failed)} failed: " + "; ".join(failed), file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def failures(summary: Path) -> list[dict[str, Any]]:
+    """The results with status failed."""
+    return [one for one in read_json(summary)["results"] if one["status"] == "failed"]

@@ -1,0 +1,1 @@
+"""Where checkpoints and data come from, one module per kind of source."""

@@ -1,0 +1,176 @@
+"""Work in a child process, so that a crash, a hang or a full memory is an answer, not an end."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import psutil
+
+from tightrope.errors import ArtifactError, StorageError, TightropeError
+from tightrope.files import storage_errors
+
+PR_SET_PDEATHSIG = 1
+POLL_SECONDS = 0.5
+# errors of the surroundings, not of the variant: they end the job
+PASSED_ON = (ArtifactError, StorageError)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a job may use: resident memory, time, and whether no attempt is left after it."""
+
+    memory_bytes: float
+    seconds: float
+    last_attempt: bool = True
+
+    @classmethod
+    def of(cls, resources: Any) -> "Limits":
+        """Nine tenths of a Snakemake job's `mem_mb` and `runtime` (minutes)."""
+        return cls(
+            memory_bytes=0.9e6 * resources.mem_mb,
+            seconds=54.0 * resources.runtime,
+            last_attempt=bool(resources.last_attempt),
+        )
+
+
+class WorkFailed(Exception):
+    """The child gave no value; `transient` when another attempt may go well."""
+
+    def __init__(self, reason: str, transient: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.transient = transient
+
+
+class Child:
+    """A forked process that answers requests with `handler(*request)`; a context manager.
+
+    It dies with its parent. Between requests it sleeps on its pipe.
+    """
+
+    def __init__(self, handler: Callable[..., Any], limits: Limits) -> None:
+        context = multiprocessing.get_context("fork")
+        self.limits = limits
+        self.deadline = time.monotonic() + limits.seconds
+        self.pipe, there = context.Pipe()
+        arguments = (handler, self.pipe, there, os.getpid())
+        self.process = context.Process(target=serve, args=arguments)
+        self.process.start()
+        there.close()
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+    def ask(self, *request: Any) -> Any:
+        """The child's answer.
+
+        Raises WorkFailed when the handler raised, the child died or went beyond its limits;
+        an ArtifactError or StorageError of the handler is raised here as it was there.
+        """
+        try:
+            self.pipe.send(request)
+            while not self.pipe.poll(POLL_SECONDS):
+                self.check_limits()
+            kind, value = self.pipe.recv()
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            raise WorkFailed(self.how_it_ended(), transient=True) from None
+        if kind == "value":
+            return value
+        if kind == "failed":
+            raise WorkFailed(*value)
+        raise value
+
+    def check_limits(self) -> None:
+        """Kill the child beyond its limits and say why."""
+        if time.monotonic() > self.deadline:
+            self.process.kill()
+            reason = f"killed after {self.limits.seconds:.0f} s, the limit of this job"
+            raise WorkFailed(f"{reason}; raise its runtime with --set-resources", transient=True)
+        if resident_bytes(self.process.pid) > self.limits.memory_bytes:
+            self.process.kill()
+            size = self.limits.memory_bytes / 1e9
+            reason = f"killed above {size:.1f} GB of memory, the limit of this job"
+            raise WorkFailed(f"{reason}; raise its mem_mb with --set-resources", transient=True)
+
+    def how_it_ended(self) -> str:
+        """How a child that gave no answer ended."""
+        self.process.join()
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"killed by {signal.Signals(-code).name} (out of memory, or from outside)"
+        return f"ended with exit code {code} and no answer"
+
+
+def supervised(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
+    """`work(*arguments)` in a child of its own; raises as `Child.ask` does."""
+    with Child(work, limits) as child:
+        return child.ask(*arguments)
+
+
+def failure(error: WorkFailed, what: str, limits: Limits) -> dict[str, Any]:
+    """The error as fields of a record.
+
+    Raises TightropeError instead while it is transient and another attempt is left.
+    """
+    if error.transient and not limits.last_attempt:
+        raise TightropeError(f"{what}: {error.reason}; another attempt follows")
+    return {"status": "failed", "reason": error.reason, "transient": error.transient}
+
+
+def serve(handler: Callable[..., Any], there: Connection, pipe: Connection, parent: int) -> None:
+    """Run in the child: answer requests until the pipe closes."""
+    there.close()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return
+    while True:
+        try:
+            request = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(answer(handler, request))
+
+
+def answer(handler: Callable[..., Any], request: tuple[Any, ...]) -> tuple[str, Any]:
+    """("value", the result), ("failed", (reason, transient)) or ("raised", the exception)."""
+    try:
+        with storage_errors("a file of this job"):
+            return "value", handler(*request)
+    except PASSED_ON as error:
+        return "raised", error
+    except MemoryError:
+        return "failed", ("out of memory", True)
+    except WorkFailed as error:
+        return "failed", (error.reason, error.transient)
+    except Exception as error:
+        traceback.print_exc()
+        return "failed", (in_one_line(error), False)
+
+
+def in_one_line(error: BaseException) -> str:
+    """Kind and first line of an error, short enough for a table."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else "no message"
+    return f"{type(error).__name__}: {text[:300]}"
+
+
+def resident_bytes(pid: int | None) -> int:
+    """Resident memory of the process and its children; 0 once it has ended."""
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+        return sum(member.memory_info().rss for member in family)
+    except psutil.NoSuchProcess:
+        return 0

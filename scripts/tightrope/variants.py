@@ -1,0 +1,160 @@
+"""The names of variants: what can be built on which device, parsed against closed lists."""
+
+import re
+from typing import Any, NamedTuple
+
+from tightrope.errors import ConfigError
+
+DEVICES = ("cpu", "cuda")
+METHODS = ("minmax", "nncf")
+CALIBRATED = ("int8", "int8-bf16", "int8-fp16", "fp8")
+
+
+class Engine(NamedTuple):
+    """What one runtime can do: precisions by device, calibration methods, its libraries."""
+
+    precisions: dict[str, tuple[str, ...]]
+    libraries: tuple[str, ...]
+    methods: tuple[str, ...] = ()
+    # scheme of the quantized ONNX that it is fed by device; empty where it quantizes itself
+    schemes: dict[str, str] | None = None
+
+
+ENGINES = {
+    "pytorch": Engine(
+        {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
+        ("torch", "transformers"),
+    ),
+    "onnxruntime": Engine(
+        {"cpu": ("fp32", "int8"), "cuda": ("fp32", "fp16", "int8")},
+        ("onnxruntime",),
+        ("minmax",),
+        {"cpu": "u8s8", "cuda": "s8s8"},
+    ),
+    "openvino": Engine({"cpu": ("fp32", "bf16", "int8")}, ("openvino", "nncf"), ("nncf",)),
+    "tensorrt": Engine(
+        {"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},
+        ("tensorrt-cu13",),
+        ("minmax",),
+        {"cuda": "s8s8"},
+    ),
+}
+PRECISIONS = tuple(
+    sorted(
+        {
+            name
+            for engine in ENGINES.values()
+            for names in engine.precisions.values()
+            for name in names
+        }
+    )
+)
+
+
+class Variant(NamedTuple):
+    """One way to run a model; `str()` gives its name, which is its path."""
+
+    device: str
+    engine: str
+    precision: str
+    calibration: str | None = None
+
+    def __str__(self) -> str:
+        parts = (self.device, self.engine, self.precision, self.calibration)
+        return "-".join(part for part in parts if part)
+
+    @property
+    def scheme(self) -> str | None:
+        """Scheme of the quantized ONNX that it is built from, None where it needs none."""
+        return (ENGINES[self.engine].schemes or {}).get(self.device) if self.calibration else None
+
+
+def either(names: Any) -> str:
+    """A regular expression for one of `names`, longer names first."""
+    return "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
+
+
+NAME = re.compile(
+    rf"(?P<device>{either(DEVICES)})-(?P<engine>{either(ENGINES)})-(?P<precision>{either(PRECISIONS)})"
+    rf"(?:-(?P<calibration>(?:{either(METHODS)})-[1-9][0-9]*))?"
+)
+
+
+def parse(name: str) -> Variant:
+    """The variant of that name; raises ConfigError where there can be no such variant."""
+    match = NAME.fullmatch(name)
+    if match is None:
+        raise ConfigError(
+            f"{name}: no variant; a name is device-engine-precision, for int8 with -method-samples "
+            f"(devices {', '.join(DEVICES)}; engines {', '.join(ENGINES)}; "
+            f"precisions {', '.join(PRECISIONS)}; methods {', '.join(METHODS)})"
+        )
+    variant = Variant(**match.groupdict())
+    check(variant)
+    return variant
+
+
+def check(variant: Variant) -> None:
+    """Raise ConfigError where the engine, the device and the precision cannot go together."""
+    devices = ENGINES[variant.engine].precisions
+    if variant.device not in devices:
+        raise ConfigError(
+            f"{variant}: impossible variant, {variant.engine} runs on {', '.join(devices)} only"
+        )
+    if variant.precision not in devices[variant.device]:
+        raise ConfigError(
+            f"{variant}: impossible variant, {variant.engine} on {variant.device} has "
+            f"{', '.join(devices[variant.device])}"
+        )
+    if (variant.precision in CALIBRATED) != (variant.calibration is not None):
+        word = "needs" if variant.precision in CALIBRATED else "takes no"
+        raise ConfigError(f"{variant}: impossible variant, {variant.precision} {word} calibration")
+    method = (variant.calibration or "").rpartition("-")[0]
+    if method and method not in ENGINES[variant.engine].methods:
+        raise ConfigError(
+            f"{variant}: impossible variant, {variant.engine} is calibrated with "
+            f"{', '.join(ENGINES[variant.engine].methods) or 'nothing'}"
+        )
+
+
+def configured(config: dict[str, Any]) -> list[Variant]:
+    """Every variant that the configuration asks for, the baselines of its devices included.
+
+    With `devices: auto` an engine is planned on each device that it has; a precision that
+    none of its devices has, or an engine without a configured device, is a ConfigError.
+    """
+    auto = config["devices"] == "auto"
+    devices = DEVICES if auto else tuple(config["devices"])
+    found = [baseline(device) for device in devices]
+    for engine, precisions in config["engines"].items():
+        for precision in precisions:
+            homes = [d for d in devices if precision in ENGINES[engine].precisions.get(d, ())]
+            for device in homes or devices[:1]:
+                found += with_calibrations(Variant(device, engine, precision), config)
+    for variant in found:
+        check(variant)
+    return list(dict.fromkeys(found))
+
+
+def with_calibrations(variant: Variant, config: dict[str, Any]) -> list[Variant]:
+    """`variant`, or where it needs calibration one for each method and sample count."""
+    if variant.precision not in CALIBRATED:
+        return [variant]
+    calibration = config["calibration"]
+    known = ENGINES[variant.engine].methods
+    methods = [method for method in calibration["methods"] if method in known]
+    if variant.device in ENGINES[variant.engine].precisions and not methods:
+        raise ConfigError(
+            f"engines.{variant.engine}: {variant.precision} needs one of the calibration methods "
+            f"{', '.join(known)}, calibration.methods has {', '.join(calibration['methods'])}"
+        )
+    return [
+        variant._replace(calibration=f"{method}-{count}")
+        for method in methods
+        for count in calibration["samples"]
+    ] or [variant]
+
+
+def baseline(device: str) -> Variant:
+    """What every variant of that device is compared with: PyTorch eager in fp32."""
+    return Variant(device, "pytorch", "fp32")
