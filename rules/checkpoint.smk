@@ -1,0 +1,45 @@
+rule prepare_checkpoint:
+    input:
+        files=local_checkpoint_files,
+    output:
+        manifest=ensure("artifacts/{model}/source/checkpoint.json", non_empty=True),
+    log:
+        "<logs>/prepare_checkpoint/{model}.log",
+    conda:
+        "../envs/cpu.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        code=code_of("prepare_checkpoint.py"),
+        checkpoint=lookup("models/{model}/checkpoint", within=config),
+        checkpoint_sha256=lookup("models/{model}/checkpoint_sha256", within=config),
+        seed=lookup("models/{model}/seed", within=config),
+        libraries=checkpoint_libraries,
+    script:
+        "../scripts/prepare_checkpoint.py"
+
+
+rule train_model:
+    input:
+        source="artifacts/{model}/source/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        manifest=ensure("artifacts/{model}/checkpoint/checkpoint.json", non_empty=True),
+    log:
+        "<logs>/train_model/{model}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=4000,
+        runtime=240,
+    params:
+        code=code_of("train_model.py"),
+        train=lookup("models/{model}/train", within=config),
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        seed=lookup("models/{model}/seed", within=config),
+        threads=lookup("threads", within=config),
+        libraries=versions_of("torch", "transformers", "tokenizers", "safetensors"),
+    script:
+        "../scripts/train_model.py"

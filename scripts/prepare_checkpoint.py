@@ -1,0 +1,12 @@
+"""Fetch or copy the checkpoint of a model, and check it."""
+
+from tightrope.checkpoint import prepare_checkpoint
+from tightrope.job import current_job
+
+job = current_job(globals())
+prepare_checkpoint(
+    job.output.manifest,
+    source=job.params.checkpoint,
+    expected_sha256=job.params.checkpoint_sha256,
+    seed=job.params.seed,
+)

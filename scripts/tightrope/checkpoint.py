@@ -1,0 +1,202 @@
+"""The checkpoint that a model starts from: fetched or copied, and checked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tightrope.errors import ArtifactError, ConfigError, TightropeError
+from tightrope.files import read_json, sha256, storage_errors
+from tightrope.manifest import clear_folder, write_manifest
+from tightrope.provenance import library_versions
+from tightrope.sources.hub import fetch_model, parse_place
+from tightrope.sources.package import checkpoint_folder, package_version
+from tightrope.sources.scratch import parse_architecture, write_random_model
+
+KINDS = (
+    "hub:owner/name@revision",
+    "path:folder",
+    "package:module/folder",
+    "scratch:architecture",
+)
+NEEDED = ("config.json", "model.safetensors")
+FILES = [
+    *NEEDED,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+]
+REMEDY = (
+    "to use a local copy instead, give the model checkpoint 'path:FOLDER', "
+    "for example with --config 'models={NAME: {checkpoint: \"path:my/folder\"}}'"
+)
+# Model types whose first positions are reserved: padding and what comes before it.
+OFFSETS = ("roberta", "camembert", "mpnet", "data2vec-text")
+
+
+def prepare_checkpoint(
+    manifest: Path | str, *, source: str, expected_sha256: str | None, seed: int
+) -> None:
+    """Put the files of `source` beside `manifest`, check them, and write the manifest last.
+
+    Raises TightropeError where weights are missing, truncated, not in safetensors, or not
+    those of `expected_sha256`. No code of the source is run.
+    """
+    kind, place = parse_source(source)
+    folder = clear_folder(manifest)
+    revision = None
+    if kind == "scratch":
+        with storage_errors(folder):
+            write_random_model(source, place, folder, seed=seed)
+    elif kind == "hub":
+        with storage_errors(folder):
+            revision = fetch_model(source, place, folder, files=FILES, remedy=REMEDY)
+        check_present(source, folder)
+    else:
+        for file in source_files(source):
+            with storage_errors(folder / file.name):
+                (folder / file.name).write_bytes(file.read_bytes())
+    check_weights(source, folder / "model.safetensors", expected_sha256)
+    config = read_config(source, folder)
+    write_manifest(
+        manifest,
+        source=source,
+        revision=revision,
+        task="text-classification",
+        model_type=config["model_type"],
+        architecture=next(iter(config.get("architectures") or []), None),
+    )
+
+
+def parse_source(source: str) -> tuple[str, str]:
+    """Kind and place of a checkpoint source; raises ConfigError naming the kinds there are."""
+    kind, _, place = source.partition(":")
+    if kind not in [known.partition(":")[0] for known in KINDS] or not place:
+        raise ConfigError(f"{source}: no checkpoint source; there are {', '.join(KINDS)}")
+    return kind, place
+
+
+def source_folder(source: str) -> Path | None:
+    """The local folder that `source` names, None for hub and scratch."""
+    kind, place = parse_source(source)
+    if kind == "package":
+        return checkpoint_folder(source, place)
+    if kind == "path":
+        folder = Path(place).expanduser()
+        if not folder.is_dir():
+            raise ConfigError(f"{source}: there is no such folder")
+        return folder
+    return None
+
+
+def source_files(source: str) -> list[Path]:
+    """The files of a local source that are copied."""
+    folder = source_folder(source)
+    if folder is None:
+        return []
+    check_present(source, folder)
+    return [folder / name for name in FILES if (folder / name).is_file()]
+
+
+def check_present(source: str, folder: Path) -> None:
+    """Raise ConfigError where config.json or model.safetensors is missing."""
+    for name in NEEDED:
+        if (folder / name).is_file():
+            continue
+        if (folder / f"{name}.index.json").is_file():
+            raise ConfigError(f"{source}: not yet: weights in several files; save them as {name}")
+        pickles = sorted(file.name for file in folder.glob("*.bin"))
+        if name == "model.safetensors" and pickles:
+            raise ConfigError(
+                f"{source}: has {pickles[0]} but no {name}; pickled weights are never read, "
+                "save the model again with save_pretrained"
+            )
+        raise ConfigError(f"{source}: has no {name}; a checkpoint needs {' and '.join(NEEDED)}")
+
+
+def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
+    """Raise ArtifactError for truncated weights or a sha256 that is not the expected one."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="numpy") as weights:
+            empty = not list(weights.keys())
+    except (SafetensorError, OSError) as error:
+        raise ArtifactError(
+            f"{source}: {file.name} is truncated or no safetensors file ({error}); fetch it again"
+        ) from error
+    if empty:
+        raise ArtifactError(f"{source}: {file.name} holds no weights; fetch it again")
+    found = sha256(file)
+    if expected_sha256 and found != expected_sha256:
+        raise ArtifactError(
+            f"{source}: sha256 of {file.name} is {found}, checkpoint_sha256 says "
+            f"{expected_sha256}; the file was changed, or the key belongs to another one"
+        )
+
+
+def read_config(source: str, folder: Path) -> dict[str, Any]:
+    """config.json; raises TightropeError where transformers has no text classifier for it."""
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES as CLASSIFIERS,
+    )
+
+    config = read_json(folder / "config.json")
+    model_type = config.get("model_type") if isinstance(config, dict) else None
+    if model_type not in CLASSIFIERS:
+        reason = (
+            "it needs code of its own, which is never run"
+            if "auto_map" in (config or ())
+            else ("transformers has no text classifier of that kind")
+        )
+        raise TightropeError(f"{source}: model_type {model_type!r} cannot be used: {reason}")
+    return config
+
+
+def local_files(source: str) -> list[str]:
+    """Files that a path: source copies, none for the other kinds; reads no content.
+
+    Raises ConfigError for an unknown kind, a missing folder, file or package.
+    """
+    kind, place = parse_source(source)
+    if kind == "hub":
+        parse_place(source, place)
+    if kind == "scratch":
+        parse_architecture(source, place)
+    files = source_files(source)
+    return [str(file) for file in files] if kind == "path" else []
+
+
+def libraries(source: str) -> dict[str, str | None]:
+    """Versions of the libraries and packages that shape the copied or random weights."""
+    kind, place = parse_source(source)
+    if kind == "package":
+        name = place.partition("/")[0]
+        return {name: package_version(name)}
+    return library_versions("torch", "transformers") if kind == "scratch" else {}
+
+
+def longest_sequence(source: str) -> int | None:
+    """Most tokens that a local model takes, by its config.json; None where it is not known."""
+    folder = source_folder(source)
+    if folder is None:
+        return None
+    check_present(source, folder)
+    try:
+        return positions(json.loads((folder / "config.json").read_text()))
+    except ValueError as error:
+        raise ConfigError(f"{source}: config.json is no valid JSON ({error})") from error
+
+
+def positions(config: dict[str, Any]) -> int | None:
+    """Tokens that a model with this config.json takes, None where it sets no limit."""
+    found = config.get("max_position_embeddings") or config.get("n_positions")
+    if not isinstance(found, int) or found < 1:
+        return None
+    reserved = config.get("model_type", "").removeprefix("xlm-") in OFFSETS
+    return found - (config.get("pad_token_id") or 0) - 1 if reserved else found

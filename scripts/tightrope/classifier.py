@@ -1,0 +1,103 @@
+"""A transformers text classifier whose outputs stand in the order of the data's labels."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForSequenceClassification
+
+from tightrope.errors import TightropeError
+
+
+def load_classifier(
+    folder: Path, *, source: str, labels: list[str] | None, new_head: bool, seed: int
+) -> Any:
+    """The fp32 model in `folder` with one output for each of `labels`, in their order.
+
+    A missing or unfitting head is drawn by `seed` where `new_head` allows it, and else an
+    error. Without labels the model keeps the head that it has, or gets one of two outputs.
+    """
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    if is_classifier(config):
+        fits = labels is None or config.num_labels == len(labels)
+    else:
+        fits = False
+        labels = labels or ["0", "1"]
+    if not fits and not new_head:
+        raise TightropeError(misfit(source, config, labels or []))
+    names = {} if fits else numbered(labels or [])
+    torch.manual_seed(seed)
+    try:
+        model, found = AutoModelForSequenceClassification.from_pretrained(
+            folder,
+            **names,
+            dtype=torch.float32,
+            trust_remote_code=False,
+            use_safetensors=True,
+            ignore_mismatched_sizes=not fits,
+            output_loading_info=True,
+        )
+    except (ValueError, RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise TightropeError(f"{source}: transformers cannot load it ({reason})") from error
+    if fits and found["missing_keys"]:
+        missing = ", ".join(sorted(found["missing_keys"])[:3])
+        raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
+    if fits and labels:
+        order_outputs(model, labels)
+    return model.eval()
+
+
+def is_classifier(config: Any) -> bool:
+    """Whether the checkpoint was saved with a classification head."""
+    names = config.architectures or []
+    return any(name.endswith("ForSequenceClassification") for name in names)
+
+
+def misfit(source: str, config: Any, labels: list[str]) -> str:
+    """Why a checkpoint without a recipe cannot tell these labels apart."""
+    if is_classifier(config):
+        return (
+            f"{source}: has {config.num_labels} outputs, the data has {len(labels)} labels "
+            f"({', '.join(labels[:5])}); choose data that fits, or give the model a train recipe"
+        )
+    return (
+        f"{source}: has no classification head, it needs a train recipe; for example "
+        "train: {epochs: 1} in the model's config"
+    )
+
+
+def numbered(labels: list[str]) -> dict[str, Any]:
+    """The fields of a transformers config that name the outputs."""
+    return {
+        "num_labels": len(labels),
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: number for number, label in enumerate(labels)},
+    }
+
+
+def order_outputs(model: Any, labels: list[str]) -> None:
+    """Put the outputs in the order of `labels` where the model names the same ones."""
+    names = [str(model.config.id2label[i]).casefold() for i in range(len(labels))]
+    wanted = [label.casefold() for label in labels]
+    if sorted(names) == sorted(wanted) and len(set(names)) == len(names):
+        order = torch.tensor([names.index(label) for label in wanted])
+        head = output_layer(model)
+        with torch.no_grad():
+            head.weight.copy_(head.weight[order])
+            if head.bias is not None:
+                head.bias.copy_(head.bias[order])
+    for field, value in numbered(labels).items():
+        setattr(model.config, field, value)
+
+
+def output_layer(model: Any) -> torch.nn.Linear:
+    """The last linear layer that has an output for each label."""
+    layers = [
+        layer
+        for layer in model.modules()
+        if isinstance(layer, torch.nn.Linear) and layer.out_features == model.config.num_labels
+    ]
+    if not layers:
+        raise TightropeError(f"{type(model).__name__}: its output layer was not found")
+    return layers[-1]

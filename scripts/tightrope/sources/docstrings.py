@@ -1,0 +1,101 @@
+"""First paragraphs of the docstrings of installed packages, one class a package."""
+
+import ast
+import inspect
+import random
+import re
+import warnings
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from tightrope.sources.material import Material
+from tightrope.sources.package import package_folder
+from tightrope.splits import fingerprint
+
+SHORTEST, LONGEST = 30, 400
+# Spare texts, because some of a quota fall out as duplicates of another package's.
+SPARE = 1.03
+MASK = "package"
+# Names by which a package is known besides its own.
+ALIASES = {
+    "datasets": ("hugging face", "huggingface"),
+    "huggingface_hub": ("hugging face", "huggingface"),
+    "networkx": ("nx",),
+    "numpy": ("np",),
+    "onnxruntime": ("ort",),
+    "openvino": ("ov",),
+    "pandas": ("pd",),
+    "pyarrow": ("pa",),
+    "sklearn": ("scikit-learn", "scikits"),
+    "sqlalchemy": ("sa",),
+    "sympy": ("sp",),
+    "torch": ("pytorch",),
+    "transformers": ("hugging face", "huggingface"),
+}
+SKIPPED_FOLDERS = {"test", "tests", "testing", "_vendor", "vendored"}
+Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def read_docstrings(source: str, packages: list[str], *, texts: int | None, seed: int) -> Material:
+    """At least `texts` texts in all, as many of each package; None reads every file.
+
+    The files of a package are read in an order drawn by `seed`, until its share is full.
+    Raises ConfigError for a package that is not installed; none is imported.
+    """
+    share = None if texts is None else int(-(-texts // len(packages)) * SPARE) + 1
+    mask = masking_pattern(packages)
+    rows = []
+    for label, name in enumerate(packages):
+        folder = package_folder(source, name)
+        rows += [(text, label) for text in islice(unique_texts(folder, mask, seed), share)]
+    return Material(labels=list(packages), train=rows)
+
+
+def unique_texts(folder: Path, mask: re.Pattern[str], seed: int) -> Iterator[str]:
+    """Masked first paragraphs of a package that differ in more than case and punctuation."""
+    seen = set()
+    for file in shuffled_sources(folder, seed):
+        for docstring in docstrings(file):
+            text = mask.sub(MASK, first_paragraph(docstring))
+            if SHORTEST <= len(text) <= LONGEST and fingerprint(text) not in seen:
+                seen.add(fingerprint(text))
+                yield text
+
+
+def shuffled_sources(folder: Path, seed: int) -> list[Path]:
+    """The package's .py files without its tests, in an order drawn by `seed`."""
+    names = sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if not SKIPPED_FOLDERS.intersection(path.relative_to(folder).parts)
+    )
+    random.Random(f"{seed} {folder.name}").shuffle(names)
+    return [folder / name for name in names]
+
+
+def docstrings(file: Path) -> list[str]:
+    """Every docstring of a source file; none where it does not parse (a template, say)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return []
+    nodes = (node for node in ast.walk(tree) if isinstance(node, Definition))
+    return [text for text in map(ast.get_docstring, nodes) if text]
+
+
+def first_paragraph(docstring: str) -> str:
+    """Text up to the first blank line, as one line."""
+    return " ".join(inspect.cleandoc(docstring).split("\n\n")[0].split())
+
+
+def masking_pattern(packages: list[str]) -> re.Pattern[str]:
+    """Matches the names of `packages` in any case: long ones anywhere, short ones as a word."""
+    names = {alias for name in packages for alias in (name, *ALIASES.get(name, ()))}
+    words = [
+        re.escape(name) if len(name) > 3 else rf"(?<![^\W_]){re.escape(name)}(?![^\W_])"
+        for name in sorted(names, key=lambda name: (-len(name), name))
+    ]
+    return re.compile("|".join(words), re.IGNORECASE)

@@ -1,0 +1,93 @@
+"""Disjoint, stratified splits that are the same on every repeat."""
+
+import random
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tightrope.errors import TightropeError
+from tightrope.sources.material import Material, Row
+
+SPLITS = ("train", "evaluation", "calibration")
+
+
+def fingerprint(text: str) -> str:
+    """What is left of a text without case, spacing and punctuation; equal means duplicate."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(re.findall(r"\w+", text)) or "".join(text.split())
+
+
+def split_material(
+    material: Material,
+    sizes: dict[str, int | None],
+    *,
+    source: str,
+    balanced: bool,
+    seed: int,
+) -> dict[str, list[Row]]:
+    """Rows of train, evaluation and calibration; no text is in two of them, or twice in one.
+
+    Calibration is taken from the training material before train is. The first n rows of each
+    split hold the labels in the proportions of the whole, for every n. A size of None takes all
+    for train, and for evaluation all that the source sets apart, or else a fifth of its one pool.
+    Raises TightropeError naming `source` where there are too few rows.
+    """
+    if material.evaluation is None:
+        pool = stratified(unique(material.train), balanced=balanced, seed=seed)
+        asked = sizes["evaluation"] or len(pool) // 5
+        evaluation, rest = pool[:asked], pool[asked:]
+    else:
+        known = unique(material.evaluation)
+        evaluation = stratified(known, balanced=False, seed=seed)
+        asked = sizes["evaluation"] or len(evaluation)
+        evaluation = evaluation[:asked]
+        # Nothing of the whole set-apart split is trained on, though only a part is used.
+        taken = {fingerprint(text) for text, _ in material.evaluation}
+        rest = [row for row in unique(material.train) if fingerprint(row[0]) not in taken]
+        rest = stratified(rest, balanced=balanced, seed=seed)
+    calibration, rest = rest[: sizes["calibration"]], rest[sizes["calibration"] :]
+    found = {"train": rest[: sizes["train"]], "evaluation": evaluation, "calibration": calibration}
+    wanted = {**sizes, "evaluation": max(1, asked)}
+    for split in SPLITS:
+        check_size(source, split, len(found[split]), wanted[split])
+    return found
+
+
+def check_size(source: str, split: str, found: int, wanted: int | None) -> None:
+    """Raise TightropeError where a split came out smaller than it was asked for."""
+    if wanted is not None and found < wanted:
+        key = "calibration.pool" if split == "calibration" else f"splits.{split}"
+        raise TightropeError(
+            f"{source}: only {found} distinct texts are left for {split}, {key} asks for "
+            f"{wanted}; lower {key} or the other splits, or bring more data"
+        )
+
+
+def unique(rows: Iterable[Row]) -> list[Row]:
+    """Rows without blank texts, without repeats, and without texts that bear two labels."""
+    first: dict[str, Row] = {}
+    conflicting = set()
+    for text, label in rows:
+        key = fingerprint(text)
+        if key and first.setdefault(key, (text, label))[1] != label:
+            conflicting.add(key)
+    return [row for key, row in first.items() if key not in conflicting]
+
+
+def stratified(rows: list[Row], *, balanced: bool, seed: int) -> list[Row]:
+    """Rows shuffled by `seed` and dealt so that every first n holds the labels in proportion.
+
+    With `balanced` each label is first cut to as many rows as the rarest has.
+    """
+    by_label: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_label[row[1]].append(row)
+    fewest = min(map(len, by_label.values()), default=0)
+    dealt = []
+    for label in sorted(by_label):
+        group = by_label[label]
+        random.Random(f"{seed} {label}").shuffle(group)
+        group = group[:fewest] if balanced else group
+        dealt += [((i + 0.5) / len(group), label, row) for i, row in enumerate(group)]
+    return [row for *_, row in sorted(dealt)]

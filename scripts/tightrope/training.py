@@ -1,0 +1,122 @@
+"""From a source checkpoint to the classifier that every variant is built from."""
+
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from tightrope.checkpoint import positions
+from tightrope.classifier import load_classifier
+from tightrope.errors import TightropeError
+from tightrope.files import storage_errors
+from tightrope.finetuning import fine_tune
+from tightrope.inputs import Example, read_split
+from tightrope.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.sources.scratch import SPECIAL_TOKENS, train_tokenizer
+
+SPECIAL = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL_TOKENS, strict=True))
+
+
+def train_model(
+    manifest: Path | str,
+    *,
+    source: Path | str,
+    data: Path | str,
+    recipe: dict[str, Any] | None,
+    max_sequence: int,
+    threads: int,
+    seed: int,
+    terminal: TextIO,
+) -> None:
+    """Write the fp32 classifier and its tokenizer beside `manifest`, and the manifest last.
+
+    With a recipe the checkpoint of manifest `source` is fine-tuned on the train split of
+    manifest `data`; without one it is only converted. The same bytes come out on the same
+    machine with the same number of threads. A line now and then goes to `terminal`.
+    """
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+    origin, material = read_manifest(source), read_manifest(data)
+    model = load_classifier(
+        Path(source).parent,
+        source=origin["source"],
+        labels=material["labels"],
+        new_head=recipe is not None or origin["source"].startswith("scratch:"),
+        seed=seed,
+    )
+    longest = check_sequence(model, origin["source"], recipe, max_sequence)
+    examples = read_split(data, "train") if "train" in material["splits"] else []
+    tokenizer = load_tokenizer(Path(source), origin["source"], examples, model.config)
+    training = None
+    if recipe is not None:
+        if not examples:
+            raise TightropeError(f"{material['source']}: no examples to train on; remove train")
+        backend = tokenizer.backend_tokenizer
+        training = fine_tune(model, backend, examples, recipe, seed=seed, terminal=terminal)
+    folder = clear_folder(manifest)
+    save(folder, model, tokenizer)
+    write_manifest(
+        manifest,
+        task=origin["task"],
+        labels=[model.config.id2label[i] for i in range(model.config.num_labels)],
+        parameters=sum(weight.numel() for weight in model.parameters()),
+        vocabulary=model.config.vocab_size,
+        max_sequence=longest,
+        architecture=type(model).__name__,
+        source=origin["source"],
+        recipe=recipe,
+        training=training,
+    )
+
+
+def check_sequence(
+    model: Any, source: str, recipe: dict[str, Any] | None, max_sequence: int
+) -> int | None:
+    """Most tokens that the model takes; raises TightropeError where the config wants more."""
+    longest = positions(model.config.to_dict())
+    wanted = {"max_sequence": max_sequence, "train.sequence": (recipe or {}).get("sequence", 0)}
+    for key, tokens in wanted.items():
+        if longest is not None and tokens > longest:
+            raise TightropeError(f"{source}: takes {longest} tokens, {key} is {tokens}; lower it")
+    return longest
+
+
+def load_tokenizer(source: Path, name: str, examples: list[Example], config: Any) -> Any:
+    """The fast tokenizer beside `source`, else one trained on the examples; None for neither."""
+    files = [*source.parent.glob("*token*.json"), *source.parent.glob("vocab*")]
+    if files or any(source.parent.glob("*.model")):
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(
+                source.parent, trust_remote_code=False, use_fast=True
+            )
+        except (ValueError, ImportError, OSError) as error:
+            reason = " ".join(str(error).split())
+            raise TightropeError(f"{name}: its tokenizer cannot be loaded ({reason})") from error
+        if not tokenizer.is_fast:
+            raise TightropeError(
+                f"{name}: has no tokenizer.json, and none can be made of its files"
+            )
+        return tokenizer
+    if not examples:
+        return None
+    if not name.startswith("scratch:"):
+        raise TightropeError(f"{name}: has no tokenizer; put its tokenizer.json into the folder")
+    trained: Tokenizer = train_tokenizer(
+        (example["text"] for example in examples), vocabulary=config.vocab_size
+    )
+    tokens = {f"{role}_token": token for role, token in SPECIAL.items()}
+    return PreTrainedTokenizerFast(tokenizer_object=trained, **tokens)
+
+
+def save(folder: Path, model: Any, tokenizer: Any) -> None:
+    """Write config.json, model.safetensors, tokenizer.json; no path of this machine in them."""
+    model.config._name_or_path = ""
+    with storage_errors(folder):
+        model.save_pretrained(folder)
+        if tokenizer is not None:
+            tokenizer.name_or_path = ""
+            tokenizer.backend_tokenizer.no_padding()
+            tokenizer.backend_tokenizer.no_truncation()
+            tokenizer.save_pretrained(folder)

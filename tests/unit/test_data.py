@@ -1,0 +1,125 @@
+from pathlib import Path
+
+import pytest
+from tightrope.data import local_files, parse_source, prepare_data
+from tightrope.errors import ConfigError, TightropeError
+from tightrope.inputs import read_split
+from tightrope.manifest import read_manifest
+from tightrope.sources.hub import read_hub
+from tightrope.sources.material import Material
+from tightrope.splits import fingerprint, split_material, stratified, unique
+
+POOL = [(f"text number {i}", 0 if i % 4 else 1) for i in range(400)]
+
+
+def split(
+    material: Material, *, train: int | None = None, evaluation: int | None = None, **options
+):
+    sizes = {"train": train, "evaluation": evaluation, "calibration": options.pop("pool", 40)}
+    options = {"source": "files:x", "balanced": False, "seed": 0, **options}
+    return split_material(material, sizes, **options)
+
+
+def ones(rows: list) -> int:
+    return sum(label for _, label in rows)
+
+
+def test_the_same_words_in_other_case_spacing_or_punctuation_are_one_text() -> None:
+    assert fingerprint("A  good, film!") == fingerprint("a good film .")
+    assert fingerprint(":-)") != fingerprint(":-(")
+    assert unique([("Good film.", 1), ("good  film", 1), (" ", 0)]) == [("Good film.", 1)]
+
+
+def test_a_text_with_two_labels_is_dropped() -> None:
+    assert unique([("fine", 1), ("Fine!", 0), ("fine", 1), ("bad", 0)]) == [("bad", 0)]
+
+
+def test_every_first_n_rows_hold_the_labels_in_proportion() -> None:
+    rows = stratified(POOL, balanced=False, seed=0)
+    for n in range(1, len(rows)):
+        assert abs(ones(rows[:n]) - n / 4) <= 1
+
+
+def test_a_smaller_calibration_sample_is_the_start_of_a_larger_one() -> None:
+    calibration = split(Material(["a", "b"], POOL))["calibration"]
+    assert [ones(calibration[:n]) for n in (8, 16, 40)] == [2, 4, 10]
+
+
+def test_balanced_cuts_each_label_to_the_rarest() -> None:
+    rows = stratified(POOL, balanced=True, seed=0)
+    assert (len(rows), ones(rows)) == (200, 100)
+
+
+def test_splits_of_one_pool_are_disjoint_and_leave_nothing_out() -> None:
+    parts = split(Material(["a", "b"], POOL))
+    assert {name: len(rows) for name, rows in parts.items()} == {
+        "train": 280,
+        "evaluation": 80,
+        "calibration": 40,
+    }
+    assert sorted(row for rows in parts.values() for row in rows) == sorted(POOL)
+
+
+def test_nothing_of_the_evaluation_split_is_trained_on_or_calibrated_with() -> None:
+    evaluation = [(text.upper() + "!", label) for text, label in POOL[:100]]
+    parts = split(Material(["a", "b"], POOL, evaluation), evaluation=10)
+    taken = {fingerprint(text) for text, _ in evaluation}
+    rest = parts["train"] + parts["calibration"]
+    assert len(rest) == 300
+    assert not taken & {fingerprint(text) for text, _ in rest}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "key"),
+    [
+        ({"train": 1000}, "splits.train asks for 1000"),
+        ({"evaluation": 1000}, "splits.evaluation asks for 1000"),
+        ({"pool": 1000}, "calibration.pool asks for 1000"),
+    ],
+)
+def test_too_few_texts_are_an_error_that_names_the_key(sizes: dict, key: str) -> None:
+    with pytest.raises(TightropeError, match=key):
+        split(Material(["a", "b"], POOL), **sizes)
+
+
+def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path: Path) -> None:
+    manifest = tmp_path / "data.json"
+    sizes = {"train": None, "evaluation": 5}
+    prepare_data(manifest, source="random", columns={}, splits=sizes, pool=3, seed=2)
+    assert read_manifest(manifest)["labels"] is None
+    assert set(read_manifest(manifest)["splits"]) == {"evaluation", "calibration"}
+    seeds = [example["random"] for example in read_split(manifest, "evaluation")]
+    others = [example["random"] for example in read_split(manifest, "calibration")]
+    assert len(set(seeds + others)) == 8
+
+
+def test_one_label_alone_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label\nhello,1\nworld,1\n")
+    with pytest.raises(TightropeError, match="needs two labels"):
+        prepare_data(
+            tmp_path / "out" / "data.json",
+            source=f"files:{tmp_path}/a.csv",
+            columns={"text": "text", "label": "label"},
+            splits={"train": None, "evaluation": None},
+            pool=1,
+            seed=0,
+        )
+
+
+@pytest.mark.parametrize("source", ["", "file:x", "random:5", "docstrings:", "hub:a/b/c/d@main"])
+def test_a_source_of_no_known_kind_is_a_config_error(source: str) -> None:
+    with pytest.raises(ConfigError):
+        local_files(source)
+
+
+def test_a_place_may_hold_a_colon() -> None:
+    assert parse_source("files:c:/x.csv") == ("files", "c:/x.csv")
+
+
+def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.constants
+
+    # Nothing listens on port 9 of this machine.
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(TightropeError, match=r"hub:a/b@main: .*could not be reached.*; use files"):
+        read_hub("hub:a/b@main", "a/b@main", columns={}, remedy="use files")
