@@ -1,0 +1,41 @@
+rule export_onnx:
+    input:
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+    output:
+        onnx=ensure("artifacts/{model}/model.onnx", non_empty=True),
+    log:
+        "<logs>/export_onnx/{model}.log",
+    conda:
+        "../envs/cpu.yaml"
+    resources:
+        mem_mb=8000,
+        runtime=30,
+    params:
+        code=code_of("export_onnx.py"),
+        threads=lookup("threads", within=config),
+        libraries=versions_of("torch", "transformers", "onnx", "onnxscript"),
+    script:
+        "../scripts/export_onnx.py"
+
+
+rule simplify_onnx:
+    input:
+        onnx="artifacts/{model}/model.onnx",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        onnx=ensure("artifacts/{model}/model.simplified.onnx", non_empty=True),
+    log:
+        "<logs>/simplify_onnx/{model}.log",
+    conda:
+        "../envs/cpu.yaml"
+    resources:
+        mem_mb=8000,
+        runtime=30,
+    params:
+        code=code_of("simplify_onnx.py"),
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=versions_of("onnx", "onnxslim"),
+    script:
+        "../scripts/simplify_onnx.py"

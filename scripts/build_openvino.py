@@ -1,0 +1,17 @@
+"""Build one OpenVINO engine; NNCF's int8 reads the calibration samples as well."""
+
+from tightrope.engine_folder import build_engine
+from tightrope.host import intra_op_threads
+from tightrope.job import current_job
+from tightrope.supervise import Limits
+
+job = current_job(globals())
+build_engine(
+    job.params.variant,
+    job.input.source,
+    job.output.manifest,
+    threads=intra_op_threads(job.params.threads),
+    libraries=job.params.libraries,
+    limits=Limits.of(job.resources),
+    samples={name: path for name, path in job.input.items() if name != "source"},
+)

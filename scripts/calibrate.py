@@ -1,0 +1,17 @@
+"""Collect the calibration cache of one method and sample count."""
+
+from tightrope.calibration import calibrate
+from tightrope.host import intra_op_threads
+from tightrope.job import current_job
+
+job = current_job(globals())
+calibrate(
+    job.input.onnx,
+    job.input.data,
+    job.input.checkpoint,
+    job.output.cache,
+    method=job.wildcards.method,
+    samples=int(job.wildcards.samples),
+    max_sequence=job.params.max_sequence,
+    threads=intra_op_threads(job.params.threads),
+)

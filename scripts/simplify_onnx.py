@@ -1,0 +1,15 @@
+"""Fold constants and drop dead nodes; the outputs must stay the checkpoint's."""
+
+from tightrope.host import intra_op_threads
+from tightrope.job import current_job
+from tightrope.simplify import simplify_onnx
+
+job = current_job(globals())
+simplify_onnx(
+    job.input.onnx,
+    job.input.checkpoint,
+    job.input.data,
+    job.output.onnx,
+    max_sequence=job.params.max_sequence,
+    threads=intra_op_threads(job.params.threads),
+)

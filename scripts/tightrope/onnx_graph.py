@@ -1,0 +1,111 @@
+"""ONNX files: written sealed, read checked, simplified without changing what they compute."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.files import write_bytes
+from tightrope.inputs import Arrays
+
+SEAL = "tightrope.sha256"
+LARGEST_BYTES = 2**31 - 1
+
+
+def save_onnx(model: onnx.ModelProto, path: Path | str) -> None:
+    """Write one self-contained file, the same bytes for the same graph in any folder.
+
+    Metadata (it holds absolute paths) is stripped; a digest of the rest is kept in the file,
+    by which `load_onnx` finds truncation and tampering. Raises TightropeError above 2 GiB.
+    """
+    strip_metadata(model)
+    if model.ByteSize() > LARGEST_BYTES - 1024:
+        raise TightropeError(
+            f"{path}: not yet: the model has {model.ByteSize() / 2**30:.1f} GiB, "
+            "one ONNX file holds at most 2 GiB"
+        )
+    digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
+    entry = model.metadata_props.add()
+    entry.key, entry.value = SEAL, digest
+    write_bytes(path, model.SerializeToString(deterministic=True))
+
+
+def load_onnx(path: Path | str) -> onnx.ModelProto:
+    """The model in `path`, without its seal; raises ArtifactError when it is not what was saved."""
+    try:
+        model = onnx.load(path)
+    except (DecodeError, OSError) as error:
+        raise ArtifactError(
+            f"{path}: no readable ONNX file ({error}); delete it and run again"
+        ) from error
+    seals = {entry.key: entry.value for entry in model.metadata_props}
+    del model.metadata_props[:]
+    digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
+    if seals.get(SEAL) != digest:
+        raise ArtifactError(f"{path}: not the file that was written; delete it and run again")
+    return model
+
+
+def strip_metadata(model: onnx.ModelProto) -> None:
+    """Remove metadata and documentation of the model and of everything in its graph."""
+    del model.metadata_props[:]
+    model.doc_string = model.graph.doc_string = ""
+    graph = model.graph
+    for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output):
+        part.doc_string = ""
+        del part.metadata_props[:]
+    for tensor in graph.initializer:
+        tensor.doc_string = ""
+        del tensor.metadata_props[:]
+
+
+def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` with constants folded and dead nodes dropped by onnxslim.
+
+    Shapes of inner tensors are cleared: those that torch's exporter writes contradict what
+    ONNX Runtime infers, and its quantizer stops at them.
+    """
+    import onnxslim
+
+    model = onnxslim.slim(model)
+    del model.graph.value_info[:]
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def run_onnx(model: onnx.ModelProto, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
+    """Logits, float32 [batch, classes], of each batch by ONNX Runtime without optimizations."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return [session.run(None, batch)[0] for batch in batches]
+
+
+def require_equal(
+    found: list[np.ndarray], expected: list[np.ndarray], *, path: Path | str, tolerance: float
+) -> float:
+    """The largest difference relative to the largest expected logit of its batch.
+
+    Raises ArtifactError naming `path` and the batch's shape where it exceeds `tolerance`.
+    """
+    worst = 0.0
+    for ours, theirs in zip(found, expected, strict=True):
+        if ours.shape != theirs.shape:
+            raise ArtifactError(f"{path}: logits {ours.shape}, the checkpoint gives {theirs.shape}")
+        difference = float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-6))
+        if not difference <= tolerance:
+            raise ArtifactError(
+                f"{path}: its outputs differ from the checkpoint's by {difference:.2g} "
+                f"(allowed {tolerance:g}) on a batch of {len(ours)}; delete it and run again, "
+                "and if that does not help report the model to the exporter"
+            )
+        worst = max(worst, difference)
+    return worst
