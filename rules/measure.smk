@@ -1,0 +1,63 @@
+rule measure_latency:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        baseline=baseline_engine,
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{variant}.latency.json", non_empty=True),
+            caption="captions/latency.rst",
+            category="Latency",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_latency/{model}-{variant}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=8000,
+        runtime=60,
+        last_attempt=last_attempt,
+    params:
+        code=latency_code,
+        host=PLAN.host,
+        shapes=lookup("shapes", within=config),
+        latency=lookup("latency", within=config),
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=latency_libraries,
+    script:
+        "../scripts/measure_latency.py"
+
+
+rule measure_accuracy:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{variant}.accuracy.json", non_empty=True),
+            caption="captions/accuracy.rst",
+            category="Accuracy",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_accuracy/{model}-{variant}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=8000,
+        runtime=60,
+        last_attempt=last_attempt,
+    params:
+        code=accuracy_code,
+        host=PLAN.numerics,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=accuracy_libraries,
+    script:
+        "../scripts/measure_accuracy.py"

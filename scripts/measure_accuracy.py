@@ -1,0 +1,20 @@
+"""Keep every prediction of one variant on the evaluation split."""
+
+from tightrope.accuracy import measure_accuracy
+from tightrope.host import intra_op_threads
+from tightrope.job import current_job
+from tightrope.supervise import Limits
+
+job = current_job(globals())
+measure_accuracy(
+    job.input.engine,
+    job.input.checkpoint,
+    job.input.data,
+    job.output.record,
+    model=job.wildcards.model,
+    variant=job.wildcards.variant,
+    max_sequence=job.params.max_sequence,
+    threads=intra_op_threads(job.params.threads),
+    libraries=job.params.libraries,
+    limits=Limits.of(job.resources),
+)

@@ -1,0 +1,23 @@
+"""Time one variant and its baseline in turn."""
+
+from tightrope.host import intra_op_threads
+from tightrope.job import current_job
+from tightrope.latency import measure_latency
+from tightrope.supervise import Limits
+
+job = current_job(globals())
+measure_latency(
+    job.input.engine,
+    job.input.baseline,
+    job.input.checkpoint,
+    job.input.data,
+    job.output.record,
+    model=job.wildcards.model,
+    variant=job.wildcards.variant,
+    shapes=job.params.shapes,
+    plan=job.params.latency,
+    max_sequence=job.params.max_sequence,
+    threads=intra_op_threads(job.params.threads),
+    libraries=job.params.libraries,
+    limits=Limits.of(job.resources),
+)

@@ -1,0 +1,17 @@
+"""Put every record into reports/summary.json and reports/summary.csv."""
+
+from tightrope.job import current_job
+from tightrope.summary import summarize
+
+job = current_job(globals())
+summarize(
+    job.input.engines,
+    job.input.latencies,
+    job.input.accuracies,
+    job.input.checkpoints,
+    job.input.data,
+    job.output.json,
+    job.output.csv,
+    unavailable=job.params.unavailable,
+    budget_points=job.params.budget_points,
+)

@@ -1,0 +1,123 @@
+"""Which variant to deploy for each shape: the fastest whose answers are kept."""
+
+from typing import Any
+
+from tightrope.variants import baseline, parse
+
+Entry = dict[str, Any]
+SHAPE_KEYS = ("batch", "sequence", "height", "width")
+
+
+def recommendations(results: list[Entry]) -> list[Entry]:
+    """One recommendation for each model and shape; `variant` is None where nothing qualifies."""
+    found = []
+    for model in dict.fromkeys(result["model"] for result in results):
+        own = [result for result in results if result["model"] == model]
+        shapes = [shape_of(row) for result in own for row in result["latency"]]
+        for shape in {tuple(shape.items()): shape for shape in shapes}.values():
+            found.append({"model": model, "shape": shape, **choose(own, shape)})
+    return found
+
+
+def shape_of(row: Entry) -> Entry:
+    """The keys of a latency row that say which shape it is."""
+    return {key: row[key] for key in SHAPE_KEYS if key in row}
+
+
+def choose(results: list[Entry], shape: Entry) -> Entry:
+    """`variant`, `why` and `rejected` among the results of one model at one shape."""
+    rows = {
+        result["variant"]: row
+        for result in results
+        for row in result["latency"]
+        if shape_of(row) == shape
+    }
+    reasons = {result["variant"]: disqualified(result, rows) for result in results}
+    fit = [result for result in results if reasons[result["variant"]] is None]
+    if not fit:
+        return {"variant": None, "why": "no variant keeps the answers", "rejected": listed(reasons)}
+    seconds = {result["variant"]: estimate(result["variant"], rows) for result in fit}
+    fastest = min(fit, key=lambda result: seconds[result["variant"]])["variant"]
+    equal = [result for result in fit if within_noise(result["variant"], fastest, rows)]
+    best = min(equal, key=lambda result: result["size_bytes"])["variant"]
+    for result in fit:
+        reasons[result["variant"]] = beaten(result["variant"], best, rows)
+    del reasons[best]
+    return {
+        "variant": best,
+        "why": why(best, fastest, rows, len(fit)),
+        "rejected": listed(reasons),
+    }
+
+
+def listed(reasons: dict[str, str]) -> list[Entry]:
+    """The rejected variants with their reasons."""
+    return [{"variant": name, "reason": reason} for name, reason in reasons.items()]
+
+
+def estimate(name: str, rows: dict[str, Entry]) -> float:
+    """Seconds of a call: the baseline's own mean over the paired speed-up.
+
+    On one device this orders variants by their speed-ups, which drift of the machine between
+    two measurements does not touch; between devices it compares their times.
+    """
+    base = rows.get(str(baseline(parse(name).device)))
+    if base is None or rows[name]["speedup"] is None:
+        return rows[name]["mean_s"]
+    return base["mean_s"] / rows[name]["speedup"]["ratio"]
+
+
+def within_noise(name: str, fastest: str, rows: dict[str, Entry]) -> bool:
+    """Whether the speed-up of `name` lies within the interval of the fastest on its device."""
+    if name == fastest:
+        return True
+    ours, best = rows[name]["speedup"], rows[fastest]["speedup"]
+    same_device = parse(name).device == parse(fastest).device
+    return bool(same_device and ours and best and ours["ratio"] >= best["low"])
+
+
+def disqualified(result: Entry, rows: dict[str, Entry]) -> str | None:
+    """Why this result cannot be deployed at all, else None."""
+    if result["status"] != "ok":
+        return f"{result['status']}: {result['reason']}"
+    if result["variant"] not in rows:
+        return "not measured at this shape"
+    accuracy = result["accuracy"]
+    if accuracy is None or accuracy["verdict"] == "kept":
+        return None
+    if accuracy["delta"] is None:
+        return "accuracy undecided: its baseline has no predictions"
+    return f"accuracy {accuracy['verdict']}: {points(accuracy)}"
+
+
+def beaten(name: str, best: str, rows: dict[str, Entry]) -> str:
+    """Why a variant that keeps the answers was not chosen."""
+    ours = rows[name]["speedup"]
+    if ours is None:
+        return "slower: it is the baseline"
+    if within_noise(name, best, rows) or within_noise(best, name, rows):
+        return f"as fast within the noise ({times(ours)}), but its files are larger"
+    return f"slower: {times(ours)}"
+
+
+def why(best: str, fastest: str, rows: dict[str, Entry], fit: int) -> str:
+    """What speaks for the chosen variant, one of `fit` that keep the answers."""
+    if rows[best]["speedup"] is None:
+        return f"none of the {fit} variants that keep the answers is faster than this baseline"
+    if best != fastest:
+        return f"as fast as {fastest} within the noise, and its files are smaller"
+    return f"the fastest of the {fit} variants that keep the answers"
+
+
+def times(speedup: Entry) -> str:
+    """A speed-up with its interval."""
+    return (
+        f"{speedup['ratio']:.2f} times the baseline ({speedup['low']:.2f} to {speedup['high']:.2f})"
+    )
+
+
+def points(accuracy: Entry) -> str:
+    """A change of accuracy in points with its interval."""
+    low, high = 100 * accuracy["delta_low"], 100 * accuracy["delta_high"]
+    text = f"{100 * accuracy['delta']:+.1f} points ({low:+.1f} to {high:+.1f})"
+    return text.replace("-", "\N{MINUS SIGN}")

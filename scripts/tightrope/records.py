@@ -1,0 +1,73 @@
+"""What was measured, as it was measured: raw samples and predictions, no statistics."""
+
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from tightrope.errors import ArtifactError
+from tightrope.files import read_json, write_json
+
+SCHEMA = 1
+
+
+@dataclass(kw_only=True)
+class Record:
+    """What every record says: of which variant, how it went, where, with what and when."""
+
+    model: str
+    variant: str
+    status: str = "ok"
+    reason: str | None = None
+    transient: bool | None = None
+    host: dict[str, Any]
+    libraries: dict[str, str | None]
+    engine_sha256: str | None = None
+    measured: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    schema: int = SCHEMA
+
+    def write(self, path: Path | str) -> None:
+        """Write the record as sorted JSON."""
+        write_json(path, asdict(self))
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """The record in `path`; raises ArtifactError when it is none of this kind."""
+        document = read_json(path)
+        names = {one.name for one in fields(cls)}
+        if not isinstance(document, dict) or set(document) != names:
+            raise ArtifactError(f"{path}: no {cls.__name__} of this version; delete it, run again")
+        return cls(**document)
+
+
+@dataclass(kw_only=True)
+class LatencyRecord(Record):
+    """Times of one variant, and of its baseline in blocks that alternate with its own.
+
+    Each of `shapes` holds the shape (`batch`, `sequence`), `first_call_s` (the first of that
+    shape), `blocks_s` and `baseline_blocks_s`: one list of seconds a call for each block,
+    blocks of the same index measured next to each other. `baseline` and its blocks are None
+    for the baseline itself, or where the baseline cannot run.
+    """
+
+    threads: int
+    baseline: str | None = None
+    import_s: float | None = None
+    load_s: float | None = None
+    first_call_s: float | None = None
+    peak_rss_bytes: int | None = None
+    shapes: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class AccuracyRecord(Record):
+    """Every prediction on the evaluation split, in its order.
+
+    `margins` are the highest logit less the second highest; `labels` is None, and nothing
+    was predicted, when the data has no labels. `data_sha256` is the split's.
+    """
+
+    data_sha256: str | None = None
+    labels: list[int] | None = None
+    predictions: list[int] = field(default_factory=list)
+    margins: list[float] = field(default_factory=list)

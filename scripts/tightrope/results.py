@@ -1,0 +1,147 @@
+"""From the records of one variant to its entry in the summary: statistics happen here."""
+
+import statistics
+from collections import Counter
+from typing import Any
+
+from tightrope.records import AccuracyRecord, LatencyRecord
+from tightrope.statistics import (
+    accuracy_verdict,
+    mcnemar_p_value,
+    noisy,
+    paired_difference,
+    percentile,
+    share,
+    speed_verdict,
+    speedup,
+)
+from tightrope.variants import Variant, parse
+
+Entry = dict[str, Any]
+
+
+def result_entry(
+    engine: dict[str, Any],
+    latency: LatencyRecord,
+    accuracy: AccuracyRecord,
+    baseline: AccuracyRecord | None,
+    *,
+    host: str,
+    budget: float,
+) -> Entry:
+    """One of `results`; `baseline` is the accuracy record of the device's baseline."""
+    failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
+    return {
+        **identity(latency.model, parse(latency.variant)),
+        "host": host,
+        "status": failed.status if failed else "ok",
+        "reason": failed.reason if failed else None,
+        "size_bytes": sum(file["size_bytes"] for file in engine["files"].values()),
+        "build_s": engine["build_s"],
+        "executed": engine.get("executed"),
+        "engine_sha256": latency.engine_sha256,
+        "measured": latency.measured,
+        "load_s": latency.load_s,
+        "first_call_s": latency.first_call_s,
+        "peak_rss_bytes": latency.peak_rss_bytes,
+        "accuracy": accuracy_entry(accuracy, baseline, budget),
+        "latency": [latency_entry(shape) for shape in latency.shapes],
+    }
+
+
+def unavailable_entry(model: str, variant: str, reason: str) -> Entry:
+    """One of `results` for a variant that has no job on this machine."""
+    measured = [
+        "size_bytes",
+        "build_s",
+        "executed",
+        "engine_sha256",
+        "measured",
+        "load_s",
+        "first_call_s",
+    ]
+    return {
+        **identity(model, parse(variant)),
+        "host": None,
+        "status": "unavailable",
+        "reason": reason,
+        **dict.fromkeys([*measured, "peak_rss_bytes", "accuracy"]),
+        "latency": [],
+    }
+
+
+def identity(model: str, variant: Variant) -> Entry:
+    """What names a result."""
+    return {"model": model, "variant": str(variant), **variant._asdict()}
+
+
+def latency_entry(shape: Entry) -> Entry:
+    """Statistics of one shape; `speedup` is None for the baseline or without one."""
+    own, theirs = shape["blocks_s"], shape["baseline_blocks_s"]
+    samples = [sample for block in own for sample in block]
+    size = {key: shape[key] for key in ("batch", "sequence", "height", "width") if key in shape}
+    mean = statistics.fmean(samples)
+    entry = {
+        **size,
+        "samples": len(samples),
+        "pairs": len(own),
+        **{f"p{percent}_s": percentile(samples, percent) for percent in (50, 90, 99)},
+        "mean_s": mean,
+        "throughput_per_s": size["batch"] / mean,
+        "first_call_s": shape["first_call_s"],
+        "speedup": None,
+        "noisy": noisy(own) or (theirs is not None and noisy(theirs)),
+    }
+    if theirs is not None:
+        ratio = speedup(own, theirs)
+        entry["speedup"] = {
+            "ratio": ratio.value,
+            "low": ratio.low,
+            "high": ratio.high,
+            "verdict": speed_verdict(ratio),
+        }
+    return entry
+
+
+def accuracy_entry(
+    record: AccuracyRecord, baseline: AccuracyRecord | None, budget: float
+) -> Entry | None:
+    """Accuracy, and its change against the baseline on the same examples.
+
+    None where nothing was predicted. Without a baseline's predictions on the same split the
+    change is None and the verdict `undecided`.
+    """
+    if not record.predictions or record.labels is None:
+        return None
+    count = len(record.predictions)
+    right = [ours == label for ours, label in zip(record.predictions, record.labels, strict=True)]
+    top1 = share(sum(right), count)
+    entry = {
+        "top1": top1.value,
+        "low": top1.low,
+        "high": top1.high,
+        "samples": count,
+        "verdict": "undecided",
+        **dict.fromkeys(["delta", "delta_low", "delta_high", "p_value", "flips", "agreement"]),
+    }
+    if baseline is None or baseline.data_sha256 != record.data_sha256 or not baseline.predictions:
+        return entry
+    theirs = [
+        ours == label for ours, label in zip(baseline.predictions, record.labels, strict=True)
+    ]
+    changes = Counter(zip(right, theirs, strict=True))
+    gained, lost = changes[True, False], changes[False, True]
+    change = paired_difference(gained, lost, count)
+    if baseline.variant == record.variant:
+        change = change._replace(low=0.0, high=0.0)
+    flips = sum(a != b for a, b in zip(record.predictions, baseline.predictions, strict=True))
+    return {
+        **entry,
+        "delta": change.value,
+        "delta_low": change.low,
+        "delta_high": change.high,
+        "p_value": mcnemar_p_value(gained, lost),
+        "flips": flips,
+        "agreement": 1 - flips / count,
+        "verdict": accuracy_verdict(change, budget),
+    }

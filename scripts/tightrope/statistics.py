@@ -1,0 +1,103 @@
+"""Statistics of records: intervals, tests and verdicts, in bare Python."""
+
+import math
+import random
+import statistics
+from typing import NamedTuple
+
+# fewest samples for a percentile at confidence 0.99, by MLPerf's rule (MLCommons inference
+# rules, "latency-bound scenarios"): p50 11, p90 64, p99 662
+SAMPLES_FOR_PERCENTILE = {50: 11, 90: 64, 99: 662}
+Z = 1.959963984540054  # 97.5 % point of the normal distribution
+RESAMPLES = 2000
+
+
+class Interval(NamedTuple):
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def percentile(samples: list[float], percent: int) -> float | None:
+    """The nearest-rank percentile, None where the samples are too few to support it."""
+    if len(samples) < SAMPLES_FOR_PERCENTILE[percent]:
+        return None
+    return sorted(samples)[math.ceil(len(samples) * percent / 100) - 1]
+
+
+def speedup(blocks: list[list[float]], baseline_blocks: list[list[float]]) -> Interval:
+    """Baseline time over own time: the mean over pairs of the log ratio of block medians.
+
+    The interval is a percentile bootstrap over pairs (Efron and Tibshirani 1993, ch. 13),
+    from a fixed seed, widened by sqrt(n / (n - 1)) as the bootstrap of a mean of n pairs is
+    too narrow by that factor.
+    """
+    logs = [
+        math.log(statistics.median(theirs) / statistics.median(own))
+        for own, theirs in zip(blocks, baseline_blocks, strict=True)
+    ]
+    count = len(logs)
+    mean = statistics.fmean(logs)
+    if count < 2:
+        return Interval(math.exp(mean), 0.0, math.inf)
+    draw = random.Random(0)
+    means = sorted(statistics.fmean(draw.choices(logs, k=count)) for _ in range(RESAMPLES))
+    wider = math.sqrt(count / (count - 1))
+    low, high = (
+        mean + wider * (means[round(share * (RESAMPLES - 1))] - mean) for share in (0.025, 0.975)
+    )
+    return Interval(math.exp(mean), math.exp(low), math.exp(high))
+
+
+def speed_verdict(interval: Interval) -> str:
+    """`faster` or `slower` where the whole interval says so, else `tie`."""
+    if interval.low > 1:
+        return "faster"
+    return "slower" if interval.high < 1 else "tie"
+
+
+def share(successes: int, samples: int) -> Interval:
+    """A share of successes with Wilson's interval (Wilson 1927)."""
+    estimate = successes / samples
+    scale = 1 + Z**2 / samples
+    centre = (estimate + Z**2 / (2 * samples)) / scale
+    half = Z / scale * math.sqrt(estimate * (1 - estimate) / samples + (Z / (2 * samples)) ** 2)
+    return Interval(estimate, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def paired_difference(gained: int, lost: int, samples: int) -> Interval:
+    """The change of a share on the same samples, `gained` and `lost` ones changed sides.
+
+    Interval of Bonett and Price (2012), "Adjusted Wald confidence interval for a difference
+    of binomial proportions based on paired data": honest also with few or no changes.
+    """
+    more, fewer = (gained + 1) / (samples + 2), (lost + 1) / (samples + 2)
+    centre = more - fewer
+    half = Z * math.sqrt((more + fewer - centre**2) / (samples + 2))
+    return Interval((gained - lost) / samples, max(-1.0, centre - half), min(1.0, centre + half))
+
+
+def mcnemar_p_value(gained: int, lost: int) -> float:
+    """Two-sided exact p value of McNemar's test (binomial with 1/2); 1 without a change."""
+    changes, rarer = gained + lost, min(gained, lost)
+    tail = sum(math.comb(changes, k) for k in range(rarer + 1))
+    return min(1.0, 2 * tail / 2**changes)
+
+
+def accuracy_verdict(difference: Interval, budget: float) -> str:
+    """`kept` where the whole interval lies within the budget, `dropped` where outside of it.
+
+    `budget` is a fraction: how much the accuracy may fall. In between: `undecided`.
+    """
+    if difference.low >= -budget:
+        return "kept"
+    return "dropped" if difference.high < -budget else "undecided"
+
+
+def noisy(blocks: list[list[float]]) -> bool:
+    """Whether the middle half of the block medians is spread over a tenth of their median."""
+    medians = [statistics.median(block) for block in blocks]
+    low, middle, high = statistics.quantiles(medians, n=4, method="inclusive")
+    return (high - low) / middle > 0.10

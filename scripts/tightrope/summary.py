@@ -1,0 +1,117 @@
+"""reports/summary.json and summary.csv: every record of the run in one document."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tightrope import __version__
+from tightrope.files import read_json, write_bytes, write_json
+from tightrope.host import fingerprint
+from tightrope.manifest import read_manifest
+from tightrope.recommend import recommendations
+from tightrope.records import AccuracyRecord, LatencyRecord
+from tightrope.results import result_entry, unavailable_entry
+from tightrope.variants import Variant, baseline, parse
+
+SCHEMA = 1
+Paths = Iterable[Path | str]
+
+
+def summarize(
+    engines: Paths,
+    latencies: Paths,
+    accuracies: Paths,
+    checkpoints: Paths,
+    data: Paths,
+    json_target: Path | str,
+    csv_target: Path | str,
+    *,
+    unavailable: list[tuple[str, str, str]],
+    budget_points: float,
+) -> None:
+    """Write the summary of all records, see DESIGN's contract of `reports/summary.json`.
+
+    `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and
+    `data`, one each a model. `unavailable` has (model, variant, reason).
+    """
+    runs = [
+        (read_json(engine), LatencyRecord.read(latency), AccuracyRecord.read(accuracy))
+        for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True)
+    ]
+    judged = {(record.model, record.variant): record for _, _, record in runs}
+    results = [
+        result_entry(
+            engine,
+            latency,
+            accuracy,
+            judged.get((latency.model, str(baseline(parse(latency.variant).device)))),
+            host=fingerprint(latency.host),
+            budget=budget_points / 100,
+        )
+        for engine, latency, accuracy in runs
+    ] + [unavailable_entry(*one) for one in unavailable]
+    models = [
+        model_entry(checkpoint, source, results)
+        for checkpoint, source in zip(checkpoints, data, strict=True)
+    ]
+    document = {
+        "schema": SCHEMA,
+        "tightrope": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "accuracy_budget_points": budget_points,
+        "hosts": hosts(record for run in runs for record in run[1:]),
+        "models": dict(models),
+        "results": results,
+        "recommendations": recommendations(results),
+    }
+    write_json(json_target, document)
+    write_csv(results, csv_target)
+
+
+def hosts(records: Iterable[LatencyRecord | AccuracyRecord]) -> dict[str, Any]:
+    """Each host of the records by its fingerprint, with the libraries that were used there."""
+    found: dict[str, Any] = {}
+    for record in records:
+        host = found.setdefault(fingerprint(record.host), {**record.host, "libraries": {}})
+        host["libraries"] |= record.libraries
+    return found
+
+
+def model_entry(
+    checkpoint: Path | str, data: Path | str, results: list[dict[str, Any]]
+) -> tuple[str, dict[str, Any]]:
+    """Name and entry of the model whose manifests these are."""
+    made, source = read_manifest(checkpoint), read_json(data)
+    name = Path(checkpoint).parent.parent.name
+    own = [result for result in results if result["model"] == name]
+    bases = {device: str(baseline(device)) for device in dict.fromkeys(r["device"] for r in own)}
+    return name, {
+        "task": made["task"],
+        "parameters": made["parameters"],
+        "checkpoint_sha256": made["files"]["model.safetensors"]["sha256"],
+        "labels": source["labels"],
+        "data": {
+            "source": source["source"],
+            **{f"{split}_samples": part["samples"] for split, part in source["splits"].items()},
+        },
+        "baselines": bases,
+    }
+
+
+def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
+    """One row for each result and shape, columns named as in the JSON with dots."""
+    import pandas
+
+    rows = []
+    for result in results:
+        flat = {key: value for key, value in result.items() if key not in ("latency", "executed")}
+        for shape in result["latency"] or [{}]:
+            rows.append({**flat, **{f"latency.{key}": value for key, value in shape.items()}})
+    frame = pandas.json_normalize(rows)
+    write_bytes(target, frame.to_csv(index=False).encode())
+
+
+def planned(variants: list[Variant], reasons: dict[str, str]) -> list[Variant]:
+    """The variants that have jobs: those without a reason to be unavailable."""
+    return [variant for variant in variants if str(variant) not in reasons]
