@@ -1,0 +1,59 @@
+rule summarize:
+    input:
+        engines=collect(
+            "artifacts/{model}/engines/{variant}/engine.json",
+            model=PLAN.models,
+            variant=PLAN.variants,
+        ),
+        latencies=collect(
+            "reports/{model}/{variant}.latency.json", model=PLAN.models, variant=PLAN.variants
+        ),
+        accuracies=collect(
+            "reports/{model}/{variant}.accuracy.json", model=PLAN.models, variant=PLAN.variants
+        ),
+        checkpoints=collect("artifacts/{model}/checkpoint/checkpoint.json", model=PLAN.models),
+        data=collect("artifacts/{model}/data/data.json", model=PLAN.models),
+    output:
+        json=ensure("reports/summary.json", non_empty=True),
+        csv=ensure("reports/summary.csv", non_empty=True),
+    log:
+        "<logs>/summarize/summarize.log",
+    localrule: True
+    conda:
+        "../envs/cpu.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        code=code_of("summarize.py"),
+        unavailable=PLAN.unavailable,
+        budget_points=lookup("accuracy_budget_points", within=config),
+    script:
+        "../scripts/summarize.py"
+
+
+rule render_report:
+    input:
+        summary="reports/summary.json",
+        template=f"{SCRIPTS}/report/page.html",
+        style=f"{SCRIPTS}/report/page.css",
+        script=f"{SCRIPTS}/report/page.js",
+    output:
+        page=report(
+            ensure("reports/summary.html", non_empty=True),
+            caption="captions/summary.rst",
+            category="Summary",
+        ),
+    log:
+        "<logs>/render_report/render_report.log",
+    localrule: True
+    conda:
+        "../envs/cpu.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        code=code_of("render_report.py"),
+        libraries=versions_of("altair", "vl-convert-python"),
+    script:
+        "../scripts/render_report.py"

@@ -1,0 +1,15 @@
+"""Render reports/summary.json as one HTML file that opens without a network."""
+
+from pathlib import Path
+
+from tightrope.job import current_job
+from tightrope.page import render_page
+
+job = current_job(globals())
+render_page(
+    Path(job.input.summary),
+    Path(job.output.page),
+    template=Path(job.input.template),
+    style=Path(job.input.style),
+    script=Path(job.input.script),
+)

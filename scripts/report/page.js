@@ -1,0 +1,61 @@
+const { themes, specifications } = JSON.parse(document.getElementById("charts").textContent);
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+let drawn = [];
+
+async function drawCharts() {
+  const scheme = dark.matches ? "dark" : "light";
+  document.documentElement.dataset.charts = "drawing";
+  drawn.splice(0).forEach((chart) => chart.finalize());
+  const wanted = Object.entries(specifications).map(([id, specification]) =>
+    window.vegaEmbed(document.getElementById(id), specification, {
+      actions: false,
+      ast: true, // no eval, which the page's security policy forbids
+      config: themes[scheme],
+      renderer: "svg",
+      tooltip: { theme: scheme },
+    }),
+  );
+  drawn = await Promise.all(wanted);
+  document.documentElement.dataset.charts = scheme;
+}
+
+// One scheme change at a time: a chart must not be finalized while it is being embedded.
+let drawing = drawCharts();
+dark.addEventListener("change", () => {
+  drawing = drawing.then(drawCharts);
+});
+
+function sortKey(row, column, numeric) {
+  const cell = row.cells[column];
+  const text = cell.dataset.value ?? cell.textContent.trim();
+  if (text === "") return null;
+  return numeric ? Number(text) : text;
+}
+
+function compare(left, right, direction) {
+  if (left === null || right === null) return (left === null) - (right === null);
+  const order = typeof left === "number" ? left - right : left.localeCompare(right);
+  return order * direction;
+}
+
+function sortTable(table, header) {
+  const before = header.getAttribute("aria-sort");
+  const descending = before ? before === "ascending" : header.classList.contains("down");
+  const order = descending ? "descending" : "ascending";
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  header.setAttribute("aria-sort", order);
+  const numeric = header.classList.contains("number") && !header.classList.contains("shape");
+  const body = table.tBodies[0];
+  const keyed = [...body.rows].map((row) => [sortKey(row, header.cellIndex, numeric), row]);
+  keyed.sort((a, b) => compare(a[0], b[0], descending ? -1 : 1));
+  body.append(...keyed.map(([, row]) => row));
+  const name = header.querySelector("button").textContent;
+  document.getElementById("sorted").textContent = `Sorted by ${name}, ${order}`;
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  table.tHead.addEventListener("click", (event) => {
+    const header = event.target.closest("button")?.closest("th");
+    if (header) sortTable(table, header);
+  });
+}

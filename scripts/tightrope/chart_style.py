@@ -1,0 +1,72 @@
+"""Colours and shapes of the charts: engine by colour, precision by shape, light and dark."""
+
+from typing import Any
+
+# A circle of radius 1 and nine shapes inside it, as SVG paths around the origin.
+SHAPES = {
+    "fp32": "M-0.9,0A0.9,0.9,0,1,1,0.9,0A0.9,0.9,0,1,1,-0.9,0Z",
+    "tf32": "M0,-1L0.95,-0.31L0.59,0.81L-0.59,0.81L-0.95,-0.31Z",
+    "bf16": "M-0.8,-0.8L0.8,-0.8L0.8,0.8L-0.8,0.8Z",
+    "fp16": "M0,-1.15L1.15,0L0,1.15L-1.15,0Z",
+    "int8": "M0,-1L1.05,0.85L-1.05,0.85Z",
+    "int8-bf16": "M1,0L-0.85,1.05L-0.85,-1.05Z",
+    "int8-fp16": "M-1,0L0.85,-1.05L0.85,1.05Z",
+    "int8-dynamic": "M0,1L-1.05,-0.85L1.05,-0.85Z",
+    "int8-auto": "M0,-1.2L0.35,-0.35L1.2,0L0.35,0.35L0,1.2L-0.35,0.35L-1.2,0L-0.35,-0.35Z",
+    "fp8": "M-0.35,-1L0.35,-1L0.35,-0.35L1,-0.35L1,0.35L0.35,0.35L0.35,1L-0.35,1L-0.35,0.35"
+    "L-1,0.35L-1,-0.35L-0.35,-0.35Z",
+}
+# Engine to (light, dark): at least 3:1 against the page, and 20 CIELAB units from each other,
+# also as people with deuteranopia, protanopia or tritanopia see them.
+COLOURS = {
+    "pytorch": ("#2b3032", "#dfe7f1"),
+    "torchscript": ("#9c818a", "#6b7574"),
+    "compile": ("#975213", "#ff9d4e"),
+    "inductor": ("#d47b09", "#ecc900"),
+    "onnxruntime": ("#0045e4", "#1d63ff"),
+    "onnxruntime_tensorrt": ("#188fff", "#7dc5ff"),
+    "openvino": ("#c93daa", "#ca53b3"),
+    "tvm": ("#482f02", "#946b17"),
+    "tensorrt": ("#06a25b", "#36af71"),
+}
+INKS = {
+    "light": {"page": "#fcfcfa", "text": "#1d1f22", "quiet": "#5d6269", "line": "#e4e4df"},
+    "dark": {"page": "#16181b", "text": "#eceded", "quiet": "#a3a9b1", "line": "#2e3237"},
+}
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+
+def chart_config(scheme: str) -> dict[str, Any]:
+    """Vega-Lite config of every chart for the colour scheme "light" or "dark"."""
+    ink = INKS[scheme]
+    palette = [pair[scheme == "dark"] for pair in COLOURS.values()]
+    return {
+        "background": None,
+        "font": FONT,
+        "aria": False,
+        "range": {"category": palette, "symbol": list(SHAPES.values())},
+        "view": {"stroke": None},
+        "title": {"color": ink["quiet"], "fontSize": 12, "fontWeight": 400, "anchor": "start"},
+        "axis": {
+            "labelColor": ink["quiet"],
+            "titleColor": ink["quiet"],
+            "gridColor": ink["line"],
+            "labelFontSize": 11,
+            "titleFontSize": 12,
+            "titleFontWeight": 400,
+            "domain": False,
+            "ticks": False,
+            "labelPadding": 6,
+            "titlePadding": 8,
+        },
+        "style": {
+            "front": {"color": ink["quiet"], "strokeWidth": 1.25},
+            "zero": {"color": ink["quiet"], "strokeWidth": 1},
+            "row": {"color": ink["line"], "strokeWidth": 1},
+            "budget": {"color": ink["text"], "strokeWidth": 1.25, "strokeDash": [5, 4]},
+            "label": {"color": ink["text"], "fontSize": 12},
+            "halo": {"color": ink["page"], "fontSize": 12, "stroke": ink["page"], "strokeWidth": 4},
+            "ring": {"color": ink["text"], "strokeWidth": 1.5, "filled": False},
+            "mask": {"color": ink["page"]},
+        },
+    }

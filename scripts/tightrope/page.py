@@ -1,0 +1,78 @@
+"""The report: one HTML file that needs no network."""
+
+import base64
+import hashlib
+from pathlib import Path
+
+import vl_convert
+from jinja2 import Environment, StrictUndefined
+
+from tightrope import page_numbers
+from tightrope.chart_style import COLOURS, SHAPES, chart_config
+from tightrope.files import read_json, write_bytes
+from tightrope.page_sections import sections
+
+FILTERS = (
+    "executed",
+    "megabytes",
+    "milliseconds",
+    "moment",
+    "percentage",
+    "points",
+    "points_interval",
+    "ratio",
+    "ratio_interval",
+    "shape_label",
+    "significant",
+    "whole",
+)
+
+
+def render_page(summary: Path, target: Path, *, template: Path, style: Path, script: Path) -> None:
+    """Write the report on `summary` to `target`, the same bytes for the same inputs.
+
+    Raises ArtifactError when the summary is missing or no JSON.
+    """
+    document = read_json(summary)
+    parts = sections(document)
+    scripts = [inline_script(vl_convert.javascript_bundle()), inline_script(read(script))]
+    page = environment().from_string(read(template))
+    html = page.render(
+        summary=document,
+        **parts,
+        chart_data={
+            "themes": {scheme: chart_config(scheme) for scheme in ("light", "dark")},
+            "specifications": parts["charts"],
+        },
+        colours=COLOURS,
+        paths=SHAPES,
+        style=read(style),
+        scripts=scripts,
+        script_hashes=[content_hash(text) for text in scripts],
+    )
+    write_bytes(target, html.encode())
+
+
+def environment() -> Environment:
+    """Jinja with every text escaped, a typing error in the template an error, and our numbers."""
+    made = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters.update({name: getattr(page_numbers, name) for name in FILTERS})
+    return made
+
+
+def read(path: Path | str) -> str:
+    """The text of a part of the page."""
+    return Path(path).read_text(encoding="utf-8")
+
+
+def inline_script(text: str) -> str:
+    """`text` so that it cannot end its script element, and reads as browsers will read it."""
+    return text.replace("</script", "<\\/script").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def content_hash(text: str) -> str:
+    """The hash by which the page's security policy lets exactly this script run."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

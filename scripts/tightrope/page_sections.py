@@ -1,0 +1,152 @@
+"""What the report says, taken from a summary: one entry of the context for each section."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tightrope.page_figures import row_at, speedups, trade_offs
+from tightrope.page_numbers import shape_label, shape_of
+
+Record = Mapping[str, Any]
+NO_LABELS = "no labels: accuracy was not judged"
+NOT_MEASURED = "nothing was measured"
+
+
+def sections(summary: Record) -> dict[str, Any]:
+    """The template's context: models, measurements, not_run, counts and charts (by figure id)."""
+    models = [model_section(summary, name) for name in model_names(summary)]
+    charts: dict[str, Any] = {}
+    for model in models:
+        for figure in model["trade_offs"] + model["speedups"]:
+            figure["id"] = f"chart-{len(charts) + 1}"
+            charts[figure["id"]] = figure.pop("chart")
+    results = summary.get("results") or []
+    statuses = [result.get("status") for result in results]
+    return {
+        "models": models,
+        "measurements": measurements(results, models),
+        "not_run": not_run(results),
+        "counts": {word: statuses.count(word) for word in ("ok", "failed", "unavailable")},
+        "devices": {result.get("device") for result in results},
+        "engines": used(results, "engine"),
+        "precisions": used(results, "precision"),
+        "charts": charts,
+    }
+
+
+def used(results: Iterable[Record], field: str) -> set[str]:
+    """The values of that field in what was measured."""
+    return {result.get(field) for result in results if result.get("status") == "ok"}
+
+
+def model_names(summary: Record) -> list[str]:
+    """Models in the order of the summary, those without an entry of their own at the end."""
+    named = [result.get("model") for result in summary.get("results") or ()]
+    return list(dict.fromkeys([*(summary.get("models") or {}), *named]))
+
+
+def model_section(summary: Record, name: str) -> dict[str, Any]:
+    """All that the report says of one model."""
+    facts = (summary.get("models") or {}).get(name) or {}
+    results = [r for r in summary.get("results") or () if r.get("model") == name]
+    measured = [result for result in results if result.get("status") == "ok"]
+    baselines = facts.get("baselines") or {}
+    picks = [
+        pick(recommendation, measured)
+        for recommendation in summary.get("recommendations") or ()
+        if recommendation.get("model") == name
+    ]
+    picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
+    deploy: dict[Any, set[str]] = {}
+    for chosen in picks:
+        deploy.setdefault(chosen["shape"], set()).add(chosen["variant"])
+    judged = any(result.get("accuracy") for result in measured)
+    return {
+        "name": name,
+        "facts": facts,
+        "baselines": baselines,
+        "baseline_accuracy": baseline_accuracy(measured, baselines),
+        "note": None if judged else NO_LABELS if measured else NOT_MEASURED,
+        "judged": judged,
+        "measured": measured,
+        "picks": picks,
+        "variants": list(dict.fromkeys(p["variant"] for p in picks if p["variant"])),
+        "largest": largest(measured),
+        "trade_offs": trade_offs(
+            measured, baselines, deploy, summary.get("accuracy_budget_points")
+        ),
+        "speedups": speedups(measured, baselines),
+    }
+
+
+def pick(recommendation: Record, measured: Iterable[Record]) -> dict[str, Any]:
+    """A recommendation with the measurements it rests on, and the rejected grouped by reason."""
+    shape = shape_of(recommendation.get("shape") or {})
+    variant = recommendation.get("variant")
+    result = next((r for r in measured if r["variant"] == variant), {})
+    rejected = recommendation.get("rejected") or []
+    return {
+        "shape": shape,
+        "title": shape_label(shape),
+        "variant": variant,
+        "why": recommendation.get("why"),
+        "result": result,
+        "row": row_at(result, shape) or {},
+        "rejected": grouped((entry.get("reason"), entry.get("variant")) for entry in rejected),
+        "rejected_count": len(rejected),
+    }
+
+
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
+    """(reason, its variants), in the order in which the reasons come."""
+    groups: dict[Any, list[Any]] = {}
+    for reason, variant in pairs:
+        groups.setdefault(reason or "no reason was recorded", []).append(variant)
+    return list(groups.items())
+
+
+def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
+    """The accuracy record of the first device's baseline, what the budget is counted from."""
+    names = list(baselines.values())
+    found = [r for r in measured if r["variant"] in names and r.get("accuracy")]
+    return min(found, key=lambda r: names.index(r["variant"]))["accuracy"] if found else None
+
+
+def largest(measured: Iterable[Record]) -> dict[str, float]:
+    """The largest size and peak memory, what the bars in the cost table are drawn against."""
+    rows = list(measured)
+    fields = ("size_bytes", "peak_rss_bytes")
+    return {field: max((r.get(field) or 0 for r in rows), default=0) for field in fields}
+
+
+def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[dict[str, Any]]:
+    """One row for each result and shape; results without a measurement have one row too."""
+    baselines = {(model["name"], name) for model in models for name in model["baselines"].values()}
+    rows = []
+    for result in results:
+        baseline = (result.get("model"), result.get("variant")) in baselines
+        for row in result.get("latency") or [{}]:
+            entry = {"result": result, "row": row, "shape": shape_of(row), "baseline": baseline}
+            rows.append(entry)
+
+    def order(entry: Record) -> tuple[Any, ...]:
+        sizes = [size for _, size in entry["shape"]]
+        time = entry["row"].get("p50_s") or float("inf")
+        return str(entry["result"].get("model")), not sizes, sizes, time
+
+    return sorted(rows, key=order)
+
+
+def not_run(results: Iterable[Record]) -> dict[str, list[tuple[str, list[Any]]]]:
+    """For "failed" and "unavailable": (reason, [(model, its variants)])."""
+    rows = list(results)
+    return {
+        status: [
+            (reason, grouped(pairs))
+            for reason, pairs in grouped(
+                (r.get("reason"), (r.get("model"), r.get("variant")))
+                for r in rows
+                if r.get("status") == status
+            )
+        ]
+        for status in ("failed", "unavailable")
+    }

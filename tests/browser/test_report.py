@@ -1,0 +1,180 @@
+"""The report in a browser that has no network."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tightrope.page import render_page
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
+
+ROOT = Path(__file__).parents[2]
+REPORT = ROOT / "scripts/report"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    target = tmp_path_factory.mktemp("report") / "summary.html"
+    render_page(
+        ROOT / "tests/data/summary.json",
+        target,
+        template=REPORT / "page.html",
+        style=REPORT / "page.css",
+        script=REPORT / "page.js",
+    )
+    return target
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as runner:
+        made = runner.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def visit(browser, report):
+    """Open the report offline; `page.seen` has each request, console message and error."""
+    contexts = []
+
+    def opened(width=1400, scheme="light"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.seen = {"requests": [], "messages": []}
+        page.on("request", lambda request: page.seen["requests"].append(request.url))
+        page.on("console", lambda message: page.seen["messages"].append(message.text))
+        page.on("pageerror", lambda error: page.seen["messages"].append(str(error)))
+        page.goto(report.as_uri())
+        wait_for_charts(page, scheme)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def wait_for_charts(page, scheme):
+    """A locator, because a function that the browser polls is an eval, which the page forbids."""
+    page.locator(f"html[data-charts={scheme}]").wait_for()
+
+
+def column(page, title):
+    """The cells under that header, from top to bottom."""
+    return page.evaluate(
+        """title => {
+            const table = document.querySelector("table.sortable");
+            const heads = [...table.tHead.rows[0].cells];
+            const index = heads.findIndex((head) => head.textContent.trim() === title);
+            return [...table.tBodies[0].rows].map((row) => row.cells[index].dataset.value);
+        }""",
+        title,
+    )
+
+
+def colour_of(page, selector, name):
+    return page.locator(selector).first.evaluate(f"node => getComputedStyle(node).{name}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_without_a_request_or_a_word_on_the_console(visit, report, scheme):
+    page = visit(scheme=scheme)
+    assert page.seen == {"requests": [report.as_uri()], "messages": []}
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_every_chart_is_drawn_inside_its_frame(visit, width):
+    page = visit(width)
+    boxes = page.evaluate(
+        """[...document.querySelectorAll(".plot")].map((plot) => [
+            plot.getBoundingClientRect().width,
+            plot.querySelector("svg").getBoundingClientRect().width,
+            plot.querySelectorAll("svg path").length,
+        ])"""
+    )
+    assert len(boxes) == 10
+    assert all(frame - 20 <= chart <= frame + 1 and marks > 3 for frame, chart, marks in boxes)
+
+
+@pytest.mark.parametrize("width", [320, 400, 800, 1400])
+def test_the_page_never_scrolls_sideways_even_with_all_details_open(visit, width):
+    page = visit(width)
+    page.evaluate("document.querySelectorAll('details').forEach((node) => (node.open = true))")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_charts_follow_the_width_of_the_window(visit):
+    page = visit(1400)
+    page.set_viewport_size({"width": 400, "height": 900})
+    narrow = re.compile(r"^3[0-6]\d(\.\d+)?$")
+    playwright.expect(page.locator(".plot svg").first).to_have_attribute("width", narrow)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_a_click_sorts_and_a_second_one_turns_the_order(visit):
+    page = visit()
+    button = page.get_by_role("button", name="p50, ms")
+    header = page.locator("th", has=button)
+    for order, reverse in (("ascending", False), ("descending", True)):
+        button.click()
+        assert header.get_attribute("aria-sort") == order
+        values = column(page, "p50, ms")
+        present = [float(value) for value in values if value]
+        assert present == sorted(present, reverse=reverse)
+        assert all(not value for value in values[len(present) :])
+    assert page.locator("th[aria-sort]").count() == 1
+
+
+def test_the_keyboard_sorts_too_and_says_so(visit):
+    page = visit()
+    page.get_by_role("button", name="Speed-up").focus()
+    page.keyboard.press("Enter")
+    present = [float(value) for value in column(page, "Speed-up") if value]
+    assert present == sorted(present, reverse=True)
+    assert page.get_by_role("status").text_content() == "Sorted by Speed-up, descending"
+    page.keyboard.press("Space")
+    assert page.get_by_role("status").text_content() == "Sorted by Speed-up, ascending"
+
+
+def test_page_and_charts_change_with_the_colour_scheme(visit):
+    page = visit(scheme="light")
+    parts = ("body", "backgroundColor"), (".plot .mark-text.role-axis-label text", "fill")
+    light = [colour_of(page, *part) for part in parts]
+    page.emulate_media(color_scheme="dark")
+    wait_for_charts(page, "dark")
+    dark = [colour_of(page, *part) for part in parts]
+    assert all(one != other for one, other in zip(light, dark, strict=True))
+    assert page.locator(".plot svg").count() == 10
+    assert page.seen["messages"] == []
+
+
+def test_a_script_in_the_summary_stays_text(visit):
+    page = visit()
+    assert page.evaluate("window.owned") is None
+    assert page.locator("#not-run").get_by_text("<script>window.owned = true</script>").is_visible()
+
+
+def test_the_page_may_not_run_what_it_did_not_bring(visit):
+    page = visit()
+    page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.owned = true";
+            document.body.append(script);
+        }"""
+    )
+    assert page.evaluate("window.owned") is None
+
+
+def test_a_pointer_on_a_mark_names_its_variant(visit):
+    page = visit()
+    page.locator(".plot .mark-symbol path").first.hover(force=True)
+    tip = page.locator("#vg-tooltip-element")
+    tip.wait_for()
+    assert "cpu-" in tip.text_content()

@@ -1,0 +1,176 @@
+"""Charts: what is drawn, and colours that everybody can tell apart."""
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import vl_convert
+from tightrope.chart_style import COLOURS, INKS, SHAPES, chart_config
+from tightrope.charts import accuracy_latency_chart, log_ticks, speedup_chart
+
+STYLE = Path(__file__).parents[2] / "scripts/report/page.css"
+# Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
+SIGHT = {
+    "full": np.eye(3),
+    "deuteranopia": np.array(
+        [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
+    ),
+    "protanopia": np.array(
+        [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
+    ),
+    "tritanopia": np.array(
+        [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]]
+    ),
+}
+
+
+def linear(colour):
+    channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    """WCAG 2 contrast ratio."""
+    low, high = sorted(linear(colour) @ [0.2126, 0.7152, 0.0722] for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def lab(rgb):
+    """CIELAB of linear sRGB."""
+    matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = np.array(matrix) @ np.clip(rgb, 0, 1) / [0.9505, 1, 1.089]
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def palettes():
+    """The custom properties of the style sheet: light, then dark."""
+    blocks = re.findall(r":root \{(.*?)\}", STYLE.read_text(), re.DOTALL)
+    return [dict(re.findall(r"--(\w+): (#\w{6})", block)) for block in blocks]
+
+
+def point(variant, latency, delta, **more):
+    device, engine, precision = variant.split("-", 2)
+    return {
+        "variant": variant,
+        "engine": engine,
+        "precision": precision,
+        "latency_ms": latency,
+        "latency_low": latency * 0.97,
+        "latency_high": latency * 1.03,
+        "delta": delta,
+        "delta_low": delta - 0.5,
+        "delta_high": delta + 0.5,
+        "front": None,
+        "deploy": False,
+        "latency": f"{latency} ms",
+        "change": f"{delta} points",
+        "device": device,
+        **more,
+    }
+
+
+def row(variant, ratio, tie=False):
+    return {
+        **point(variant, 1, 0),
+        "ratio": ratio,
+        "low": ratio * 0.95,
+        "high": ratio * 1.05,
+        "tie": tie,
+        "label": f"{ratio}",
+        "speedup": f"{ratio}",
+        "interval": "",
+        "verdict": "tie" if tie else "faster",
+    }
+
+
+def drawn(specification, scheme="light"):
+    fixed = {**specification, "width": 400}
+    return vl_convert.vegalite_to_svg(json.dumps(fixed), config=chart_config(scheme))
+
+
+def test_a_chart_names_no_colour_of_its_own():
+    points = [point("cpu-pytorch-fp32", 9.2, 0, front=1), point("cpu-openvino-bf16", 2.3, 0.1)]
+    charts = [
+        accuracy_latency_chart(points, budget_points=1.0, description="words"),
+        speedup_chart([row("cpu-openvino-bf16", 4)], extent=[], description="words"),
+    ]
+    assert not re.search(r"#[0-9a-f]{6}", json.dumps(charts))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_engine_and_precision_is_drawn_in_its_own_colour_and_shape(scheme):
+    engines = [point(f"cpu-{engine}-fp32", 5 + i, 0) for i, engine in enumerate(COLOURS)]
+    svg = drawn(accuracy_latency_chart(engines, budget_points=None, description=""), scheme)
+    assert all(pair[scheme == "dark"] in svg for pair in COLOURS.values())
+    shapes = [point(f"cpu-openvino-{precision}", 5, 0) for precision in SHAPES]
+    svg = drawn(accuracy_latency_chart(shapes, budget_points=None, description=""), scheme)
+    colour = COLOURS["openvino"][scheme == "dark"]
+    marks = re.findall(rf'd="([^"]+)" fill="{colour}"', svg)
+    assert len(set(marks)) == len(SHAPES)
+
+
+def test_the_budget_line_is_there_only_with_a_budget():
+    points = [point("cpu-openvino-bf16", 2.3, 0.1)]
+    for budget, there in ((1.0, True), (None, False)):
+        svg = drawn(accuracy_latency_chart(points, budget_points=budget, description=""))
+        assert ("accuracy budget" in svg) == there
+
+
+def test_front_numbers_too_close_to_be_read_share_one_text():
+    points = [
+        point("cpu-openvino-int8", 2.00, 0.1, front=1),
+        point("cpu-openvino-bf16", 2.02, 0.2, front=2),
+        point("cpu-compile-bf16", 5.00, 0.3, front=3),
+        point("cpu-pytorch-fp32", 9.20, 0.0),
+    ]
+    svg = drawn(accuracy_latency_chart(points, budget_points=1.0, description=""))
+    assert ">1, 2<" in svg and ">3<" in svg
+
+
+def test_a_variant_that_fell_far_does_not_squeeze_the_others_together():
+    points = [point("cpu-openvino-int8", 2, -58), point("cpu-openvino-bf16", 3, 0.1)]
+    svg = drawn(accuracy_latency_chart(points, budget_points=1.0, description=""))
+    assert "compressed beyond 1" in svg
+
+
+@pytest.mark.parametrize("tie", [True, False])
+def test_a_tie_is_hollow_and_nothing_else_is(tie):
+    rows = [row("cpu-openvino-fp32", 1.01, tie=tie)]
+    svg = drawn(speedup_chart(rows, extent=[], description=""))
+    outlined = re.findall(rf'<path[^>]* stroke="{COLOURS["openvino"][0]}"', svg)
+    filled = re.findall(rf'<path[^>]* fill="{INKS["light"]["page"]}"', svg)
+    assert (len(outlined), len(filled)) == ((1, 1) if tie else (0, 0))
+
+
+def test_an_engine_that_the_report_does_not_know_is_drawn_all_the_same():
+    points = [point("cpu-newcomer-int4", 2.3, 0.1)]
+    assert "M" in drawn(accuracy_latency_chart(points, budget_points=1.0, description=""))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.2, 15), (21, 75), (9.1, 9.9), (0.8, 4.9), (1, 1e6)])
+def test_axes_have_a_few_round_ticks(low, high):
+    ticks = log_ticks(low, high)
+    assert 2 <= len(ticks) <= 10
+    assert all(low <= tick <= high for tick in ticks)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_engines_stand_out_from_the_page_and_from_each_other(dark):
+    page = INKS["dark" if dark else "light"]["page"]
+    colours = [pair[dark] for pair in COLOURS.values()]
+    assert min(contrast(colour, page) for colour in colours) >= 3
+    for matrix in SIGHT.values():
+        seen = [lab(matrix @ linear(colour)) for colour in colours]
+        assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 17
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_is_readable_on_its_page(dark):
+    properties, ink = palettes()[dark], INKS["dark" if dark else "light"]
+    texts = ("text", "quiet", "link", "good", "bad", "unsure")
+    assert min(contrast(properties[name], properties["page"]) for name in texts) >= 4.5
+    assert {name: properties[name] for name in ink} == ink
