@@ -12,7 +12,7 @@ from tightrope.manifest import read_manifest
 from tightrope.recommend import recommendations
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.results import result_entry, unavailable_entry
-from tightrope.variants import Variant, baseline, parse
+from tightrope.variants import baseline, parse
 
 SCHEMA = 1
 Paths = Iterable[Path | str]
@@ -85,7 +85,7 @@ def model_entry(
     made, source = read_manifest(checkpoint), read_json(data)
     name = Path(checkpoint).parent.parent.name
     own = [result for result in results if result["model"] == name]
-    bases = {device: str(baseline(device)) for device in dict.fromkeys(r["device"] for r in own)}
+    devices = dict.fromkeys(one["device"] for one in own if one["status"] != "unavailable")
     return name, {
         "task": made["task"],
         "parameters": made["parameters"],
@@ -95,7 +95,7 @@ def model_entry(
             "source": source["source"],
             **{f"{split}_samples": part["samples"] for split, part in source["splits"].items()},
         },
-        "baselines": bases,
+        "baselines": {device: str(baseline(device)) for device in devices},
     }
 
 
@@ -110,8 +110,3 @@ def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
             rows.append({**flat, **{f"latency.{key}": value for key, value in shape.items()}})
     frame = pandas.json_normalize(rows)
     write_bytes(target, frame.to_csv(index=False).encode())
-
-
-def planned(variants: list[Variant], reasons: dict[str, str]) -> list[Variant]:
-    """The variants that have jobs: those without a reason to be unavailable."""
-    return [variant for variant in variants if str(variant) not in reasons]
