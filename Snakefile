@@ -31,3 +31,7 @@ rule all:
         "reports/summary.json",
         "reports/summary.csv",
     localrule: True
+
+
+onsuccess:
+    print(run.closing_words("reports/summary.html", "reports/summary.json", since=STARTED))

@@ -1,5 +1,6 @@
 import os
 import sys
+import time
 from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
@@ -8,7 +9,9 @@ from tightrope import checkpoint, data, plan, run
 from tightrope.provenance import code_digest, library_versions
 from tightrope.variants import either
 
-SCRIPTS = f"{workflow.basedir}/scripts"
+# relative: inputs are compared by path, and the project may be moved
+SCRIPTS = os.path.relpath(f"{workflow.basedir}/scripts")
+STARTED = time.time()
 WHOLE_MACHINE = os.cpu_count()
 code_of = partial(code_digest, SCRIPTS)
 versions_of = library_versions

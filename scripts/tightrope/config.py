@@ -23,6 +23,7 @@ def checked(config: Document, schema: Path | str) -> Document:
             "(profiles/default does so by itself)"
         )
     document = yaml.safe_load(Path(schema).read_text())
+    config = with_types(config, document)
     check_schema(config, document)
     filled = with_defaults(config, document)
     for check in (check_pool, check_devices, configured, check_sources, check_shapes):
@@ -85,17 +86,45 @@ def nearest(word: str, allowed: list[str]) -> str:
     return f'; did you mean "{close[0]}"?' if close else ""
 
 
+def with_types(value: Any, schema: Document) -> Any:
+    """A copy of `value` in which words are numbers, booleans and null where the schema wants them.
+
+    Snakemake leaves them as words inside a value of --config, as in calibration={samples: [256]}.
+    """
+    if isinstance(value, list):
+        return [with_types(item, schema.get("items", {})) for item in value]
+    if isinstance(value, dict):
+        return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
+    kinds = schema.get("type", "string")
+    if not isinstance(value, str) or kinds == "string":
+        return value
+    if value == "null":
+        return None
+    return value if "string" in kinds else typed(value)
+
+
+def typed(word: str) -> Any:
+    """What YAML reads in `word`, `word` itself where that is no YAML."""
+    try:
+        return yaml.safe_load(word)
+    except yaml.YAMLError:
+        return word
+
+
+def schema_of(key: str, schema: Document) -> Document:
+    """The schema of the value of `key` in an object with that `schema`."""
+    others = schema.get("additionalProperties")
+    return schema.get("properties", {}).get(key, others if isinstance(others, dict) else {})
+
+
 def with_defaults(value: Any, schema: Document) -> Any:
     """A copy of `value` with the schema's defaults at every level."""
     if isinstance(value, list):
         return [with_defaults(item, schema.get("items", {})) for item in value]
     if not isinstance(value, dict):
         return value
-    properties = schema.get("properties", {})
-    filled = {key: default for key, default in defaults(properties)} | value
-    others = schema.get("additionalProperties")
-    others = others if isinstance(others, dict) else {}
-    return {key: with_defaults(item, properties.get(key, others)) for key, item in filled.items()}
+    filled = {key: default for key, default in defaults(schema.get("properties", {}))} | value
+    return {key: with_defaults(item, schema_of(key, schema)) for key, item in filled.items()}
 
 
 def defaults(properties: Document) -> Iterator[tuple[str, Any]]:

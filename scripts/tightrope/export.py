@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from tightrope.manifest import read_manifest
-from tightrope.onnx_graph import save_onnx
+from tightrope.onnx_graph import require_one_file, save_onnx
 from tightrope.torch_module import load_module
 
 OPSET = 21
@@ -23,6 +23,7 @@ def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> 
     torch.set_num_threads(threads)
     folder = Path(checkpoint).parent
     module = LogitsOnly(load_module(folder, torch.float32, attention="eager")).eval()
+    require_one_file(target, sum(tensor.nbytes for tensor in module.state_dict().values()))
     names = ("input_ids", "attention_mask")
     # a tensor for each input: the exporter takes one tensor given twice for one input
     example = {name: torch.ones(2, 8, dtype=torch.int64) for name in names}

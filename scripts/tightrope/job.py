@@ -39,10 +39,18 @@ def print_one_line(kind: type[BaseException], error: BaseException, trace: Any) 
 
 def job_from_words(words: list[str]) -> SimpleNamespace:
     """Read `input.onnx=a.onnx output.onnx=b.onnx params.opset=21 log.0=job.log`."""
-    sections: dict[str, SimpleNamespace] = defaultdict(SimpleNamespace)
+    sections: dict[str, Section] = defaultdict(Section)
     for word in words:
         field, _, value = word.partition("=")
         section, _, name = field.partition(".")
         setattr(sections[section], name, yaml.safe_load(value))
-    log = list(vars(sections.pop("log", SimpleNamespace())).values())
-    return SimpleNamespace(**{"params": SimpleNamespace(), **sections, "log": log})
+    log = [path for _, path in sections.pop("log", Section()).items()]
+    return SimpleNamespace(**{"params": Section(), **sections, "log": log})
+
+
+class Section(SimpleNamespace):
+    """Named values of a job, read like Snakemake's."""
+
+    def items(self) -> Any:
+        """Pairs of name and value in the order in which they were given."""
+        return vars(self).items()

@@ -12,7 +12,8 @@ from tightrope.files import write_bytes
 from tightrope.inputs import Arrays
 
 SEAL = "tightrope.sha256"
-LARGEST_BYTES = 2**31 - 1
+# a protobuf message holds 2 GiB; some room for the graph around the weights
+LARGEST_BYTES = 2**31 - 2**20
 
 
 def save_onnx(model: onnx.ModelProto, path: Path | str) -> None:
@@ -22,15 +23,20 @@ def save_onnx(model: onnx.ModelProto, path: Path | str) -> None:
     by which `load_onnx` finds truncation and tampering. Raises TightropeError above 2 GiB.
     """
     strip_metadata(model)
-    if model.ByteSize() > LARGEST_BYTES - 1024:
-        raise TightropeError(
-            f"{path}: not yet: the model has {model.ByteSize() / 2**30:.1f} GiB, "
-            "one ONNX file holds at most 2 GiB"
-        )
+    require_one_file(path, model.ByteSize())
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
     entry = model.metadata_props.add()
     entry.key, entry.value = SEAL, digest
     write_bytes(path, model.SerializeToString(deterministic=True))
+
+
+def require_one_file(path: Path | str, size_bytes: int) -> None:
+    """Raise TightropeError where a model of that size does not fit into one ONNX file."""
+    if size_bytes > LARGEST_BYTES:
+        raise TightropeError(
+            f"{path}: not yet: the model has {size_bytes / 2**30:.1f} GiB, one ONNX file holds "
+            "at most 2 GiB"
+        )
 
 
 def load_onnx(path: Path | str) -> onnx.ModelProto:

@@ -39,9 +39,9 @@ def choose(results: list[Entry], shape: Entry) -> Entry:
     seconds = {result["variant"]: estimate(result["variant"], rows) for result in fit}
     fastest = min(fit, key=lambda result: seconds[result["variant"]])["variant"]
     equal = [result for result in fit if within_noise(result["variant"], fastest, rows)]
-    best = min(equal, key=lambda result: result["size_bytes"])["variant"]
+    best = min(equal, key=lambda one: (one["size_bytes"], seconds[one["variant"]]))["variant"]
     for result in fit:
-        reasons[result["variant"]] = beaten(result["variant"], best, rows)
+        reasons[result["variant"]] = beaten(result["variant"], rows, tie=result in equal)
     del reasons[best]
     return {
         "variant": best,
@@ -71,9 +71,21 @@ def within_noise(name: str, fastest: str, rows: dict[str, Entry]) -> bool:
     """Whether the speed-up of `name` lies within the interval of the fastest on its device."""
     if name == fastest:
         return True
-    ours, best = rows[name]["speedup"], rows[fastest]["speedup"]
+    ours, best = speedup_of(name, rows), speedup_of(fastest, rows)
     same_device = parse(name).device == parse(fastest).device
     return bool(same_device and ours and best and ours["ratio"] >= best["low"])
+
+
+def speedup_of(name: str, rows: dict[str, Entry]) -> Entry | None:
+    """The speed-up of `name`, 1 for the baseline; None where the baseline was not measured."""
+    if is_baseline(name):
+        return {"ratio": 1.0, "low": 1.0, "high": 1.0}
+    return rows[name]["speedup"]
+
+
+def is_baseline(name: str) -> bool:
+    """Whether the other variants of its device are compared with `name`."""
+    return name == str(baseline(parse(name).device))
 
 
 def disqualified(result: Entry, rows: dict[str, Entry]) -> str | None:
@@ -90,27 +102,28 @@ def disqualified(result: Entry, rows: dict[str, Entry]) -> str | None:
     return f"accuracy {accuracy['verdict']}: {points(accuracy)}"
 
 
-def beaten(name: str, best: str, rows: dict[str, Entry]) -> str:
-    """Why a variant that keeps the answers was not chosen."""
-    ours = rows[name]["speedup"]
-    if ours is None:
-        return "slower: it is the baseline"
-    if within_noise(name, best, rows) or within_noise(best, name, rows):
-        return f"as fast within the noise ({times(ours)}), but its files are larger"
-    return f"slower: {times(ours)}"
+def beaten(name: str, rows: dict[str, Entry], *, tie: bool) -> str:
+    """Why a variant that keeps the answers was not chosen; `tie` with the fastest or not."""
+    ours = "it is the baseline" if is_baseline(name) else speed(rows[name])
+    if tie:
+        return f"as fast within the noise ({ours}), but its files are no smaller"
+    return f"slower: {ours}"
 
 
 def why(best: str, fastest: str, rows: dict[str, Entry], fit: int) -> str:
     """What speaks for the chosen variant, one of `fit` that keep the answers."""
-    if rows[best]["speedup"] is None:
-        return f"none of the {fit} variants that keep the answers is faster than this baseline"
     if best != fastest:
         return f"as fast as {fastest} within the noise, and its files are smaller"
+    if is_baseline(best):
+        return f"none of the {fit} variants that keep the answers is faster than this baseline"
     return f"the fastest of the {fit} variants that keep the answers"
 
 
-def times(speedup: Entry) -> str:
-    """A speed-up with its interval."""
+def speed(row: Entry) -> str:
+    """The speed-up of a row with its interval, without a baseline the time of a call."""
+    speedup = row["speedup"]
+    if speedup is None:
+        return f"{1000 * row['mean_s']:.3g} ms a call"
     return (
         f"{speedup['ratio']:.2f} times the baseline ({speedup['low']:.2f} to {speedup['high']:.2f})"
     )

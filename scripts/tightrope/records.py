@@ -35,7 +35,8 @@ class Record:
         """The record in `path`; raises ArtifactError when it is none of this kind."""
         document = read_json(path)
         names = {one.name for one in fields(cls)}
-        if not isinstance(document, dict) or set(document) != names:
+        known = isinstance(document, dict) and set(document) == names
+        if not known or document["schema"] != SCHEMA:
             raise ArtifactError(f"{path}: no {cls.__name__} of this version; delete it, run again")
         return cls(**document)
 

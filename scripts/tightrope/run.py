@@ -97,3 +97,14 @@ def exit_with_failures(summary: Path) -> None:
 def failures(summary: Path) -> list[dict[str, Any]]:
     """The results with status failed."""
     return [one for one in read_json(summary)["results"] if one["status"] == "failed"]
+
+
+def closing_words(report: Path | str, summary: Path | str, *, since: float) -> str:
+    """What a run that rendered the report after time `since` has to say on the terminal."""
+    if not Path(report).is_file() or Path(report).stat().st_mtime < since:
+        return ""
+    lines = [f"Report: {report}"]
+    for one in read_json(summary)["recommendations"]:
+        shape = ", ".join(f"{name} {size}" for name, size in one["shape"].items())
+        lines.append(f"{one['model']}, {shape}: {one['variant'] or 'nothing'} ({one['why']})")
+    return "\n".join(lines)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 # rules, "latency-bound scenarios"): p50 11, p90 64, p99 662
 SAMPLES_FOR_PERCENTILE = {50: 11, 90: 64, 99: 662}
 Z = 1.959963984540054  # 97.5 % point of the normal distribution
+STUDENT = (12.7062, 4.3027, 3.1824, 2.7764)  # few degrees of freedom, see `student_point`
 RESAMPLES = 2000
 
 
@@ -31,8 +32,9 @@ def speedup(blocks: list[list[float]], baseline_blocks: list[list[float]]) -> In
     """Baseline time over own time: the mean over pairs of the log ratio of block medians.
 
     The interval is a percentile bootstrap over pairs (Efron and Tibshirani 1993, ch. 13),
-    from a fixed seed, widened by sqrt(n / (n - 1)) as the bootstrap of a mean of n pairs is
-    too narrow by that factor.
+    from a fixed seed, expanded for few pairs (Hesterberg 2015, "What Teachers Should Know About
+    the Bootstrap"): that of n pairs is too narrow by sqrt(n / (n - 1)), and by the normal
+    distribution's point in the place of Student's t.
     """
     logs = [
         math.log(statistics.median(theirs) / statistics.median(own))
@@ -44,11 +46,21 @@ def speedup(blocks: list[list[float]], baseline_blocks: list[list[float]]) -> In
         return Interval(math.exp(mean), 0.0, math.inf)
     draw = random.Random(0)
     means = sorted(statistics.fmean(draw.choices(logs, k=count)) for _ in range(RESAMPLES))
-    wider = math.sqrt(count / (count - 1))
+    wider = math.sqrt(count / (count - 1)) * student_point(count - 1) / Z
     low, high = (
         mean + wider * (means[round(share * (RESAMPLES - 1))] - mean) for share in (0.025, 0.975)
     )
     return Interval(math.exp(mean), math.exp(low), math.exp(high))
+
+
+def student_point(degrees: int) -> float:
+    """The 97.5 % point of Student's t, to 0.2 % (Abramowitz and Stegun 1964, 26.7.5)."""
+    if degrees <= len(STUDENT):
+        return STUDENT[degrees - 1]
+    first = (Z**3 + Z) / 4
+    second = (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96
+    third = (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384
+    return Z + first / degrees + second / degrees**2 + third / degrees**3
 
 
 def speed_verdict(interval: Interval) -> str:

@@ -108,5 +108,5 @@ def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
         flat = {key: value for key, value in result.items() if key not in ("latency", "executed")}
         for shape in result["latency"] or [{}]:
             rows.append({**flat, **{f"latency.{key}": value for key, value in shape.items()}})
-    frame = pandas.json_normalize(rows)
+    frame = pandas.json_normalize(rows).convert_dtypes()
     write_bytes(target, frame.to_csv(index=False).encode())

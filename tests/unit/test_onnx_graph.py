@@ -1,0 +1,188 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.inputs import stack
+from tightrope.onnx_graph import (
+    load_onnx,
+    require_equal,
+    require_one_file,
+    run_onnx,
+    save_onnx,
+    simplified,
+)
+from tightrope.simplify import simplify_onnx
+from tiny_model import LONGEST, TinyModel, evaluation_rows
+
+
+def small_model() -> onnx.ModelProto:
+    """x times a weight, plus a constant that two nodes compute, and a node that nothing uses."""
+    weight = np.arange(12, dtype=np.float32).reshape(4, 3)
+    nodes = [
+        helper.make_node("MatMul", ["x", "weight"], ["product"], "matmul"),
+        helper.make_node("Add", ["one", "one"], ["two"], "constant"),
+        helper.make_node("Add", ["product", "two"], ["y"], "add"),
+        helper.make_node("Relu", ["x"], ["unused"], "dead"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])],
+        [
+            numpy_helper.from_array(weight, "weight"),
+            numpy_helper.from_array(np.ones(3, dtype=np.float32), "one"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def with_metadata(model: onnx.ModelProto) -> onnx.ModelProto:
+    for part in (model, model.graph, *model.graph.node, *model.graph.initializer):
+        entry = part.metadata_props.add()
+        entry.key, entry.value = "file", "/secret/place/model.py"
+        part.doc_string = "/secret/place/model.py"
+    return model
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    save_onnx(small_model(), tmp_path / "a.onnx")
+    assert load_onnx(tmp_path / "a.onnx") == small_model()
+
+
+def test_metadata_and_documentation_are_not_in_the_file(tmp_path: Path) -> None:
+    save_onnx(with_metadata(small_model()), tmp_path / "a.onnx")
+    save_onnx(small_model(), tmp_path / "b.onnx")
+    assert b"secret" not in (tmp_path / "a.onnx").read_bytes()
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_saving_what_was_loaded_gives_the_same_bytes(tmp_path: Path) -> None:
+    save_onnx(small_model(), tmp_path / "a.onnx")
+    save_onnx(load_onnx(tmp_path / "a.onnx"), tmp_path / "b.onnx")
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_other_tools_read_the_file(tiny: TinyModel) -> None:
+    for path in (tiny.onnx, tiny.simplified):
+        onnx.checker.check_model(str(path), full_check=True)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.9, 0.999, 0.99999])
+def test_a_truncated_file_is_refused(tiny: TinyModel, tmp_path: Path, share: float) -> None:
+    content = tiny.onnx.read_bytes()
+    (tmp_path / "a.onnx").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ArtifactError, match=r"a\.onnx: .*delete it and run again"):
+        load_onnx(tmp_path / "a.onnx")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_file_with_one_flipped_bit_is_refused(
+    tiny: TinyModel, tmp_path: Path, share: float
+) -> None:
+    content = bytearray(tiny.onnx.read_bytes())
+    content[int(share * len(content))] ^= 1
+    (tmp_path / "a.onnx").write_bytes(content)
+    with pytest.raises(ArtifactError, match=r"a\.onnx: .*delete it and run again"):
+        load_onnx(tmp_path / "a.onnx")
+
+
+def test_a_file_from_elsewhere_is_refused(tmp_path: Path) -> None:
+    onnx.save(small_model(), tmp_path / "a.onnx")
+    with pytest.raises(ArtifactError, match=r"a\.onnx: not the file that was written"):
+        load_onnx(tmp_path / "a.onnx")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"a\.onnx: no readable ONNX file"):
+        load_onnx(tmp_path / "a.onnx")
+
+
+def test_a_model_beyond_one_file_is_not_yet() -> None:
+    require_one_file("a.onnx", 2**30)
+    with pytest.raises(TightropeError, match=r"a\.onnx: not yet: the model has 2\.5 GiB"):
+        require_one_file("a.onnx", 5 * 2**29)
+
+
+def test_simplifying_folds_constants_and_drops_dead_nodes() -> None:
+    batch = [{"x": np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)}]
+    expected = run_onnx(small_model(), batch, threads=1)
+    smaller = simplified(small_model())
+    assert sorted(node.op_type for node in smaller.graph.node) in (["Add", "MatMul"], ["Gemm"])
+    np.testing.assert_allclose(run_onnx(smaller, batch, threads=1)[0], expected[0], rtol=1e-6)
+
+
+def test_simplifying_leaves_no_shapes_of_inner_tensors(tiny: TinyModel) -> None:
+    assert not load_onnx(tiny.simplified).graph.value_info
+    assert len(load_onnx(tiny.simplified).graph.node) < len(load_onnx(tiny.onnx).graph.node)
+
+
+def test_the_largest_difference_is_relative_to_the_largest_logit() -> None:
+    expected = [np.array([[1.0, -4.0]]), np.array([[100.0, 0.0]])]
+    found = [np.array([[1.0, -4.2]]), np.array([[101.0, 0.0]])]
+    worst = require_equal(found, expected, path="a.onnx", tolerance=0.1)
+    assert worst == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("wrong", [4.0, np.nan, np.inf])
+def test_a_difference_beyond_the_tolerance_is_refused(wrong: float) -> None:
+    expected = [np.ones((3, 2))]
+    found = [np.array([[1, 1], [1, wrong], [1, 1]])]
+    with pytest.raises(ArtifactError, match=r"a\.onnx: its outputs differ .* on a batch of 3"):
+        require_equal(found, expected, path="a.onnx", tolerance=1e-4)
+
+
+def test_logits_of_another_shape_are_refused() -> None:
+    with pytest.raises(ArtifactError, match=re.escape("logits (2, 1), the checkpoint gives (2,")):
+        require_equal([np.ones((2, 1))], [np.ones((2, 3))], path="a.onnx", tolerance=1e-4)
+
+
+def test_a_model_whose_answers_are_not_the_checkpoints_is_not_simplified(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    model = load_onnx(tiny.onnx)
+    bias = next(one for one in model.graph.initializer if one.name.endswith("classifier.bias"))
+    shifted = numpy_helper.to_array(bias) + np.array([0, 0.01, 0], dtype=np.float32)
+    bias.CopyFrom(numpy_helper.from_array(shifted, bias.name))
+    save_onnx(model, tmp_path / "model.onnx")
+    target = tmp_path / "model.simplified.onnx"
+    options = {"max_sequence": LONGEST, "threads": 1}
+    with pytest.raises(ArtifactError, match=r"model\.onnx: its outputs differ from the checkpoint"):
+        simplify_onnx(tmp_path / "model.onnx", tiny.checkpoint, tiny.data, target, **options)
+    assert not target.exists()
+
+
+def test_a_model_that_ignores_its_mask_is_not_simplified(tiny: TinyModel, tmp_path: Path) -> None:
+    """It runs, and is wrong for padded batches only."""
+    model = load_onnx(tiny.onnx)
+    for node in model.graph.node:
+        for index, name in enumerate(node.input):
+            if name == "attention_mask":
+                node.input[index] = "always_one"
+    model.graph.initializer.append(numpy_helper.from_array(np.array(1), "one_of_all"))
+    node = helper.make_node("Max", ["attention_mask", "one_of_all"], ["always_one"], "ignore")
+    model.graph.node.insert(0, node)
+    save_onnx(model, tmp_path / "model.onnx")
+    with pytest.raises(ArtifactError, match="its outputs differ from the checkpoint's"):
+        simplify_onnx(
+            tmp_path / "model.onnx",
+            tiny.checkpoint,
+            tiny.data,
+            tmp_path / "model.simplified.onnx",
+            max_sequence=LONGEST,
+            threads=1,
+        )
+
+
+def test_runs_are_the_same_with_one_thread_and_two(tiny: TinyModel) -> None:
+    batch = stack(evaluation_rows(tiny)[:8])
+    one, two = (
+        run_onnx(load_onnx(tiny.simplified), [batch], threads=threads)[0] for threads in (1, 2)
+    )
+    np.testing.assert_allclose(one, two, atol=1e-5)

@@ -1,0 +1,222 @@
+from typing import Any
+
+import pytest
+from tightrope.recommend import recommendations
+
+SHAPE = {"batch": 1, "sequence": 64}
+BASELINE = "cpu-pytorch-fp32"
+
+
+def result(
+    variant: str,
+    ratio: float | None,
+    *,
+    low: float | None = None,
+    size: int = 100,
+    verdict: str | None = "kept",
+    **changes: Any,
+) -> dict[str, Any]:
+    """A result that is `ratio` times as fast as a baseline of 10 ms."""
+    speedup = ratio and {
+        "ratio": ratio,
+        "low": low or 0.98 * ratio,
+        "high": ratio**2 / (low or 0.98 * ratio),
+        "verdict": "faster",
+    }
+    change = {"delta": -0.02, "delta_low": -0.03, "delta_high": -0.011}
+    return {
+        "model": "m",
+        "variant": variant,
+        "status": "ok",
+        "reason": None,
+        "size_bytes": size,
+        "accuracy": verdict and {"verdict": verdict, **change},
+        "latency": [{**SHAPE, "mean_s": 0.01 / (ratio or 1.0), "speedup": speedup}],
+        **changes,
+    }
+
+
+def recommended(*results: dict[str, Any]) -> dict[str, Any]:
+    (found,) = recommendations(list(results))
+    found["reasons"] = {one["variant"]: one["reason"] for one in found["rejected"]}
+    return found
+
+
+def test_the_fastest_that_keeps_the_answers_is_chosen() -> None:
+    found = recommended(
+        result(BASELINE, None),
+        result("cpu-pytorch-bf16", 2.0),
+        result("cpu-openvino-fp32", 1.5),
+        result("cpu-onnxruntime-int8-minmax-64", 4.0, verdict="dropped"),
+        result("cpu-openvino-int8-nncf-64", 5.0, verdict="undecided"),
+    )
+    assert found["variant"] == "cpu-pytorch-bf16"
+    assert found["why"] == "the fastest of the 3 variants that keep the answers"
+    assert (found["model"], found["shape"]) == ("m", SHAPE)
+
+
+def test_every_other_variant_is_rejected_with_its_reason() -> None:
+    found = recommended(
+        result(BASELINE, None),
+        result("cpu-pytorch-bf16", 4.0),
+        result("cpu-openvino-fp32", 1.5),
+        result("cpu-onnxruntime-int8-minmax-64", 4.0, verdict="dropped"),
+        result("cpu-openvino-int8-nncf-64", 5.0, verdict="undecided"),
+        result("cpu-onnxruntime-fp32", None, status="failed", reason="too slow", latency=[]),
+        result(
+            "cuda-pytorch-fp32", None, status="unavailable", reason="no NVIDIA GPU", latency=[]
+        ),
+    )
+    assert found["reasons"] == {
+        BASELINE: "slower: it is the baseline",
+        "cpu-openvino-fp32": "slower: 1.50 times the baseline (1.47 to 1.53)",
+        "cpu-onnxruntime-int8-minmax-64": (
+            "accuracy dropped: \N{MINUS SIGN}2.0 points (\N{MINUS SIGN}3.0 to \N{MINUS SIGN}1.1)"
+        ),
+        "cpu-openvino-int8-nncf-64": (
+            "accuracy undecided: \N{MINUS SIGN}2.0 points (\N{MINUS SIGN}3.0 to \N{MINUS SIGN}1.1)"
+        ),
+        "cpu-onnxruntime-fp32": "failed: too slow",
+        "cuda-pytorch-fp32": "unavailable: no NVIDIA GPU",
+    }
+
+
+def test_a_variant_slower_than_the_winners_interval_is_called_slower_and_nothing_else() -> None:
+    found = recommended(
+        result(BASELINE, None, size=500),
+        result("cpu-pytorch-bf16", 1.1, size=400),
+        result("cpu-openvino-fp32", 3.0, size=100),
+        result("cpu-onnxruntime-fp32", 1.9, low=0.5, size=300),
+    )
+    assert found["variant"] == "cpu-openvino-fp32"
+    assert [reason.split(":")[0] for reason in found["reasons"].values()] == ["slower"] * 3
+
+
+def test_a_tie_goes_to_the_smaller_files() -> None:
+    found = recommended(
+        result(BASELINE, None),
+        result("cpu-openvino-fp32", 3.0, low=2.7, size=400),
+        result("cpu-openvino-bf16", 2.8, size=200),
+        result("cpu-openvino-int8-nncf-64", 2.6, size=50),
+    )
+    assert found["variant"] == "cpu-openvino-bf16"
+    assert found["why"] == (
+        "as fast as cpu-openvino-fp32 within the noise, and its files are smaller"
+    )
+    assert found["reasons"]["cpu-openvino-fp32"] == (
+        "as fast within the noise (3.00 times the baseline (2.70 to 3.33)), "
+        "but its files are no smaller"
+    )
+    assert found["reasons"]["cpu-openvino-int8-nncf-64"].startswith("slower: 2.60 times")
+
+
+def test_a_tie_of_equal_size_goes_to_the_faster() -> None:
+    found = recommended(
+        result(BASELINE, None),
+        result("cpu-openvino-fp32", 2.95, size=200),
+        result("cpu-openvino-bf16", 3.0, size=200),
+    )
+    assert found["variant"] == "cpu-openvino-bf16"
+    assert found["why"].startswith("the fastest of the 3")
+    assert "but its files are no smaller" in found["reasons"]["cpu-openvino-fp32"]
+
+
+def test_the_baseline_is_chosen_where_nothing_is_faster() -> None:
+    found = recommended(result(BASELINE, None), result("cpu-openvino-fp32", 0.8))
+    assert found["variant"] == BASELINE
+    assert found["why"] == (
+        "none of the 2 variants that keep the answers is faster than this baseline"
+    )
+    assert found["reasons"] == {
+        "cpu-openvino-fp32": "slower: 0.80 times the baseline (0.78 to 0.82)"
+    }
+
+
+@pytest.mark.parametrize(("size", "winner"), [(101, BASELINE), (99, "cpu-openvino-fp32")])
+def test_a_tie_with_the_baseline_goes_to_the_smaller_files_too(size: int, winner: str) -> None:
+    found = recommended(
+        result(BASELINE, None, size=100),
+        result("cpu-openvino-fp32", 1.02, low=0.97, size=size),
+    )
+    assert found["variant"] == winner
+    (reason,) = found["reasons"].values()
+    assert reason.startswith("as fast within the noise (")
+
+
+def test_nothing_is_chosen_where_no_variant_qualifies() -> None:
+    found = recommended(
+        result(BASELINE, None, status="failed", reason="too slow"),
+        result("cpu-openvino-fp32", 3.0, verdict="dropped"),
+    )
+    assert (found["variant"], found["why"]) == (None, "no variant keeps the answers")
+    assert set(found["reasons"]) == {BASELINE, "cpu-openvino-fp32"}
+
+
+def test_without_labels_speed_alone_decides() -> None:
+    found = recommended(
+        result(BASELINE, None, verdict=None), result("cpu-openvino-fp32", 3.0, verdict=None)
+    )
+    assert found["variant"] == "cpu-openvino-fp32"
+
+
+def test_without_a_baseline_the_times_of_calls_are_compared() -> None:
+    slow, quick = result("cpu-openvino-fp32", 1.0), result("cpu-onnxruntime-fp32", 2.0)
+    for one in (slow, quick):
+        one["latency"][0]["speedup"] = one["accuracy"] = None
+    lost = result(BASELINE, None, status="failed", reason="killed", latency=[])
+    found = recommended(lost, slow, quick)
+    assert found["variant"] == "cpu-onnxruntime-fp32"
+    assert found["why"] == "the fastest of the 2 variants that keep the answers"
+    assert found["reasons"]["cpu-openvino-fp32"] == "slower: 10 ms a call"
+
+
+def test_accuracy_that_could_not_be_compared_is_no_reason_to_deploy() -> None:
+    unknown = {"verdict": "undecided", "delta": None, "delta_low": None, "delta_high": None}
+    found = recommended(
+        result(BASELINE, None), result("cpu-openvino-fp32", 3.0, accuracy=unknown)
+    )
+    assert found["variant"] == BASELINE
+    assert found["reasons"] == {
+        "cpu-openvino-fp32": "accuracy undecided: its baseline has no predictions"
+    }
+
+
+def test_a_machine_that_drifted_between_two_measurements_does_not_choose() -> None:
+    """Variants are ordered by their paired speed-ups, not by their times."""
+    early = result("cpu-openvino-fp32", 3.0)
+    late = result("cpu-openvino-bf16", 2.0)
+    late["latency"][0]["mean_s"] = 0.001
+    assert recommended(result(BASELINE, None), early, late)["variant"] == "cpu-openvino-fp32"
+
+
+def test_each_model_and_shape_has_its_recommendation() -> None:
+    long = {"batch": 16, "sequence": 128}
+
+    def rows(short_ratio: float, long_ratio: float) -> list[dict[str, Any]]:
+        return [
+            {**result("cpu-openvino-fp32", ratio)["latency"][0], **shape}
+            for shape, ratio in ((SHAPE, short_ratio), (long, long_ratio))
+        ]
+
+    found = recommendations(
+        [
+            result("cpu-openvino-fp32", 1, latency=rows(3.0, 1.5)),
+            result("cpu-openvino-bf16", 1, latency=rows(2.0, 4.0)),
+            result("cpu-openvino-fp32", 2.0, model="other"),
+        ]
+    )
+    assert [(one["model"], one["shape"], one["variant"]) for one in found] == [
+        ("m", SHAPE, "cpu-openvino-fp32"),
+        ("m", long, "cpu-openvino-bf16"),
+        ("other", SHAPE, "cpu-openvino-fp32"),
+    ]
+
+
+def test_a_variant_without_this_shape_is_rejected_for_that() -> None:
+    other = [{**SHAPE, "batch": 8, "mean_s": 0.001, "speedup": None}]
+    found = recommendations(
+        [result(BASELINE, None), result("cpu-openvino-fp32", 9.0, latency=other)]
+    )
+    reasons = {one["variant"]: one["reason"] for one in found[0]["rejected"]}
+    assert found[0]["variant"] == BASELINE
+    assert reasons == {"cpu-openvino-fp32": "not measured at this shape"}

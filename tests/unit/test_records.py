@@ -1,0 +1,92 @@
+import json
+from pathlib import Path
+
+import pytest
+from tightrope.errors import ArtifactError
+from tightrope.records import AccuracyRecord, LatencyRecord
+
+HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
+LATENCY = LatencyRecord(
+    model="m",
+    variant="cpu-onnxruntime-fp32",
+    host=HOST,
+    libraries={"onnxruntime": "1"},
+    threads=2,
+    baseline="cpu-pytorch-fp32",
+    load_s=0.1,
+    first_call_s=0.02,
+    peak_rss_bytes=10**9,
+    shapes=[
+        {
+            "batch": 1,
+            "sequence": 64,
+            "first_call_s": 0.02,
+            "blocks_s": [[0.1 + 0.2, 1e-9], [0.25]],
+            "baseline_blocks_s": [[0.3], [0.4]],
+        }
+    ],
+)
+ACCURACY = AccuracyRecord(
+    model="m",
+    variant="cpu-onnxruntime-fp32",
+    host=HOST,
+    libraries={},
+    labels=[0, 1],
+    predictions=[0, 0],
+    margins=[0.5, 0.1],
+)
+BOTH = pytest.mark.parametrize("record", [LATENCY, ACCURACY], ids=["latency", "accuracy"])
+
+
+@BOTH
+def test_what_was_written_is_read(record, tmp_path: Path) -> None:
+    record.write(tmp_path / "a.json")
+    assert type(record).read(tmp_path / "a.json") == record
+
+
+@BOTH
+def test_a_record_is_sorted_json_with_its_schema_and_no_statistics(record, tmp_path: Path) -> None:
+    record.write(tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert list(document) == sorted(document)
+    assert document["schema"] == 1
+    derived = ("p50", "p90", "mean", "speedup", "top1", "accuracy", "p_value", "verdict")
+    assert not [word for word in derived if f'"{word}' in (tmp_path / "a.json").read_text()]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "change",
+    [{"surprise": 1}, {"latency_ms": 1.0}, {"schema": 2}, {"schema": None}],
+    ids=str,
+)
+def test_a_record_of_another_version_is_refused(record, change: dict, tmp_path: Path) -> None:
+    record.write(tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text())
+    (tmp_path / "a.json").write_text(json.dumps({**document, **change}))
+    with pytest.raises(ArtifactError, match=rf"a\.json: no {type(record).__name__} of this"):
+        type(record).read(tmp_path / "a.json")
+
+
+@BOTH
+@pytest.mark.parametrize("field", ["model", "host", "status", "engine_sha256", "schema"])
+def test_a_record_that_lacks_a_field_is_refused(record, field: str, tmp_path: Path) -> None:
+    record.write(tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text())
+    del document[field]
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    with pytest.raises(ArtifactError, match=r"a\.json: no "):
+        type(record).read(tmp_path / "a.json")
+
+
+def test_a_record_of_the_other_kind_is_refused(tmp_path: Path) -> None:
+    LATENCY.write(tmp_path / "a.json")
+    with pytest.raises(ArtifactError, match="no AccuracyRecord"):
+        AccuracyRecord.read(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("text", ["[]", "null", '"ok"'])
+def test_json_that_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(ArtifactError, match="no LatencyRecord"):
+        LatencyRecord.read(tmp_path / "a.json")

@@ -1,0 +1,188 @@
+import math
+from typing import Any
+
+import pytest
+from tightrope.records import AccuracyRecord, LatencyRecord
+from tightrope.results import accuracy_entry, latency_entry, result_entry, unavailable_entry
+from tightrope.statistics import mcnemar_p_value, paired_difference, share, speedup
+
+HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
+ENGINE = {"status": "ok", "build_s": 3.5, "files": {"a": {"size_bytes": 7}, "b": {"size_bytes": 5}}}
+BASELINE = "cpu-pytorch-fp32"
+CANDIDATE = "cpu-onnxruntime-fp32"
+RESULT_FIELDS = set(
+    "model variant device engine precision calibration host status reason size_bytes build_s "
+    "load_s first_call_s peak_rss_bytes accuracy latency".split()
+)
+SHAPE_FIELDS = set(
+    "batch sequence samples p50_s p90_s p99_s mean_s throughput_per_s speedup noisy".split()
+)
+ACCURACY_FIELDS = set(
+    "top1 low high samples delta delta_low delta_high p_value flips verdict".split()
+)
+
+
+def shape(**changes: Any) -> dict[str, Any]:
+    blocks = [[0.010, 0.011, 0.012, 0.010], [0.010, 0.010, 0.011, 0.012]] * 8
+    slower = [[2.0 * sample for sample in block] for block in blocks]
+    sizes = {"batch": 4, "sequence": 64, "first_call_s": 0.5}
+    return {**sizes, "blocks_s": blocks, "baseline_blocks_s": slower, **changes}
+
+
+def latency(variant: str = CANDIDATE, **changes: Any) -> LatencyRecord:
+    facts = {"shapes": [shape()], "load_s": 0.2, "first_call_s": 0.5, "peak_rss_bytes": 10**8}
+    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}, "threads": 2}
+    return LatencyRecord(**{**identity, **facts, **changes})
+
+
+def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -> AccuracyRecord:
+    facts = {
+        "labels": [0] * len(predictions),
+        "predictions": predictions,
+        "margins": [1.0] * len(predictions),
+        "data_sha256": "d",
+    }
+    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
+    return AccuracyRecord(**{**identity, **facts, **changes})
+
+
+def entry(latency_record: LatencyRecord, accuracy_record: AccuracyRecord, **changes: Any) -> dict:
+    baseline = accuracy([0] * 90 + [1] * 10, BASELINE)
+    options = {"host": "h", "budget": 0.01, **changes}
+    return result_entry(ENGINE, latency_record, accuracy_record, baseline, **options)
+
+
+def test_a_result_has_every_field_of_the_contract() -> None:
+    found = entry(latency(), accuracy([0] * 90 + [1] * 10))
+    assert set(found) >= RESULT_FIELDS
+    assert set(found["latency"][0]) >= SHAPE_FIELDS
+    assert set(found["accuracy"]) >= ACCURACY_FIELDS
+    assert set(found["latency"][0]["speedup"]) == {"ratio", "low", "high", "verdict"}
+    assert (found["status"], found["reason"], found["host"]) == ("ok", None, "h")
+    assert (found["size_bytes"], found["build_s"], found["load_s"]) == (12, 3.5, 0.2)
+    assert (found["device"], found["engine"], found["precision"]) == ("cpu", "onnxruntime", "fp32")
+
+
+def test_a_failed_result_has_every_field_and_its_reason() -> None:
+    failed = {"status": "failed", "reason": "not built: no such operator", "shapes": []}
+    measured = {"load_s": None, "first_call_s": None, "peak_rss_bytes": None}
+    found = entry(
+        latency(**failed, **measured),
+        accuracy([], labels=None, status="failed", reason="not built: no such operator"),
+    )
+    assert set(found) >= RESULT_FIELDS
+    assert (found["status"], found["reason"]) == ("failed", "not built: no such operator")
+    assert (found["accuracy"], found["latency"]) == (None, [])
+
+
+def test_a_variant_that_could_only_be_timed_has_failed_with_the_reason_of_its_accuracy() -> None:
+    found = entry(latency(), accuracy([], status="failed", reason="killed by SIGKILL"))
+    assert (found["status"], found["reason"]) == ("failed", "killed by SIGKILL")
+    assert found["accuracy"] is None
+    assert len(found["latency"]) == 1
+
+
+def test_an_unavailable_result_has_the_fields_of_an_ok_one() -> None:
+    found = unavailable_entry("m", "cuda-onnxruntime-int8-minmax-512", "no NVIDIA GPU")
+    assert set(found) == set(entry(latency(), accuracy([0] * 100)))
+    assert (found["status"], found["reason"]) == ("unavailable", "no NVIDIA GPU")
+    assert (found["device"], found["calibration"]) == ("cuda", "minmax-512")
+    assert (found["latency"], found["accuracy"], found["host"]) == ([], None, None)
+
+
+def test_latency_statistics_are_those_of_all_samples() -> None:
+    found = latency_entry(shape())
+    samples = sorted(sample for block in shape()["blocks_s"] for sample in block)
+    assert found["samples"] == len(samples) == 64
+    assert found["p50_s"] == samples[31]
+    assert found["p90_s"] == samples[57]
+    assert found["p99_s"] is None
+    assert found["mean_s"] == pytest.approx(math.fsum(samples) / 64)
+    assert found["throughput_per_s"] == pytest.approx(4 / found["mean_s"])
+    assert found["noisy"] is False
+
+
+def test_a_speedup_is_baseline_time_over_own_time() -> None:
+    one = shape()
+    found = latency_entry(one)["speedup"]
+    assert found["ratio"] == pytest.approx(2.0)
+    assert found["verdict"] == "faster"
+    expected = speedup(one["blocks_s"], one["baseline_blocks_s"])
+    assert (found["ratio"], found["low"], found["high"]) == expected
+    swapped = shape(blocks_s=one["baseline_blocks_s"], baseline_blocks_s=one["blocks_s"])
+    assert latency_entry(swapped)["speedup"]["verdict"] == "slower"
+    equal = shape(baseline_blocks_s=one["blocks_s"])
+    assert latency_entry(equal)["speedup"]["verdict"] == "tie"
+
+
+def test_the_baseline_has_no_speedup() -> None:
+    assert latency_entry(shape(baseline_blocks_s=None))["speedup"] is None
+
+
+def test_a_noisy_baseline_makes_the_comparison_noisy() -> None:
+    jumpy = [[0.02] * 4, [0.03] * 4] * 8
+    assert latency_entry(shape(baseline_blocks_s=jumpy))["noisy"] is True
+    assert latency_entry(shape(blocks_s=jumpy))["noisy"] is True
+
+
+def test_image_shapes_keep_height_and_width() -> None:
+    image = shape(height=32, width=48)
+    del image["sequence"]
+    found = latency_entry(image)
+    assert (found["batch"], found["height"], found["width"]) == (4, 32, 48)
+    assert "sequence" not in found
+
+
+def test_accuracy_is_compared_on_the_same_examples() -> None:
+    labels = [0, 1, 2] * 100
+    theirs = [0, 1, 0] * 100  # 200 right
+    ours = theirs.copy()
+    ours[2] = ours[5] = 2  # gained
+    ours[0] = 1  # lost
+    ours[8] = 1  # another wrong answer: a flip that changes no accuracy
+    found = accuracy_entry(
+        accuracy(ours, labels=labels), accuracy(theirs, BASELINE, labels=labels), 0.01
+    )
+    assert (found["top1"], found["low"], found["high"]) == share(201, 300)
+    assert (found["delta"], found["delta_low"], found["delta_high"]) == paired_difference(2, 1, 300)
+    assert found["delta"] == pytest.approx(1 / 300)
+    assert found["p_value"] == mcnemar_p_value(2, 1)
+    assert (found["samples"], found["flips"]) == (300, 4)
+    assert found["agreement"] == pytest.approx(296 / 300)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "samples", "verdict"), [(0, 2000, "kept"), (200, 2000, "dropped"), (1, 60, "undecided")]
+)
+def test_the_verdict_is_that_of_the_whole_interval(
+    wrong: int, samples: int, verdict: str
+) -> None:
+    ours = [1] * wrong + [0] * (samples - wrong)
+    found = accuracy_entry(accuracy(ours), accuracy([0] * samples, BASELINE), 0.01)
+    assert found["verdict"] == verdict
+
+
+def test_the_baseline_keeps_its_own_answers_whatever_the_sample_count() -> None:
+    own = accuracy([0, 1, 0], BASELINE)
+    found = accuracy_entry(own, own, 0.0)
+    assert (found["delta"], found["delta_low"], found["delta_high"]) == (0, 0, 0)
+    assert (found["flips"], found["verdict"]) == (0, "kept")
+
+
+def test_without_labels_there_is_no_accuracy() -> None:
+    assert accuracy_entry(accuracy([], labels=None), None, 0.01) is None
+
+
+@pytest.mark.parametrize(
+    "baseline",
+    [
+        None,
+        accuracy([], BASELINE, status="failed"),
+        accuracy([0] * 100, BASELINE, data_sha256="another split"),
+    ],
+    ids=["none", "failed", "another-split"],
+)
+def test_without_a_comparable_baseline_the_change_is_unknown(baseline: Any) -> None:
+    found = accuracy_entry(accuracy([0] * 100), baseline, 0.01)
+    assert set(found) >= ACCURACY_FIELDS
+    assert (found["top1"], found["delta"], found["verdict"]) == (1.0, None, "undecided")

@@ -1,0 +1,174 @@
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from tightrope.statistics import (
+    Interval,
+    accuracy_verdict,
+    mcnemar_p_value,
+    noisy,
+    paired_difference,
+    percentile,
+    share,
+    speed_verdict,
+    speedup,
+    student_point,
+)
+
+
+def test_it_imports_in_a_bare_interpreter(repository: Path) -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(repository / 'scripts')!r})\n"
+        "import tightrope.statistics\n"
+        "print(tightrope.statistics.mcnemar_p_value(1, 3), 'numpy' in sys.modules)"
+    )
+    words = [sys.executable, "-I", "-S", "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0.625", "False"]
+
+
+@pytest.mark.parametrize("percent", [50, 90, 99])
+def test_a_percentile_is_none_below_mlperfs_minimum(percent: int) -> None:
+    fewest = {50: 11, 90: 64, 99: 662}[percent]
+    assert percentile([1.0] * (fewest - 1), percent) is None
+    assert percentile([1.0] * fewest, percent) == 1.0
+
+
+@pytest.mark.parametrize("percent", [50, 90, 99])
+@pytest.mark.parametrize("count", [662, 700, 1000, 1001])
+def test_a_percentile_is_the_nearest_rank(percent: int, count: int) -> None:
+    samples = np.random.default_rng(count).permutation(count).astype(float).tolist()
+    found = percentile(samples, percent)
+    assert found in samples
+    assert sum(sample <= found for sample in samples) == math.ceil(percent / 100 * count)
+    assert found == np.percentile(samples, percent, method="inverted_cdf")
+
+
+@pytest.mark.parametrize("successes", [0, 1, 37, 499, 500])
+def test_a_share_has_wilsons_interval(successes: int) -> None:
+    found = share(successes, 500)
+    expected = stats.binomtest(successes, 500).proportion_ci(0.95, method="wilson")
+    assert found.value == successes / 500
+    assert found[1:] == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost"), [(0, 0), (0, 1), (3, 3), (4, 12), (12, 4), (0, 20), (150, 190)]
+)
+def test_mcnemars_p_value_is_that_of_the_exact_binomial_test(gained: int, lost: int) -> None:
+    changes = gained + lost
+    expected = stats.binomtest(gained, changes, 0.5).pvalue if changes else 1.0
+    assert mcnemar_p_value(gained, lost) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_p_value_of_many_changes_does_not_overflow() -> None:
+    expected = stats.binomtest(2500, 5300, 0.5).pvalue
+    assert mcnemar_p_value(2500, 2800) == pytest.approx(expected, rel=1e-6)
+
+
+# rates of gained and lost answers: a variant that changes little, one that drops, one that churns
+@pytest.mark.parametrize("rates", [(0.005, 0.005), (0.01, 0.04), (0.05, 0.06), (0.001, 0.0)])
+@pytest.mark.parametrize("samples", [200, 1500])
+def test_the_interval_of_a_paired_difference_holds_the_truth_nineteen_times_in_twenty(
+    rates: tuple[float, float], samples: int
+) -> None:
+    draw = np.random.default_rng(7)
+    counts = draw.multinomial(samples, [*rates, 1 - sum(rates)], size=4000)
+    unchanged = rates[0] - rates[1]
+    held = 0
+    for gained, lost, _ in counts.tolist():
+        found = paired_difference(gained, lost, samples)
+        assert found.value == (gained - lost) / samples
+        held += found.low <= unchanged <= found.high
+    assert held / len(counts) > 0.94
+
+
+def test_gaining_and_losing_are_mirror_images() -> None:
+    gain, loss = paired_difference(30, 4, 500), paired_difference(4, 30, 500)
+    mirrored = (-loss.value, -loss.high, -loss.low)
+    assert gain == pytest.approx(mirrored)
+    assert gain.low > 0
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 9, 29, 500])
+def test_students_point_is_that_of_the_distribution(degrees: int) -> None:
+    assert student_point(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=0.002)
+
+
+def pairs_of_blocks(
+    draw: np.random.Generator, pairs: int, ratio: float
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Blocks on a machine that drifts between pairs: both of a pair drift alike."""
+    drift = draw.lognormal(0, 0.3, (pairs, 1))
+    own = 0.01 * drift * draw.lognormal(0, 0.05, (pairs, 1)) * draw.lognormal(0, 0.02, (pairs, 5))
+    theirs = 0.01 * ratio * drift * draw.lognormal(0, 0.02, (pairs, 5))
+    return own.tolist(), theirs.tolist()
+
+
+@pytest.mark.parametrize(("pairs", "trials"), [(2, 200), (3, 200), (10, 200)])
+def test_the_interval_of_a_speedup_holds_the_truth_about_nineteen_times_in_twenty(
+    pairs: int, trials: int
+) -> None:
+    draw = np.random.default_rng(pairs)
+    held = 0
+    for _ in range(trials):
+        found = speedup(*pairs_of_blocks(draw, pairs, 2.5))
+        assert found.low <= found.value <= found.high
+        held += found.low <= 2.5 <= found.high
+    # by chance alone 200 trials at 95 % fall below 0.90 once in a thousand times
+    assert held / trials >= 0.90
+
+
+def test_equal_distributions_are_a_tie() -> None:
+    draw = np.random.default_rng(3)
+    found = [speed_verdict(speedup(*pairs_of_blocks(draw, 10, 1.0))) for _ in range(200)]
+    assert found.count("tie") >= 180
+    equal = [[0.01, 0.02], [0.03, 0.01]]
+    assert speed_verdict(speedup(equal, equal)) == "tie"
+
+
+def test_clearly_different_times_are_faster_or_slower() -> None:
+    own, theirs = pairs_of_blocks(np.random.default_rng(0), 10, 2.0)
+    assert speed_verdict(speedup(own, theirs)) == "faster"
+    assert speed_verdict(speedup(theirs, own)) == "slower"
+    assert speedup(own, theirs).value == pytest.approx(1 / speedup(theirs, own).value)
+    assert speedup(own, theirs).value == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_speedup_is_the_same_on_every_reading() -> None:
+    blocks = pairs_of_blocks(np.random.default_rng(0), 10, 1.3)
+    assert speedup(*blocks) == speedup(*blocks)
+
+
+def test_a_speedup_of_unpaired_blocks_is_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        speedup([[1.0], [1.0]], [[1.0]])
+
+
+def test_one_pair_says_nothing_about_its_spread() -> None:
+    found = speedup([[1.0, 1.0]], [[2.0, 2.0]])
+    assert found == Interval(2.0, 0.0, math.inf)
+    assert speed_verdict(found) == "tie"
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict"),
+    [
+        (Interval(0.0, -0.01, 0.01), "kept"),
+        (Interval(-0.02, -0.03, -0.0101), "dropped"),
+        (Interval(-0.01, -0.02, 0.0), "undecided"),
+        (Interval(-0.02, -0.03, -0.01), "undecided"),
+        (Interval(0.05, 0.04, 0.06), "kept"),
+    ],
+)
+def test_accuracy_is_judged_by_the_whole_interval(interval: Interval, verdict: str) -> None:
+    assert accuracy_verdict(interval, 0.01) == verdict
+
+
+def test_blocks_are_noisy_when_their_medians_are_spread_over_a_tenth() -> None:
+    assert not noisy([[1.0, 5.0, 1.0], [1.02, 1.02, 9.0], [1.0, 1.0, 1.0], [1.04, 1.04, 1.04]])
+    assert noisy([[1.0], [1.0], [1.3], [1.3]])

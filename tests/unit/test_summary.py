@@ -1,0 +1,229 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+from tightrope.errors import ArtifactError
+from tightrope.host import fingerprint
+from tightrope.manifest import clear_folder, write_manifest
+from tightrope.records import AccuracyRecord, LatencyRecord
+from tightrope.summary import summarize
+
+HOST = {
+    "cpu": "Some CPU",
+    "isa": ["avx2"],
+    "cores": 2,
+    "memory_bytes": 1,
+    "gpu": None,
+    "driver": None,
+    "python": "3.11.7",
+}
+SHAPE = {"batch": 1, "sequence": 64}
+OWN = [[0.004 + 0.0001 * (i % 3), 0.0041] for i in range(10)]
+THEIRS = [[0.01 + 0.0001 * (i % 3), 0.0101] for i in range(10)]
+BASELINE, QUICK, FAILED = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-64", "cpu-onnxruntime-fp32"
+MISSING = ("m", "cuda-pytorch-fp32", "no NVIDIA GPU")
+
+
+def write_run(folder: Path, variant: str) -> tuple[Path, Path, Path]:
+    """engine.json, latency.json and accuracy.json of one variant of model m."""
+    engine = folder / "artifacts/m/engines" / variant / "engine.json"
+    latency = folder / f"reports/m/{variant}.latency.json"
+    accuracy = folder / f"reports/m/{variant}.accuracy.json"
+    failed = {"status": "failed", "reason": "no such operator"} if variant == FAILED else {}
+    built = failed or {"status": "ok"}
+    (clear_folder(engine) / "weights").write_bytes(b"x" * (50 if variant == QUICK else 200))
+    write_manifest(engine, variant=variant, build_s=1.5, **built)
+    library = variant.split("-")[1]
+    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {library: "1.2"}}
+    alone = variant == BASELINE
+    shape = {
+        **SHAPE,
+        "first_call_s": 0.02,
+        "blocks_s": THEIRS if alone else OWN,
+        "baseline_blocks_s": None if alone else THEIRS,
+    }
+    LatencyRecord(
+        **identity,
+        **failed,
+        threads=2,
+        load_s=0.3,
+        first_call_s=0.02,
+        peak_rss_bytes=10**9,
+        shapes=[] if failed else [shape, {**shape, "batch": 8}],
+    ).write(latency)
+    AccuracyRecord(
+        **identity,
+        **failed,
+        data_sha256="d",
+        labels=None if failed else [0, 1] * 500,
+        predictions=[] if failed else [0, 1] * 499 + [0, int(alone)],
+        margins=[] if failed else [1.0] * 1000,
+    ).write(accuracy)
+    return engine, latency, accuracy
+
+
+def write_model(folder: Path) -> tuple[Path, Path]:
+    """checkpoint.json and data.json of model m."""
+    checkpoint = folder / "artifacts/m/checkpoint/checkpoint.json"
+    data = folder / "artifacts/m/data/data.json"
+    (clear_folder(checkpoint) / "model.safetensors").write_bytes(b"weights")
+    write_manifest(checkpoint, task="text-classification", parameters=1234)
+    splits = {"evaluation": {"file": "evaluation.jsonl", "samples": 1000}}
+    clear_folder(data)
+    write_manifest(data, source="files:moods.csv", labels=["bad", "good"], splits=splits)
+    return checkpoint, data
+
+
+def summarized(folder: Path, variants: tuple[str, ...] = (BASELINE, QUICK, FAILED)) -> Any:
+    engines, latencies, accuracies = zip(*(write_run(folder, v) for v in variants), strict=True)
+    checkpoint, data = write_model(folder)
+    summarize(
+        engines,
+        latencies,
+        accuracies,
+        [checkpoint],
+        [data],
+        folder / "summary.json",
+        folder / "summary.csv",
+        unavailable=[MISSING],
+        budget_points=1.0,
+    )
+    return json.loads((folder / "summary.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run")
+    summarized(path)
+    return path
+
+
+@pytest.fixture
+def summary(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "summary.json").read_text())
+
+
+def by_variant(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {result["variant"]: result for result in summary["results"]}
+
+
+def test_it_has_every_field_of_the_contract(summary: dict[str, Any]) -> None:
+    assert summary["schema"] == 1
+    assert set(summary) >= {"hosts", "models", "results", "recommendations"}
+    (host,) = summary["hosts"].values()
+    assert set(host) == {*HOST, "libraries"}
+    (model,) = summary["models"].values()
+    assert set(model) >= {"task", "parameters", "checkpoint_sha256", "data", "baselines"}
+    for one in summary["recommendations"]:
+        assert set(one) == {"model", "shape", "variant", "why", "rejected"}
+        assert all(set(rejected) == {"variant", "reason"} for rejected in one["rejected"])
+
+
+def test_every_variant_is_in_it_with_the_same_fields(summary: dict[str, Any]) -> None:
+    found = by_variant(summary)
+    assert {name: result["status"] for name, result in found.items()} == {
+        BASELINE: "ok",
+        QUICK: "ok",
+        FAILED: "failed",
+        "cuda-pytorch-fp32": "unavailable",
+    }
+    assert len({frozenset(result) for result in found.values()}) == 1
+    assert found[FAILED]["reason"] == "no such operator"
+    assert found["cuda-pytorch-fp32"]["reason"] == "no NVIDIA GPU"
+
+
+def test_results_name_the_host_whose_libraries_are_listed(summary: dict[str, Any]) -> None:
+    assert by_variant(summary)[QUICK]["host"] == fingerprint(HOST)
+    libraries = summary["hosts"][fingerprint(HOST)]["libraries"]
+    assert libraries == {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
+
+
+def test_only_devices_that_ran_something_have_a_baseline(summary: dict[str, Any]) -> None:
+    assert summary["models"]["m"]["baselines"] == {"cpu": "cpu-pytorch-fp32"}
+
+
+def test_answers_are_compared_with_the_baselines(summary: dict[str, Any]) -> None:
+    accuracy = by_variant(summary)[QUICK]["accuracy"]
+    assert (accuracy["top1"], accuracy["flips"]) == (0.999, 1)
+    assert (accuracy["delta"], accuracy["verdict"]) == (-0.001, "kept")
+    assert by_variant(summary)[BASELINE]["accuracy"]["delta"] == 0
+
+
+def test_the_fast_variant_is_recommended_for_each_shape(summary: dict[str, Any]) -> None:
+    assert [one["shape"] for one in summary["recommendations"]] == [SHAPE, {**SHAPE, "batch": 8}]
+    assert {one["variant"] for one in summary["recommendations"]} == {QUICK}
+    rejected = {one["variant"] for one in summary["recommendations"][0]["rejected"]}
+    assert rejected == {BASELINE, FAILED, "cuda-pytorch-fp32"}
+
+
+def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+    """Names with dots for every number, text and null of one row."""
+    flat: dict[str, Any] = {}
+
+    def walk(prefix: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, item in value.items():
+                walk(f"{prefix}.{key}", item)
+        else:
+            flat[prefix.removeprefix(".")] = value
+
+    walk("", {key: value for key, value in result.items() if key not in ("latency", "executed")})
+    walk("latency", shape)
+    return flat
+
+
+def test_the_csv_holds_the_same_values(folder: Path, summary: dict[str, Any]) -> None:
+    frame = pandas.read_csv(folder / "summary.csv", dtype=str, keep_default_na=False)
+    expected = [
+        flattened(result, shape)
+        for result in summary["results"]
+        for shape in result["latency"] or [{}]
+    ]
+    assert len(frame) == len(expected) == 6
+    compared = 0
+    for row, values in zip(frame.to_dict("records"), expected, strict=True):
+        for name, value in values.items():
+            text = row[name]
+            if value is None:
+                assert text == "", name
+            elif isinstance(value, bool | str):
+                assert text == str(value), name
+            else:
+                assert float(text) == value, name
+                compared += 1
+        assert not [name for name in set(row) - set(values) if row[name]]
+    assert compared > 60
+
+
+def test_whole_numbers_of_the_csv_are_written_whole(folder: Path) -> None:
+    frame = pandas.read_csv(folder / "summary.csv", dtype=str, keep_default_na=False)
+    for name in ("size_bytes", "latency.batch", "latency.samples", "accuracy.samples"):
+        assert all(text.isdigit() or not text for text in frame[name]), name
+
+
+def test_nothing_but_the_date_changes_on_a_repeat(summary: dict[str, Any], tmp_path: Path) -> None:
+    again = summarized(tmp_path)
+    for one in (again, summary):
+        del one["created"]
+        for result in one["results"]:
+            del result["measured"], result["engine_sha256"]
+    assert again == summary
+
+
+def test_a_broken_record_is_named(tmp_path: Path) -> None:
+    _, latency, _ = paths = write_run(tmp_path, BASELINE)
+    latency.write_text(latency.read_text()[:-50])
+    checkpoint, data = write_model(tmp_path)
+    with pytest.raises(ArtifactError, match=rf"{latency.name}: no valid JSON"):
+        summarize(
+            *([path] for path in paths),
+            [checkpoint],
+            [data],
+            tmp_path / "summary.json",
+            tmp_path / "summary.csv",
+            unavailable=[],
+            budget_points=1.0,
+        )
+    assert not (tmp_path / "summary.json").exists()

@@ -1,0 +1,145 @@
+"""A wrong configuration ends before anything runs, with one line that says how to mend it."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import yaml
+from tiny_project import CONFIG, MODEL, Project
+
+PROFILE = "Using workflow specific profile"
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The tiny configuration with `value` at the dotted `path`."""
+    document: Any = deepcopy(CONFIG)
+    *parents, last = path.split(".")
+    place = document
+    for name in parents:
+        place = place[name]
+    place[last] = value
+    return document
+
+
+UNKNOWN_KEYS = [
+    ("accuracy_budget", 2, "accuracy_budget_points"),
+    ("calibration.sample", [8], "samples"),
+    ("latency.second", 1, "seconds"),
+    ("engines.openvno", ["fp32"], "openvino"),
+    (f"models.{MODEL}.checkpont", "scratch:bert", "checkpoint"),
+    (f"models.{MODEL}.splits.evalution", 8, "evaluation"),
+    (f"models.{MODEL}.train.epoch", 1, "epochs"),
+    (f"models.{MODEL}.columns", {"txt": "a"}, "text"),
+]
+WRONG_VALUES = [
+    ("threads", "two", ["threads = 'two'", "'auto' or integer"]),
+    ("shapes", 8, ["shapes = 8", "must be array"]),
+    ("shapes", [{"batch": 0, "sequence": 8}], ["shapes.0.batch = 0", "minimum of 1"]),
+    ("shapes", [{"batch": 1}], ["shapes.0", "the key sequence is missing"]),
+    ("calibration.samples", [8.5], ["calibration.samples.0 = 8.5", "must be integer"]),
+    ("calibration.methods", ["minmx"], ["methods.0 = 'minmx'", "minmax, nncf", '"minmax"']),
+    ("calibration.samples", [64], ["calibration.samples = 64", "calibration.pool = 32"]),
+    ("devices", ["gpu"], ["gpu", "cpu, cuda"]),
+    ("engines", {"tensorrt": ["fp16"]}, ["cpu-tensorrt-fp16", "cuda"]),
+    ("engines", {"onnxruntime": ["bf16"]}, ["cpu-onnxruntime-bf16", "fp32, int8"]),
+    ("engines", {"openvino": ["fp33"]}, ["engines.openvino.0 = 'fp33'", '"fp32"']),
+    ("calibration.methods", ["minmax"], ["engines.openvino", "int8", "nncf", "minmax"]),
+    ("strict", "sometimes", ["strict = 'sometimes'", "must be boolean"]),
+    ("models", {}, ["models = {}"]),
+    (f"models.{MODEL}.seed", -1, [f"models.{MODEL}.seed = -1", "minimum of 0"]),
+    (f"models.{MODEL}.train.precision", "fp16", ["fp16", "auto, fp32, bf16"]),
+    (f"models.{MODEL}.train.epochs", "many", ["train.epochs = 'many'", "must be number"]),
+    (f"models.{MODEL}.data", "files:none/*.csv", [f"models.{MODEL}.data", "none/*.csv", "no file"]),
+    (f"models.{MODEL}.data", "file:texts.csv", [f"models.{MODEL}.data", "files:pattern"]),
+    (f"models.{MODEL}.checkpoint", "path:none", ["checkpoint = path:none", "no such folder"]),
+    (f"models.{MODEL}.checkpoint", "path:config", ["path:config", "has no config.json"]),
+    (f"models.{MODEL}.checkpoint", "package:none/model", ["no installed package 'none'"]),
+    (f"models.{MODEL}.checkpoint", "scratch:bert?hidden_size", ["?hidden_size=32"]),
+    (f"models.{MODEL}.checkpoint", "hub:owner/name", ["hub:owner/name", "@revision"]),
+]
+
+
+def one_line(project: Project, *words: str) -> str:
+    """The one line of a run that must end before anything is done."""
+    before = project.files()
+    done = project.snakemake(*words)
+    assert done.returncode != 0, done.stdout
+    assert project.files() == before
+    (line,) = [line for line in done.stdout.splitlines() if not line.startswith(PROFILE)]
+    return line
+
+
+def configure(project: Project, document: dict[str, Any]) -> None:
+    (project / "config/config.yaml").write_text(yaml.safe_dump(document))
+
+
+@pytest.mark.parametrize(("key", "value", "right"), UNKNOWN_KEYS)
+def test_an_unknown_key_is_named_and_the_nearest_right_one_is_offered(
+    unrun: Project, key: str, value: Any, right: str
+) -> None:
+    configure(unrun, changed(key, value))
+    line = one_line(unrun)
+    assert key.rpartition(".")[2] in line
+    assert "unknown key" in line
+    assert f'did you mean "{right}"?' in line
+
+
+@pytest.mark.parametrize(("key", "value", "said"), WRONG_VALUES)
+def test_a_wrong_value_is_named_with_what_is_allowed(
+    unrun: Project, key: str, value: Any, said: list[str]
+) -> None:
+    configure(unrun, changed(key, value))
+    line = one_line(unrun)
+    for words in said:
+        assert words in line
+
+
+def test_a_shape_longer_than_the_model_takes_is_refused_before_anything_runs(
+    unrun: Project,
+) -> None:
+    folder = unrun / "small"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "bert", "max_position_embeddings": 32}')
+    (folder / "model.safetensors").write_bytes(b"weights")
+    document = changed("shapes", [{"batch": 1, "sequence": 64}])
+    document["models"][MODEL]["checkpoint"] = "path:small"
+    configure(unrun, document)
+    line = one_line(unrun)
+    for words in ("sequence = 64", MODEL, "at most 32 tokens"):
+        assert words in line
+
+
+def test_a_shape_longer_than_a_scratch_model_takes_is_refused_before_anything_runs(
+    unrun: Project,
+) -> None:
+    configure(unrun, changed("shapes", [{"batch": 1, "sequence": 64}]))
+    line = one_line(unrun)
+    for words in ("sequence = 64", MODEL, "at most 32 tokens"):
+        assert words in line
+
+
+def test_a_dry_run_and_lint_refuse_a_wrong_configuration_too(unrun: Project) -> None:
+    configure(unrun, changed("accuracy_budget", 2))
+    for word in ("--dry-run", "--lint"):
+        assert "accuracy_budget: unknown key" in one_line(unrun, word)
+
+
+def test_an_empty_configuration_says_which_file_to_give(unrun: Project) -> None:
+    (unrun / "config/config.yaml").write_text("{}\n")
+    assert "the configuration is empty" in one_line(unrun)
+
+
+def test_what_is_no_yaml_ends_before_anything_runs(unrun: Project) -> None:
+    # Snakemake reads this file before it reads the Snakefile: the words are its own
+    (unrun / "config/config.yaml").write_text("models: [\n")
+    before = unrun.files()
+    done = unrun.snakemake()
+    assert done.returncode != 0
+    assert "Config file is not valid JSON or YAML" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert unrun.files() == before
+
+
+def test_every_error_is_told_for_command_line_values_too(unrun: Project) -> None:
+    line = one_line(unrun, "--config", "calibration={samples: [8, 64], pool: 32}")
+    assert "calibration.samples = 64: more than calibration.pool = 32" in line

@@ -1,0 +1,190 @@
+"""A failed variant is a record and ends no run; strict, retry_failed and retries say the rest."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_project import MODEL, VARIANTS, Project
+
+FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
+BUILD = "def build(\n    source: Path,"
+# An engine that does what the file `orders.json` says for the precision that it builds.
+DISOBEDIENT = """
+def build(source, target, *, precision, threads, batches=None):
+    import json, os, signal
+
+    orders = Path("orders.json")
+    known = json.loads(orders.read_text()) if orders.is_file() else {}
+    order = known.pop(precision, None)
+    if order == "raise":
+        raise ValueError("the graph has an operator that is not known")
+    if order == "die once":
+        orders.write_text(json.dumps(known))
+    if order in ("die", "die once"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    facts = obedient(source, target, precision=precision, threads=threads, batches=batches)
+    if order == "other type":
+        facts["executed"] = {"FullyConnected": {"fp32": 13}}
+    return facts
+
+
+"""
+
+
+def order(project: Project, **orders: str) -> None:
+    (project / "orders.json").write_text(json.dumps(orders))
+
+
+def engine(project: Project, variant: str) -> dict[str, Any]:
+    return json.loads((project / f"artifacts/{MODEL}/engines/{variant}/engine.json").read_text())
+
+
+def summary(project: Project) -> dict[str, Any]:
+    results = json.loads((project / "reports/summary.json").read_text())["results"]
+    return {result["variant"]: result for result in results}
+
+
+def jobs_of(*variants: str) -> set[str]:
+    parts = [variant.split("-", 2) for variant in variants]
+    return (
+        {f"build_{engine}/{MODEL}-{device}-{rest}" for device, engine, rest in parts}
+        | {f"measure_latency/{MODEL}-{variant}" for variant in variants}
+        | {f"measure_accuracy/{MODEL}-{variant}" for variant in variants}
+        | {"summarize/summarize", "render_report/render_report"}
+    )
+
+
+@pytest.fixture(scope="module")
+def failed(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project after a run in which each variant of OpenVINO failed in a way of its own."""
+    project = finished.copy(tmp_path_factory.mktemp("failed") / "project")
+    path = "scripts/tightrope/engines/openvino.py"
+    project.edit(path, BUILD, f"{DISOBEDIENT.lstrip()}{BUILD.replace('build', 'obedient')}")
+    order(project, fp32="raise", bf16="die", int8="other type")
+    assert project.run() == jobs_of(FP32, BF16, INT8)
+    return project
+
+
+@pytest.fixture
+def project(failed: Project, copied: Callable[[Project], Project]) -> Project:
+    return copied(failed)
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason", "transient"),
+    [
+        (FP32, "ValueError: the graph has an operator that is not known", False),
+        (BF16, "killed by SIGKILL (out of memory, or from outside)", True),
+        (INT8, "ran in fp32: no operator ran in int8", False),
+    ],
+)
+def test_a_failed_build_is_recorded_with_its_reason_in_every_file_up_to_the_report(
+    failed: Project, variant: str, reason: str, transient: bool
+) -> None:
+    built = engine(failed, variant)
+    facts = (built["status"], built["reason"], built["transient"])
+    assert facts == ("failed", reason, transient)
+    assert list((failed / f"artifacts/{MODEL}/engines/{variant}").iterdir()) == [
+        failed / f"artifacts/{MODEL}/engines/{variant}/engine.json"
+    ]
+    for kind in ("latency", "accuracy"):
+        record = json.loads((failed / f"reports/{MODEL}/{variant}.{kind}.json").read_text())
+        assert (record["status"], record["reason"]) == ("failed", f"not built: {reason}")
+    result = summary(failed)[variant]
+    assert result["status"] == "failed"
+    assert reason in result["reason"]
+    assert reason in (failed / "reports/summary.html").read_text()
+    assert reason in (failed / "reports/summary.csv").read_text()
+
+
+def test_the_other_variants_are_what_they_were(failed: Project, finished: Project) -> None:
+    now, before = summary(failed), summary(finished)
+    assert {variant for variant in VARIANTS if now[variant]["status"] == "ok"} == {*VARIANTS} - {
+        FP32,
+        BF16,
+        INT8,
+    }
+    for variant in {*VARIANTS} - {FP32, BF16, INT8}:
+        assert now[variant] == before[variant]
+
+
+def test_a_recorded_failure_is_not_tried_again_unasked(failed: Project) -> None:
+    assert failed.plan() == set()
+
+
+def test_strict_ends_with_an_error_after_the_report_was_written_and_again_when_nothing_is_left(
+    project: Project,
+) -> None:
+    words = ("--config", "strict=true", "accuracy_budget_points=2")
+    before = (project / "reports/summary.html").read_bytes()
+    done = project.snakemake(*words)
+    assert done.returncode == 1
+    assert (project / "reports/summary.html").read_bytes() != before
+    assert "100%) done" in done.stdout
+    again = project.snakemake(*words)
+    assert again.returncode == 1
+    assert "Nothing to be done" in again.stdout
+    for output in (done.stdout, again.stdout):
+        (line,) = [line for line in output.splitlines() if line.startswith("strict: ")]
+        assert line.startswith("strict: 3 failed: ")
+        assert f"{MODEL}/{BF16}: killed by SIGKILL" in line
+        assert "Traceback" not in output
+    assert project.snakemake("--dry-run", *words).returncode == 0
+
+
+def test_strict_says_nothing_where_nothing_failed(finished: Project) -> None:
+    done = finished.snakemake("--config", "strict=true")
+    assert done.returncode == 0
+    assert "strict:" not in done.stdout
+
+
+@pytest.mark.parametrize("word", ["-n", "--lint", "--unlock", "--list-rules", "--summary"])
+def test_retry_failed_deletes_nothing_where_no_job_is_run(failed: Project, word: str) -> None:
+    before = failed.files()
+    done = failed.snakemake(word, "--config", "retry_failed=true")
+    assert done.returncode == 0, done.stdout
+    assert failed.files() == before
+
+
+def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_retries_say(
+    project: Project,
+) -> None:
+    order(project, fp32="die once", bf16="die")
+    done = project.snakemake("--retries", "1", "--config", "retry_failed=true")
+    assert project.jobs(done) == jobs_of(FP32, BF16, INT8)
+    assert done.stdout.count("another attempt follows") >= 2
+    for variant in (FP32, INT8):
+        assert engine(project, variant)["status"] == "ok"
+        assert summary(project)[variant]["status"] == "ok"
+    assert engine(project, BF16)["status"] == "failed"
+    assert "killed by SIGKILL" in summary(project)[BF16]["reason"]
+
+
+def test_a_broken_record_is_made_again_when_failed_ones_are_retried(
+    finished: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(finished)
+    record = project / f"reports/{MODEL}/cpu-onnxruntime-int8-minmax-8.accuracy.json"
+    record.write_text(record.read_text()[:100])
+    done = project.run("--config", "retry_failed=true")
+    assert done == {
+        f"measure_accuracy/{MODEL}-cpu-onnxruntime-int8-minmax-8",
+        "summarize/summarize",
+        "render_report/render_report",
+    }
+
+
+def test_a_variant_that_is_too_slow_is_a_record_that_says_so(
+    finished: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(finished)
+    variant = "cpu-openvino-fp32"
+    target = Path(f"reports/{MODEL}/{variant}.latency.json")
+    plan = {"seconds": 5, "calls": 1000000, "pairs": 2, "max_seconds": 0.2}
+    document = "{" + ", ".join(f"{key}: {value}" for key, value in plan.items()) + "}"
+    project.run("--config", f"latency={document}", "--", str(target))
+    record = json.loads((project / str(target)).read_text())
+    assert (record["status"], record["transient"]) == ("failed", False)
+    assert record["reason"].startswith("too slow")

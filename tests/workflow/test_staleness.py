@@ -1,0 +1,211 @@
+"""What is planned again after a change: exactly what depends on it (DESIGN, section 3)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny_project import CONFIG, MODEL, VARIANTS, Project, write_texts
+
+REPORT = {"summarize/summarize", "render_report/render_report"}
+CHECKPOINT = {f"train_model/{MODEL}"}
+ONNX = {f"export_onnx/{MODEL}", f"simplify_onnx/{MODEL}"}
+
+
+def builds(*variants: str) -> set[str]:
+    parts = [variant.split("-", 2) for variant in variants]
+    return {f"build_{engine}/{MODEL}-{device}-{rest}" for device, engine, rest in parts}
+
+
+def latencies(*variants: str) -> set[str]:
+    return {f"measure_latency/{MODEL}-{variant}" for variant in variants}
+
+
+def accuracies(*variants: str) -> set[str]:
+    return {f"measure_accuracy/{MODEL}-{variant}" for variant in variants}
+
+
+def measurements(*variants: str) -> set[str]:
+    return latencies(*variants) | accuracies(*variants)
+
+
+def int8_chain(samples: int) -> set[str]:
+    onnxruntime = f"cpu-onnxruntime-int8-minmax-{samples}"
+    openvino = f"cpu-openvino-int8-nncf-{samples}"
+    return {
+        f"calibrate/{MODEL}-minmax-{samples}",
+        f"calibrate/{MODEL}-nncf-{samples}",
+        f"quantize_onnx/{MODEL}-u8s8-minmax-{samples}",
+        *builds(onnxruntime, openvino),
+        *measurements(onnxruntime, openvino),
+    }
+
+
+EVERYTHING = {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"} | (
+    CHECKPOINT | ONNX | int8_chain(8) | builds(*VARIANTS) | measurements(*VARIANTS) | REPORT
+)
+OPENVINO = tuple(variant for variant in VARIANTS if "-openvino-" in variant)
+
+
+def test_a_fresh_project_plans_every_job_of_the_chain(unrun: Project) -> None:
+    assert unrun.plan() == EVERYTHING
+
+
+def test_right_after_a_run_nothing_is_planned(finished: Project) -> None:
+    assert finished.plan() == set()
+
+
+def test_a_moved_project_plans_nothing(project: Project) -> None:
+    assert project.plan() == set()
+
+
+def test_touching_every_script_module_and_rule_file_plans_nothing(project: Project) -> None:
+    for path in [project / "Snakefile", *(project / "rules").rglob("*.smk")]:
+        path.touch()
+    for path in (project / "scripts").rglob("*"):
+        path.touch()
+    assert project.plan() == set()
+
+
+def test_comments_docstrings_and_formatting_plan_nothing(project: Project) -> None:
+    sources = sorted((project / "scripts").rglob("*.py"))
+    assert len(sources) > 40
+    for path in sources:
+        text = path.read_text().replace('"""', '"""Edited. ', 1)
+        path.write_text(f"# a comment at the top\n{text}\n\n# a comment at the end\n")
+    narrow = [sys.executable, "-m", "ruff", "format", "--quiet", "--line-length", "60"]
+    subprocess.run([*narrow, project / "scripts"], check=True)
+    assert project.plan() == set()
+
+
+def test_a_changed_engine_module_plans_that_engine_alone(project: Project) -> None:
+    project.edit("scripts/tightrope/engines/openvino.py", '"NUM_STREAMS": 1', '"NUM_STREAMS": 2')
+    assert project.plan() == builds(*OPENVINO) | measurements(*OPENVINO) | REPORT
+
+
+def test_a_changed_baseline_engine_plans_every_latency_that_is_compared_with_it(
+    project: Project,
+) -> None:
+    path = "scripts/tightrope/engines/pytorch.py"
+    project.edit(path, "torch.set_num_threads(threads)", "torch.set_num_threads(threads + 0)")
+    expected = builds("cpu-pytorch-fp32") | accuracies("cpu-pytorch-fp32")
+    assert project.plan() == expected | latencies(*VARIANTS) | REPORT
+
+
+@pytest.mark.parametrize(
+    ("module", "planned"),
+    [
+        # measure_latency.py imports latency, which imports timing
+        ("timing", latencies(*VARIANTS) | REPORT),
+        # summarize.py imports summary, which imports recommend
+        ("recommend", REPORT),
+        # render_report.py imports page, which imports page_numbers
+        ("page_numbers", {"render_report/render_report"}),
+        # train_model.py imports training, which imports finetuning
+        ("finetuning", EVERYTHING - {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}),
+    ],
+)
+def test_a_changed_module_two_imports_deep_plans_exactly_the_rules_that_import_it(
+    project: Project, module: str, planned: set[str]
+) -> None:
+    path = project / f"scripts/tightrope/{module}.py"
+    path.write_text(path.read_text() + "\nCHANGED = True\n")
+    assert project.plan() == planned
+
+
+def test_a_relative_import_is_an_error_that_names_file_and_line(project: Project) -> None:
+    path = project / "scripts/tightrope/timing.py"
+    lines = path.read_text().count("\n")
+    path.write_text(path.read_text() + "from . import files\n")
+    done = project.snakemake("--dry-run")
+    assert done.returncode != 0
+    assert f"scripts/tightrope/timing.py:{lines + 1}: relative import" in done.stdout
+
+
+def test_a_larger_calibration_plans_its_int8_chain_and_the_way_back_only_the_report(
+    project: Project,
+) -> None:
+    project.configure(calibration={**CONFIG["calibration"], "samples": [16]})
+    assert project.plan() == int8_chain(16) | REPORT
+    assert project.run() == int8_chain(16) | REPORT
+    project.configure()
+    assert project.plan() == REPORT
+
+
+def test_a_second_calibration_size_plans_its_int8_chain_alone(project: Project) -> None:
+    project.configure(calibration={**CONFIG["calibration"], "samples": [8, 16]})
+    assert project.plan() == int8_chain(16) | REPORT
+
+
+def test_the_readme_way_to_another_calibration_size_does_the_same(project: Project) -> None:
+    assert project.plan("--config", "calibration={samples: [16]}") == int8_chain(16) | REPORT
+
+
+@pytest.mark.parametrize("file", ["page.html", "page.css", "page.js"])
+def test_a_changed_template_of_the_report_plans_render_report_alone(
+    project: Project, file: str
+) -> None:
+    path = project / f"scripts/report/{file}"
+    path.write_text(path.read_text() + "\n")
+    assert project.plan() == {"render_report/render_report"}
+
+
+def test_changed_words_of_the_report_plan_render_report_alone(project: Project) -> None:
+    path = project / "scripts/tightrope/page_sections.py"
+    path.write_text(path.read_text() + '\nWORDS = "other words"\n')
+    assert project.plan() == {"render_report/render_report"}
+
+
+def test_another_accuracy_budget_plans_the_report_alone(project: Project) -> None:
+    project.configure(accuracy_budget_points=2.0)
+    assert project.plan() == REPORT
+
+
+def test_other_shapes_plan_the_latencies_alone(project: Project) -> None:
+    project.configure(shapes=[{"batch": 3, "sequence": 8}])
+    assert project.plan() == latencies(*VARIANTS) | REPORT
+
+
+def test_another_latency_plan_plans_the_latencies_alone(project: Project) -> None:
+    project.configure(latency={**CONFIG["latency"], "calls": 5})
+    assert project.plan() == latencies(*VARIANTS) | REPORT
+
+
+def test_another_host_plans_builds_and_measurements_but_no_onnx_no_cache_no_checkpoint(
+    project: Project,
+) -> None:
+    expected = builds(*VARIANTS) | measurements(*VARIANTS) | REPORT
+    assert project.plan("--config", "host=other") == expected
+
+
+def test_another_version_of_a_library_plans_the_rules_that_use_it(
+    project: Project, tmp_path: Path
+) -> None:
+    facts = tmp_path / "site" / "altair-99.0.dist-info" / "METADATA"
+    facts.parent.mkdir(parents=True)
+    facts.write_text("Metadata-Version: 2.1\nName: altair\nVersion: 99.0\n")
+    planned = project.plan(PYTHONPATH=str(tmp_path / "site"))
+    assert planned == {"render_report/render_report"}
+
+
+def test_changed_local_data_plans_everything_that_depends_on_it(project: Project) -> None:
+    write_texts(project / "texts.csv", seed=1)
+    assert project.plan() == EVERYTHING - {f"prepare_checkpoint/{MODEL}"}
+
+
+def test_one_more_precision_plans_that_variant_alone(project: Project) -> None:
+    engines = {**CONFIG["engines"], "pytorch": ["fp32", "bf16"]}
+    project.configure(engines=engines)
+    new = "cpu-pytorch-bf16"
+    assert project.plan() == builds(new) | measurements(new) | REPORT
+
+
+def test_a_variant_less_plans_the_report_alone(project: Project) -> None:
+    project.configure(engines={"openvino": ["fp32", "bf16", "int8"]})
+    assert project.plan() == REPORT
+
+
+def test_another_recipe_leaves_data_and_source_as_they_are(project: Project) -> None:
+    model = CONFIG["models"][MODEL]
+    project.configure(models={MODEL: {**model, "train": {**model["train"], "epochs": 1}}})
+    assert project.plan() == EVERYTHING - {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}

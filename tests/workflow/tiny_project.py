@@ -1,0 +1,166 @@
+"""A tiny project that is run for real, and Snakemake's command line in it."""
+
+import csv
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MODEL = "tiny"
+VARIANTS = (
+    "cpu-pytorch-fp32",
+    "cpu-onnxruntime-int8-minmax-8",
+    "cpu-openvino-fp32",
+    "cpu-openvino-bf16",
+    "cpu-openvino-int8-nncf-8",
+)
+CONFIG: dict[str, Any] = {
+    "devices": ["cpu"],
+    "threads": 2,
+    "shapes": [{"batch": 1, "sequence": 8}, {"batch": 2, "sequence": 8}],
+    "engines": {"onnxruntime": ["int8"], "openvino": ["fp32", "bf16", "int8"]},
+    "calibration": {"methods": ["minmax", "nncf"], "samples": [8], "pool": 32},
+    "accuracy_budget_points": 1.0,
+    "latency": {"seconds": 0.05, "calls": 4, "pairs": 2, "warmup_seconds": 0, "warmup_calls": 1},
+    "models": {
+        MODEL: {
+            "checkpoint": "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2"
+            "&intermediate_size=64&vocab_size=200&max_position_embeddings=32",
+            "data": "files:texts.csv",
+            "splits": {"train": 120, "evaluation": 40},
+            "max_sequence": 16,
+            "train": {"epochs": 2, "batch": 16, "learning_rate": 0.003, "sequence": 16},
+        }
+    },
+}
+WORDS = {
+    "cat": ["whiskers", "purrs", "meows", "claws", "kitten"],
+    "dog": ["barks", "fetches", "bone", "puppy", "tail"],
+}
+COMMON = [
+    "the",
+    "a",
+    "old",
+    "small",
+    "big",
+    "house",
+    "garden",
+    "runs",
+    "sleeps",
+    "in",
+    "near",
+    "with",
+]
+# a job's log is artifacts/logs/{rule}/{wildcards}.log: its name is the job's
+JOB = re.compile(r"^    log: artifacts/logs/(\S+)\.log\b", re.MULTILINE)
+
+
+class Project:
+    """A working directory of the pipeline, and Snakemake's command line in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __truediv__(self, path: str) -> Path:
+        return self.folder / path
+
+    def configure(self, **changes: Any) -> None:
+        """Write config/config.yaml: the tiny one with those top-level keys replaced."""
+        document = {**deepcopy(CONFIG), **changes}
+        (self / "config/config.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace the one place in the file where `old` is."""
+        text = (self / path).read_text()
+        assert text.count(old) == 1, f"{path} has {text.count(old)} times {old!r}"
+        (self / path).write_text(text.replace(old, new))
+
+    def command(self, *words: str) -> list[str]:
+        """Words of a command line of Snakemake."""
+        cores = [] if "--profile" in words else ["--cores", "2"]
+        return [sys.executable, "-m", "snakemake", *cores, *words]
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        """The environment of Snakemake: this Python's programs first, nothing of this pytest."""
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        kept.pop("TIGHTROPE_ATTEMPTS", None)
+        programs = Path(sys.executable).parent
+        return {**kept, "PATH": f"{programs}:{os.environ['PATH']}", **variables}
+
+    def snakemake(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Snakemake's answer, errors in the same stream as the rest."""
+        return subprocess.run(
+            self.command(*words),
+            cwd=self.folder,
+            env=self.environment(**variables),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=500,
+            check=False,
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Snakemake as the leader of a process group of its own, still running."""
+        return subprocess.Popen(
+            self.command(*words),
+            cwd=self.folder,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *words: str, **variables: str) -> set[str]:
+        """The jobs that were run, `{rule}/{wildcards}`; a run that fails fails the test."""
+        return self.jobs(self.snakemake(*words, **variables))
+
+    def plan(self, *words: str, **variables: str) -> set[str]:
+        """The jobs that would be run."""
+        return self.run("--dry-run", *words, **variables)
+
+    def jobs(self, done: subprocess.CompletedProcess[str]) -> set[str]:
+        """The jobs in the output of a Snakemake that must have gone well."""
+        assert done.returncode == 0, done.stdout
+        jobs = set(JOB.findall(done.stdout))
+        assert jobs or "Nothing to be done" in done.stdout, done.stdout
+        return jobs
+
+    def log(self, job: str) -> str:
+        """What the job wrote."""
+        return (self / f"artifacts/logs/{job}.log").read_text()
+
+    def files(self) -> set[str]:
+        """Every file outside .snakemake and Python's own caches."""
+        return {
+            path.relative_to(self.folder).as_posix()
+            for path in self.folder.rglob("*")
+            if path.is_file() and not {".snakemake", "__pycache__"} & set(path.parts)
+        }
+
+    def copy(self, folder: Path) -> "Project":
+        """The same project elsewhere, modification times and Snakemake's metadata kept."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Project(folder)
+
+
+def write_texts(path: Path, *, seed: int) -> None:
+    """A table of 240 different short texts, each about a cat or a dog."""
+    generator = random.Random(seed)
+    rows: dict[str, str] = {}
+    while len(rows) < 240:
+        label = ("cat", "dog")[len(rows) % 2]
+        words = generator.choices(COMMON, k=generator.randint(3, 9))
+        words += generator.choices(WORDS[label], k=2)
+        generator.shuffle(words)
+        rows.setdefault(" ".join(words), label)
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([("text", "label"), *rows.items()])
