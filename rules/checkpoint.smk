@@ -37,7 +37,6 @@ rule train_model:
     params:
         code=code_of("train_model.py"),
         train=lookup("models/{model}/train", within=config),
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
         seed=lookup("models/{model}/seed", within=config),
         threads=lookup("threads", within=config),
         libraries=versions_of("torch", "transformers", "tokenizers", "safetensors"),

@@ -10,7 +10,6 @@ train_model(
     source=job.input.source,
     data=job.input.data,
     recipe=job.params.train,
-    max_sequence=job.params.max_sequence,
     threads=intra_op_threads(job.params.threads),
     seed=job.params.seed,
     terminal=job.terminal,

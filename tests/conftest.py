@@ -1,7 +1,9 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_model import TinyModel, make_tiny_model
+from tightrope.variants import Variant
+from tiny_model import TinyModel, build_variant, make_tiny_model
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +14,17 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
     return make_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def built(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Variant], Path]:
+    """From a variant of the tiny model to its engine.json, each built once."""
+    folder = tmp_path_factory.mktemp("engines")
+    made: dict[Variant, Path] = {}
+
+    def build(variant: Variant) -> Path:
+        if variant not in made:
+            made[variant] = build_variant(tiny, variant, folder / str(variant) / "engine.json")
+        return made[variant]
+
+    return build

@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from tightrope.data import prepare_data
+from tightrope.engine_folder import build_engine
 from tightrope.inputs import Arrays, load_encoder, read_split
+from tightrope.provenance import library_versions
 from tightrope.supervise import Limits, supervised
+from tightrope.variants import ENGINES, Variant
 
 ARCHITECTURE = (
     "scratch:bert?hidden_size=64&num_hidden_layers=2&num_attention_heads=2&intermediate_size=128"
@@ -17,11 +20,15 @@ RECIPE = {"epochs": 4, "batch": 16, "learning_rate": 3e-3, "sequence": 64, "prec
 LONGEST = 64
 SAMPLES = 24
 LIMITS = Limits(memory_bytes=8e9, seconds=120)
-WORDS = (
-    "film book song play story actor scene end joke plot music night light voice camera "
-    "town river house train summer winter street garden window letter doctor sister king"
-).split()
-MOODS = {"bad": "awful dull broken", "good": "fine bright lovely", "odd": "weird crooked purple"}
+WORDS = [
+    *("film", "book", "song", "play", "story", "actor", "scene", "end", "joke", "plot"),
+    *("music", "night", "light", "voice", "camera", "town", "river", "house", "train"),
+]
+MOODS = {
+    "bad": ["awful", "dull", "broken"],
+    "good": ["fine", "bright", "lovely"],
+    "odd": ["weird", "crooked", "purple"],
+}
 
 
 class TinyModel(NamedTuple):
@@ -76,8 +83,8 @@ def run_chain(folder: Path, model: TinyModel) -> None:
         data=model.data,
         recipe=RECIPE,
         seed=0,
+        threads=1,
         terminal=io.StringIO(),
-        **options,
     )
     export_onnx(model.checkpoint, model.onnx, threads=1)
     simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, **options)
@@ -96,7 +103,7 @@ def write_data(table: Path, manifest: Path) -> None:
         label = list(MOODS)[number % 3]
         words = list(draw.choice(WORDS, size=3 + number % 60))
         for place in draw.choice(len(words), size=1 + len(words) // 6, replace=False):
-            words[place] = str(draw.choice(MOODS[label].split()))
+            words[place] = str(draw.choice(MOODS[label]))
         lines.append(f"{' '.join(words)},{label}")
     table.parent.mkdir(parents=True, exist_ok=True)
     table.write_text("\n".join(lines))
@@ -114,3 +121,32 @@ def evaluation_rows(model: TinyModel) -> list[Arrays]:
     """The encoded evaluation texts in the order of the split."""
     examples = read_split(model.data, "evaluation")
     return load_encoder(model.checkpoint, max_sequence=LONGEST)(examples)
+
+
+def name_variant(engine: str, precision: str) -> Variant:
+    """The variant on the cpu; int8 with the first calibration method of the engine."""
+    if precision != "int8":
+        return Variant("cpu", engine, precision)
+    return Variant("cpu", engine, precision, f"{ENGINES[engine].methods[0]}-{SAMPLES}")
+
+
+def build_variant(model: TinyModel, variant: Variant, target: Path, **options: Any) -> Path:
+    """Build it beside `target` as its rule does; `options` replace those of build_engine."""
+    source, samples = model.simplified, None
+    if variant.engine == "pytorch":
+        source = model.checkpoint
+    elif variant.scheme is not None:
+        source = getattr(model, variant.scheme)
+    elif variant.calibration is not None:
+        paths = {"calibration": model.nncf, "data": model.data, "checkpoint": model.checkpoint}
+        samples = {name: str(path) for name, path in paths.items()}
+    facts = {
+        "threads": 1,
+        "limits": LIMITS,
+        "libraries": library_versions(*ENGINES[variant.engine].libraries),
+        "samples": samples,
+        "source": source,
+        **options,
+    }
+    build_engine(str(variant), target=target, **facts)
+    return target

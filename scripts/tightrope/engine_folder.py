@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.calibration import calibration_rows, read_cache
-from tightrope.files import sha256
+from tightrope.files import sha256, storage_errors
 from tightrope.inputs import Arrays, batches_of_equal_length
 from tightrope.loading import engine_module
 from tightrope.manifest import clear_folder, write_manifest
@@ -53,9 +53,11 @@ def build_in_folder(
 ) -> dict[str, Any]:
     """Run in the child: what the engine module says about the files that it wrote."""
     options = {"batches": calibration_batches(source, **samples)} if samples else {}
-    facts = engine_module(variant.engine).build(
-        source, folder, precision=variant.precision, threads=threads, **options
-    )
+    module = engine_module(variant.engine)
+    with storage_errors(folder):
+        facts = module.build(
+            source, folder, precision=variant.precision, threads=threads, **options
+        )
     wanted = variant.precision.partition("-")[0]
     if not any(wanted in counts for counts in facts["executed"].values()):
         ran = sorted({name for counts in facts["executed"].values() for name in counts})

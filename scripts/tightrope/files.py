@@ -4,14 +4,16 @@ import errno
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tightrope.errors import ArtifactError, StorageError
+from tightrope.errors import ArtifactError, StorageError, TightropeError
 
 STORAGE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+PROBE_BYTES = 2**20
 
 
 def sha256(path: Path | str) -> str:
@@ -38,17 +40,44 @@ def write_bytes(path: Path | str, content: bytes) -> None:
 
 @contextmanager
 def storage_errors(path: Path | str) -> Iterator[None]:
-    """Turn a full disk or a folder without write permission into a StorageError naming `path`."""
+    """Turn a full disk or a folder without write permission into a StorageError naming `path`.
+
+    Native libraries raise errors of their own kind that may not tell this reason: after one of
+    those it is tried whether a file can be written into the folder `path` or beside the file.
+    """
     try:
         yield
+    except TightropeError:
+        raise
     except OSError as error:
         if error.errno not in STORAGE_ERRORS:
             raise
-        place = error.filename or path
-        raise StorageError(
-            f"{place}: cannot be written ({error.strerror}); free space there or mend its "
-            "permissions, then run again"
-        ) from error
+        raise cannot_be_written(error.filename or path, error) from error
+    except Exception as error:
+        refusal = refusal_to_write(Path(path))
+        if refusal is None:
+            raise
+        raise cannot_be_written(path, refusal) from error
+
+
+def cannot_be_written(path: Path | str, error: OSError) -> StorageError:
+    """The error for a file or folder that the disk does not take."""
+    return StorageError(
+        f"{path}: cannot be written ({error.strerror}); free space there or mend its "
+        "permissions, then run again"
+    )
+
+
+def refusal_to_write(path: Path) -> OSError | None:
+    """Why no small file can be written into folder `path` or beside file `path`, else None."""
+    folder = path if path.is_dir() else path.parent
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".probe.") as stream:
+            stream.write(bytes(PROBE_BYTES))
+            stream.flush()
+    except OSError as error:
+        return error if error.errno in STORAGE_ERRORS else None
+    return None
 
 
 def write_json(path: Path | str, document: Any) -> None:

@@ -13,6 +13,8 @@ from tightrope.manifest import read_manifest
 
 Arrays = dict[str, np.ndarray]
 Example = dict[str, Any]
+# examples whose tokens fill the batches that are timed
+TIMING_EXAMPLES = 256
 Encoder = Callable[[list[Example]], list[Arrays]]
 
 
@@ -30,10 +32,12 @@ def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:
 
     Text: `input_ids` and `attention_mask`, int64 [sequence], cut at `max_sequence` tokens.
     An example of the data source `random` holds a seed and becomes uniform token ids.
+    Raises TightropeError where the model takes fewer tokens than that.
     """
     manifest = read_manifest(checkpoint)
     if manifest["task"] != "text-classification":
         raise TightropeError(f"{checkpoint}: not yet: task {manifest['task']}")
+    require_sequence(manifest, max_sequence, key="max_sequence")
     vocabulary = int(manifest["vocabulary"])
     file = Path(checkpoint).parent / "tokenizer.json"
     tokenizer = Tokenizer.from_file(str(file)) if file.is_file() else None
@@ -54,6 +58,15 @@ def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:
         ]
 
     return encode
+
+
+def require_sequence(manifest: dict[str, Any], tokens: int, *, key: str) -> None:
+    """Raise TightropeError where the model of a checkpoint's manifest takes fewer `tokens`."""
+    longest = manifest.get("max_sequence")
+    if longest is not None and tokens > longest:
+        raise TightropeError(
+            f"{manifest['source']}: takes {longest} tokens, {key} is {tokens}; lower it"
+        )
 
 
 def text_arrays(ids: Any) -> Arrays:
@@ -101,6 +114,21 @@ def batches_by_length(rows: list[Arrays], size: int) -> Iterator[tuple[list[int]
     for start in range(0, len(order), size):
         indices = order[start : start + size]
         yield indices, stack([rows[index] for index in indices])
+
+
+def timing_batches(
+    checkpoint: Path | str, data: Path | str, shapes: list[dict[str, int]], *, max_sequence: int
+) -> list[Arrays]:
+    """A batch of real evaluation examples for each shape, without padding, see `filled_batch`.
+
+    Raises TightropeError for a shape of more tokens than the model takes.
+    """
+    manifest = read_manifest(checkpoint)
+    for shape in shapes:
+        require_sequence(manifest, shape["sequence"], key="shapes: sequence")
+    examples = read_split(data, "evaluation")[:TIMING_EXAMPLES]
+    rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
+    return [filled_batch(rows, **shape) for shape in shapes]
 
 
 def filled_batch(rows: list[Arrays], *, batch: int, sequence: int) -> Arrays:

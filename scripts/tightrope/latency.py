@@ -10,14 +10,12 @@ from typing import Any
 
 from tightrope.files import read_json, sha256
 from tightrope.host import describe_host
-from tightrope.inputs import Arrays, filled_batch, load_encoder, read_split
+from tightrope.inputs import Arrays, timing_batches
 from tightrope.loading import load_engine
 from tightrope.records import LatencyRecord
 from tightrope.supervise import Child, Limits, WorkFailed, failure
 from tightrope.timing import timed_calls
 
-# examples from which the batches are filled; more are read where a shape needs more tokens
-EXAMPLES = 256
 Shape = dict[str, int]
 
 
@@ -59,10 +57,7 @@ def measure_latency(
         if rival["status"] == "ok" and rival["variant"] != variant:
             record.baseline = rival["variant"]
             paths.append(Path(baseline))
-        rows = load_encoder(checkpoint, max_sequence=max_sequence)(
-            read_split(data, "evaluation")[:EXAMPLES]
-        )
-        batches = [filled_batch(rows, **shape) for shape in shapes]
+        batches = timing_batches(checkpoint, data, shapes, max_sequence=max_sequence)
         try:
             measure_side_by_side(record, paths, shapes, batches, plan, limits)
         except WorkFailed as error:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import ArtifactError
-from tightrope.files import read_json, sha256, write_json
+from tightrope.files import read_json, sha256, storage_errors, write_json
 
 SCHEMA = 1
 
@@ -52,10 +52,11 @@ def read_manifest(path: Path | str) -> dict[str, Any]:
 def clear_folder(path: Path | str) -> Path:
     """Make the folder of manifest `path` exist and be empty, so no stale file is listed; it."""
     folder = Path(path).parent
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in sorted(folder.rglob("*"), reverse=True):
-        if file.is_dir():
-            file.rmdir()
-        else:
-            file.unlink()
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in sorted(folder.rglob("*"), reverse=True):
+            if file.is_dir():
+                file.rmdir()
+            else:
+                file.unlink()
     return folder

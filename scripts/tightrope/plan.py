@@ -12,6 +12,7 @@ from tightrope.run import delete_failed, end_strictly, executes_jobs, take_run_l
 from tightrope.variants import ENGINES, Variant, baseline, configured, parse
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
+REPORTS = tuple(f"reports/summary.{suffix}" for suffix in ("json", "csv", "html"))
 
 
 class Plan(NamedTuple):
@@ -63,7 +64,7 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
         return None
     lock = take_run_lock()
     if lock is not None and config["retry_failed"]:
-        delete_failed(records(plan))
+        delete_failed(records(plan), REPORTS)
     if config["strict"]:
         end_strictly("reports/summary.json")
     return lock

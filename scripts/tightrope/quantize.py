@@ -68,6 +68,7 @@ def quantize_onnx(
         options,
     )
     quantizer.quantize_model()
+    quantizer.model.topological_sort()
     quantized = quantizer.model.model
     del quantized.graph.value_info[:]
     save_onnx(quantized, target)

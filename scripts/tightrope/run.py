@@ -58,11 +58,15 @@ def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
     return stream
 
 
-def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
-    """Delete those of the JSON files whose status is failed, or that are broken; them."""
+def delete_failed(paths: Iterable[Path | str], reports: Iterable[Path | str] = ()) -> list[Path]:
+    """Delete those of the JSON files whose status is failed, or that are broken; them.
+
+    The `reports` made of them go first: while they are there, Snakemake makes no missing file
+    that lies before them again.
+    """
     failed = [Path(path) for path in paths if Path(path).is_file() and has_failed(Path(path))]
-    for path in failed:
-        path.unlink()
+    for path in [*map(Path, reports), *failed] if failed else []:
+        path.unlink(missing_ok=True)
     return failed
 
 

@@ -12,7 +12,7 @@ from tightrope.classifier import load_classifier
 from tightrope.errors import TightropeError
 from tightrope.files import storage_errors
 from tightrope.finetuning import fine_tune
-from tightrope.inputs import Example, read_split
+from tightrope.inputs import Example, read_split, require_sequence
 from tightrope.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.sources.scratch import SPECIAL_TOKENS, train_tokenizer
 
@@ -25,7 +25,6 @@ def train_model(
     source: Path | str,
     data: Path | str,
     recipe: dict[str, Any] | None,
-    max_sequence: int,
     threads: int,
     seed: int,
     terminal: TextIO,
@@ -46,7 +45,7 @@ def train_model(
         new_head=recipe is not None or origin["source"].startswith("scratch:"),
         seed=seed,
     )
-    longest = check_sequence(model, origin["source"], recipe, max_sequence)
+    longest = check_sequence(model, origin["source"], recipe)
     examples = read_split(data, "train") if "train" in material["splits"] else []
     tokenizer = load_tokenizer(Path(source), origin["source"], examples, model.config)
     training = None
@@ -71,15 +70,11 @@ def train_model(
     )
 
 
-def check_sequence(
-    model: Any, source: str, recipe: dict[str, Any] | None, max_sequence: int
-) -> int | None:
-    """Most tokens that the model takes; raises TightropeError where the config wants more."""
+def check_sequence(model: Any, source: str, recipe: dict[str, Any] | None) -> int | None:
+    """Most tokens that the model takes; raises TightropeError where the recipe wants more."""
     longest = positions(model.config.to_dict())
-    wanted = {"max_sequence": max_sequence, "train.sequence": (recipe or {}).get("sequence", 0)}
-    for key, tokens in wanted.items():
-        if longest is not None and tokens > longest:
-            raise TightropeError(f"{source}: takes {longest} tokens, {key} is {tokens}; lower it")
+    limit = {"source": source, "max_sequence": longest}
+    require_sequence(limit, (recipe or {}).get("sequence", 0), key="train.sequence")
     return longest
 
 

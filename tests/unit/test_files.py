@@ -49,7 +49,7 @@ def test_a_reader_sees_the_old_file_or_the_new_one_whole(tmp_path: Path) -> None
         seen.add(content[:1])
     writer.join()
     assert len(seen) > 1
-    assert os.listdir(tmp_path) == ["file"]
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_full_disk_is_an_error_with_its_path_and_the_old_file_stays(tiny_disk: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_full_disk_is_an_error_with_its_path_and_the_old_file_stays(tiny_disk:
     with pytest.raises(StorageError, match=r"file.*: cannot be written \(No space left on device"):
         write_bytes(target, b"x" * 200_000)
     assert target.read_bytes() == b"old"
-    assert os.listdir(tiny_disk) == ["file"]
+    assert [file.name for file in tiny_disk.iterdir()] == ["file"]
 
 
 def test_a_read_only_file_system_is_an_error_with_its_path(tiny_disk: Path) -> None:
@@ -84,12 +84,10 @@ def test_every_float_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_refused_and_nothing_is_written(
-    tmp_path: Path, number: float
-) -> None:
+def test_what_is_no_number_is_refused_and_nothing_is_written(tmp_path: Path, number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"deep": [{"latency_s": number}]})
-    assert os.listdir(tmp_path) == []
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("length", [0, 1, 20, -2])

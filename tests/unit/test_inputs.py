@@ -3,7 +3,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_model import LONGEST, TinyModel
 from tightrope.data import prepare_data
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs import (
@@ -16,6 +15,7 @@ from tightrope.inputs import (
     stack,
 )
 from tightrope.manifest import write_manifest
+from tiny_model import LONGEST, TinyModel
 
 
 def row(*ids: int) -> Arrays:
@@ -71,9 +71,7 @@ def test_a_text_is_encoded_alike_alone_and_among_others(tiny: TinyModel) -> None
 
 def test_random_inputs_are_the_same_for_the_same_seed(tmp_path: Path, tiny: TinyModel) -> None:
     sizes = {"train": None, "evaluation": 40}
-    prepare_data(
-        tmp_path / "data.json", source="random", columns={}, splits=sizes, pool=5, seed=3
-    )
+    prepare_data(tmp_path / "data.json", source="random", columns={}, splits=sizes, pool=5, seed=3)
     examples = read_split(tmp_path / "data.json", "evaluation")
     first = load_encoder(tiny.checkpoint, max_sequence=16)(examples)
     again = load_encoder(tiny.checkpoint, max_sequence=16)(examples[::-1])[::-1]
@@ -111,9 +109,7 @@ def test_a_split_that_is_not_there_is_named(tiny: TinyModel) -> None:
 def test_a_split_that_was_cut_off_is_named(tiny: TinyModel, tmp_path: Path) -> None:
     for file in tiny.data.parent.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "evaluation.jsonl").write_bytes(
-        (tmp_path / "evaluation.jsonl").read_bytes()[:-10]
-    )
+    (tmp_path / "evaluation.jsonl").write_bytes((tmp_path / "evaluation.jsonl").read_bytes()[:-10])
     with pytest.raises(ArtifactError, match=r"evaluation\.jsonl: \d+ bytes"):
         read_split(tmp_path / "data.json", "evaluation")
 
@@ -161,9 +157,7 @@ def test_batches_by_length_say_which_rows_they_hold(size: int) -> None:
 
 
 @pytest.mark.parametrize(("batch", "sequence"), [(1, 1), (1, 64), (3, 17), (16, 128)])
-def test_a_filled_batch_has_the_exact_shape_and_only_real_tokens(
-    batch: int, sequence: int
-) -> None:
+def test_a_filled_batch_has_the_exact_shape_and_only_real_tokens(batch: int, sequence: int) -> None:
     rows = rows_of(3, 5, 1, 30)
     filled = filled_batch(rows, batch=batch, sequence=sequence)
     check_batch(filled, (batch, sequence))

@@ -63,9 +63,7 @@ def test_every_other_variant_is_rejected_with_its_reason() -> None:
         result("cpu-onnxruntime-int8-minmax-64", 4.0, verdict="dropped"),
         result("cpu-openvino-int8-nncf-64", 5.0, verdict="undecided"),
         result("cpu-onnxruntime-fp32", None, status="failed", reason="too slow", latency=[]),
-        result(
-            "cuda-pytorch-fp32", None, status="unavailable", reason="no NVIDIA GPU", latency=[]
-        ),
+        result("cuda-pytorch-fp32", None, status="unavailable", reason="no NVIDIA GPU", latency=[]),
     )
     assert found["reasons"] == {
         BASELINE: "slower: it is the baseline",
@@ -172,9 +170,7 @@ def test_without_a_baseline_the_times_of_calls_are_compared() -> None:
 
 def test_accuracy_that_could_not_be_compared_is_no_reason_to_deploy() -> None:
     unknown = {"verdict": "undecided", "delta": None, "delta_low": None, "delta_high": None}
-    found = recommended(
-        result(BASELINE, None), result("cpu-openvino-fp32", 3.0, accuracy=unknown)
-    )
+    found = recommended(result(BASELINE, None), result("cpu-openvino-fp32", 3.0, accuracy=unknown))
     assert found["variant"] == BASELINE
     assert found["reasons"] == {
         "cpu-openvino-fp32": "accuracy undecided: its baseline has no predictions"

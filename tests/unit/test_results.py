@@ -10,16 +10,19 @@ HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 ENGINE = {"status": "ok", "build_s": 3.5, "files": {"a": {"size_bytes": 7}, "b": {"size_bytes": 5}}}
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
-RESULT_FIELDS = set(
-    "model variant device engine precision calibration host status reason size_bytes build_s "
-    "load_s first_call_s peak_rss_bytes accuracy latency".split()
-)
-SHAPE_FIELDS = set(
-    "batch sequence samples p50_s p90_s p99_s mean_s throughput_per_s speedup noisy".split()
-)
-ACCURACY_FIELDS = set(
-    "top1 low high samples delta delta_low delta_high p_value flips verdict".split()
-)
+RESULT_FIELDS = {
+    *("model", "variant", "device", "engine", "precision", "calibration", "host", "status"),
+    *("reason", "size_bytes", "build_s", "load_s", "first_call_s", "peak_rss_bytes"),
+    *("accuracy", "latency"),
+}
+SHAPE_FIELDS = {
+    *("batch", "sequence", "samples", "p50_s", "p90_s", "p99_s", "mean_s", "throughput_per_s"),
+    *("speedup", "noisy"),
+}
+ACCURACY_FIELDS = {
+    *("top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "p_value", "flips"),
+    "verdict",
+}
 
 
 def shape(**changes: Any) -> dict[str, Any]:
@@ -152,11 +155,10 @@ def test_accuracy_is_compared_on_the_same_examples() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "samples", "verdict"), [(0, 2000, "kept"), (200, 2000, "dropped"), (1, 60, "undecided")]
+    ("wrong", "samples", "verdict"),
+    [(0, 2000, "kept"), (200, 2000, "dropped"), (1, 60, "undecided")],
 )
-def test_the_verdict_is_that_of_the_whole_interval(
-    wrong: int, samples: int, verdict: str
-) -> None:
+def test_the_verdict_is_that_of_the_whole_interval(wrong: int, samples: int, verdict: str) -> None:
     ours = [1] * wrong + [0] * (samples - wrong)
     found = accuracy_entry(accuracy(ours), accuracy([0] * samples, BASELINE), 0.01)
     assert found["verdict"] == verdict

@@ -22,9 +22,7 @@ print("the run itself went well")
 """
 
 
-def python(
-    repository: Path, program: str, *words: str, **options
-) -> subprocess.Popen[str]:
+def python(repository: Path, program: str, *words: str, **options) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
     command = [sys.executable, "-c", program, *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

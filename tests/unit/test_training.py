@@ -54,7 +54,7 @@ def train(
     folder: Path, source: Path, data: Path, recipe: dict | None = None, **options: Any
 ) -> Path:
     manifest = folder / "checkpoint.json"
-    options = {"max_sequence": 32, "threads": 2, "seed": 0, "terminal": io.StringIO(), **options}
+    options = {"threads": 2, "seed": 0, "terminal": io.StringIO(), **options}
     train_model(manifest, source=source, data=data, recipe=recipe, **options)
     return manifest
 
@@ -191,7 +191,7 @@ def test_more_tokens_than_the_model_takes_are_an_error(
     tmp_path: Path, source: Path, texts: Path
 ) -> None:
     with pytest.raises(TightropeError, match="takes 64 tokens, max_sequence is 128"):
-        train(tmp_path, source, texts, max_sequence=128)
+        load_encoder(train(tmp_path, source, texts), max_sequence=128)
     with pytest.raises(TightropeError, match=r"takes 64 tokens, train\.sequence is 100"):
         train(tmp_path, source, texts, {**RECIPE, "sequence": 100})
 

@@ -129,7 +129,7 @@ def test_strict_ends_with_an_error_after_the_report_was_written_and_again_when_n
     for output in (done.stdout, again.stdout):
         (line,) = [line for line in output.splitlines() if line.startswith("strict: ")]
         assert line.startswith("strict: 3 failed: ")
-        assert f"{MODEL}/{BF16}: killed by SIGKILL" in line
+        assert f"{MODEL}/{BF16}: not built: killed by SIGKILL" in line
         assert "Traceback" not in output
     assert project.snakemake("--dry-run", *words).returncode == 0
 

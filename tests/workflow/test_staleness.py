@@ -127,7 +127,11 @@ def test_a_larger_calibration_plans_its_int8_chain_and_the_way_back_only_the_rep
 ) -> None:
     project.configure(calibration={**CONFIG["calibration"], "samples": [16]})
     assert project.plan() == int8_chain(16) | REPORT
-    assert project.run() == int8_chain(16) | REPORT
+    # of the chain only ONNX Runtime's part, to spare time
+    calibration = {"methods": ["minmax"], "samples": [16], "pool": 32}
+    project.configure(engines={"onnxruntime": ["int8"]}, calibration=calibration)
+    minmax = {job for job in int8_chain(16) if "nncf" not in job}
+    assert project.run() == minmax | REPORT
     project.configure()
     assert project.plan() == REPORT
 

@@ -1,13 +1,16 @@
 """OpenVINO on the CPU; int8 by NNCF's transformer preset."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import openvino
+from openvino import frontend
 
-from tightrope.errors import ArtifactError
 from tightrope.inputs import Arrays
+from tightrope.onnx_graph import load_onnx
 
 FILE = "model.xml"
 # unsaid, a model in fp32 runs in bf16 where the CPU has it
@@ -28,7 +31,9 @@ def build(
 
     int8 needs `batches`, the calibration samples from which NNCF collects its statistics.
     """
-    model = openvino.convert_model(source)
+    load_onnx(source)  # it is the file that was written
+    with bare_reasons():
+        model = openvino.convert_model(source)
     if precision == "int8":
         model = quantized(model, batches or [])
     openvino.save_model(model, target / FILE, compress_to_fp16=False)
@@ -53,10 +58,19 @@ def compiled(path: Path, precision: str, threads: int) -> openvino.CompiledModel
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
     }
-    try:
+    with bare_reasons():
         return openvino.Core().compile_model(path / FILE, "CPU", options)
-    except RuntimeError as error:
-        raise ArtifactError(f"{path / FILE}: OpenVINO cannot load it ({error})") from error
+
+
+@contextmanager
+def bare_reasons() -> Iterator[None]:
+    """Reduce errors of OpenVINO to their reason: places in its source code come before it."""
+    try:
+        yield
+    except (RuntimeError, frontend.OpConversionFailure, frontend.GeneralFailure) as error:
+        places = ("Exception from ", "Check '")
+        reasons = [line for line in str(error).splitlines() if line and not line.startswith(places)]
+        raise RuntimeError(" ".join(reasons) or str(error)) from error
 
 
 def quantized(model: openvino.Model, batches: list[Arrays]) -> openvino.Model:

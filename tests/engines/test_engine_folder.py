@@ -1,0 +1,181 @@
+"""What a build leaves behind when it fails, and what it does not take for the variant's fault."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import helper
+from tightrope.errors import ArtifactError, StorageError, TightropeError
+from tightrope.files import sha256
+from tightrope.manifest import read_manifest
+from tightrope.onnx_graph import load_onnx, save_onnx
+from tightrope.supervise import Limits
+from tiny_model import TinyModel, build_variant, name_variant
+
+BUILD = """
+import sys
+from pathlib import Path
+from tiny_model import TinyModel, build_variant, name_variant
+folder, target = Path(sys.argv[1]), Path(sys.argv[2])
+model = TinyModel(*(Path(word) for word in sys.argv[3:]))
+build_variant(model, name_variant("openvino", "bf16"), target)
+"""
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB, too small for any engine."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("a tmpfs can be mounted by root only, and not in every container")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def foreign(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model with an operator that no runtime knows before its output."""
+    model = load_onnx(tiny.simplified)
+    model.graph.node[-1].output[0] = "before"
+    model.graph.node.append(
+        helper.make_node("Unheard", ["before"], ["logits"], "unheard", domain="of.elsewhere")
+    )
+    model.opset_import.append(helper.make_opsetid("of.elsewhere", 1))
+    path = tmp_path_factory.mktemp("foreign") / "model.onnx"
+    save_onnx(model, path)
+    return path
+
+
+def failed(path: Path) -> dict[str, Any]:
+    engine = read_manifest(path)
+    assert engine["status"] == "failed"
+    assert engine["files"] == {}
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    return engine
+
+
+def test_what_runs_in_another_precision_than_asked_for_has_failed(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    variant = name_variant("onnxruntime", "int8")
+    path = build_variant(tiny, variant, tmp_path / "engine.json", source=tiny.simplified)
+    engine = failed(path)
+    assert engine["reason"] == "ran in fp32: no operator ran in int8"
+    assert (engine["transient"], engine["precision"]) == (False, "int8")
+
+
+def test_bf16_has_failed_on_a_cpu_without_it(
+    repository: Path, tiny: TinyModel, tmp_path: Path
+) -> None:
+    """OpenVINO's kernels are told to use no instruction beyond AVX2."""
+    environment = {
+        **os.environ,
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "PYTHONPATH": os.pathsep.join(str(repository / name) for name in ("scripts", "tests")),
+    }
+    path = tmp_path / "engine.json"
+    words = [sys.executable, "-c", BUILD, str(tmp_path), str(path), *map(str, tiny)]
+    subprocess.run(words, env=environment, check=True, capture_output=True)
+    engine = failed(path)
+    assert "\n" not in engine["reason"]
+    assert "src/" not in engine["reason"]
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_an_unknown_operator_is_a_failure_that_names_it(
+    tiny: TinyModel, foreign: Path, tmp_path: Path, engine: str
+) -> None:
+    variant = name_variant(engine, "fp32")
+    path = build_variant(tiny, variant, tmp_path / "engine.json", source=foreign)
+    document = failed(path)
+    assert "of.elsewhere" in document["reason"]
+    assert "Unheard" in document["reason"]
+    assert document["transient"] is False
+    assert document["sources"] == {"model.onnx": sha256(foreign)}
+    assert document["libraries"]
+    assert document["build_s"] > 0
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_harmed_onnx_file_is_an_error_and_no_failure_of_the_variant(
+    tiny: TinyModel, tmp_path: Path, engine: str, share: float
+) -> None:
+    content = bytearray(tiny.simplified.read_bytes())
+    content[int(share * len(content))] ^= 1
+    (tmp_path / "model.onnx").write_bytes(content)
+    target = tmp_path / "out" / "engine.json"
+    with pytest.raises(ArtifactError, match=r"model\.onnx: "):
+        build_variant(tiny, name_variant(engine, "fp32"), target, source=tmp_path / "model.onnx")
+    assert not target.exists()
+
+
+def test_a_harmed_checkpoint_is_an_error_and_no_failure_of_the_variant(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    for file in tiny.checkpoint.parent.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "config.json").write_text("{}")
+    variant, source = name_variant("pytorch", "fp32"), tmp_path / "checkpoint.json"
+    with pytest.raises(ArtifactError, match=r"config\.json: 2 bytes"):
+        build_variant(tiny, variant, tmp_path / "out" / "engine.json", source=source)
+
+
+def test_the_samples_of_another_models_cache_are_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    cache = json.loads(tiny.nncf.read_text())
+    (tmp_path / "nncf.json").write_text(json.dumps({**cache, "samples": 12}))
+    samples = {
+        "calibration": str(tmp_path / "nncf.json"),
+        "data": str(tiny.data),
+        "checkpoint": str(tiny.checkpoint),
+    }
+    variant = name_variant("openvino", "int8")
+    with pytest.raises(ArtifactError, match=r"nncf\.json: not the cache that was written"):
+        build_variant(tiny, variant, tmp_path / "out" / "engine.json", samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("engine", "precision"),
+    [("pytorch", "fp32"), ("onnxruntime", "fp32"), ("openvino", "fp32"), ("openvino", "int8")],
+)
+def test_a_full_disk_is_an_error_and_no_failure_of_the_variant(
+    tiny: TinyModel, tiny_disk: Path, engine: str, precision: str
+) -> None:
+    target = tiny_disk / "engine.json"
+    with pytest.raises(StorageError, match=str(tiny_disk)):
+        build_variant(tiny, name_variant(engine, precision), target)
+    assert not target.exists()
+
+
+def test_a_read_only_folder_is_an_error_with_its_path(tiny: TinyModel, tiny_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
+    variant, target = name_variant("onnxruntime", "fp32"), tiny_disk / "new" / "engine.json"
+    with pytest.raises(StorageError, match=r"new: cannot be written \(Read-only file system"):
+        build_variant(tiny, variant, target)
+
+
+def test_a_build_beyond_its_limits_is_tried_again_before_it_has_failed(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    variant, target = name_variant("openvino", "int8"), tmp_path / "engine.json"
+    short = Limits(memory_bytes=8e9, seconds=0.5, last_attempt=False)
+    with pytest.raises(TightropeError, match=f"{variant}: killed after .* another attempt follows"):
+        build_variant(tiny, variant, target, limits=short)
+    assert not target.exists()
+    build_variant(tiny, variant, target, limits=Limits(memory_bytes=8e9, seconds=0.5))
+    assert failed(target)["transient"] is True
+
+
+def test_files_of_a_former_build_are_not_in_the_new_one(tiny: TinyModel, tmp_path: Path) -> None:
+    (tmp_path / "stale.bin").write_bytes(b"stale")
+    variant = name_variant("onnxruntime", "fp32")
+    engine = read_manifest(build_variant(tiny, variant, tmp_path / "engine.json"))
+    assert set(engine["files"]) == {"model.onnx"}
+    assert not (tmp_path / "stale.bin").exists()

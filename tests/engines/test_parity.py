@@ -1,0 +1,281 @@
+"""Every engine and precision of the cpu against PyTorch fp32, on real texts of several shapes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from tightrope.errors import ArtifactError
+from tightrope.files import sha256
+from tightrope.host import describe_host
+from tightrope.inputs import Arrays, filled_batch, stack
+from tightrope.loading import load_engine
+from tightrope.manifest import read_manifest
+from tightrope.supervise import WorkFailed, supervised
+from tightrope.torch_module import load_module
+from tightrope.variants import ENGINES, Variant
+from tiny_model import LIMITS, LONGEST, TinyModel, evaluation_rows, name_variant
+from transformers import BertForSequenceClassification  # noqa: F401  children inherit the import
+
+Build = Callable[[Variant], Path]
+# the largest difference of a logit, as a share of the largest logit
+TOLERANCES = {
+    ("pytorch", "fp32"): 1e-5,
+    ("pytorch", "bf16"): 0.02,
+    ("onnxruntime", "fp32"): 1e-4,
+    ("onnxruntime", "int8"): 0.10,
+    ("openvino", "fp32"): 1e-4,
+    ("openvino", "bf16"): 0.02,
+    ("openvino", "int8"): 0.10,
+}
+BF16_ISA = {"avx512f", "avx512_bf16", "amx_bf16", "bf16"}
+
+
+class Answers(NamedTuple):
+    """What an engine gave for the batches, and for each of them again."""
+
+    first: list[np.ndarray]
+    again: list[np.ndarray]
+    held: bool  # outputs of a call stayed as they were after later calls
+    untouched: bool  # and so did the inputs
+
+
+def answer(path: Path, batches: list[Arrays]) -> Answers:
+    """Run in a child, which alone starts the runtime's threads."""
+    run, _ = load_engine(path, threads=2)
+    given = [{name: array.copy() for name, array in batch.items()} for batch in batches]
+    first = [run(batch) for batch in batches]
+    copies = [logits.copy() for logits in first]
+    again = [run(batch) for batch in batches]
+    held = all(np.array_equal(one, other) for one, other in zip(first, copies, strict=True))
+    untouched = all(
+        np.array_equal(batch[name], array) and batch[name].dtype == array.dtype
+        for batch, copy in zip(batches, given, strict=True)
+        for name, array in copy.items()
+    )
+    return Answers(first, again, held, untouched)
+
+
+def reference(folder: Path, batches: list[Arrays]) -> list[np.ndarray]:
+    """Logits of the checkpoint in transformers itself, attention in its plainest form."""
+    import torch
+
+    torch.set_num_threads(1)
+    module = load_module(folder, torch.float32, attention="eager")
+    with torch.inference_mode():
+        return [
+            module(
+                **{name: torch.from_numpy(array) for name, array in batch.items()}
+            ).logits.numpy()
+            for batch in batches
+        ]
+
+
+@pytest.fixture(scope="session")
+def batches(tiny: TinyModel) -> list[Arrays]:
+    """Batches of 1 and of odd sizes, alone and padded, of the longest sequence, and all texts."""
+    rows = sorted(evaluation_rows(tiny), key=lambda row: len(row["input_ids"]))
+    short, long = rows[0], rows[-1]
+    assert len(long["input_ids"]) == LONGEST
+    return [
+        stack([short]),
+        stack([long]),
+        stack([short], sequence=17),
+        stack([rows[20]]),
+        stack([rows[5], rows[40], rows[60]]),
+        stack([long, short, rows[33], rows[50], rows[1], rows[70], rows[12]]),
+        stack(rows[40:45], sequence=LONGEST),
+        {name: array[None, :1] for name, array in short.items()},
+        filled_batch(rows, batch=16, sequence=LONGEST),
+        stack([short]),
+        *(stack(rows[start : start + 13]) for start in range(0, len(rows), 13)),
+    ]
+
+
+@pytest.fixture(scope="session")
+def expected(tiny: TinyModel, batches: list[Arrays]) -> list[np.ndarray]:
+    return supervised(reference, tiny.checkpoint.parent, batches, limits=LIMITS)
+
+
+@pytest.fixture(scope="session")
+def answers(built: Build, batches: list[Arrays]) -> Callable[[Variant], Answers]:
+    """From a variant to its answers, each asked once."""
+    known: dict[Variant, Answers] = {}
+
+    def ask(variant: Variant) -> Answers:
+        if variant not in known:
+            engine = json.loads(built(variant).read_text())
+            bf16_missing = not BF16_ISA & set(describe_host()["isa"])
+            if variant.precision == "bf16" and bf16_missing and engine["status"] == "failed":
+                pytest.skip(f"this CPU has no bf16: {engine['reason']}")
+            known[variant] = supervised(answer, built(variant), batches, limits=LIMITS)
+        return known[variant]
+
+    return ask
+
+
+EVERY = [
+    pytest.param(name_variant(engine, precision), id=f"{engine}-{precision}")
+    for engine, facts in ENGINES.items()
+    for precision in facts.precisions.get("cpu", ())
+]
+every_variant = pytest.mark.parametrize("variant", EVERY)
+
+
+def test_every_engine_and_precision_of_the_cpu_has_a_tolerance() -> None:
+    assert set(TOLERANCES) == {(one.values[0].engine, one.values[0].precision) for one in EVERY}
+
+
+@every_variant
+def test_logits_are_those_of_pytorch_fp32(
+    variant: Variant, answers, expected: list[np.ndarray]
+) -> None:
+    tolerance = TOLERANCES[variant.engine, variant.precision]
+    for ours, theirs in zip(answers(variant).first, expected, strict=True):
+        assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max(), theirs.shape
+
+
+@every_variant
+def test_predictions_are_those_of_pytorch_fp32(
+    variant: Variant, answers, tiny: TinyModel, expected: list[np.ndarray]
+) -> None:
+    ours = np.concatenate(answers(variant).first[10:]).argmax(1)
+    theirs = np.concatenate(expected[10:]).argmax(1)
+    assert len(ours) == 80
+    assert set(theirs) == {0, 1, 2}
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("variant", [one for one in EVERY if one.values[0].precision != "fp32"])
+def test_a_lower_precision_is_really_lower(
+    variant: Variant, answers, expected: list[np.ndarray]
+) -> None:
+    pairs = zip(answers(variant).first, expected, strict=True)
+    largest = max(np.abs(ours - theirs).max() / np.abs(theirs).max() for ours, theirs in pairs)
+    assert largest > 2e-4
+
+
+@every_variant
+def test_outputs_are_float32_of_batch_and_classes(
+    variant: Variant, answers, batches: list[Arrays]
+) -> None:
+    for logits, batch in zip(answers(variant).first, batches, strict=True):
+        assert (logits.dtype, logits.shape) == (np.float32, (len(batch["input_ids"]), 3))
+        assert np.isfinite(logits).all()
+
+
+@every_variant
+def test_a_repeated_call_gives_the_same_bits(variant: Variant, answers) -> None:
+    for one, other in zip(answers(variant).first, answers(variant).again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@every_variant
+def test_inputs_and_former_outputs_are_left_alone(variant: Variant, answers) -> None:
+    assert answers(variant).untouched
+    assert answers(variant).held
+
+
+@every_variant
+def test_the_manifest_says_what_was_built_and_what_runs(
+    variant: Variant, answers, built: Build, tiny: TinyModel
+) -> None:
+    answers(variant)  # skips where this CPU lacks the precision
+    engine = read_manifest(built(variant))
+    assert (engine["status"], engine["variant"]) == ("ok", str(variant))
+    assert engine["precision"] == variant.precision
+    wanted = variant.precision.partition("-")[0]
+    counts = engine["executed"]
+    assert sum(count.get(wanted, 0) for count in counts.values()) >= 14
+    assert all(isinstance(number, int) for count in counts.values() for number in count.values())
+    assert engine["format"]
+    (source,) = engine["sources"]
+    candidates = {path.name: path for path in tiny}
+    assert engine["sources"][source] == sha256(candidates[source])
+    assert set(engine["libraries"]) == set(ENGINES[variant.engine].libraries)
+    assert all(engine["libraries"].values())
+    assert 0 < engine["build_s"] < 120
+    assert all(file["size_bytes"] > 0 for file in engine["files"].values())
+    assert engine["files"]
+
+
+@every_variant
+def test_a_moved_folder_gives_the_same_answers(
+    variant: Variant, answers, built: Build, batches: list[Arrays], tmp_path: Path
+) -> None:
+    before = answers(variant).first[:6]
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    for file in built(variant).parent.iterdir():
+        (moved / file.name).write_bytes(file.read_bytes())
+    found = supervised(answer, moved / "engine.json", batches[:6], limits=LIMITS).first
+    for one, other in zip(found, before, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@every_variant
+@pytest.mark.parametrize("harm", ["truncated", "changed", "missing"])
+def test_a_harmed_engine_is_refused_by_the_name_of_its_file(
+    variant: Variant, answers, built: Build, tmp_path: Path, harm: str
+) -> None:
+    answers(variant)
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    for file in built(variant).parent.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    name = max(read_manifest(built(variant))["files"])
+    content = bytearray((folder / name).read_bytes())
+    if harm == "truncated":
+        (folder / name).write_bytes(content[:-1])
+    elif harm == "changed":
+        content[len(content) // 2] ^= 1
+        (folder / name).write_bytes(content)
+    else:
+        (folder / name).unlink()
+    with pytest.raises(ArtifactError, match=rf"{name}: "):
+        load_engine(folder / "engine.json", threads=1)
+
+
+def answer_in_turn(paths: list[Path], batches: list[Arrays]) -> list[list[np.ndarray]]:
+    """Run in a child: all engines loaded, then asked one after the other for each batch."""
+    runs = [load_engine(path, threads=1)[0] for path in paths]
+    return [[run(batch) for run in runs] for batch in batches]
+
+
+def test_all_engines_live_in_one_process_at_the_same_time(
+    answers, built: Build, batches: list[Arrays]
+) -> None:
+    variants = [one.values[0] for one in EVERY if one.values[0].precision != "bf16"]
+    paths = [built(variant) for variant in variants]
+    found = supervised(answer_in_turn, paths, batches[:8], limits=LIMITS)
+    for index, in_turn in enumerate(found):
+        for variant, together in zip(variants, in_turn, strict=True):
+            alone = answers(variant).first[index]
+            # another number of threads may add up in another order
+            np.testing.assert_allclose(together, alone, atol=2e-2 * np.abs(alone).max())
+
+
+def two_of_a_kind(path: Path, batches: list[Arrays]) -> bool:
+    """Run in a child: whether two copies of one engine, asked in turn, agree."""
+    one, other = (load_engine(path, threads=1)[0] for _ in range(2))
+    outputs = [(one(batch), other(batch)) for batch in batches]
+    return all(np.array_equal(*pair) for pair in outputs)
+
+
+@every_variant
+def test_two_copies_of_one_engine_do_not_disturb_each_other(
+    variant: Variant, answers, built: Build, batches: list[Arrays]
+) -> None:
+    answers(variant)
+    assert supervised(two_of_a_kind, built(variant), batches[:6], limits=LIMITS)
+
+
+def test_an_input_that_the_model_cannot_take_is_a_failure(built: Build) -> None:
+    ids = np.zeros((1, LONGEST + 1), dtype=np.int64)
+    batch: Any = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+    for engine in ("pytorch", "onnxruntime"):
+        with pytest.raises(WorkFailed) as caught:
+            supervised(answer, built(name_variant(engine, "fp32")), [batch], limits=LIMITS)
+        assert not caught.value.transient

@@ -1,0 +1,268 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.inputs import Arrays, stack
+from tightrope.onnx_graph import load_onnx, run_onnx, save_onnx
+from tightrope.quantize import quantize_onnx, weighted_nodes
+from tiny_model import TinyModel, evaluation_rows
+
+WEIGHTED = ("MatMul", "Gemm", "Conv")
+SCHEMES = pytest.mark.parametrize("scheme", ["u8s8", "s8s8"])
+
+
+class Graph:
+    """A quantized graph by name: what makes each tensor, and what the constants hold."""
+
+    def __init__(self, path: Path) -> None:
+        self.model = load_onnx(path)
+        self.nodes = list(self.model.graph.node)
+        self.makers = {name: node for node in self.nodes for name in node.output}
+        self.constants = {
+            tensor.name: numpy_helper.to_array(tensor) for tensor in self.model.graph.initializer
+        }
+
+    def of_kind(self, *kinds: str) -> Iterator[NodeProto]:
+        return (node for node in self.nodes if node.op_type in kinds)
+
+    def is_weight(self, name: str) -> bool:
+        """Whether the tensor is a constant, seen through quantize and dequantize."""
+        pair = ("QuantizeLinear", "DequantizeLinear")
+        while name in self.makers and self.makers[name].op_type in pair:
+            name = self.makers[name].input[0]
+        return name in self.constants
+
+    def dequantized(self, name: str) -> bool:
+        return name in self.makers and self.makers[name].op_type == "DequantizeLinear"
+
+
+@pytest.fixture(scope="module")
+def graphs(tiny: TinyModel) -> dict[str, Graph]:
+    return {"u8s8": Graph(tiny.u8s8), "s8s8": Graph(tiny.s8s8)}
+
+
+@pytest.fixture(scope="module")
+def batches(tiny: TinyModel) -> list[Arrays]:
+    rows = evaluation_rows(tiny)
+    return [stack(rows[start : start + 16]) for start in range(0, 80, 16)]
+
+
+def weighted(graph: Graph) -> list[NodeProto]:
+    return [node for node in graph.of_kind(*WEIGHTED) if graph.is_weight(node.input[1])]
+
+
+def channel_axis(dequantize: NodeProto) -> int:
+    """The axis, from the front, along which a weight of two axes has its scales."""
+    (axis,) = [one.i for one in dequantize.attribute if one.name == "axis"]
+    return axis % 2
+
+
+@SCHEMES
+def test_a_repeat_gives_the_same_bytes(tiny: TinyModel, tmp_path: Path, scheme: str) -> None:
+    quantize_onnx(tiny.simplified, tiny.minmax, tmp_path / "again.onnx", scheme=scheme)
+    assert (tmp_path / "again.onnx").read_bytes() == getattr(tiny, scheme).read_bytes()
+
+
+@SCHEMES
+def test_the_file_is_valid_and_smaller(tiny: TinyModel, scheme: str) -> None:
+    path = getattr(tiny, scheme)
+    onnx.checker.check_model(str(path), full_check=True)
+    assert path.stat().st_size < 0.7 * tiny.simplified.stat().st_size
+
+
+@SCHEMES
+def test_nodes_stand_after_what_they_read(graphs: dict[str, Graph], scheme: str) -> None:
+    graph = graphs[scheme]
+    known = {"", *graph.constants, *(one.name for one in graph.model.graph.input)}
+    for node in graph.nodes:
+        assert set(node.input) <= known, node.name
+        known |= set(node.output)
+    assert {one.name for one in graph.model.graph.output} <= known
+
+
+@SCHEMES
+def test_both_inputs_of_every_weighted_operator_are_quantized(
+    graphs: dict[str, Graph], scheme: str
+) -> None:
+    found = weighted(graphs[scheme])
+    assert len(found) == 14
+    for node in found:
+        assert all(graphs[scheme].dequantized(name) for name in node.input[:2]), node.name
+
+
+@SCHEMES
+def test_weights_are_int8_per_channel_and_symmetric(graphs: dict[str, Graph], scheme: str) -> None:
+    graph = graphs[scheme]
+    for node in weighted(graph):
+        dequantize = graph.makers[node.input[1]]
+        weight, scale, zero = (graph.constants[name] for name in dequantize.input)
+        assert (weight.dtype, zero.dtype) == (np.int8, np.int8)
+        assert not zero.any()
+        assert (scale > 0).all()
+        transposed = any(one.name == "transB" and one.i for one in node.attribute)
+        assert channel_axis(dequantize) == (0 if transposed else 1)
+        assert scale.size == weight.shape[channel_axis(dequantize)]
+        assert np.abs(weight.astype(int)).max() == 127
+
+
+@SCHEMES
+def test_activations_are_quantized_per_tensor_in_the_type_of_the_scheme(
+    graphs: dict[str, Graph], scheme: str
+) -> None:
+    graph = graphs[scheme]
+    wanted = {"u8s8": np.uint8, "s8s8": np.int8}[scheme]
+    activations = [
+        node for node in graph.of_kind("QuantizeLinear") if not graph.is_weight(node.input[0])
+    ]
+    assert len(activations) > 4
+    for node in activations:
+        scale, zero = graph.constants[node.input[1]], graph.constants[node.input[2]]
+        assert (scale.size, zero.dtype) == (1, wanted)
+        assert scale > 0
+
+
+@SCHEMES
+def test_weights_are_the_checkpoints_to_half_a_step(
+    tiny: TinyModel, graphs: dict[str, Graph], scheme: str
+) -> None:
+    graph = graphs[scheme]
+    tensors = load_onnx(tiny.simplified).graph.initializer
+    floats = {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}
+    for node in weighted(graph):
+        dequantize = graph.makers[node.input[1]]
+        weight, scale, _ = (graph.constants[name] for name in dequantize.input)
+        original = floats[dequantize.input[0].removesuffix("_quantized")]
+        scale = scale[:, None] if channel_axis(dequantize) == 0 else scale[None, :]
+        assert (np.abs(weight * scale - original) <= 0.501 * scale).all()
+
+
+def test_tensorrts_rules_hold_for_every_pair(graphs: dict[str, Graph]) -> None:
+    """TensorRT takes int8 with zero-point 0, positive scales, channels on weights only."""
+    graph = graphs["s8s8"]
+    pairs = list(graph.of_kind("QuantizeLinear", "DequantizeLinear"))
+    assert len(pairs) > 20
+    for node in pairs:
+        assert node.domain in ("", "ai.onnx")
+        assert len(node.input) == 3
+        scale, zero = graph.constants[node.input[1]], graph.constants[node.input[2]]
+        assert zero.dtype == np.int8
+        assert not zero.any()
+        assert scale.dtype == np.float32
+        assert np.isfinite(scale).all()
+        assert (scale > 0).all()
+        assert scale.size == 1 or graph.is_weight(node.input[0])
+
+
+def test_tensorrt_gets_biases_in_float(graphs: dict[str, Graph]) -> None:
+    graph = graphs["s8s8"]
+    assert TensorProto.INT32 not in {
+        tensor.data_type
+        for tensor in graph.model.graph.initializer
+        if tensor.name.endswith(("bias", "bias_quantized"))
+    }
+    for node in graph.of_kind("DequantizeLinear"):
+        assert graph.constants.get(node.input[0], np.zeros(1, np.int8)).dtype == np.int8
+    biased = [node for node in graph.of_kind("Gemm") if len(node.input) == 3]
+    assert biased
+    for node in biased:
+        assert graph.constants[node.input[2]].dtype == np.float32
+
+
+def test_outputs_of_weighted_operators_stay_float_for_tensorrt(graphs: dict[str, Graph]) -> None:
+    graph = graphs["s8s8"]
+    made = {name for node in weighted(graph) for name in node.output}
+    assert not [node.name for node in graph.of_kind("QuantizeLinear") if node.input[0] in made]
+
+
+@SCHEMES
+def test_layernorm_softmax_and_attention_products_stay_float(
+    graphs: dict[str, Graph], scheme: str
+) -> None:
+    graph = graphs[scheme]
+    floats = list(graph.of_kind("LayerNormalization", "Softmax", "Gelu", "Erf"))
+    products = [node for node in graph.of_kind("MatMul") if not graph.is_weight(node.input[1])]
+    assert len(products) == 4  # two of each layer
+    assert {"LayerNormalization", "Softmax"} <= {node.op_type for node in floats}
+    for node in floats:
+        inputs = [name for name in node.input if name not in graph.constants]
+        assert not [name for name in inputs if graph.dequantized(name)], node.name
+
+
+def test_attention_products_read_no_quantized_tensor_for_tensorrt(
+    graphs: dict[str, Graph],
+) -> None:
+    graph = graphs["s8s8"]
+    products = [node for node in graph.of_kind("MatMul") if not graph.is_weight(node.input[1])]
+    for node in products:
+        assert not [name for name in node.input if graph.dequantized(name)], node.name
+
+
+@pytest.mark.parametrize(("scheme", "tolerance"), [("u8s8", 0.05), ("s8s8", 0.05)])
+def test_answers_are_those_of_the_float_model(
+    tiny: TinyModel, batches: list[Arrays], scheme: str, tolerance: float
+) -> None:
+    """On ONNX Runtime's CPU provider; the tolerance is relative to the largest logit."""
+    floats = run_onnx(load_onnx(tiny.simplified), batches, threads=1)
+    found = run_onnx(load_onnx(getattr(tiny, scheme)), batches, threads=1)
+    for ours, theirs in zip(found, floats, strict=True):
+        assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()
+        np.testing.assert_array_equal(ours.argmax(1), theirs.argmax(1))
+        assert np.abs(ours - theirs).max() > 1e-5 * np.abs(theirs).max()
+
+
+def test_the_ranges_of_the_cache_decide_the_scales(tiny: TinyModel, tmp_path: Path) -> None:
+    from tightrope.calibration import read_cache, write_cache
+
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    del cache["schema"]
+    doubled = {name: [2 * low, 2 * high] for name, (low, high) in cache["ranges"].items()}
+    write_cache(tmp_path / "wide.json", **{**cache, "ranges": doubled})
+    quantize_onnx(tiny.simplified, tmp_path / "wide.json", tmp_path / "wide.onnx", scheme="s8s8")
+    usual, wide = Graph(tiny.s8s8), Graph(tmp_path / "wide.onnx")
+    scales = {
+        node.input[1]
+        for node in usual.of_kind("QuantizeLinear")
+        if not usual.is_weight(node.input[0])
+    }
+    for name in scales:
+        np.testing.assert_allclose(wide.constants[name], 2 * usual.constants[name], rtol=1e-6)
+        low, high = cache["ranges"][name.removesuffix("_scale")]
+        absmax = max(-low, high)
+        assert usual.constants[name] == pytest.approx(absmax / 127, rel=0.01)
+
+
+def test_a_cache_of_another_model_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    model = load_onnx(tiny.simplified)
+    model.graph.name = "other"
+    save_onnx(model, tmp_path / "other.onnx")
+    with pytest.raises(ArtifactError, match="the cache of another model"):
+        quantize_onnx(tmp_path / "other.onnx", tiny.minmax, tmp_path / "a.onnx", scheme="u8s8")
+    assert not (tmp_path / "a.onnx").exists()
+
+
+def test_a_model_without_weights_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 2])
+    product = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])
+    node = helper.make_node("MatMul", ["x", "x"], ["y"], "square")
+    graph = helper.make_graph([node], "square", [value], [product])
+    save_onnx(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10),
+        tmp_path / "square.onnx",
+    )
+    with pytest.raises(TightropeError, match=r"square\.onnx: no Conv, Gemm, MatMul with weights"):
+        quantize_onnx(tmp_path / "square.onnx", tiny.minmax, tmp_path / "a.onnx", scheme="u8s8")
+
+
+def test_weighted_operators_are_those_with_a_constant_second_input(tiny: TinyModel) -> None:
+    model = load_onnx(tiny.simplified)
+    names = weighted_nodes(model)
+    others = [
+        node.name
+        for node in model.graph.node
+        if node.op_type in WEIGHTED and node.name not in names
+    ]
+    assert (len(names), len(others)) == (14, 4)

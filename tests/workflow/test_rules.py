@@ -1,0 +1,78 @@
+"""The rules are contracts: one script each, a log, an environment, resources for a cluster."""
+
+import re
+
+import pytest
+import yaml
+from tiny_project import Project
+
+RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
+FIELD = re.compile(r"^    (\w+):", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def rules(fresh: Project) -> dict[str, str]:
+    """The text of each rule that runs a script."""
+    files = sorted((fresh / "rules").glob("*.smk"))
+    return {name: body for file in files for name, body in RULE.findall(file.read_text())}
+
+
+def test_every_script_is_run_by_exactly_the_rule_of_its_name(
+    fresh: Project, rules: dict[str, str]
+) -> None:
+    scripts = {path.stem for path in (fresh / "scripts").glob("*.py")}
+    assert set(rules) == scripts
+    for name, body in rules.items():
+        assert re.findall(r'"\.\./scripts/(\S+)"', body) == [f"{name}.py"]
+        assert re.findall(r'code_of\(\s*"(\w+\.py)"', body) in ([f"{name}.py"], [])
+        assert f"<logs>/{name}/" in body
+
+
+def test_every_rule_has_a_log_an_environment_a_code_digest_and_resources(
+    fresh: Project, rules: dict[str, str]
+) -> None:
+    for name, body in rules.items():
+        assert {"output", "log", "conda", "resources", "params", "script"} <= {
+            *FIELD.findall(body)
+        }, name
+        assert re.search(r"^        code=\w+", body, re.MULTILINE), name
+        assert re.search(r"^        mem_mb=\d+", body, re.MULTILINE), name
+        assert re.search(r"^        runtime=\d+", body, re.MULTILINE), name
+        (environment,) = re.findall(r'"\.\./(envs/\S+)"', body)
+        assert (fresh / environment).is_file()
+
+
+def test_no_rule_has_a_directory_as_output(rules: dict[str, str]) -> None:
+    assert not [name for name, body in rules.items() if "directory(" in body]
+
+
+def test_lint_has_no_findings(fresh: Project) -> None:
+    done = fresh.snakemake("--lint")
+    assert done.returncode == 0, done.stdout
+    assert "Congratulations" in done.stdout
+
+
+def test_the_slurm_profile_plans_every_job_with_its_resources(
+    fresh: Project, rules: dict[str, str]
+) -> None:
+    profile = yaml.safe_load((fresh / "profiles/slurm/config.yaml").read_text())
+    assert set(profile["set-threads"]) == set(rules) == set(profile["set-resources"])
+    done = fresh.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run")
+    assert done.returncode == 0, done.stdout
+    planned = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", done.stdout, re.MULTILINE)
+    assert {name for name, _ in planned} == {*rules, "all"}
+    for name, body in planned:
+        if name == "all":
+            continue
+        (line,) = re.findall(r"^    resources: (.*)", body, re.MULTILINE)
+        facts = dict(re.findall(r"(\w+)=([^,]+)", line))
+        threads = dict(re.findall(r"^    (threads): (\d+)", body, re.MULTILINE))
+        asked = profile["set-resources"][name]
+        assert int(threads.get("threads", 1)) == profile["set-threads"][name], name
+        for resource in ("mem_mb", "runtime"):
+            (own,) = re.findall(rf"^        {resource}=(\d+)", rules[name], re.MULTILINE)
+            expected = str(asked.get(resource, own)).removesuffix(" * attempt")
+            assert facts[resource] == expected, (name, resource)
+        assert facts["constraint"] == "cpu-node", name
+        exclusive = facts.get("slurm_extra") == "--exclusive"
+        assert exclusive == name.startswith("measure_"), name
