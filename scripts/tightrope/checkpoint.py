@@ -183,6 +183,10 @@ def libraries(source: str) -> dict[str, str | None]:
 
 def longest_sequence(source: str) -> int | None:
     """Most tokens that a local model takes, by its config.json; None where it is not known."""
+    kind, place = parse_source(source)
+    if kind == "scratch":
+        model_type, sizes = parse_architecture(source, place)
+        return positions({**sizes, "model_type": model_type})
     folder = source_folder(source)
     if folder is None:
         return None

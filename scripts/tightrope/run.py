@@ -73,9 +73,10 @@ def delete_failed(paths: Iterable[Path | str], reports: Iterable[Path | str] = (
 def has_failed(path: Path) -> bool:
     """Whether the record or engine.json says failed, or cannot be read."""
     try:
-        return read_json(path).get("status") != "ok"
+        document = read_json(path)
     except ArtifactError:
         return True
+    return not isinstance(document, dict) or document.get("status") != "ok"
 
 
 def end_strictly(summary: Path | str) -> None:

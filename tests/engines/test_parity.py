@@ -20,16 +20,19 @@ from tiny_model import LIMITS, LONGEST, TinyModel, evaluation_rows, name_variant
 from transformers import BertForSequenceClassification  # noqa: F401  children inherit the import
 
 Build = Callable[[Variant], Path]
-# the largest difference of a logit, as a share of the largest logit
+# The norm of the difference of a batch's logits over the norm of its logits, in a batch of texts.
 TOLERANCES = {
     ("pytorch", "fp32"): 1e-5,
-    ("pytorch", "bf16"): 0.02,
+    ("pytorch", "bf16"): 0.01,
     ("onnxruntime", "fp32"): 1e-4,
-    ("onnxruntime", "int8"): 0.10,
+    ("onnxruntime", "int8"): 0.05,
     ("openvino", "fp32"): 1e-4,
-    ("openvino", "bf16"): 0.02,
-    ("openvino", "int8"): 0.10,
+    ("openvino", "bf16"): 0.01,
+    ("openvino", "int8"): 0.05,
 }
+# The same in a batch that is like none of the calibration samples, below fp32: unrelated logits
+# give 1.4.
+STRANGE = 0.6
 BF16_ISA = {"avx512f", "avx512_bf16", "amx_bf16", "bf16"}
 
 
@@ -75,7 +78,10 @@ def reference(folder: Path, batches: list[Arrays]) -> list[np.ndarray]:
 
 @pytest.fixture(scope="session")
 def batches(tiny: TinyModel) -> list[Arrays]:
-    """Batches of 1 and of odd sizes, alone and padded, of the longest sequence, and all texts."""
+    """Texts alone, padded, in odd sizes and of the longest sequence; all of them; strange ones.
+
+    The strange ones, at the end, are one token alone and texts of all labels joined to one.
+    """
     rows = sorted(evaluation_rows(tiny), key=lambda row: len(row["input_ids"]))
     short, long = rows[0], rows[-1]
     assert len(long["input_ids"]) == LONGEST
@@ -87,10 +93,10 @@ def batches(tiny: TinyModel) -> list[Arrays]:
         stack([rows[5], rows[40], rows[60]]),
         stack([long, short, rows[33], rows[50], rows[1], rows[70], rows[12]]),
         stack(rows[40:45], sequence=LONGEST),
-        {name: array[None, :1] for name, array in short.items()},
-        filled_batch(rows, batch=16, sequence=LONGEST),
         stack([short]),
         *(stack(rows[start : start + 13]) for start in range(0, len(rows), 13)),
+        {name: array[None, :1] for name, array in short.items()},
+        filled_batch(rows, batch=16, sequence=LONGEST),
     ]
 
 
@@ -128,21 +134,27 @@ def test_every_engine_and_precision_of_the_cpu_has_a_tolerance() -> None:
     assert set(TOLERANCES) == {(one.values[0].engine, one.values[0].precision) for one in EVERY}
 
 
+def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
+
+
 @every_variant
 def test_logits_are_those_of_pytorch_fp32(
     variant: Variant, answers, expected: list[np.ndarray]
 ) -> None:
     tolerance = TOLERANCES[variant.engine, variant.precision]
-    for ours, theirs in zip(answers(variant).first, expected, strict=True):
-        assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max(), theirs.shape
+    strange = tolerance if variant.precision == "fp32" else STRANGE
+    allowed = [tolerance] * (len(expected) - 2) + [strange] * 2
+    for ours, theirs, most in zip(answers(variant).first, expected, allowed, strict=True):
+        assert difference(ours, theirs) <= most, theirs.shape
 
 
 @every_variant
 def test_predictions_are_those_of_pytorch_fp32(
     variant: Variant, answers, tiny: TinyModel, expected: list[np.ndarray]
 ) -> None:
-    ours = np.concatenate(answers(variant).first[10:]).argmax(1)
-    theirs = np.concatenate(expected[10:]).argmax(1)
+    ours = np.concatenate(answers(variant).first[8:-2]).argmax(1)
+    theirs = np.concatenate(expected[8:-2]).argmax(1)
     assert len(ours) == 80
     assert set(theirs) == {0, 1, 2}
     np.testing.assert_array_equal(ours, theirs)
@@ -153,8 +165,7 @@ def test_a_lower_precision_is_really_lower(
     variant: Variant, answers, expected: list[np.ndarray]
 ) -> None:
     pairs = zip(answers(variant).first, expected, strict=True)
-    largest = max(np.abs(ours - theirs).max() / np.abs(theirs).max() for ours, theirs in pairs)
-    assert largest > 2e-4
+    assert max(difference(ours, theirs) for ours, theirs in pairs) > 2e-4
 
 
 @every_variant

@@ -39,7 +39,7 @@ def test_words_are_read_by_section_and_as_yaml() -> None:
                 "wildcards.model=tiny",
                 "log.0=job.log",
             ),
-            *("params.samples=512", "params.shapes=[1,64]", "params.recipe=null"),
+            *("params.samples=512", "params.shapes=[1,64]", "params.recipe=null", "log.0=job.log"),
         ]
     )
     assert job.input.onnx == "a=b.onnx"
