@@ -56,15 +56,15 @@ def listed(reasons: dict[str, str]) -> list[Entry]:
 
 
 def estimate(name: str, rows: dict[str, Entry]) -> float:
-    """Seconds of a call: the baseline's own mean over the paired speed-up.
+    """Seconds of a call: the baseline's own mean over the low end of the paired speed-up.
 
-    On one device this orders variants by their speed-ups, which drift of the machine between
-    two measurements does not touch; between devices it compares their times.
+    On one device this orders variants by the speed-up that they are sure to have, so that a
+    wide interval wins nothing; between devices it compares their times.
     """
     base = rows.get(str(baseline(parse(name).device)))
     if base is None or rows[name]["speedup"] is None:
         return rows[name]["mean_s"]
-    return base["mean_s"] / rows[name]["speedup"]["ratio"]
+    return base["mean_s"] / rows[name]["speedup"]["low"]
 
 
 def within_noise(name: str, fastest: str, rows: dict[str, Entry]) -> bool:
