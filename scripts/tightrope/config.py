@@ -26,7 +26,7 @@ def checked(config: Document, schema: Path | str) -> Document:
     config = with_types(config, document)
     check_schema(config, document)
     filled = with_defaults(config, document)
-    for check in (check_pool, check_devices, configured, check_sources, check_shapes):
+    for check in (check_pool, check_devices, check_variants, check_sources, check_shapes):
         check(filled)
     return filled
 
@@ -149,6 +149,14 @@ def check_devices(config: Document) -> None:
     """Engines for NVIDIA GPUs are not built yet, so they cannot be asked for outright."""
     if "cuda" in config["devices"]:
         raise ConfigError("config: devices: not yet: this version runs engines on the cpu only")
+
+
+def check_variants(config: Document) -> None:
+    """Every engine must have its precisions on the configured devices."""
+    try:
+        configured(config)
+    except ConfigError as error:
+        raise ConfigError(f"config: engines on devices = {config['devices']}: {error}") from None
 
 
 def check_sources(config: Document) -> None:
