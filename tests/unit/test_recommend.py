@@ -93,7 +93,7 @@ def test_a_variant_slower_than_the_winners_interval_is_called_slower_and_nothing
 def test_a_tie_goes_to_the_smaller_files() -> None:
     found = recommended(
         result(BASELINE, None),
-        result("cpu-openvino-fp32", 3.0, low=2.7, size=400),
+        result("cpu-openvino-fp32", 3.0, low=2.79, size=400),
         result("cpu-openvino-bf16", 2.8, size=200),
         result("cpu-openvino-int8-nncf-64", 2.6, size=50),
     )
@@ -102,10 +102,22 @@ def test_a_tie_goes_to_the_smaller_files() -> None:
         "as fast as cpu-openvino-fp32 within the noise, and its files are smaller"
     )
     assert found["reasons"]["cpu-openvino-fp32"] == (
-        "as fast within the noise (3.00 times the baseline (2.70 to 3.33)), "
+        "as fast within the noise (3.00 times the baseline (2.79 to 3.23)), "
         "but its files are no smaller"
     )
     assert found["reasons"]["cpu-openvino-int8-nncf-64"].startswith("slower: 2.60 times")
+
+
+def test_a_wide_interval_wins_nothing_and_makes_no_ties() -> None:
+    found = recommended(
+        result(BASELINE, None),
+        result("cpu-openvino-fp32", 7.4, low=3.5, size=400),
+        result("cpu-openvino-bf16", 6.1, low=5.5, size=500),
+        result("cpu-onnxruntime-fp32", 4.0, size=50),
+    )
+    assert found["variant"] == "cpu-openvino-fp32"
+    assert found["why"].startswith("as fast as cpu-openvino-bf16 within the noise")
+    assert found["reasons"]["cpu-onnxruntime-fp32"].startswith("slower: 4.00 times")
 
 
 def test_a_tie_of_equal_size_goes_to_the_faster() -> None:
