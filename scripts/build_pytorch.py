@@ -1,11 +1,13 @@
 """Build one pytorch engine from the checkpoint or an ONNX file."""
 
+from tightrope.cores import intra_op_threads
 from tightrope.engine_folder import build_engine
-from tightrope.host import intra_op_threads
+from tightrope.host import require_host
 from tightrope.job import current_job
 from tightrope.supervise import Limits
 
 job = current_job(globals())
+require_host(job.params.host)
 build_engine(
     job.params.variant,
     job.input.source,

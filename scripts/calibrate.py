@@ -1,7 +1,7 @@
 """Collect the calibration cache of one method and sample count."""
 
 from tightrope.calibration import calibrate
-from tightrope.host import intra_op_threads
+from tightrope.cores import intra_op_threads
 from tightrope.job import current_job
 
 job = current_job(globals())

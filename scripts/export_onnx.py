@@ -1,7 +1,7 @@
 """Export the checkpoint to ONNX, batch and sequence dynamic."""
 
+from tightrope.cores import intra_op_threads
 from tightrope.export import export_onnx
-from tightrope.host import intra_op_threads
 from tightrope.job import current_job
 
 job = current_job(globals())

@@ -1,11 +1,13 @@
 """Keep every prediction of one variant on the evaluation split."""
 
 from tightrope.accuracy import measure_accuracy
-from tightrope.host import intra_op_threads
+from tightrope.cores import intra_op_threads
+from tightrope.host import require_host
 from tightrope.job import current_job
 from tightrope.supervise import Limits
 
 job = current_job(globals())
+require_host(job.params.host)
 measure_accuracy(
     job.input.engine,
     job.input.checkpoint,

@@ -1,11 +1,13 @@
 """Time one variant and its baseline in turn."""
 
-from tightrope.host import intra_op_threads
+from tightrope.cores import intra_op_threads
+from tightrope.host import require_host
 from tightrope.job import current_job
 from tightrope.latency import measure_latency
 from tightrope.supervise import Limits
 
 job = current_job(globals())
+require_host(job.params.host)
 measure_latency(
     job.input.engine,
     job.input.baseline,

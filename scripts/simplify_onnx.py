@@ -1,6 +1,6 @@
 """Fold constants and drop dead nodes; the outputs must stay the checkpoint's."""
 
-from tightrope.host import intra_op_threads
+from tightrope.cores import intra_op_threads
 from tightrope.job import current_job
 from tightrope.simplify import simplify_onnx
 

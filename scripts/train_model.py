@@ -1,6 +1,6 @@
 """Fine-tune the source checkpoint, or only convert it where the model has no recipe."""
 
-from tightrope.host import intra_op_threads
+from tightrope.cores import intra_op_threads
 from tightrope.job import current_job
 from tightrope.training import train_model
 

@@ -8,8 +8,7 @@ from typing import Any
 from tqdm import tqdm
 
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.files import read_json, sha256, write_json
-from tightrope.host import digest
+from tightrope.files import digest, read_json, sha256, write_json
 from tightrope.inputs import Arrays, batches_of_equal_length, load_encoder, read_split
 from tightrope.manifest import read_manifest
 

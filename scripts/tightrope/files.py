@@ -25,6 +25,11 @@ def sha256(path: Path | str) -> str:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
 
 
+def digest(document: Any) -> str:
+    """Twelve hex digits over `document` as sorted JSON."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:12]
+
+
 def write_bytes(path: Path | str, content: bytes) -> None:
     """Write through a temporary neighbour and a rename, so that no reader sees half a file."""
     path = Path(path)

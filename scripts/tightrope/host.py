@@ -1,15 +1,17 @@
 """What this machine is, so far as it decides how fast and how exactly a model runs."""
 
-import hashlib
-import json
-import math
 import os
 import platform
+import re
 import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tightrope.cores import physical_cores
+from tightrope.errors import TightropeError
+from tightrope.files import digest, read_json, write_json
 
 # instruction sets that change which kernels a runtime picks
 ISA = (
@@ -46,11 +48,6 @@ def numerics_fingerprint(host: dict[str, Any]) -> str:
     return digest({name: host[name] for name in ("isa", "gpu")})
 
 
-def digest(document: Any) -> str:
-    """Twelve hex digits over `document` as sorted JSON."""
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:12]
-
-
 def cpu_fields() -> dict[str, str]:
     """The fields of the first processor in /proc/cpuinfo."""
     text = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
@@ -66,27 +63,6 @@ def cpu_name(fields: dict[str, str]) -> str:
     return f"{name} (family {fields['cpu family']} model {fields['model']})"
 
 
-def physical_cores() -> int:
-    """Physical cores among the processors that this process may use, within its CPU quota."""
-    processors = os.sched_getaffinity(0)
-    topology = Path("/sys/devices/system/cpu")
-    siblings = {core_siblings(topology / f"cpu{number}", number) for number in processors}
-    return max(1, min(len(siblings), cpu_quota()))
-
-
-def core_siblings(processor: Path, number: int) -> str:
-    """The processors that share a core with this one, as the kernel writes them."""
-    file = processor / "topology" / "thread_siblings_list"
-    return file.read_text().strip() if file.is_file() else str(number)
-
-
-def cpu_quota() -> int:
-    """Whole processors that the control group allows; a large number without a limit."""
-    limit = Path("/sys/fs/cgroup/cpu.max")
-    quota, _, period = limit.read_text().partition(" ") if limit.is_file() else ("max", "", "")
-    return math.ceil(int(quota) / int(period)) if quota.isdigit() else 1 << 20
-
-
 def nvidia_gpu() -> tuple[str | None, str | None]:
     """Model and driver of the first NVIDIA GPU, None twice where there is none."""
     program = shutil.which("nvidia-smi")
@@ -100,6 +76,24 @@ def nvidia_gpu() -> tuple[str | None, str | None]:
     return name, driver
 
 
-def intra_op_threads(setting: int | str) -> int:
-    """`threads` of the configuration as a number: `auto` is the physical cores of this host."""
-    return physical_cores() if setting == "auto" else int(setting)
+def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:
+    """Raise TightropeError where this machine is not the one, or of the node type, of `key`.
+
+    `key` is a fingerprint, or a node type named by `host` of the configuration: what that type
+    is, is what the first of its jobs ran on, kept in `registry`.
+    """
+    host = describe_host()
+    if key in (fingerprint(host), numerics_fingerprint(host)):
+        return
+    if re.fullmatch("[0-9a-f]{12}", key):
+        raise TightropeError(f"planned for host {key}, this is {fingerprint(host)}: run again")
+    file = Path(registry, f"{key}.json")
+    if not file.is_file():
+        write_json(file, {**host, "fingerprint": fingerprint(host)})
+    known = read_json(file)
+    if known["fingerprint"] != fingerprint(host):
+        raise TightropeError(
+            f"host {key}: this node ({host['cpu']}, {host['cores']} cores) is of another type "
+            f"than the first ({known['cpu']}, {known['cores']} cores); pin the jobs to nodes of "
+            f"one type, or delete {file} where the type itself has changed"
+        )

@@ -4,14 +4,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from tightrope.cores import intra_op_threads, physical_cores
+from tightrope.errors import TightropeError
+from tightrope.files import read_json, write_json
 from tightrope.host import (
     cpu_name,
     describe_host,
     fingerprint,
-    intra_op_threads,
     numerics_fingerprint,
     nvidia_gpu,
-    physical_cores,
+    require_host,
 )
 
 HOST = {
@@ -99,3 +101,23 @@ def test_without_nvidia_smi_there_is_no_gpu(
 def test_threads_are_the_physical_cores_unless_they_are_set() -> None:
     assert intra_op_threads("auto") == physical_cores()
     assert intra_op_threads(3) == 3
+
+
+def test_a_host_of_this_fingerprint_is_accepted_and_another_machine_refused(
+    tmp_path: Path,
+) -> None:
+    host = describe_host()
+    require_host(fingerprint(host), tmp_path)
+    require_host(numerics_fingerprint(host), tmp_path)
+    with pytest.raises(TightropeError, match="planned for host 0123456789ab"):
+        require_host("0123456789ab", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_node_of_another_type_is_refused(tmp_path: Path) -> None:
+    require_host("cpu-node", tmp_path)
+    require_host("cpu-node", tmp_path)
+    file = tmp_path / "cpu-node.json"
+    write_json(file, {**read_json(file), "fingerprint": "another", "cpu": "Other", "cores": 64})
+    with pytest.raises(TightropeError, match=r"cpu-node: .* another type .*Other, 64 cores"):
+        require_host("cpu-node", tmp_path)
