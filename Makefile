@@ -60,7 +60,7 @@ $(RUN_ENV): envs/cpu.txt
 	$(PIP) install $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX),--constraint envs/cpu.txt) \
 	    "$$(grep ^torch== envs/cpu.txt)" && .venv/bin/python -W ignore -c 'import torch' || { \
 	    echo "make: PyTorch could not be installed and imported (the reason is above). If it is about\
-	 CUDA or NVIDIA libraries, take PyTorch's CPU wheel index, whose address is in the README:\
+	 CUDA or NVIDIA libraries, take PyTorch's CPU wheel index (the README says more):\
 	 make TORCH_INDEX=<address>" >&2; exit 1; }
 	$(PIP) install --no-deps -r envs/cpu.txt
 	rm .venv/unfinished

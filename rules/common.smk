@@ -7,12 +7,13 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope import checkpoint, data, plan, run
 from tightrope.provenance import code_digest, library_versions
-from tightrope.variants import either
+from tightrope.variants import DEVICES, METHODS, either
 
 # relative: inputs are compared by path, and the project may be moved
 SCRIPTS = os.path.relpath(f"{workflow.basedir}/scripts")
 STARTED = time.time()
-WHOLE_MACHINE = os.cpu_count()
+# with more --cores than there are, two measurements would run at once
+WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)
 code_of = partial(code_digest, SCRIPTS)
 versions_of = library_versions
 
@@ -74,8 +75,8 @@ def last_attempt(wildcards, attempt):
 wildcard_constraints:
     model=either(config["models"]),
     variant=either(map(str, PLAN.variants)),
-    device="cpu|cuda",
-    rest="[a-z0-9-]+",
+    device=either(DEVICES),
+    rest=either(plan.rests(PLAN)),
     scheme="u8s8|s8s8",
-    method="minmax|nncf",
+    method=either(METHODS),
     samples="[1-9][0-9]*",

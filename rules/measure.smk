@@ -17,7 +17,7 @@ rule measure_latency:
         "../envs/cpu.yaml"
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=8000,
+        mem_mb=16000,
         runtime=60,
         last_attempt=last_attempt,
     params:

@@ -34,7 +34,6 @@ rule simplify_onnx:
         runtime=30,
     params:
         code=code_of("simplify_onnx.py"),
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),
         libraries=versions_of("onnx", "onnxslim"),
     script:

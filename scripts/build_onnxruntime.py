@@ -1,4 +1,4 @@
-"""Build one onnxruntime engine from the checkpoint or an ONNX file."""
+"""Build one ONNX Runtime engine from the simplified or the quantized ONNX."""
 
 from tightrope.cores import intra_op_threads
 from tightrope.engine_folder import build_engine

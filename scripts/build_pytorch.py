@@ -1,4 +1,4 @@
-"""Build one pytorch engine from the checkpoint or an ONNX file."""
+"""Build one PyTorch engine from the checkpoint."""
 
 from tightrope.cores import intra_op_threads
 from tightrope.engine_folder import build_engine

@@ -10,6 +10,5 @@ simplify_onnx(
     job.input.checkpoint,
     job.input.data,
     job.output.onnx,
-    max_sequence=job.params.max_sequence,
     threads=intra_op_threads(job.params.threads),
 )

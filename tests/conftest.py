@@ -28,3 +28,8 @@ def built(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Callable
         return made[variant]
 
     return build
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Engine tests come first: they fork, which a process with OpenMP threads must not do."""
+    items.sort(key=lambda item: "engines" not in item.path.parts)

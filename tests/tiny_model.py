@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from tightrope.calibration import calibration_batches
 from tightrope.data import prepare_data
 from tightrope.engine_folder import build_engine
 from tightrope.inputs import Arrays, load_encoder, read_split
@@ -87,7 +88,7 @@ def run_chain(folder: Path, model: TinyModel) -> None:
         terminal=io.StringIO(),
     )
     export_onnx(model.checkpoint, model.onnx, threads=1)
-    simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, **options)
+    simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, threads=1)
     inputs = (model.simplified, model.data, model.checkpoint)
     calibrate(*inputs, model.minmax, method="minmax", samples=SAMPLES, **options)
     calibrate(*inputs, model.nncf, method="nncf", samples=SAMPLES, **options)
@@ -145,6 +146,7 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **options: A
         "limits": LIMITS,
         "libraries": library_versions(*ENGINES[variant.engine].libraries),
         "samples": samples,
+        "read_samples": calibration_batches,
         "source": source,
         **options,
     }

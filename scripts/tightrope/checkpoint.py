@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
-from tightrope.files import read_json, sha256, storage_errors
+from tightrope.files import read_bytes, read_json, sha256, storage_errors, write_bytes
 from tightrope.manifest import clear_folder, write_manifest
+from tightrope.model_limits import positions
 from tightrope.provenance import library_versions
 from tightrope.sources.hub import fetch_model, parse_place
 from tightrope.sources.package import checkpoint_folder, package_version
@@ -35,8 +36,6 @@ REMEDY = (
     "to use a local copy instead, give the model checkpoint 'path:FOLDER', "
     "for example with --config 'models={NAME: {checkpoint: \"path:my/folder\"}}'"
 )
-# Model types whose first positions are reserved: padding and what comes before it.
-OFFSETS = ("roberta", "camembert", "mpnet", "data2vec-text")
 
 
 def prepare_checkpoint(
@@ -59,8 +58,7 @@ def prepare_checkpoint(
         check_present(source, folder)
     else:
         for file in source_files(source):
-            with storage_errors(folder / file.name):
-                (folder / file.name).write_bytes(file.read_bytes())
+            write_bytes(folder / file.name, read_bytes(file))
     check_weights(source, folder / "model.safetensors", expected_sha256)
     config = read_config(source, folder)
     write_manifest(
@@ -195,12 +193,3 @@ def longest_sequence(source: str) -> int | None:
         return positions(json.loads((folder / "config.json").read_text()))
     except ValueError as error:
         raise ConfigError(f"{source}: config.json is no valid JSON ({error})") from error
-
-
-def positions(config: dict[str, Any]) -> int | None:
-    """Tokens that a model with this config.json takes, None where it sets no limit."""
-    found = config.get("max_position_embeddings") or config.get("n_positions")
-    if not isinstance(found, int) or found < 1:
-        return None
-    reserved = config.get("model_type", "").removeprefix("xlm-") in OFFSETS
-    return found - (config.get("pad_token_id") or 0) - 1 if reserved else found

@@ -1,5 +1,6 @@
 """A transformers text classifier whose outputs stand in the order of the data's labels."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,9 @@ def order_outputs(model: Any, labels: list[str]) -> None:
             head.weight.copy_(head.weight[order])
             if head.bias is not None:
                 head.bias.copy_(head.bias[order])
+    elif not all(re.fullmatch(r"label_\d+|\d+", name) for name in [*names, *wanted]):
+        pairs = ", ".join(f"{a} = {b}" for a, b in zip(names, wanted, strict=True))
+        print(f"labels of the checkpoint and of the data are matched by their order: {pairs}")
     for field, value in numbered(labels).items():
         setattr(model.config, field, value)
 

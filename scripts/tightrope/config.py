@@ -178,6 +178,9 @@ def check_shapes(config: Document) -> None:
         wanted = {f"shapes: sequence = {shape['sequence']}": shape for shape in config["shapes"]}
         lengths = {key: shape["sequence"] for key, shape in wanted.items()}
         lengths[f"models.{name}.max_sequence = {model['max_sequence']}"] = model["max_sequence"]
+        if model["train"]:
+            length = model["train"]["sequence"]
+            lengths[f"models.{name}.train.sequence = {length}"] = length
         for key, length in lengths.items():
             if length > longest:
                 raise ConfigError(f"config: {key}: {name} takes at most {longest} tokens")

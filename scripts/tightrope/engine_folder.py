@@ -1,12 +1,13 @@
 """The folder of one engine: built in a supervised child, described by its engine.json."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.calibration import calibration_rows, read_cache
 from tightrope.files import sha256, storage_errors
-from tightrope.inputs import Arrays, batches_of_equal_length
+from tightrope.inputs import Arrays
 from tightrope.loading import engine_module
 from tightrope.manifest import clear_folder, write_manifest
 from tightrope.supervise import Limits, WorkFailed, failure, supervised
@@ -21,16 +22,18 @@ def build_engine(
     threads: int,
     limits: Limits,
     libraries: dict[str, str | None],
-    samples: dict[str, Any] | None = None,
+    read_samples: Callable[..., list[Arrays]] | None = None,
+    samples: dict[str, str] | None = None,
 ) -> None:
     """Build variant `name` beside its manifest `target`, which says so also when that fails.
 
-    `samples` (paths `calibration`, `data` and `checkpoint`) is for engines that collect
-    statistics of their own. A transient failure raises TightropeError unless this is the
-    last attempt.
+    An engine that collects statistics of its own gets the batches `read_samples(source,
+    **samples)`, where `samples` are paths. A transient failure raises TightropeError unless
+    this is the last attempt.
     """
     variant, folder = parse(name), clear_folder(target)
-    work = (variant, Path(source), folder, threads, samples)
+    batches = partial(read_samples, Path(source), **samples) if samples else None
+    work = (variant, Path(source), folder, threads, batches)
     began = time.perf_counter()
     try:
         facts = {"status": "ok", **supervised(build_in_folder, *work, limits=limits)}
@@ -42,17 +45,21 @@ def build_engine(
         **facts,
         variant=name,
         precision=variant.precision,
-        sources={Path(source).name: sha256(source)},
+        sources={Path(path).name: sha256(path) for path in (source, *(samples or {}).values())},
         libraries=libraries,
         build_s=time.perf_counter() - began,
     )
 
 
 def build_in_folder(
-    variant: Variant, source: Path, folder: Path, threads: int, samples: dict[str, Any] | None
+    variant: Variant,
+    source: Path,
+    folder: Path,
+    threads: int,
+    batches: Callable[[], list[Arrays]] | None,
 ) -> dict[str, Any]:
     """Run in the child: what the engine module says about the files that it wrote."""
-    options = {"batches": calibration_batches(source, **samples)} if samples else {}
+    options = {"batches": batches()} if batches else {}
     module = engine_module(variant.engine)
     with storage_errors(folder):
         facts = module.build(
@@ -63,13 +70,3 @@ def build_in_folder(
         ran = sorted({name for counts in facts["executed"].values() for name in counts})
         raise WorkFailed(f"ran in {', '.join(ran)}: no operator ran in {wanted}", transient=False)
     return facts
-
-
-def calibration_batches(
-    source: Path, *, calibration: str, data: str, checkpoint: str
-) -> list[Arrays]:
-    """The samples of a calibration cache, one a batch and without padding."""
-    cache = read_cache(calibration, model=source)
-    sequence = cache["options"]["max_sequence"]
-    rows = calibration_rows(data, checkpoint, samples=cache["samples"], max_sequence=sequence)
-    return list(batches_of_equal_length(rows, 1))

@@ -12,7 +12,8 @@ from typing import Any
 
 from tightrope.errors import ArtifactError, StorageError, TightropeError
 
-STORAGE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+STORAGE_ERRORS = {*DISK_ERRORS, errno.EACCES, errno.EPERM}
 PROBE_BYTES = 2**20
 
 
@@ -21,6 +22,14 @@ def sha256(path: Path | str) -> str:
     try:
         with Path(path).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def read_bytes(path: Path | str) -> bytes:
+    """The content of the file; raises ArtifactError when it cannot be read."""
+    try:
+        return Path(path).read_bytes()
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
 
@@ -55,7 +64,7 @@ def storage_errors(path: Path | str) -> Iterator[None]:
     except TightropeError:
         raise
     except OSError as error:
-        if error.errno not in STORAGE_ERRORS:
+        if error.errno not in STORAGE_ERRORS or not is_about_writing(error, Path(path)):
             raise
         raise cannot_be_written(error.filename or path, error) from error
     except Exception as error:
@@ -63,6 +72,12 @@ def storage_errors(path: Path | str) -> Iterator[None]:
         if refusal is None:
             raise
         raise cannot_be_written(path, refusal) from error
+
+
+def is_about_writing(error: OSError, path: Path) -> bool:
+    """Whether an error of permissions came from writing to `path`, not from reading elsewhere."""
+    lacks_permission = error.errno in (errno.EACCES, errno.EPERM)
+    return not lacks_permission or refusal_to_write(path) is not None
 
 
 def cannot_be_written(path: Path | str, error: OSError) -> StorageError:

@@ -43,6 +43,11 @@ def fingerprint(host: dict[str, Any]) -> str:
     return digest({name: host[name] for name in ("cpu", "isa", "cores", "gpu", "driver")})
 
 
+def node_fingerprint(host: dict[str, Any]) -> str:
+    """Twelve hex digits over what the node is, whatever share of it a job was given."""
+    return digest({name: host[name] for name in ("cpu", "isa", "gpu", "driver")})
+
+
 def numerics_fingerprint(host: dict[str, Any]) -> str:
     """Twelve hex digits over what can change an answer: the ISA and the GPU model."""
     return digest({name: host[name] for name in ("isa", "gpu")})
@@ -69,7 +74,10 @@ def nvidia_gpu() -> tuple[str | None, str | None]:
     if program is None:
         return None, None
     words = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
+    try:
+        found = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return None, None
     if found.returncode or not found.stdout.strip():
         return None, None
     name, _, driver = found.stdout.splitlines()[0].partition(", ")
@@ -89,11 +97,16 @@ def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:
         raise TightropeError(f"planned for host {key}, this is {fingerprint(host)}: run again")
     file = Path(registry, f"{key}.json")
     if not file.is_file():
-        write_json(file, {**host, "fingerprint": fingerprint(host)})
+        write_json(file, {**host, "fingerprint": node_fingerprint(host)})
     known = read_json(file)
-    if known["fingerprint"] != fingerprint(host):
+    if known["fingerprint"] != node_fingerprint(host):
         raise TightropeError(
-            f"host {key}: this node ({host['cpu']}, {host['cores']} cores) is of another type "
-            f"than the first ({known['cpu']}, {known['cores']} cores); pin the jobs to nodes of "
-            f"one type, or delete {file} where the type itself has changed"
+            f"host {key}: this node ({node_in_words(host)}) is of another type than the first "
+            f"({node_in_words(known)}); pin the jobs to nodes of one type, or delete {file} "
+            "where the type itself has changed"
         )
+
+
+def node_in_words(host: dict[str, Any]) -> str:
+    """CPU, instruction sets and GPU of a host."""
+    return ", ".join([host["cpu"], " ".join(host["isa"]), host["gpu"] or "no GPU"])

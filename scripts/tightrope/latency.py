@@ -5,6 +5,7 @@ import resource
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,15 @@ def measure_side_by_side(
     plan: dict[str, Any],
     limits: Limits,
 ) -> None:
-    """Fill in `record`: each engine in a process of its own, all shapes, blocks in turn."""
+    """Fill in `record`: each engine in a process of its own, all shapes, blocks in turn.
+
+    The engines share the memory that the job may use.
+    """
+    limits = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
     with ExitStack() as stack:
         workers = [
-            stack.enter_context(Child(TimedEngine(path, batches, record.threads), limits))
-            for path in engines
+            stack.enter_context(Child(TimedEngine(path, batches, record.threads), limits, role))
+            for path, role in zip(engines, ("", "baseline "), strict=False)
         ]
         loads = [worker.ask("load") for worker in workers]
         record.import_s, record.load_s = loads[0]["import_s"], loads[0]["load_s"]
@@ -105,22 +110,26 @@ def measure_shape(
 
     Warm-up comes first and is not kept. Then `pairs` pairs of blocks, which of the two goes
     first drawn at random, together at least `seconds` and `calls` for each worker. Raises
-    WorkFailed when that takes longer than `max_seconds`.
+    WorkFailed when one of them takes longer than `max_seconds` for its own calls.
     """
-    limit = plan["max_seconds"]
-    deadline = time.monotonic() + limit
-    for worker in workers:
-        worker.ask("calls", index, plan["warmup_seconds"], plan["warmup_calls"], limit)
+    pairs, limit = plan["pairs"], plan["max_seconds"]
     blocks: list[list[list[float]]] = [[] for _ in workers]
-    calls = -(-plan["calls"] // plan["pairs"])
-    for _ in range(plan["pairs"]):
+    spent = [0.0 for _ in workers]
+
+    def block(which: int, seconds: float, calls: int) -> list[float]:
+        began = time.monotonic()
+        samples = workers[which].ask("calls", index, seconds, calls, limit - spent[which])
+        spent[which] += time.monotonic() - began
+        if spent[which] > limit:
+            count = len(samples) + sum(map(len, blocks[which]))
+            raise workers[which].failed(f"too slow ({count} calls in {limit:g} s)", transient=False)
+        return samples
+
+    for which in range(len(workers)):
+        block(which, plan["warmup_seconds"], plan["warmup_calls"])
+    for _ in range(pairs):
         for which in order.sample(range(len(workers)), len(workers)):
-            left = max(deadline - time.monotonic(), 0.0)
-            seconds = plan["seconds"] / plan["pairs"]
-            blocks[which].append(workers[which].ask("calls", index, seconds, calls, left))
-        if time.monotonic() > deadline:
-            counted = sum(map(len, blocks[0]))
-            raise WorkFailed(f"too slow ({counted} calls in {limit:g} s)", transient=False)
+            blocks[which].append(block(which, plan["seconds"] / pairs, -(-plan["calls"] // pairs)))
     return blocks[0], blocks[1] if len(blocks) > 1 else None
 
 

@@ -2,17 +2,18 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from tightrope.config import Document, checked
 from tightrope.errors import ConfigError
 from tightrope.host import describe_host, fingerprint, numerics_fingerprint
 from tightrope.provenance import library_versions
-from tightrope.run import delete_failed, end_strictly, executes_jobs, take_run_lock
+from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
 from tightrope.variants import ENGINES, Variant, baseline, configured, parse
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
-REPORTS = tuple(f"reports/summary.{suffix}" for suffix in ("json", "csv", "html"))
+REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
 
 
 class Plan(NamedTuple):
@@ -63,8 +64,10 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
     if not workflow.is_main_process or not executes_jobs(sys.argv):
         return None
     lock = take_run_lock()
-    if lock is not None and config["retry_failed"]:
-        delete_failed(records(plan), REPORTS)
+    if lock is not None:
+        if config["retry_failed"]:
+            delete_failed(path for paths in records(plan).values() for path in paths)
+        delete_reports(REPORTS, records(plan))
     if config["strict"]:
         end_strictly("reports/summary.json")
     return lock
@@ -81,18 +84,17 @@ def is_last_attempt(workflow: Any, attempt: int) -> int:
     return int(attempt >= int(os.environ.setdefault(ATTEMPTS, "1")))
 
 
-def records(plan: Plan) -> list[str]:
-    """Every file of the plan that may hold a failure."""
-    return [
-        path.format(model=model, variant=variant)
-        for path in (
-            "artifacts/{model}/engines/{variant}/engine.json",
-            "reports/{model}/{variant}.latency.json",
-            "reports/{model}/{variant}.accuracy.json",
-        )
+def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
+    """The files that may hold a failure, of each planned model and variant."""
+    return {
+        (model, str(variant)): [
+            f"artifacts/{model}/engines/{variant}/engine.json",
+            f"reports/{model}/{variant}.latency.json",
+            f"reports/{model}/{variant}.accuracy.json",
+        ]
         for model in plan.models
         for variant in plan.variants
-    ]
+    }
 
 
 def onnxruntime_source(model: str, device: str, rest: str) -> str:
@@ -119,6 +121,11 @@ def openvino_input(model: str, device: str, rest: str) -> dict[str, str]:
 def baseline_engine(model: str, variant: str) -> str:
     """The engine.json that `variant` is compared with, its own for the baseline."""
     return f"artifacts/{model}/engines/{baseline(parse(variant).device)}/engine.json"
+
+
+def rests(plan: Plan) -> set[str]:
+    """What stands behind device and engine in the names of the planned variants."""
+    return {str(one).removeprefix(f"{one.device}-{one.engine}-") for one in plan.variants}
 
 
 def engine_modules(variant: str, *, baseline: bool = False) -> list[str]:

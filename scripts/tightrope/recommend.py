@@ -35,7 +35,9 @@ def choose(results: list[Entry], shape: Entry) -> Entry:
     reasons = {result["variant"]: disqualified(result, rows) for result in results}
     fit = [result for result in results if reasons[result["variant"]] is None]
     if not fit:
-        return {"variant": None, "why": "no variant keeps the answers", "rejected": listed(reasons)}
+        measured = any(result["status"] == "ok" for result in results)
+        words = "no variant keeps the answers" if measured else "nothing could be measured"
+        return {"variant": None, "why": words, "rejected": listed(reasons)}
     seconds = {result["variant"]: estimate(result["variant"], rows) for result in fit}
     fastest = min(fit, key=lambda result: seconds[result["variant"]])["variant"]
     equal = [result for result in fit if within_noise(result["variant"], fastest, rows)]
@@ -45,7 +47,7 @@ def choose(results: list[Entry], shape: Entry) -> Entry:
     del reasons[best]
     return {
         "variant": best,
-        "why": why(best, fastest, rows, len(fit)),
+        "why": why(best, fastest, rows, who(fit)),
         "rejected": listed(reasons),
     }
 
@@ -110,13 +112,19 @@ def beaten(name: str, rows: dict[str, Entry], *, tie: bool) -> str:
     return f"slower: {ours}"
 
 
-def why(best: str, fastest: str, rows: dict[str, Entry], fit: int) -> str:
-    """What speaks for the chosen variant, one of `fit` that keep the answers."""
+def who(fit: list[Entry]) -> str:
+    """The variants among which is chosen, in words."""
+    judged = all(result["accuracy"] is not None for result in fit)
+    return f"{len(fit)} variants " + ("that keep the answers" if judged else "measured")
+
+
+def why(best: str, fastest: str, rows: dict[str, Entry], others: str) -> str:
+    """What speaks for the chosen variant, one of `others`."""
     if best != fastest:
         return f"as fast as {fastest} within the noise, and its files are smaller"
     if is_baseline(best):
-        return f"none of the {fit} variants that keep the answers is faster than this baseline"
-    return f"the fastest of the {fit} variants that keep the answers"
+        return f"none of the {others} is faster than this baseline"
+    return f"the fastest of the {others}"
 
 
 def speed(row: Entry) -> str:

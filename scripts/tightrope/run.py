@@ -58,16 +58,34 @@ def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
     return stream
 
 
-def delete_failed(paths: Iterable[Path | str], reports: Iterable[Path | str] = ()) -> list[Path]:
-    """Delete those of the JSON files whose status is failed, or that are broken; them.
-
-    The `reports` made of them go first: while they are there, Snakemake makes no missing file
-    that lies before them again.
-    """
+def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
+    """Delete those of the JSON files whose status is failed, or that are broken; them."""
     failed = [Path(path) for path in paths if Path(path).is_file() and has_failed(Path(path))]
-    for path in [*map(Path, reports), *failed] if failed else []:
-        path.unlink(missing_ok=True)
+    for path in failed:
+        path.unlink()
     return failed
+
+
+def delete_reports(reports: list[Path], records: dict[tuple[str, str], list[str]]) -> None:
+    """Delete the reports where one of them, or a record that they tell of, is missing.
+
+    While its target is there and current, Snakemake makes no missing file that lies before it.
+    `reports` begins with summary.json; `records` are the files of each (model, variant).
+    """
+    whole = all(report.is_file() for report in reports)
+    if not whole or any(not Path(path).is_file() for path in told_of(reports[0], records)):
+        for report in reports:
+            report.unlink(missing_ok=True)
+
+
+def told_of(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[str]:
+    """The records of those variants that have a result in `summary`."""
+    try:
+        results = read_json(summary)["results"]
+    except (ArtifactError, KeyError, TypeError):
+        return [path for paths in records.values() for path in paths]
+    known = [(result["model"], result["variant"]) for result in results]
+    return [path for one in known for path in records.get(one, [])]
 
 
 def has_failed(path: Path) -> bool:
@@ -91,7 +109,10 @@ def exit_with_failures(summary: Path) -> None:
     """End the process with exit code 1 where a variant of `summary` failed."""
     if not summary.is_file():
         return
-    failed = [f"{one['model']}/{one['variant']}: {one['reason']}" for one in failures(summary)]
+    try:
+        failed = [f"{one['model']}/{one['variant']}: {one['reason']}" for one in failures(summary)]
+    except ArtifactError as error:
+        failed = [str(error)]
     if failed:
         print(f"strict: {len(failed)} failed: " + "; ".join(failed), file=sys.stderr)
         sys.stdout.flush()

@@ -6,11 +6,14 @@ import torch
 
 from tightrope.errors import ArtifactError
 from tightrope.inputs import Arrays, load_encoder, read_split, stack
+from tightrope.manifest import read_manifest
 from tightrope.onnx_graph import load_onnx, require_equal, run_onnx, save_onnx, simplified
 from tightrope.torch_module import load_module
 
 # relative to the largest logit of a batch
 TOLERANCE = 1e-4
+# tokens of the longest example that is compared, where the model takes as many
+LONGEST_CHECK = 128
 
 
 def simplify_onnx(
@@ -19,7 +22,6 @@ def simplify_onnx(
     data: Path | str,
     target: Path | str,
     *,
-    max_sequence: int,
     threads: int,
 ) -> None:
     """Write `source` with constants folded and dead nodes dropped.
@@ -28,7 +30,8 @@ def simplify_onnx(
     on real examples of several shapes, alone and padded.
     """
     torch.set_num_threads(threads)
-    rows = load_encoder(checkpoint, max_sequence=max_sequence)(read_split(data, "evaluation")[:8])
+    tokens = min(LONGEST_CHECK, read_manifest(checkpoint)["max_sequence"] or LONGEST_CHECK)
+    rows = load_encoder(checkpoint, max_sequence=tokens)(read_split(data, "evaluation")[:8])
     batches = several_shapes(rows)
     module = load_module(Path(checkpoint).parent, torch.float32)
     with torch.inference_mode():

@@ -30,7 +30,7 @@ def summarize(
     unavailable: list[tuple[str, str, str]],
     budget_points: float,
 ) -> None:
-    """Write the summary of all records, see DESIGN's contract of `reports/summary.json`.
+    """Write the summary of all records, whose fields docs/summary-json.md names.
 
     `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and
     `data`, one each a model. `unavailable` has (model, variant, reason).

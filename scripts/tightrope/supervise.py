@@ -14,10 +14,11 @@ from typing import Any
 import psutil
 
 from tightrope.errors import ArtifactError, StorageError, TightropeError
-from tightrope.files import storage_errors
+from tightrope.files import DISK_ERRORS, cannot_be_written
 
 PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.5
+REMEDY = "raise its {} with --set-resources and say --config retry_failed=true"
 # errors of the surroundings, not of the variant: they end the job
 PASSED_ON = (ArtifactError, StorageError)
 
@@ -52,11 +53,13 @@ class WorkFailed(Exception):
 class Child:
     """A forked process that answers requests with `handler(*request)`; a context manager.
 
-    It dies with its parent. Between requests it sleeps on its pipe.
+    It dies with its parent. Between requests it sleeps on its pipe. `role` stands before the
+    reason of each of its failures.
     """
 
-    def __init__(self, handler: Callable[..., Any], limits: Limits) -> None:
+    def __init__(self, handler: Callable[..., Any], limits: Limits, role: str = "") -> None:
         context = multiprocessing.get_context("fork")
+        self.role = role
         self.limits = limits
         self.deadline = time.monotonic() + limits.seconds
         self.pipe, there = context.Pipe()
@@ -85,24 +88,28 @@ class Child:
                 self.check_limits()
             kind, value = self.pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            raise WorkFailed(self.how_it_ended(), transient=True) from None
+            raise self.failed(self.how_it_ended(), transient=True) from None
         if kind == "value":
             return value
         if kind == "failed":
-            raise WorkFailed(*value)
+            raise self.failed(*value)
         raise value
+
+    def failed(self, reason: str, transient: bool) -> WorkFailed:
+        """The error of this child with that reason."""
+        return WorkFailed(f"{self.role}{reason}", transient)
 
     def check_limits(self) -> None:
         """Kill the child beyond its limits and say why."""
         if time.monotonic() > self.deadline:
             self.process.kill()
             reason = f"killed after {self.limits.seconds:.0f} s, the limit of this job"
-            raise WorkFailed(f"{reason}; raise its runtime with --set-resources", transient=True)
+            raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
         if resident_bytes(self.process.pid) > self.limits.memory_bytes:
             self.process.kill()
             size = self.limits.memory_bytes / 1e9
             reason = f"killed above {size:.1f} GB of memory, the limit of this job"
-            raise WorkFailed(f"{reason}; raise its mem_mb with --set-resources", transient=True)
+            raise self.failed(f"{reason}; {REMEDY.format('mem_mb')}", transient=True)
 
     def how_it_ended(self) -> str:
         """How a child that gave no answer ended."""
@@ -146,8 +153,7 @@ def serve(handler: Callable[..., Any], there: Connection, pipe: Connection, pare
 def answer(handler: Callable[..., Any], request: tuple[Any, ...]) -> tuple[str, Any]:
     """("value", the result), ("failed", (reason, transient)) or ("raised", the exception)."""
     try:
-        with storage_errors("a file of this job"):
-            return "value", handler(*request)
+        return "value", handler(*request)
     except PASSED_ON as error:
         return "raised", error
     except MemoryError:
@@ -155,6 +161,8 @@ def answer(handler: Callable[..., Any], request: tuple[Any, ...]) -> tuple[str, 
     except WorkFailed as error:
         return "failed", (error.reason, error.transient)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            return "raised", cannot_be_written(error.filename or "a file of this job", error)
         traceback.print_exc()
         return "failed", (in_one_line(error), False)
 

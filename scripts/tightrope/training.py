@@ -7,13 +7,13 @@ import torch
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from tightrope.checkpoint import positions
 from tightrope.classifier import load_classifier
 from tightrope.errors import TightropeError
 from tightrope.files import storage_errors
 from tightrope.finetuning import fine_tune
 from tightrope.inputs import Example, read_split, require_sequence
 from tightrope.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.model_limits import positions
 from tightrope.sources.scratch import SPECIAL_TOKENS, train_tokenizer
 
 SPECIAL = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL_TOKENS, strict=True))

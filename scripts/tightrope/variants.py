@@ -99,7 +99,8 @@ def check(variant: Variant) -> None:
     devices = ENGINES[variant.engine].precisions
     if variant.device not in devices:
         raise ConfigError(
-            f"{variant}: impossible variant, {variant.engine} runs on {', '.join(devices)} only"
+            f"{variant}: impossible variant, {variant.engine} runs on {', '.join(devices)} only; "
+            f"leave it out with --config 'engines={{{variant.engine}: []}}'"
         )
     if variant.precision not in devices[variant.device]:
         raise ConfigError(

@@ -119,5 +119,14 @@ def test_a_node_of_another_type_is_refused(tmp_path: Path) -> None:
     require_host("cpu-node", tmp_path)
     file = tmp_path / "cpu-node.json"
     write_json(file, {**read_json(file), "fingerprint": "another", "cpu": "Other", "cores": 64})
-    with pytest.raises(TightropeError, match=r"cpu-node: .* another type .*Other, 64 cores"):
+    with pytest.raises(TightropeError, match=r"cpu-node: .* another type .*Other"):
         require_host("cpu-node", tmp_path)
+
+
+def test_jobs_with_other_shares_of_a_node_are_on_the_same_node(tmp_path: Path) -> None:
+    words = "from tightrope.host import require_host; import sys; require_host('n', sys.argv[1])"
+    first, *_ = sorted(os.sched_getaffinity(0))
+    scripts = str(Path(__file__).parents[2] / "scripts")
+    command = [sys.executable, "-c", words, str(tmp_path)]
+    for taskset in (["taskset", "-c", str(first)], []):
+        subprocess.run([*taskset, *command], check=True, env={**os.environ, "PYTHONPATH": scripts})

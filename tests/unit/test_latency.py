@@ -224,7 +224,7 @@ def test_a_variant_that_is_too_slow_is_a_failed_record_without_half_its_shapes(
     plan = {**PLAN, "calls": 10**6, "max_seconds": 0.3}
     found = measured(tiny, engines[QUICK], engines[BASELINE], tmp_path, QUICK, plan=plan)
     assert found.status == "failed"
-    assert found.reason.startswith("too slow (")
+    assert "too slow (" in found.reason
     assert (found.shapes, found.transient) == ([], False)
 
 

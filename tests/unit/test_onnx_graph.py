@@ -16,7 +16,7 @@ from tightrope.onnx_graph import (
     simplified,
 )
 from tightrope.simplify import simplify_onnx
-from tiny_model import LONGEST, TinyModel, evaluation_rows
+from tiny_model import TinyModel, evaluation_rows
 
 
 def small_model() -> onnx.ModelProto:
@@ -157,7 +157,7 @@ def test_a_model_whose_answers_are_not_the_checkpoints_is_not_simplified(
     bias.CopyFrom(numpy_helper.from_array(shifted, bias.name))
     save_onnx(model, tmp_path / "model.onnx")
     target = tmp_path / "model.simplified.onnx"
-    options = {"max_sequence": LONGEST, "threads": 1}
+    options = {"threads": 1}
     with pytest.raises(ArtifactError, match=r"model\.onnx: its outputs differ from the checkpoint"):
         simplify_onnx(tmp_path / "model.onnx", tiny.checkpoint, tiny.data, target, **options)
     assert not target.exists()
@@ -180,7 +180,6 @@ def test_a_model_that_ignores_its_mask_is_not_simplified(tiny: TinyModel, tmp_pa
             tiny.checkpoint,
             tiny.data,
             tmp_path / "model.simplified.onnx",
-            max_sequence=LONGEST,
             threads=1,
         )
 

@@ -176,7 +176,7 @@ def test_without_a_baseline_the_times_of_calls_are_compared() -> None:
     lost = result(BASELINE, None, status="failed", reason="killed", latency=[])
     found = recommended(lost, slow, quick)
     assert found["variant"] == "cpu-onnxruntime-fp32"
-    assert found["why"] == "the fastest of the 2 variants that keep the answers"
+    assert found["why"] == "the fastest of the 2 variants measured"
     assert found["reasons"]["cpu-openvino-fp32"] == "slower: 10 ms a call"
 
 

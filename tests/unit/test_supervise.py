@@ -95,7 +95,7 @@ def test_an_error_of_the_surroundings_is_passed_on(kind: type[Exception]) -> Non
         supervised(raises, kind("a/file: cut off"), limits=ROOMY)
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
 def test_a_disk_that_cannot_be_written_is_passed_on_with_its_path(number: int) -> None:
     with pytest.raises(StorageError, match="a/file: cannot be written"):
         supervised(raises, OSError(number, os.strerror(number), "a/file"), limits=ROOMY)

@@ -1,4 +1,4 @@
-"""What is planned again after a change: exactly what depends on it (DESIGN, section 3)."""
+"""What is planned again after a change: exactly what depends on it."""
 
 import subprocess
 import sys
