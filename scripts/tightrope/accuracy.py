@@ -11,6 +11,7 @@ from tightrope.host import describe_host
 from tightrope.inputs import batches_by_length, load_encoder, read_split
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
+from tightrope.outputs import check_logits
 from tightrope.records import AccuracyRecord
 from tightrope.supervise import Limits, WorkFailed, failure, supervised
 
@@ -68,12 +69,12 @@ def predict(
     examples = read_split(data, "evaluation")
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     run, _ = load_engine(engine, threads=threads)
+    classes = len(read_manifest(checkpoint)["labels"])
     predictions = [0] * len(rows)
     margins = [0.0] * len(rows)
     for indices, batch in tqdm(list(batches_by_length(rows, BATCH)), desc="predicting"):
         logits = run(batch)  # float32 [batch, classes]
-        if not np.isfinite(logits).all():
-            raise WorkFailed("gives logits that are not numbers", transient=False)
+        check_logits(logits, batch, classes=classes)
         top = np.sort(logits, axis=1)[:, -2:]
         for index, row, (second, first) in zip(indices, logits, top, strict=True):
             predictions[index] = int(row.argmax())

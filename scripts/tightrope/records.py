@@ -8,7 +8,7 @@ from typing import Any, Self
 from tightrope.errors import ArtifactError
 from tightrope.files import read_json, write_json
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(kw_only=True)
@@ -46,13 +46,20 @@ class LatencyRecord(Record):
     """Times of one variant, and of its baseline in blocks that alternate with its own.
 
     Each of `shapes` holds the shape (`batch`, `sequence`), `first_call_s` (the first of that
-    shape), `blocks_s` and `baseline_blocks_s`: one list of seconds a call for each block,
-    blocks of the same index measured next to each other. `baseline` and its blocks are None
-    for the baseline itself, or where the baseline cannot run.
+    shape) and what `comparison.compare` gives: `blocks_s` and `baseline_blocks_s`, one list of
+    seconds a call for each block, blocks of the same index measured next to each other; `hits`,
+    for each pair why it was hit by other load, or None; `stop`, why no more was measured.
+    `baseline` and its blocks are None for the baseline itself, or where the baseline cannot run:
+    then `baseline_failed` says why. `plan` is `latency` of the configuration, `processors` those
+    to which both processes were pinned, `reference` the fixed workload `before` and `after`.
     """
 
     threads: int
+    plan: dict[str, Any]
+    processors: list[int]
     baseline: str | None = None
+    baseline_failed: str | None = None
+    reference: dict[str, Any] | None = None
     import_s: float | None = None
     load_s: float | None = None
     first_call_s: float | None = None

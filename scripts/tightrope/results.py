@@ -4,11 +4,11 @@ import statistics
 from collections import Counter
 from typing import Any
 
+from tightrope import noise
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.statistics import (
     accuracy_verdict,
     mcnemar_p_value,
-    noisy,
     paired_difference,
     percentile,
     share,
@@ -41,11 +41,13 @@ def result_entry(
         "executed": engine.get("executed"),
         "engine_sha256": latency.engine_sha256,
         "measured": latency.measured,
+        "threads": latency.threads,
+        "baseline_failed": latency.baseline_failed,
         "load_s": latency.load_s,
         "first_call_s": latency.first_call_s,
         "peak_rss_bytes": latency.peak_rss_bytes,
         "accuracy": accuracy_entry(accuracy, baseline, budget),
-        "latency": [latency_entry(shape) for shape in latency.shapes],
+        "latency": [latency_entry(shape, latency) for shape in latency.shapes],
     }
 
 
@@ -57,6 +59,8 @@ def unavailable_entry(model: str, variant: str, reason: str) -> Entry:
         "executed",
         "engine_sha256",
         "measured",
+        "threads",
+        "baseline_failed",
         "load_s",
         "first_call_s",
     ]
@@ -75,25 +79,33 @@ def identity(model: str, variant: Variant) -> Entry:
     return {"model": model, "variant": str(variant), **variant._asdict()}
 
 
-def latency_entry(shape: Entry) -> Entry:
+def latency_entry(shape: Entry, record: LatencyRecord) -> Entry:
     """Statistics of one shape; `speedup` is None for the baseline or without one."""
-    own, theirs = shape["blocks_s"], shape["baseline_blocks_s"]
+    fewest = 1 if record.plan["calls"] else record.plan["pairs"]
+    kept = noise.quiet_pairs(shape, fewest)
+    own = [shape["blocks_s"][index] for index in kept]
     samples = [sample for block in own for sample in block]
     size = {key: shape[key] for key in ("batch", "sequence", "height", "width") if key in shape}
     mean = statistics.fmean(samples)
+    reasons = noise.reasons(shape, record.reference, fewest)
     entry = {
         **size,
         "samples": len(samples),
-        "pairs": len(own),
+        "pairs": len(kept),
+        "hit_pairs": len(shape["hits"]) - len(kept),
+        "stop": shape["stop"],
         **{f"p{percent}_s": percentile(samples, percent) for percent in (50, 90, 99)},
         "mean_s": mean,
         "throughput_per_s": size["batch"] / mean,
         "first_call_s": shape["first_call_s"],
         "speedup": None,
-        "noisy": noisy(own) or (theirs is not None and noisy(theirs)),
+        "threads_busy": shape["threads_busy"],
+        "cores_used": shape["cores_used"],
+        "noise": reasons,
+        "noisy": bool(reasons),
     }
-    if theirs is not None:
-        ratio = speedup(own, theirs)
+    if shape["baseline_blocks_s"] is not None:
+        ratio = speedup(own, [shape["baseline_blocks_s"][index] for index in kept])
         entry["speedup"] = {
             "ratio": ratio.value,
             "low": ratio.low,

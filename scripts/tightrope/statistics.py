@@ -106,10 +106,3 @@ def accuracy_verdict(difference: Interval, budget: float) -> str:
     if difference.low >= -budget:
         return "kept"
     return "dropped" if difference.high < -budget else "undecided"
-
-
-def noisy(blocks: list[list[float]]) -> bool:
-    """Whether the middle half of the block medians is spread over a tenth of their median."""
-    medians = [statistics.median(block) for block in blocks]
-    low, middle, high = statistics.quantiles(medians, n=4, method="inclusive")
-    return (high - low) / middle > 0.10

@@ -1,6 +1,7 @@
 """Work in a child process, so that a crash, a hang or a full memory is an answer, not an end."""
 
 import ctypes
+import math
 import multiprocessing
 import os
 import signal
@@ -42,12 +43,16 @@ class Limits:
 
 
 class WorkFailed(Exception):
-    """The child gave no value; `transient` when another attempt may go well."""
+    """The child gave no value; `transient` when another attempt may go well.
 
-    def __init__(self, reason: str, transient: bool) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    `role` is the child's, and stands before its reason.
+    """
+
+    def __init__(self, reason: str, transient: bool, role: str = "") -> None:
+        super().__init__(f"{role}{reason}")
+        self.reason = f"{role}{reason}"
         self.transient = transient
+        self.role = role
 
 
 class Child:
@@ -76,16 +81,20 @@ class Child:
         self.process.join()
         self.pipe.close()
 
-    def ask(self, *request: Any) -> Any:
-        """The child's answer.
+    def ask(self, *request: Any, seconds: float = math.inf) -> Any:
+        """The child's answer, which may take so many `seconds`.
 
         Raises WorkFailed when the handler raised, the child died or went beyond its limits;
         an ArtifactError or StorageError of the handler is raised here as it was there.
         """
+        began = time.monotonic()
         try:
             self.pipe.send(request)
             while not self.pipe.poll(POLL_SECONDS):
                 self.check_limits()
+                if time.monotonic() - began > seconds:
+                    self.process.kill()
+                    raise self.failed(f"gave no answer within {seconds:.0f} s", transient=True)
             kind, value = self.pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise self.failed(self.how_it_ended(), transient=True) from None
@@ -97,7 +106,7 @@ class Child:
 
     def failed(self, reason: str, transient: bool) -> WorkFailed:
         """The error of this child with that reason."""
-        return WorkFailed(f"{self.role}{reason}", transient)
+        return WorkFailed(reason, transient, self.role)
 
     def check_limits(self) -> None:
         """Kill the child beyond its limits and say why."""

@@ -1,0 +1,19 @@
+"""Whether what an engine answers can be an answer at all."""
+
+from typing import Any
+
+import numpy as np
+
+from tightrope.inputs import Arrays
+from tightrope.supervise import WorkFailed
+
+
+def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
+    """Raise WorkFailed unless `logits` are finite numbers [batch of the inputs, classes]."""
+    batch = len(next(iter(inputs.values())))
+    shape = np.shape(logits)
+    if shape != (batch, classes):
+        reason = f"gives outputs of shape {list(shape)} in the place of {[batch, classes]}"
+        raise WorkFailed(reason, transient=False)
+    if not np.isfinite(logits).all():
+        raise WorkFailed("gives logits that are not numbers", transient=False)
