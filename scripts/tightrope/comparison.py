@@ -94,8 +94,8 @@ class Stopwatch:
 
 
 def warm_up(clock: Stopwatch, index: int, plan: Plan) -> dict[str, Any]:
-    """Warm-up of one worker, see `TimedEngine.warm_up`."""
-    calls, window = plan["warmup_calls"], block_sizes(plan)[0]
+    """Warm-up of one worker, see `TimedEngine.warm_up`; a window is as long as a usual block."""
+    calls, window = plan["warmup_calls"], plan["min_seconds"] / plan["pairs"]
 
     def request(left: float) -> tuple[Any, ...]:
         seconds = left if calls is not None else min(plan["warmup_seconds"], left)

@@ -1,4 +1,4 @@
-"""What the kernel counts of a process and its processors: who else ran, and which threads worked."""
+"""What the kernel counts of a process and its processors: who else ran, which threads worked."""
 
 import os
 import resource

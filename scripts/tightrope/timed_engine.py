@@ -75,8 +75,9 @@ class TimedEngine:
             medians = []
         else:
             samples, medians = [], []
-            while not stable(medians) and time.perf_counter() - began < seconds:
-                new = timed_calls(run, inputs, seconds=window, calls=1, limit_seconds=window)
+            while not stable(medians) and (left := began + seconds - time.perf_counter()) > 0:
+                limit = min(window, left)
+                new = timed_calls(run, inputs, seconds=limit, calls=1, limit_seconds=limit)
                 samples += new
                 medians.append(statistics.median(new))
         self.typical_s[index] = statistics.median(samples[-9:]) if samples else 0.0

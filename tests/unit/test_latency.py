@@ -1,122 +1,43 @@
-import json
-import random
+"""Real engines of the tiny model, measured in processes of their own."""
+
+import os
+import signal
 import statistics
-import time
 from collections.abc import Callable
-from contextlib import ExitStack
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from tightrope import supervise
+from busy import PROCESSORS
+from tightrope import latency, supervise
+from tightrope.cores import pinned_processors
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.files import sha256
-from tightrope.latency import TimedEngine, measure_latency, measure_shape
+from tightrope.latency import measure_latency
+from tightrope.loading import load_engine
 from tightrope.manifest import write_manifest
 from tightrope.records import LatencyRecord
-from tightrope.supervise import Child, Limits, WorkFailed
+from tightrope.reference import ROUNDS
+from tightrope.supervise import Limits
 from tightrope.variants import Variant
 from tiny_model import LIMITS, LONGEST, TinyModel, name_variant
 
 PLAN = {
-    "seconds": 0.1,
-    "calls": 20,
-    "pairs": 5,
-    "warmup_seconds": 0.0,
+    "pairs": 4,
+    "min_seconds": 0.1,
+    "min_calls": 20,
+    "width": 1e-9,
+    "comparison_seconds": 0.0,
+    "calls": None,
+    "warmup_seconds": 1.0,
     "warmup_calls": 2,
-    "max_seconds": 20,
+    "max_seconds": 20.0,
 }
 SHAPES = [{"batch": 1, "sequence": 16}, {"batch": 4, "sequence": LONGEST}]
 BASELINE, QUICK = name_variant("pytorch", "fp32"), name_variant("onnxruntime", "fp32")
-
-
-def wait(seconds: float) -> None:
-    """Keep the processor busy: a sleep would end late."""
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        pass
-
-
-class Waiting(TimedEngine):
-    """A timed engine whose run takes a known time; it writes down when each block ran."""
-
-    def __init__(self, name: str, seconds: float, journal: Path) -> None:
-        super().__init__(Path(name), [seconds], threads=1)
-        self.run = wait
-        self.journal = journal
-
-    def calls(self, *arguments: Any) -> list[float]:
-        began = time.monotonic()
-        samples = super().calls(*arguments)
-        with self.journal.open("a") as stream:
-            line = [self.path.name, began, time.monotonic(), len(samples)]
-            stream.write(json.dumps(line) + "\n")
-        return samples
-
-
-def race(folder: Path, *seconds: float, **changes: Any) -> tuple[Any, Any, list[list[Any]]]:
-    """Blocks of engines `a` and `b`, and what both wrote down."""
-    journal = folder / "journal"
-    with ExitStack() as stack:
-        workers = [
-            stack.enter_context(Child(Waiting(name, one, journal), LIMITS))
-            for name, one in zip("ab", seconds, strict=False)
-        ]
-        own, theirs = measure_shape(workers, 0, {**PLAN, **changes}, random.Random(0))
-    return own, theirs, [json.loads(line) for line in journal.read_text().splitlines()]
-
-
-def test_samples_are_the_known_times_and_both_engines_are_measured(tmp_path: Path) -> None:
-    own, theirs, _ = race(tmp_path, 0.001, 0.002)
-    assert len(own) == len(theirs) == PLAN["pairs"]
-    for blocks, seconds in ((own, 0.001), (theirs, 0.002)):
-        samples = [sample for block in blocks for sample in block]
-        assert min(samples) >= seconds
-        assert statistics.median(samples) == pytest.approx(seconds, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "calls"), [(0.2, 1), (0.001, 33), (0.1, 20)], ids=["time", "calls", "both"]
-)
-def test_at_least_so_many_calls_and_seconds_are_measured(
-    tmp_path: Path, seconds: float, calls: int
-) -> None:
-    for blocks in race(tmp_path, 0.001, 0.003, seconds=seconds, calls=calls)[:2]:
-        samples = [sample for block in blocks for sample in block]
-        assert len(samples) >= calls
-        assert sum(samples) >= 0.9 * seconds
-
-
-def test_engines_take_turns_block_by_block_and_never_run_at_once(tmp_path: Path) -> None:
-    _, _, journal = race(tmp_path, 0.001, 0.002, pairs=8)
-    blocks = journal[2:]
-    assert [name for name, *_ in journal[:2]] == ["a", "b"]  # warm-up
-    pairs = ["".join(name for name, *_ in blocks[i : i + 2]) for i in range(0, 16, 2)]
-    assert set(pairs) == {"ab", "ba"}
-    for (_, _, ended, _), (_, began, _, _) in pairwise(journal):
-        assert began >= ended
-
-
-def test_warm_up_is_not_among_the_samples(tmp_path: Path) -> None:
-    own, _, journal = race(tmp_path, 0.001, 0.001, warmup_calls=9, seconds=0.001, calls=5)
-    assert [count for *_, count in journal[:2]] == [9, 9]
-    assert [len(block) for block in own] == [1] * 5
-
-
-def test_the_baseline_is_measured_alone(tmp_path: Path) -> None:
-    own, theirs, journal = race(tmp_path, 0.001)
-    assert theirs is None
-    assert len(own) == PLAN["pairs"]
-    assert {name for name, *_ in journal} == {"a"}
-
-
-def test_a_slow_engine_is_given_up_after_the_time_limit(tmp_path: Path) -> None:
-    began = time.monotonic()
-    with pytest.raises(WorkFailed, match=r"too slow \(\d calls in 0\.5 s\)") as caught:
-        race(tmp_path, 0.2, 0.001, max_seconds=0.5)
-    assert not caught.value.transient
-    assert time.monotonic() - began < 5
+EARLIER = Limits(memory_bytes=8e9, seconds=120, last_attempt=False)
+Run = Callable[[Any], Any]
 
 
 def measured(
@@ -151,20 +72,98 @@ def record(
     return measured(tiny, engines[QUICK], engines[BASELINE], folder, QUICK)
 
 
+def alone(record: LatencyRecord) -> bool:
+    return record.baseline is None and all(
+        shape["baseline_blocks_s"] is None and shape["blocks_s"] for shape in record.shapes
+    )
+
+
+def not_built(folder: Path, variant: Variant, reason: str) -> Path:
+    path = folder / "lost" / "engine.json"
+    path.parent.mkdir()
+    write_manifest(path, status="failed", reason=reason, variant=str(variant))
+    return path
+
+
+def dies(_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def raises(_: Any) -> None:
+    raise RuntimeError("no such operator")
+
+
+def of_nan(run: Run) -> Run:
+    return lambda inputs: np.full_like(run(inputs), np.nan)
+
+
+def one_class_too_many(run: Run) -> Run:
+    return lambda inputs: np.pad(run(inputs), ((0, 0), (0, 1)))
+
+
+def dies_at_the_second_shape(run: Run) -> Run:
+    return lambda inputs: run(inputs) if len(inputs["input_ids"]) == 1 else dies(inputs)
+
+
+@pytest.fixture
+def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Callable[[Run], Run]], None]:
+    """Has the engine in that path, and no other, loaded with its `run` replaced."""
+
+    def spoil(path: Path, change: Callable[[Run], Run]) -> None:
+        def load(one: Path, **options: Any) -> tuple[Run, dict[str, float]]:
+            run, seconds = load_engine(one, **options)
+            return change(run) if one == path else run, seconds
+
+        monkeypatch.setattr(latency, "load_engine", load)
+
+    return spoil
+
+
+def test_a_record_holds_the_plan_and_the_processors_of_both(record: LatencyRecord) -> None:
+    assert (record.status, record.reason, record.transient) == ("ok", None, None)
+    assert (record.plan, record.threads) == (PLAN, 1)
+    assert record.processors == pinned_processors(1)
+    assert (record.baseline, record.baseline_failed) == (str(BASELINE), None)
+
+
+def test_a_record_holds_the_state_of_the_processors_before_and_after(
+    record: LatencyRecord,
+) -> None:
+    assert set(record.reference) == {"before", "after"}
+    for state in record.reference.values():
+        assert len(state["rounds_s"]) == ROUNDS
+        assert len(state["frequency_khz"]) == len(record.processors)
+        assert state["load_average"] >= 0
+
+
 def test_a_record_holds_all_samples_of_all_shapes_beside_the_baselines(
     record: LatencyRecord,
 ) -> None:
-    assert (record.status, record.baseline) == ("ok", str(BASELINE))
     sizes = [{key: shape[key] for key in ("batch", "sequence")} for shape in record.shapes]
     assert sizes == SHAPES
     for shape in record.shapes:
         for name in ("blocks_s", "baseline_blocks_s"):
             samples = [sample for block in shape[name] for sample in block]
             assert len(shape[name]) == PLAN["pairs"]
-            assert len(samples) >= PLAN["calls"]
-            assert sum(samples) >= 0.9 * PLAN["seconds"]
+            assert len(samples) >= PLAN["min_calls"]
+            assert sum(samples) >= 0.8 * PLAN["min_seconds"]
             assert min(samples) > 0
         assert shape["first_call_s"] > 0
+
+
+def test_each_shape_says_what_hit_it_why_it_stopped_and_what_worked(
+    record: LatencyRecord,
+) -> None:
+    for shape in record.shapes:
+        assert len(shape["hits"]) == len(shape["blocks_s"])
+        assert all(reason is None or isinstance(reason, str) for reason in shape["hits"])
+        assert shape["stop"] == "time limit"
+        assert shape["seconds"] > 0
+        assert shape["warmup"]["calls"] == PLAN["warmup_calls"]
+        assert shape["threads_busy"] == 1
+        assert 0 < shape["cores_used"] < 1.2
+        assert shape["other_cores"] >= 0
+        assert shape["idle_share"] >= 0
 
 
 def test_load_first_call_and_memory_are_results_of_their_own(
@@ -187,44 +186,153 @@ def test_more_tokens_take_more_time(record: LatencyRecord) -> None:
     assert long > 2 * short
 
 
-def test_the_baselines_own_record_has_no_baseline(
+def test_the_baselines_own_record_has_no_baseline_and_none_that_failed(
     tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path
 ) -> None:
     engine = engines[BASELINE]
     found = measured(tiny, engine, engine, tmp_path, BASELINE, shapes=SHAPES[:1])
-    assert (found.status, found.baseline) == ("ok", None)
-    assert found.shapes[0]["baseline_blocks_s"] is None
+    assert (found.status, found.baseline_failed) == ("ok", None)
+    assert alone(found)
 
 
-def test_without_a_baseline_that_runs_the_variant_is_measured_alone(
+def test_where_the_baseline_was_not_built_the_variant_is_measured_alone(
     tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path
 ) -> None:
-    lost = tmp_path / "lost" / "engine.json"
-    lost.parent.mkdir()
-    write_manifest(lost, status="failed", reason="no memory", variant=str(BASELINE))
+    lost = not_built(tmp_path, BASELINE, "no memory")
     found = measured(tiny, engines[QUICK], lost, tmp_path, QUICK, shapes=SHAPES[:1])
+    assert (found.status, found.baseline_failed) == ("ok", "not built: no memory")
+    assert alone(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda run: dies, "baseline killed by SIGKILL (out of memory, or from outside)"),
+        (lambda run: raises, "baseline RuntimeError: no such operator"),
+        (of_nan, "baseline gives logits that are not numbers"),
+        (
+            one_class_too_many,
+            "baseline gives outputs of shape [1, 4] in the place of [1, 3]",
+        ),
+        (
+            dies_at_the_second_shape,
+            "baseline killed by SIGKILL (out of memory, or from outside)",
+        ),
+    ],
+    ids=["dies", "raises", "nan", "shape", "dies-at-the-second-shape"],
+)
+def test_where_the_baseline_fails_the_variant_is_measured_alone(
+    tiny: TinyModel,
+    engines: dict[Variant, Path],
+    tmp_path: Path,
+    spoil: Any,
+    change: Any,
+    reason: str,
+) -> None:
+    spoil(engines[BASELINE], change)
+    shapes = SHAPES if change is dies_at_the_second_shape else SHAPES[:1]
+    paths = (engines[QUICK], engines[BASELINE])
+    found = measured(tiny, *paths, tmp_path, QUICK, shapes=shapes)
+    assert (found.status, found.reason, found.transient) == ("ok", None, None)
+    assert found.baseline_failed == reason
+    assert [shape["batch"] for shape in found.shapes] == [shape["batch"] for shape in shapes]
+    assert alone(found)
+
+
+def test_a_baseline_that_dies_is_tried_again_before_the_variant_is_measured_alone(
+    tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path, spoil: Any
+) -> None:
+    spoil(engines[BASELINE], lambda run: dies)
+    paths = (engines[QUICK], engines[BASELINE])
+    with pytest.raises(TightropeError, match=r"baseline killed by .*; another attempt follows"):
+        measured(tiny, *paths, tmp_path, QUICK, limits=EARLIER)
+    assert not (tmp_path / "latency.json").exists()
+
+
+def test_a_baseline_with_wrong_outputs_is_not_tried_again(
+    tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path, spoil: Any
+) -> None:
+    spoil(engines[BASELINE], of_nan)
+    paths = (engines[QUICK], engines[BASELINE])
+    found = measured(tiny, *paths, tmp_path, QUICK, shapes=SHAPES[:1], limits=EARLIER)
     assert (found.status, found.baseline) == ("ok", None)
-    assert found.shapes[0]["baseline_blocks_s"] is None
+    assert found.baseline_failed == "baseline gives logits that are not numbers"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (of_nan, "gives logits that are not numbers"),
+        (one_class_too_many, "gives outputs of shape [1, 4] in the place of [1, 3]"),
+        (lambda run: raises, "RuntimeError: no such operator"),
+    ],
+    ids=["nan", "shape", "raises"],
+)
+def test_a_variant_with_wrong_outputs_is_a_failed_record(
+    tiny: TinyModel,
+    engines: dict[Variant, Path],
+    tmp_path: Path,
+    spoil: Any,
+    change: Any,
+    reason: str,
+) -> None:
+    spoil(engines[QUICK], change)
+    paths = (engines[QUICK], engines[BASELINE])
+    found = measured(tiny, *paths, tmp_path, QUICK, limits=EARLIER)
+    assert (found.status, found.reason, found.transient) == ("failed", reason, False)
+    assert found.shapes == []
+    assert found.baseline_failed is None
+    assert set(found.reference) == {"before", "after"}
+
+
+def test_a_variant_that_dies_is_tried_again_before_it_has_failed(
+    tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path, spoil: Any
+) -> None:
+    spoil(engines[QUICK], lambda run: dies)
+    paths = (engines[QUICK], engines[BASELINE])
+    with pytest.raises(TightropeError, match=f"{QUICK}: killed by .*; another attempt follows"):
+        measured(tiny, *paths, tmp_path, QUICK, limits=EARLIER)
+    assert not (tmp_path / "latency.json").exists()
+    found = measured(tiny, *paths, tmp_path, QUICK)
+    assert (found.status, found.transient, found.shapes) == ("failed", True, [])
+    assert found.reason.startswith("killed by SIGKILL")
 
 
 def test_an_engine_that_was_not_built_is_a_failed_record_with_its_reason(
     tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path
 ) -> None:
-    lost = tmp_path / "lost" / "engine.json"
-    lost.parent.mkdir()
-    write_manifest(lost, status="failed", reason="no such operator", variant=str(QUICK))
+    lost = not_built(tmp_path, QUICK, "no such operator")
     found = measured(tiny, lost, engines[BASELINE], tmp_path, QUICK)
     assert (found.status, found.reason) == ("failed", "not built: no such operator")
-    assert found.shapes == []
+    assert (found.shapes, found.reference) == ([], None)
+
+
+def test_a_fixed_protocol_reaches_the_record(
+    tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path
+) -> None:
+    plan = {**PLAN, "calls": 30, "warmup_calls": 7}
+    paths = (engines[QUICK], engines[BASELINE])
+    found = measured(tiny, *paths, tmp_path, QUICK, plan=plan, shapes=SHAPES[:1])
+    (shape,) = found.shapes
+    assert (shape["stop"], shape["warmup"]["calls"]) == ("calls", 7)
+    for name in ("blocks_s", "baseline_blocks_s"):
+        assert sum(len(block) for block in shape[name]) == 30
+
+
+def test_the_caller_keeps_its_processors(
+    tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path
+) -> None:
+    measured(tiny, engines[QUICK], engines[BASELINE], tmp_path, QUICK, shapes=SHAPES[:1])
+    assert sorted(os.sched_getaffinity(0)) == PROCESSORS
 
 
 def test_a_variant_that_is_too_slow_is_a_failed_record_without_half_its_shapes(
     tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path
 ) -> None:
-    plan = {**PLAN, "calls": 10**6, "max_seconds": 0.3}
+    plan = {**PLAN, "min_calls": 10**6, "max_seconds": 0.5}
     found = measured(tiny, engines[QUICK], engines[BASELINE], tmp_path, QUICK, plan=plan)
     assert found.status == "failed"
-    assert "too slow (" in found.reason
+    assert found.reason.startswith("too slow (")
     assert (found.shapes, found.transient) == ([], False)
 
 

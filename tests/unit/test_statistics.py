@@ -10,7 +10,6 @@ from tightrope.statistics import (
     Interval,
     accuracy_verdict,
     mcnemar_p_value,
-    noisy,
     paired_difference,
     percentile,
     share,
@@ -167,8 +166,3 @@ def test_one_pair_says_nothing_about_its_spread() -> None:
 )
 def test_accuracy_is_judged_by_the_whole_interval(interval: Interval, verdict: str) -> None:
     assert accuracy_verdict(interval, 0.01) == verdict
-
-
-def test_blocks_are_noisy_when_their_medians_are_spread_over_a_tenth() -> None:
-    assert not noisy([[1.0, 5.0, 1.0], [1.02, 1.02, 9.0], [1.0, 1.0, 1.0], [1.04, 1.04, 1.04]])
-    assert noisy([[1.0], [1.0], [1.3], [1.3]])

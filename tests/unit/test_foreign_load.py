@@ -1,0 +1,239 @@
+"""What the kernel counts, of real processes that work, wait, sleep and spin.
+
+What needs a process with no other threads, or one processor for itself, runs in a child.
+"""
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from busy import PROCESSORS, busy_child, busy_stranger, hash_forever, wait
+from tightrope.foreign_load import (
+    Counters,
+    OtherPrograms,
+    any_other_thread_runs,
+    counters,
+    family_seconds,
+    settle,
+    stolen_seconds,
+)
+from tightrope.supervise import supervised
+from tiny_model import LIMITS
+
+ONE = PROCESSORS[-1]
+# hashed in one native call of a tenth of a second or more, in which Python's lock is not held
+LONG_WORK = bytes(256 << 20)
+
+
+def in_child(work: Callable[[], Any]) -> Any:
+    return supervised(work, limits=LIMITS)
+
+
+def counted_on(processor: int, work: Callable[[], Any]) -> tuple[Counters, float]:
+    """The counters of a child on that processor over `work`, and the seconds that it took."""
+
+    def measured() -> tuple[Counters, float]:
+        os.sched_setaffinity(0, [processor])
+        before, began = counters(), time.perf_counter()
+        work()
+        return counters().since(before), time.perf_counter() - began
+
+    return in_child(measured)
+
+
+def waiting_is_counted() -> bool:
+    return counters().waited_s is not None
+
+
+needs_schedstat = pytest.mark.skipif(not waiting_is_counted(), reason="kernel without schedstat")
+
+
+def test_the_difference_of_two_counters_is_what_happened_in_between() -> None:
+    before = Counters({1: 2.0, 2: 5.0}, 0.25, 7, 1.5)
+    after = Counters({1: 2.5, 2: 5.0}, 0.75, 9, 1.75)
+    assert after.since(before) == Counters({1: 0.5, 2: 0.0}, 0.5, 2, 0.25)
+
+
+def test_a_thread_that_started_in_between_counts_whole_and_one_that_ended_not() -> None:
+    before = Counters({1: 2.0, 2: 5.0}, 0.0, 0, 0.0)
+    after = Counters({1: 2.0, 3: 0.5}, 0.0, 0, 0.0)
+    assert after.since(before).threads == {1: 0.0, 3: 0.5}
+
+
+@pytest.mark.parametrize(("earlier", "later"), [(None, None), (None, 1.0), (1.0, None)])
+def test_waiting_that_was_not_counted_both_times_is_unknown(
+    earlier: float | None, later: float | None
+) -> None:
+    before, after = (Counters({}, waited, 0, 0.0) for waited in (earlier, later))
+    assert after.since(before).waited_s is None
+
+
+def test_the_seconds_of_a_thread_are_those_of_its_own_clock() -> None:
+    before, began = counters(), time.thread_time()
+    wait(0.2)
+    counted, used = counters().since(before), time.thread_time() - began
+    assert counted.threads[threading.get_native_id()] == pytest.approx(used, abs=0.02)
+
+
+def test_each_thread_is_counted_for_itself() -> None:
+    def used_by_both() -> tuple[float, float]:
+        ready, leave = threading.Event(), threading.Event()
+
+        def work() -> None:
+            hashlib.sha256(LONG_WORK).digest()
+            ready.set()
+            leave.wait()
+
+        before = counters()
+        thread = threading.Thread(target=work)
+        thread.start()
+        ready.wait()
+        threads = counters().since(before).threads
+        leave.set()
+        return threads[threading.get_native_id()], threads[thread.native_id]
+
+    main, other = in_child(used_by_both)
+    assert other > 0.05
+    assert main < 0.5 * other
+
+
+@needs_schedstat
+def test_a_program_on_the_same_processor_makes_a_process_wait() -> None:
+    with busy_child(ONE):
+        counted, elapsed = counted_on(ONE, lambda: wait(0.5))
+    assert counted.waited_s > 0.2 * elapsed
+
+
+@needs_schedstat
+def test_sleep_is_no_waiting() -> None:
+    waited = [counted_on(ONE, lambda: time.sleep(0.3))[0].waited_s for _ in range(3)]
+    assert 0 <= min(waited) < 0.01
+
+
+def test_a_program_on_the_same_processor_takes_it_away_again_and_again() -> None:
+    with busy_child(ONE):
+        counted, _ = counted_on(ONE, lambda: wait(0.5))
+    assert counted.preempted >= 5
+
+
+def test_time_that_a_hypervisor_took_is_that_of_the_named_processors_and_only_grows() -> None:
+    assert stolen_seconds(set()) == 0
+    before = sum(stolen_seconds({number}) for number in PROCESSORS)
+    after = stolen_seconds(set(PROCESSORS))
+    assert 0 <= before <= after + 1e-9
+    assert counters().since(counters()).stolen_s <= 0
+
+
+def spinning_until() -> list[float]:
+    """A thread that hashes in native code; when it ended is in the list then."""
+    ended: list[float] = []
+
+    def work() -> None:
+        hashlib.sha256(LONG_WORK).digest()
+        ended.append(time.perf_counter())
+
+    threading.Thread(target=work, daemon=True).start()
+    while not any_other_thread_runs():
+        time.sleep(0.001)
+    return ended
+
+
+def test_a_process_settles_as_soon_as_its_other_thread_has_stopped() -> None:
+    def late() -> float:
+        ended = spinning_until()
+        settle(limit_seconds=30)
+        settled = time.perf_counter()
+        time.sleep(0.1)
+        return settled - ended[0]
+
+    assert -0.05 < in_child(late) < 1
+
+
+def test_a_process_whose_thread_never_stops_is_given_up_at_the_limit() -> None:
+    def seconds() -> float:
+        hash_forever()
+        while not any_other_thread_runs():
+            time.sleep(0.001)
+        began = time.perf_counter()
+        settle(limit_seconds=0.3)
+        return time.perf_counter() - began
+
+    # between two hashes the thread sleeps for an instant, in which it may be seen
+    assert 0.25 < max(in_child(seconds) for _ in range(5)) < 2
+
+
+def test_a_process_of_one_thread_is_settled_at_once() -> None:
+    def seconds() -> float:
+        began = time.perf_counter()
+        settle(limit_seconds=30)
+        return time.perf_counter() - began
+
+    assert in_child(seconds) < 1
+
+
+def test_a_thread_that_sleeps_does_not_run() -> None:
+    def runs() -> list[bool]:
+        leave = threading.Event()
+        threading.Thread(target=leave.wait).start()
+        time.sleep(0.1)
+        found = [any_other_thread_runs() for _ in range(20)]
+        leave.set()
+        return found
+
+    assert not all(in_child(runs))
+
+
+def others_beside(program: AbstractContextManager[Any]) -> float:
+    """Cores that other programs were found to keep busy in the life of this one."""
+    with program:
+        others = OtherPrograms()
+        time.sleep(0.5)
+        return others.cores()
+
+
+def test_a_stranger_keeps_one_core_busy() -> None:
+    found = [others_beside(busy_stranger(ONE)) for _ in range(3)]
+    assert max(found) > 0.7
+    assert min(found) < len(os.sched_getaffinity(1)) + 0.5
+
+
+def test_own_children_are_not_other_programs() -> None:
+    """Tried five times, for the machine may have other work."""
+    assert any(
+        others_beside(busy_child(ONE)) < others_beside(busy_stranger(ONE)) - 0.5 for _ in range(5)
+    )
+
+
+def test_the_own_work_of_this_process_is_counted_as_its_own() -> None:
+    before, began = family_seconds(), time.process_time()
+    wait(0.3)
+    used = time.process_time() - began
+    assert family_seconds() - before == pytest.approx(used, abs=0.05)
+
+
+def test_children_are_counted_also_when_they_have_ended() -> None:
+    before = family_seconds()
+    with busy_child(ONE) as child:
+        time.sleep(0.5)
+        used = sum(child.cpu_times()[:2])
+        during = family_seconds() - before
+    after = family_seconds() - before
+    assert 0.1 < used <= during + 0.05
+    assert after >= during - 0.02
+
+
+def test_a_stranger_is_no_child() -> None:
+    with busy_stranger(ONE) as stranger:
+        before, used = family_seconds(), sum(stranger.cpu_times()[:2])
+        time.sleep(0.5)
+        gained = sum(stranger.cpu_times()[:2]) - used
+        assert family_seconds() - before < 0.5 * gained
+
+
+def test_other_programs_are_never_less_than_none() -> None:
+    assert OtherPrograms().cores() >= 0
