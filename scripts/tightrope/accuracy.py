@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from tqdm import tqdm
 
 from tightrope.files import read_json, sha256
@@ -11,7 +10,7 @@ from tightrope.host import describe_host
 from tightrope.inputs import batches_by_length, load_encoder, read_split
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
-from tightrope.outputs import check_logits
+from tightrope.outputs import answers
 from tightrope.records import AccuracyRecord
 from tightrope.supervise import Limits, WorkFailed, failure, supervised
 
@@ -73,12 +72,9 @@ def predict(
     predictions = [0] * len(rows)
     margins = [0.0] * len(rows)
     for indices, batch in tqdm(list(batches_by_length(rows, BATCH)), desc="predicting"):
-        logits = run(batch)  # float32 [batch, classes]
-        check_logits(logits, batch, classes=classes)
-        top = np.sort(logits, axis=1)[:, -2:]
-        for index, row, (second, first) in zip(indices, logits, top, strict=True):
-            predictions[index] = int(row.argmax())
-            margins[index] = float(first - second)
+        answered = answers(run(batch), batch, classes=classes)
+        for index, (prediction, margin) in zip(indices, answered, strict=True):
+            predictions[index], margins[index] = prediction, margin
     return {
         "labels": [example["label"] for example in examples],
         "predictions": predictions,

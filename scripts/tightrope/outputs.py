@@ -1,4 +1,4 @@
-"""Whether what an engine answers can be an answer at all."""
+"""What an engine answers, and whether it can be an answer at all."""
 
 from typing import Any
 
@@ -17,3 +17,16 @@ def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
         raise WorkFailed(reason, transient=False)
     if not np.isfinite(logits).all():
         raise WorkFailed("gives logits that are not numbers", transient=False)
+
+
+def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, float]]:
+    """For each row of the batch its class and margin: the highest logit less the second.
+
+    Raises WorkFailed where `check_logits` does.
+    """
+    check_logits(logits, inputs, classes=classes)
+    top = np.sort(logits, axis=1)[:, -2:]
+    return [
+        (int(row.argmax()), float(first - second))
+        for row, (second, first) in zip(logits, top, strict=True)
+    ]

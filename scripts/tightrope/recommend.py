@@ -9,13 +9,17 @@ SHAPE_KEYS = ("batch", "sequence", "height", "width")
 
 
 def recommendations(results: list[Entry]) -> list[Entry]:
-    """One recommendation for each model and shape; `variant` is None where nothing qualifies."""
+    """One for each model, host and shape; `variant` is None where nothing qualifies.
+
+    Times of two hosts are never put against each other: each host has its own.
+    """
     found = []
-    for model in dict.fromkeys(result["model"] for result in results):
-        own = [result for result in results if result["model"] == model]
+    places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
+    for model, host in places:
+        own = [one for one in results if one["model"] == model and one["host"] in (host, None)]
         shapes = [shape_of(row) for result in own for row in result["latency"]]
         for shape in {tuple(shape.items()): shape for shape in shapes}.values():
-            found.append({"model": model, "shape": shape, **choose(own, shape)})
+            found.append({"model": model, "host": host, "shape": shape, **choose(own, shape)})
     return found
 
 

@@ -27,6 +27,7 @@ def result(
     return {
         "model": "m",
         "variant": variant,
+        "host": "h",
         "status": "ok",
         "reason": None,
         "size_bytes": size,
@@ -52,7 +53,7 @@ def test_the_fastest_that_keeps_the_answers_is_chosen() -> None:
     )
     assert found["variant"] == "cpu-pytorch-bf16"
     assert found["why"] == "the fastest of the 3 variants that keep the answers"
-    assert (found["model"], found["shape"]) == ("m", SHAPE)
+    assert (found["model"], found["host"], found["shape"]) == ("m", "h", SHAPE)
 
 
 def test_every_other_variant_is_rejected_with_its_reason() -> None:
@@ -218,6 +219,23 @@ def test_each_model_and_shape_has_its_recommendation() -> None:
         ("m", long, "cpu-openvino-bf16"),
         ("other", SHAPE, "cpu-openvino-fp32"),
     ]
+
+
+def test_each_host_has_its_recommendation_from_its_own_measurements() -> None:
+    found = recommendations(
+        [
+            result(BASELINE, None),
+            result("cpu-openvino-fp32", 3.0),
+            result("cpu-openvino-bf16", 4.0, host="other"),
+            result("cuda-pytorch-fp32", None, host=None, status="unavailable", latency=[]),
+        ]
+    )
+    assert [(one["host"], one["variant"]) for one in found] == [
+        ("h", "cpu-openvino-fp32"),
+        ("other", "cpu-openvino-bf16"),
+    ]
+    others = [{entry["variant"] for entry in one["rejected"]} for one in found]
+    assert others == [{BASELINE, "cuda-pytorch-fp32"}, {"cuda-pytorch-fp32"}]
 
 
 def test_a_variant_without_this_shape_is_rejected_for_that() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from tightrope.errors import ArtifactError
 from tightrope.records import AccuracyRecord, LatencyRecord
+from tightrope.traffic_record import TrafficRecord
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 LATENCY = LatencyRecord(
@@ -12,6 +13,9 @@ LATENCY = LatencyRecord(
     host=HOST,
     libraries={"onnxruntime": "1"},
     threads=2,
+    plan={"pairs": 20},
+    processors=[0, 1],
+    reference={"before": {"rounds_s": [0.1]}, "after": {"rounds_s": [0.1]}},
     baseline="cpu-pytorch-fp32",
     load_s=0.1,
     first_call_s=0.02,
@@ -23,6 +27,7 @@ LATENCY = LatencyRecord(
             "first_call_s": 0.02,
             "blocks_s": [[0.1 + 0.2, 1e-9], [0.25]],
             "baseline_blocks_s": [[0.3], [0.4]],
+            "hits": [None, "waited 9 ms for a processor"],
         }
     ],
 )
@@ -35,29 +40,41 @@ ACCURACY = AccuracyRecord(
     predictions=[0, 0],
     margins=[0.5, 0.1],
 )
-BOTH = pytest.mark.parametrize("record", [LATENCY, ACCURACY], ids=["latency", "accuracy"])
+TRAFFIC = TrafficRecord(
+    model="m",
+    variant="cpu-onnxruntime-fp32",
+    host=HOST,
+    libraries={"mlcommons-loadgen": "1"},
+    threads=2,
+    plan={"padding": ["fixed"]},
+    longest=64,
+    tests=[{"padding": "fixed", "scenario": "offline", "valid": True, "samples_per_s": 0.1 + 0.2}],
+)
+ALL = pytest.mark.parametrize(
+    "record", [LATENCY, ACCURACY, TRAFFIC], ids=["latency", "accuracy", "traffic"]
+)
 
 
-@BOTH
+@ALL
 def test_what_was_written_is_read(record, tmp_path: Path) -> None:
     record.write(tmp_path / "a.json")
     assert type(record).read(tmp_path / "a.json") == record
 
 
-@BOTH
+@ALL
 def test_a_record_is_sorted_json_with_its_schema_and_no_statistics(record, tmp_path: Path) -> None:
     record.write(tmp_path / "a.json")
     document = json.loads((tmp_path / "a.json").read_text())
     assert list(document) == sorted(document)
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     derived = ("p50", "p90", "mean", "speedup", "top1", "accuracy", "p_value", "verdict")
     assert not [word for word in derived if f'"{word}' in (tmp_path / "a.json").read_text()]
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize(
     "change",
-    [{"surprise": 1}, {"latency_ms": 1.0}, {"schema": 2}, {"schema": None}],
+    [{"surprise": 1}, {"latency_ms": 1.0}, {"schema": 1}, {"schema": None}],
     ids=str,
 )
 def test_a_record_of_another_version_is_refused(record, change: dict, tmp_path: Path) -> None:
@@ -68,7 +85,7 @@ def test_a_record_of_another_version_is_refused(record, change: dict, tmp_path: 
         type(record).read(tmp_path / "a.json")
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("field", ["model", "host", "status", "engine_sha256", "schema"])
 def test_a_record_that_lacks_a_field_is_refused(record, field: str, tmp_path: Path) -> None:
     record.write(tmp_path / "a.json")

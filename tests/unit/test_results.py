@@ -8,16 +8,17 @@ from tightrope.statistics import mcnemar_p_value, paired_difference, share, spee
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 ENGINE = {"status": "ok", "build_s": 3.5, "files": {"a": {"size_bytes": 7}, "b": {"size_bytes": 5}}}
+PLAN = {"plan": {"pairs": 16, "calls": None}, "processors": [0, 1]}
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
 RESULT_FIELDS = {
     *("model", "variant", "device", "engine", "precision", "calibration", "host", "status"),
     *("reason", "size_bytes", "build_s", "load_s", "first_call_s", "peak_rss_bytes"),
-    *("accuracy", "latency"),
+    *("accuracy", "latency", "threads", "baseline_failed"),
 }
 SHAPE_FIELDS = {
     *("batch", "sequence", "samples", "p50_s", "p90_s", "p99_s", "mean_s", "throughput_per_s"),
-    *("speedup", "noisy"),
+    *("speedup", "noisy", "noise", "pairs", "hit_pairs", "stop", "threads_busy", "cores_used"),
 }
 ACCURACY_FIELDS = {
     *("top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "p_value", "flips"),
@@ -28,14 +29,29 @@ ACCURACY_FIELDS = {
 def shape(**changes: Any) -> dict[str, Any]:
     blocks = [[0.010, 0.011, 0.012, 0.010], [0.010, 0.010, 0.011, 0.012]] * 8
     slower = [[2.0 * sample for sample in block] for block in blocks]
-    sizes = {"batch": 4, "sequence": 64, "first_call_s": 0.5}
-    return {**sizes, "blocks_s": blocks, "baseline_blocks_s": slower, **changes}
+    facts = {
+        "batch": 4,
+        "sequence": 64,
+        "first_call_s": 0.5,
+        "hits": [None] * len(blocks),
+        "stop": "width",
+        "threads_busy": 2,
+        "cores_used": 1.9,
+        "other_cores": 0.0,
+        "idle_share": 0.0,
+    }
+    return {**facts, "blocks_s": blocks, "baseline_blocks_s": slower, **changes}
 
 
 def latency(variant: str = CANDIDATE, **changes: Any) -> LatencyRecord:
     facts = {"shapes": [shape()], "load_s": 0.2, "first_call_s": 0.5, "peak_rss_bytes": 10**8}
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}, "threads": 2}
-    return LatencyRecord(**{**identity, **facts, **changes})
+    return LatencyRecord(**{**identity, **PLAN, **facts, **changes})
+
+
+def row(one: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The entry of one shape."""
+    return latency_entry(one, latency(**changes))
 
 
 def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -> AccuracyRecord:
@@ -94,7 +110,7 @@ def test_an_unavailable_result_has_the_fields_of_an_ok_one() -> None:
 
 
 def test_latency_statistics_are_those_of_all_samples() -> None:
-    found = latency_entry(shape())
+    found = row(shape())
     samples = sorted(sample for block in shape()["blocks_s"] for sample in block)
     assert found["samples"] == len(samples) == 64
     assert found["p50_s"] == samples[31]
@@ -107,31 +123,65 @@ def test_latency_statistics_are_those_of_all_samples() -> None:
 
 def test_a_speedup_is_baseline_time_over_own_time() -> None:
     one = shape()
-    found = latency_entry(one)["speedup"]
+    found = row(one)["speedup"]
     assert found["ratio"] == pytest.approx(2.0)
     assert found["verdict"] == "faster"
     expected = speedup(one["blocks_s"], one["baseline_blocks_s"])
     assert (found["ratio"], found["low"], found["high"]) == expected
     swapped = shape(blocks_s=one["baseline_blocks_s"], baseline_blocks_s=one["blocks_s"])
-    assert latency_entry(swapped)["speedup"]["verdict"] == "slower"
+    assert row(swapped)["speedup"]["verdict"] == "slower"
     equal = shape(baseline_blocks_s=one["blocks_s"])
-    assert latency_entry(equal)["speedup"]["verdict"] == "tie"
+    assert row(equal)["speedup"]["verdict"] == "tie"
 
 
 def test_the_baseline_has_no_speedup() -> None:
-    assert latency_entry(shape(baseline_blocks_s=None))["speedup"] is None
+    assert row(shape(baseline_blocks_s=None))["speedup"] is None
 
 
-def test_a_noisy_baseline_makes_the_comparison_noisy() -> None:
-    jumpy = [[0.02] * 4, [0.03] * 4] * 8
-    assert latency_entry(shape(baseline_blocks_s=jumpy))["noisy"] is True
-    assert latency_entry(shape(blocks_s=jumpy))["noisy"] is True
+def test_pairs_that_other_load_hit_are_left_out_of_every_figure() -> None:
+    one, extra = shape(), [[9.0] * 4] * 3
+    hit = shape(
+        blocks_s=extra + one["blocks_s"],
+        baseline_blocks_s=extra + one["baseline_blocks_s"],
+        hits=["waited 9 ms for a processor"] * 3 + [None] * 16,
+    )
+    found, clean = row(hit), row(one)
+    assert found.pop("hit_pairs") == 3
+    assert clean.pop("hit_pairs") == 0
+    assert found == clean
+    assert (found["pairs"], found["noisy"], found["noise"]) == (16, False, [])
+
+
+@pytest.mark.parametrize("calls", [None, 64])
+@pytest.mark.parametrize(("hit", "counting"), [(0, 16), (1, 15), (8, 8), (9, 16), (16, 16)])
+def test_where_more_than_half_of_the_pairs_were_hit_all_count_and_the_row_is_noisy(
+    hit: int, counting: int, calls: int | None
+) -> None:
+    hits = ["waited 9 ms for a processor"] * hit + [None] * (16 - hit)
+    found = row(shape(hits=hits), plan={"pairs": 16, "calls": calls})
+    assert (found["pairs"], found["hit_pairs"]) == (counting, hit)
+    assert found["samples"] == 4 * counting
+    assert found["noisy"] is (hit > 8)
+    reasons = [f"{hit} of 16 pairs of blocks were hit by other load"] * (hit > 8)
+    assert [reason.partition(",")[0] for reason in found["noise"]] == reasons
+
+
+def test_of_more_pairs_than_were_asked_for_half_of_those_asked_for_are_enough() -> None:
+    hits = ["waited 9 ms for a processor"] * 12 + [None] * 4
+    found = row(shape(hits=hits), plan={"pairs": 8, "calls": None})
+    assert (found["pairs"], found["noisy"]) == (4, False)
+
+
+def test_a_machine_that_changed_its_speed_makes_every_row_noisy() -> None:
+    reference = {"before": {"rounds_s": [0.01] * 5}, "after": {"rounds_s": [0.02] * 5}}
+    found = row(shape(), reference=reference)
+    assert found["noise"] == ["the machine was 100 % slower after the measurement than before"]
 
 
 def test_image_shapes_keep_height_and_width() -> None:
     image = shape(height=32, width=48)
     del image["sequence"]
-    found = latency_entry(image)
+    found = row(image)
     assert (found["batch"], found["height"], found["width"]) == (4, 32, 48)
     assert "sequence" not in found
 
@@ -181,8 +231,9 @@ def test_without_labels_there_is_no_accuracy() -> None:
         None,
         accuracy([], BASELINE, status="failed"),
         accuracy([0] * 100, BASELINE, data_sha256="another split"),
+        accuracy([0] * 100, BASELINE, host={**HOST, "isa": ["amx"]}),
     ],
-    ids=["none", "failed", "another-split"],
+    ids=["none", "failed", "another-split", "another-host"],
 )
 def test_without_a_comparable_baseline_the_change_is_unknown(baseline: Any) -> None:
     found = accuracy_entry(accuracy([0] * 100), baseline, 0.01)
