@@ -19,6 +19,7 @@ versions_of = library_versions
 
 config.update(plan.checked_or_exit(config, f"{workflow.basedir}/config/schema.yaml"))
 PLAN = plan.make_plan(config)
+TRAFFIC = plan.traffic_settings(config)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 
 os.environ.setdefault(plan.ATTEMPTS, "1")
@@ -66,6 +67,14 @@ def latency_libraries(wildcards):
 
 def accuracy_libraries(wildcards):
     return plan.engine_libraries(wildcards.variant)
+
+
+def traffic_code(wildcards):
+    return code_of("measure_traffic.py", *plan.engine_modules(wildcards.variant))
+
+
+def traffic_libraries(wildcards):
+    return plan.traffic_libraries(wildcards.variant)
 
 
 def last_attempt(wildcards, attempt):

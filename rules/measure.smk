@@ -61,3 +61,35 @@ rule measure_accuracy:
         libraries=accuracy_libraries,
     script:
         "../scripts/measure_accuracy.py"
+
+
+rule measure_traffic:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{variant}.traffic.json", non_empty=True),
+            caption="captions/traffic.rst",
+            category="Traffic",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_traffic/{model}-{variant}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=8000,
+        runtime=60,
+        last_attempt=last_attempt,
+    params:
+        code=traffic_code,
+        host=PLAN.host,
+        traffic=TRAFFIC,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=traffic_libraries,
+    script:
+        "../scripts/measure_traffic.py"

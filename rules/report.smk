@@ -11,6 +11,9 @@ rule summarize:
         accuracies=collect(
             "reports/{model}/{variant}.accuracy.json", model=PLAN.models, variant=PLAN.variants
         ),
+        traffic=collect(
+            "reports/{model}/{variant}.traffic.json", model=PLAN.models, variant=PLAN.traffic
+        ),
         checkpoints=collect("artifacts/{model}/checkpoint/checkpoint.json", model=PLAN.models),
         data=collect("artifacts/{model}/data/data.json", model=PLAN.models),
     output:

@@ -8,6 +8,7 @@ summarize(
     job.input.engines,
     job.input.latencies,
     job.input.accuracies,
+    job.input.traffic,
     job.input.checkpoints,
     job.input.data,
     job.output.json,

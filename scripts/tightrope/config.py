@@ -26,7 +26,8 @@ def checked(config: Document, schema: Path | str) -> Document:
     config = with_types(config, document)
     check_schema(config, document)
     filled = with_defaults(config, document)
-    for check in (check_pool, check_devices, check_variants, check_sources, check_shapes):
+    checks = (check_pool, check_devices, check_variants, check_traffic, check_sources, check_shapes)
+    for check in checks:
         check(filled)
     return filled
 
@@ -157,6 +158,16 @@ def check_variants(config: Document) -> None:
         configured(config)
     except ConfigError as error:
         raise ConfigError(f"config: engines on devices = {config['devices']}: {error}") from None
+
+
+def check_traffic(config: Document) -> None:
+    """Traffic is measured for configured variants only."""
+    known = list(map(str, configured(config)))
+    for name in config["traffic"]["variants"]:
+        if name not in known:
+            raise ConfigError(
+                f"config: traffic.variants: {name}: no configured variant{nearest(name, known)}"
+            )
 
 
 def check_sources(config: Document) -> None:

@@ -17,10 +17,14 @@ REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html
 
 
 class Plan(NamedTuple):
-    """Models, variants that have jobs and those that cannot run here, and the host keys."""
+    """Models, variants that have jobs and those that cannot run here, and the host keys.
+
+    `traffic`: the variants that are also measured under real traffic.
+    """
 
     models: list[str]
     variants: list[Variant]
+    traffic: list[Variant]
     unavailable: list[tuple[str, str, str]]
     host: str
     numerics: str
@@ -44,6 +48,7 @@ def make_plan(config: Document) -> Plan:
     return Plan(
         models,
         [variant for variant in variants if variant not in reasons],
+        [v for v in variants if v not in reasons and str(v) in config["traffic"]["variants"]],
         [(model, str(v), reason) for model in models for v, reason in reasons.items()],
         fingerprint(host) if auto else config["host"],
         numerics_fingerprint(host) if auto else config["host"],
@@ -91,6 +96,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             f"artifacts/{model}/engines/{variant}/engine.json",
             f"reports/{model}/{variant}.latency.json",
             f"reports/{model}/{variant}.accuracy.json",
+            *[f"reports/{model}/{variant}.traffic.json"] * (variant in plan.traffic),
         ]
         for model in plan.models
         for variant in plan.variants
@@ -137,6 +143,16 @@ def engine_libraries(variant: str, *, baseline: bool = False) -> dict[str, str |
     """Installed versions of the runtime of `variant`, and of its baseline's where asked for."""
     engines = engines_of(variant, baseline)
     return library_versions(*[name for one in engines for name in ENGINES[one].libraries])
+
+
+def traffic_settings(config: Document) -> Document:
+    """`traffic` of the configuration without its variants: another one changes no other's job."""
+    return {key: value for key, value in config["traffic"].items() if key != "variants"}
+
+
+def traffic_libraries(variant: str) -> dict[str, str | None]:
+    """Installed versions of the runtime of `variant` and of LoadGen."""
+    return engine_libraries(variant) | library_versions("mlcommons-loadgen")
 
 
 def engines_of(name: str, with_baseline: bool) -> list[str]:

@@ -10,8 +10,10 @@ from tightrope.files import read_json, write_bytes, write_json
 from tightrope.host import fingerprint
 from tightrope.manifest import read_manifest
 from tightrope.recommend import recommendations
-from tightrope.records import AccuracyRecord, LatencyRecord
+from tightrope.records import AccuracyRecord, LatencyRecord, Record
 from tightrope.results import result_entry, unavailable_entry
+from tightrope.traffic_record import TrafficRecord
+from tightrope.traffic_results import traffic_entry
 from tightrope.variants import baseline, parse
 
 SCHEMA = 1
@@ -22,6 +24,7 @@ def summarize(
     engines: Paths,
     latencies: Paths,
     accuracies: Paths,
+    traffic: Paths,
     checkpoints: Paths,
     data: Paths,
     json_target: Path | str,
@@ -33,12 +36,14 @@ def summarize(
     """Write the summary of all records, whose fields docs/summary-json.md names.
 
     `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and
-    `data`, one each a model. `unavailable` has (model, variant, reason).
+    `data`, one each a model; `traffic` are the records of what was measured under traffic.
+    `unavailable` has (model, variant, reason).
     """
     runs = [
         (read_json(engine), LatencyRecord.read(latency), AccuracyRecord.read(accuracy))
         for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True)
     ]
+    loads = [TrafficRecord.read(path) for path in traffic]
     judged = {(record.model, record.variant): record for _, _, record in runs}
     results = [
         result_entry(
@@ -60,16 +65,17 @@ def summarize(
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "accuracy_budget_points": budget_points,
-        "hosts": hosts(record for run in runs for record in run[1:]),
+        "hosts": hosts([record for run in runs for record in run[1:]] + loads),
         "models": dict(models),
         "results": results,
         "recommendations": recommendations(results),
+        "traffic": [traffic_entry(record, host=fingerprint(record.host)) for record in loads],
     }
     write_json(json_target, document)
     write_csv(results, csv_target)
 
 
-def hosts(records: Iterable[LatencyRecord | AccuracyRecord]) -> dict[str, Any]:
+def hosts(records: Iterable[Record]) -> dict[str, Any]:
     """Each host of the records by its fingerprint, with the libraries that were used there."""
     found: dict[str, Any] = {}
     for record in records:
@@ -100,13 +106,19 @@ def model_entry(
 
 
 def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
-    """One row for each result and shape, columns named as in the JSON with dots."""
+    """One row for each result and shape, columns named as in the JSON with dots.
+
+    The reasons of noise are one text.
+    """
     import pandas
 
     rows = []
     for result in results:
         flat = {key: value for key, value in result.items() if key not in ("latency", "executed")}
         for shape in result["latency"] or [{}]:
-            rows.append({**flat, **{f"latency.{key}": value for key, value in shape.items()}})
+            row = {**flat, **{f"latency.{key}": value for key, value in shape.items()}}
+            if shape:
+                row["latency.noise"] = "; ".join(shape["noise"])
+            rows.append(row)
     frame = pandas.json_normalize(rows).convert_dtypes()
     write_bytes(target, frame.to_csv(index=False).encode())

@@ -105,10 +105,10 @@ def test_the_configuration_that_was_given_is_left_as_it_was(
 def test_what_is_given_beats_the_default_and_its_neighbours_stay(
     schema: Path, config: dict[str, Any]
 ) -> None:
-    config["latency"] = {"calls": 5}
+    config["latency"] = {"min_calls": 5}
     config["models"]["tiny"]["train"] = {"epochs": 3}
     filled = checked(config, schema)
-    assert (filled["latency"]["calls"], filled["latency"]["pairs"]) == (5, 10)
+    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 20)
     assert (filled["models"]["tiny"]["train"]["epochs"]) == 3
     assert filled["models"]["tiny"]["train"]["precision"] == "auto"
 
@@ -117,7 +117,7 @@ def test_what_is_given_beats_the_default_and_its_neighbours_stay(
     ("place", "key", "offered"),
     [
         ((), "shape", "shapes"),
-        (("latency",), "second", "seconds"),
+        (("latency",), "min_second", "min_seconds"),
         (("models", "tiny"), "chekpoint", "checkpoint"),
         (("models", "tiny", "train"), "epoch", "epochs"),
         (("engines",), "onnx_runtime", "onnxruntime"),
@@ -175,6 +175,18 @@ def test_a_shape_longer_than_a_local_model_takes_is_refused(
     assert checked(fits, schema)["shapes"] == fits["shapes"]
     message = refused({**config, "shapes": [{"batch": 1, "sequence": 65}]}, schema)
     assert message == "config: shapes: sequence = 65: tiny takes at most 64 tokens"
+
+
+def test_traffic_of_a_variant_that_is_not_configured_is_refused(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    fits = {**config, "traffic": {"variants": ["cpu-pytorch-fp32"]}}
+    assert checked(fits, schema)["traffic"]["variants"] == ["cpu-pytorch-fp32"]
+    message = refused({**config, "traffic": {"variants": ["cpu-pytorch-fp23"]}}, schema)
+    assert message == (
+        "config: traffic.variants: cpu-pytorch-fp23: no configured variant"
+        '; did you mean "cpu-pytorch-fp32"?'
+    )
 
 
 def test_a_gpu_cannot_be_asked_for_outright_yet(schema: Path, config: dict[str, Any]) -> None:

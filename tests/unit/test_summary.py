@@ -9,6 +9,7 @@ from tightrope.host import fingerprint
 from tightrope.manifest import clear_folder, write_manifest
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.summary import summarize
+from tightrope.traffic_record import TrafficRecord
 
 HOST = {
     "cpu": "Some CPU",
@@ -43,11 +44,19 @@ def write_run(folder: Path, variant: str) -> tuple[Path, Path, Path]:
         "first_call_s": 0.02,
         "blocks_s": THEIRS if alone else OWN,
         "baseline_blocks_s": None if alone else THEIRS,
+        "hits": [None] * len(OWN),
+        "stop": "minimum" if alone else "width",
+        "threads_busy": 2,
+        "cores_used": 1.9,
+        "other_cores": 0.0,
+        "idle_share": 0.0,
     }
     LatencyRecord(
         **identity,
         **failed,
         threads=2,
+        plan={"pairs": len(OWN), "calls": None},
+        processors=[0, 1],
         load_s=0.3,
         first_call_s=0.02,
         peak_rss_bytes=10**9,
@@ -76,13 +85,41 @@ def write_model(folder: Path) -> tuple[Path, Path]:
     return checkpoint, data
 
 
-def summarized(folder: Path, variants: tuple[str, ...] = (BASELINE, QUICK, FAILED)) -> Any:
+def write_traffic(folder: Path, **fields: Any) -> Path:
+    """traffic.json of the baseline of model m, one padding, offline alone."""
+    path = folder / f"reports/m/{BASELINE}.traffic.json"
+    offline = {"samples": 400, "samples_per_s": 80.0, "tokens": 30, "padded_tokens": 10}
+    facts = {
+        "host": HOST,
+        "libraries": {"mlcommons-loadgen": "6.0.17"},
+        "tests": [{"padding": "fixed", "scenario": "offline", "valid": True, **offline}],
+        "answers": {"fixed": {"predictions": [0, 1], "margins": [1.0, 1.0]}},
+        **fields,
+    }
+    TrafficRecord(
+        model="m",
+        variant=BASELINE,
+        threads=2,
+        plan={"scenarios": ["offline"], "padding": ["fixed"], "batch": 4, "p99_bound_s": 0.1},
+        longest=20,
+        lengths=[20, 10],
+        **facts,
+    ).write(path)
+    return path
+
+
+def summarized(
+    folder: Path,
+    variants: tuple[str, ...] = (BASELINE, QUICK, FAILED),
+    traffic: tuple[Path, ...] = (),
+) -> Any:
     engines, latencies, accuracies = zip(*(write_run(folder, v) for v in variants), strict=True)
     checkpoint, data = write_model(folder)
     summarize(
         engines,
         latencies,
         accuracies,
+        traffic,
         [checkpoint],
         [data],
         folder / "summary.json",
@@ -117,7 +154,7 @@ def test_it_has_every_field_of_the_contract(summary: dict[str, Any]) -> None:
     (model,) = summary["models"].values()
     assert set(model) >= {"task", "parameters", "checkpoint_sha256", "data", "baselines"}
     for one in summary["recommendations"]:
-        assert set(one) == {"model", "shape", "variant", "why", "rejected"}
+        assert set(one) == {"model", "host", "shape", "variant", "why", "rejected"}
         assert all(set(rejected) == {"variant", "reason"} for rejected in one["rejected"])
 
 
@@ -188,6 +225,8 @@ def test_the_csv_holds_the_same_values(folder: Path, summary: dict[str, Any]) ->
             text = row[name]
             if value is None:
                 assert text == "", name
+            elif isinstance(value, list):
+                assert text == "; ".join(value), name
             elif isinstance(value, bool | str):
                 assert text == str(value), name
             else:
@@ -212,6 +251,32 @@ def test_nothing_but_the_date_changes_on_a_repeat(summary: dict[str, Any], tmp_p
     assert again == summary
 
 
+def test_what_was_measured_under_traffic_is_in_it(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, traffic=(write_traffic(tmp_path),))
+    (entry,) = summary["traffic"]
+    assert (entry["model"], entry["variant"], entry["status"]) == ("m", BASELINE, "ok")
+    (row,) = entry["rows"]
+    assert (row["padding"], row["samples_per_s"], row["padding_share"]) == ("fixed", 80.0, 0.25)
+    (host,) = summary["hosts"]
+    assert entry["host"] == host == fingerprint(HOST)
+    assert entry["loadgen"] == summary["hosts"][host]["libraries"]["mlcommons-loadgen"] == "6.0.17"
+    assert set(summary["hosts"][host]["libraries"]) > {"pytorch", "openvino", "onnxruntime"}
+
+
+def test_the_host_of_traffic_alone_is_listed_with_its_own_libraries(tmp_path: Path) -> None:
+    other = {**HOST, "cpu": "Other CPU"}
+    summary = summarized(tmp_path, traffic=(write_traffic(tmp_path, host=other),))
+    (entry,) = summary["traffic"]
+    assert entry["host"] == fingerprint(other) != fingerprint(HOST)
+    assert set(summary["hosts"]) == {fingerprint(HOST), fingerprint(other)}
+    host = summary["hosts"][fingerprint(other)]
+    assert host == {**other, "libraries": {"mlcommons-loadgen": "6.0.17"}}
+
+
+def test_without_traffic_it_has_none_of_it(summary: dict[str, Any]) -> None:
+    assert summary["traffic"] == []
+
+
 def test_a_broken_record_is_named(tmp_path: Path) -> None:
     _, latency, _ = paths = write_run(tmp_path, BASELINE)
     latency.write_text(latency.read_text()[:-50])
@@ -219,6 +284,7 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=rf"{latency.name}: no valid JSON"):
         summarize(
             *([path] for path in paths),
+            [],
             [checkpoint],
             [data],
             tmp_path / "summary.json",

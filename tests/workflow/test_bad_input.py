@@ -132,7 +132,7 @@ def test_a_full_disk_is_an_error_with_its_path_and_no_record_of_a_failure(
     for file in folder.iterdir():
         file.unlink()
     with mounted(folder, "-o", "size=4k"):
-        error = error_of(project, target)
+        error = error_of(project, target, "--config", "latency={calls: 1000}")
         assert str(Path(target).parent) in error
         assert "No space left on device" in error
         assert not (project / target).is_file()

@@ -57,7 +57,8 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
 ) -> None:
     profile = yaml.safe_load((fresh / "profiles/slurm/config.yaml").read_text())
     assert set(profile["set-threads"]) == set(rules) == set(profile["set-resources"])
-    done = fresh.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run")
+    traffic = ("--config", "host=cpu-node", "traffic={variants: [cpu-pytorch-fp32]}")
+    done = fresh.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run", *traffic)
     assert done.returncode == 0, done.stdout
     planned = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", done.stdout, re.MULTILINE)
     assert {name for name, _ in planned} == {*rules, "all"}

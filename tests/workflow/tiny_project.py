@@ -28,7 +28,7 @@ CONFIG: dict[str, Any] = {
     "engines": {"onnxruntime": ["int8"], "openvino": ["fp32", "bf16", "int8"]},
     "calibration": {"methods": ["minmax", "nncf"], "samples": [8], "pool": 32},
     "accuracy_budget_points": 1.0,
-    "latency": {"seconds": 0.05, "calls": 4, "pairs": 2, "warmup_seconds": 0, "warmup_calls": 1},
+    "latency": {"calls": 4, "pairs": 2, "warmup_calls": 1},
     "models": {
         MODEL: {
             "checkpoint": "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2"

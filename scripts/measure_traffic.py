@@ -1,0 +1,23 @@
+"""Measure a variant under traffic with MLCommons LoadGen, for each padding and scenario."""
+
+from tightrope.cores import intra_op_threads
+from tightrope.host import require_host
+from tightrope.job import current_job
+from tightrope.supervise import Limits
+from tightrope.traffic import measure_traffic
+
+job = current_job(globals())
+require_host(job.params.host)
+measure_traffic(
+    job.input.engine,
+    job.input.checkpoint,
+    job.input.data,
+    job.output.record,
+    model=job.wildcards.model,
+    variant=job.wildcards.variant,
+    max_sequence=job.params.max_sequence,
+    threads=intra_op_threads(job.params.threads),
+    libraries=job.params.libraries,
+    plan=job.params.traffic,
+    limits=Limits.of(job.resources),
+)

@@ -1,0 +1,53 @@
+"""Sequence lengths to which batches are padded, chosen from the lengths of the data."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from tightrope.errors import TightropeError
+
+
+def bucket_edges(lengths: Iterable[int], count: int) -> list[int]:
+    """The `count` edges, ascending, to which padding adds the fewest tokens over all `lengths`.
+
+    A length is padded to the smallest edge that holds it; the last edge is the longest length.
+    Fewer edges where there are fewer distinct lengths. Exact: the optimal partition of a sorted
+    line by dynamic programming (Fisher 1958, "On Grouping for Maximum Homogeneity"; Wang and
+    Song 2011, "Ckmeans.1d.dp"), in O(count * distinct lengths squared).
+    """
+    histogram = sorted(Counter(lengths).items())
+    if not histogram or count < 1:
+        raise TightropeError(
+            f"{count} buckets for {len(histogram)} distinct lengths: at least one of each is needed"
+        )
+    edges = [length for length, _ in histogram]
+    samples = [0, *accumulate(number for _, number in histogram)]  # of the first so many lengths
+
+    def tokens(start: int, end: int) -> int:
+        return edges[end - 1] * (samples[end] - samples[start])
+
+    # tokens and edges of the best partition of the first so many lengths, with one bucket more
+    # in each round
+    best: list[tuple[int, list[int]]] = [(0, [])]
+    best += [(tokens(0, end), [edges[end - 1]]) for end in range(1, len(edges) + 1)]
+    for _ in range(min(count, len(edges)) - 1):
+        finer = best[:1]
+        for end in range(1, len(best)):
+            total, start = min((best[start][0] + tokens(start, end), start) for start in range(end))
+            finer.append((total, [*best[start][1], edges[end - 1]]))
+        best = finer
+    return best[-1][1]
+
+
+def padded_length(length: int, edges: Sequence[int]) -> int:
+    """The smallest of the ascending `edges` that holds `length` tokens.
+
+    Raises TightropeError beyond the last.
+    """
+    place = bisect_left(edges, length)
+    if place == len(edges):
+        raise TightropeError(
+            f"{length} tokens: the buckets hold 1 to {edges[-1]}; choose edges from all lengths"
+        )
+    return edges[place]

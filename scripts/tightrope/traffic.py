@@ -1,0 +1,102 @@
+"""How a variant does under traffic: MLCommons LoadGen asks, dynamic batching answers."""
+
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from tightrope.batching import padded_lengths
+from tightrope.buckets import bucket_edges
+from tightrope.files import read_json, sha256, storage_errors
+from tightrope.host import describe_host
+from tightrope.inputs import load_encoder, read_split
+from tightrope.loading import load_engine
+from tightrope.manifest import read_manifest
+from tightrope.scenarios import Bench, measure_padding, remove_folder
+from tightrope.supervise import Limits, WorkFailed, failure, supervised
+from tightrope.traffic_record import TrafficRecord
+
+Facts = dict[str, Any]
+
+
+def measure_traffic(
+    engine: Path | str,
+    checkpoint: Path | str,
+    data: Path | str,
+    target: Path | str,
+    *,
+    model: str,
+    variant: str,
+    max_sequence: int,
+    threads: int,
+    libraries: dict[str, str | None],
+    plan: dict[str, Any],
+    limits: Limits,
+) -> None:
+    """Write the TrafficRecord of `variant`, also when it cannot be run, and LoadGen's logs.
+
+    The logs lie in the folder of the record's name without `.json`; what was there before goes
+    first. `plan` holds `scenarios`, `padding`, `batch`, `buckets`, `seconds`, `p99_bound_s`. A
+    transient failure raises TightropeError unless this is the last attempt.
+    """
+    built, source = read_json(engine), read_manifest(data)
+    record = TrafficRecord(
+        model=model,
+        variant=variant,
+        host=describe_host(),
+        libraries=libraries,
+        engine_sha256=sha256(engine),
+        data_sha256=source["files"][source["splits"]["evaluation"]["file"]]["sha256"],
+        threads=threads,
+        plan=plan,
+        longest=max_sequence,
+    )
+    folder = clear_logs(Path(target))
+    if built["status"] != "ok":
+        record.status, record.reason = "failed", f"not built: {built['reason']}"
+    else:
+        work = (engine, checkpoint, data, folder, max_sequence, threads, plan)
+        try:
+            facts = supervised(serve_traffic, *work, limits=limits)
+        except WorkFailed as error:
+            facts = failure(error, variant, limits)
+        for name, value in facts.items():
+            setattr(record, name, value)
+        files = sorted(file for file in folder.rglob("*") if file.is_file())
+        record.logs = {str(file.relative_to(folder.parent)): sha256(file) for file in files}
+    record.write(target)
+
+
+def clear_logs(target: Path) -> Path:
+    """The folder for the logs of record `target`; what was there is gone, with the record."""
+    folder = target.with_suffix("")
+    with storage_errors(target):
+        target.unlink(missing_ok=True)
+    remove_folder(folder)
+    return folder
+
+
+def serve_traffic(
+    engine: Path | str,
+    checkpoint: Path | str,
+    data: Path | str,
+    folder: Path,
+    max_sequence: int,
+    threads: int,
+    plan: dict[str, Any],
+) -> Facts:
+    """Run in the child: `lengths`, `edges`, `tests` and `answers` of the record."""
+    rows = load_encoder(checkpoint, max_sequence=max_sequence)(read_split(data, "evaluation"))
+    lengths = [len(row["input_ids"]) for row in rows]
+    edges = bucket_edges(lengths, plan["buckets"]) if "bucketed" in plan["padding"] else []
+    run, _ = load_engine(engine, threads=threads)
+    classes = len(read_manifest(checkpoint)["labels"])
+    facts: Facts = {"lengths": lengths, "edges": edges, "tests": [], "answers": {}}
+    for padding in tqdm(plan["padding"], desc="serving"):
+        padded = padded_lengths(padding, lengths, max_sequence=max_sequence, edges=edges)
+        bench = Bench(run, rows, padded, plan, classes, folder, padding)
+        tests, answers = measure_padding(bench)
+        facts["tests"] += [test for test in tests if test["scenario"] in plan["scenarios"]]
+        if "offline" in plan["scenarios"]:
+            facts["answers"][padding] = answers
+    return facts

@@ -1,0 +1,504 @@
+"""LoadGen's traffic on engines of the tiny model, good ones and broken ones."""
+
+import json
+import math
+import multiprocessing
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tightrope.accuracy import measure_accuracy
+from tightrope.buckets import bucket_edges
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.files import sha256
+from tightrope.inputs import Arrays
+from tightrope.loadgen import read_log
+from tightrope.loading import load_engine
+from tightrope.records import AccuracyRecord
+from tightrope.supervise import Limits
+from tightrope.traffic import measure_traffic
+from tightrope.traffic_record import TrafficRecord
+from tightrope.traffic_results import TIE
+from tightrope.variants import ENGINES, Variant
+from tiny_model import LIMITS, LONGEST, TinyModel, build_variant, evaluation_rows, name_variant
+
+Build = Callable[[Variant], Path]
+Spoil = Callable[..., None]
+
+SCENARIOS, PADDINGS = ("single_stream", "offline", "server"), ("fixed", "longest", "bucketed")
+PLAN = {
+    "scenarios": list(SCENARIOS),
+    "padding": list(PADDINGS),
+    "batch": 4,
+    "buckets": 3,
+    "seconds": 0.2,
+    "p99_bound_s": 0.1,
+}
+BRIEF = {"scenarios": ["offline"], "padding": ["fixed"]}
+LIBRARIES = {"onnxruntime": "1", "mlcommons-loadgen": "2"}
+SLOW_S = 0.02
+
+
+def measure(
+    tiny: TinyModel, engine: Path, target: Path, limits: Limits = LIMITS, **plan: Any
+) -> TrafficRecord:
+    measure_traffic(
+        engine,
+        tiny.checkpoint,
+        tiny.data,
+        target,
+        model="tiny",
+        variant="cpu-onnxruntime-fp32",
+        max_sequence=LONGEST,
+        threads=1,
+        libraries=LIBRARIES,
+        plan={**PLAN, **plan},
+        limits=limits,
+    )
+    return TrafficRecord.read(target)
+
+
+def logs_beside(target: Path) -> dict[str, str]:
+    """sha256 of every file in the folder of the record's logs, by path from the record."""
+    folder = target.with_suffix("")
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return {str(file.relative_to(target.parent)): sha256(file) for file in files}
+
+
+def measured_in(record: TrafficRecord) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(test["padding"], test["scenario"]): test for test in record.tests}
+
+
+def changed_apart_from_ties(before: dict[str, Any], after: dict[str, Any]) -> list[int]:
+    kept = zip(before["predictions"], after["predictions"], before["margins"], strict=True)
+    return [
+        place for place, (one, other, margin) in enumerate(kept) if one != other and margin > TIE
+    ]
+
+
+def from_loadgens_summary(target: Path, name: str, label: str) -> float:
+    """The number that LoadGen wrote for people to read, not the one in its detailed log."""
+    text = (target.with_suffix("") / name / "mlperf_log_summary.txt").read_text()
+    found = re.search(rf"^{re.escape(label)}\s*: (\S+)$", text, re.MULTILINE)
+    assert found, text
+    return float(found[1])
+
+
+@pytest.fixture(scope="module")
+def engine(built: Build) -> Path:
+    return built(name_variant("onnxruntime", "fp32"))
+
+
+@pytest.fixture(scope="module")
+def target(tiny: TinyModel, engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The record of all scenarios and paddings."""
+    path = tmp_path_factory.mktemp("traffic") / "reports" / "v.traffic.json"
+    measure(tiny, engine, path)
+    return path
+
+
+@pytest.fixture
+def record(target: Path) -> TrafficRecord:
+    return TrafficRecord.read(target)
+
+
+@pytest.fixture
+def spoil(monkeypatch: pytest.MonkeyPatch) -> Spoil:
+    """Let the real engine do something else with its outputs, from when `begun` says so."""
+
+    def spoilt(act: Callable[[np.ndarray], Any], begun: Callable[[], bool] = lambda: True) -> None:
+        def load(path: Path, *, threads: int) -> tuple[Any, dict[str, float]]:
+            run, seconds = load_engine(path, threads=threads)
+
+            def harmed(inputs: Arrays) -> Any:
+                logits = run(inputs)
+                return act(logits) if begun() else logits
+
+            return harmed, seconds
+
+        monkeypatch.setattr("tightrope.traffic.load_engine", load)
+
+    return spoilt
+
+
+def asked_by_loadgen(target: Path, scenario: str) -> Callable[[], bool]:
+    """Whether a test of the scenario has begun, so that no rehearsal is spoilt."""
+    folder = target.with_suffix("")
+    return lambda: any(folder.glob(f"*-{scenario}*"))
+
+
+def raises(_: np.ndarray) -> None:
+    raise RuntimeError("the kernel\nis broken")
+
+
+def exits(_: np.ndarray) -> None:
+    sys.exit(7)
+
+
+def is_killed(_: np.ndarray) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hangs(_: np.ndarray) -> None:
+    time.sleep(600)
+
+
+def gives_nan(logits: np.ndarray) -> np.ndarray:
+    return logits * np.nan
+
+
+def drops_a_class(logits: np.ndarray) -> np.ndarray:
+    return logits[:, :-1]
+
+
+def drops_a_sample(logits: np.ndarray) -> np.ndarray:
+    return logits[:-1]
+
+
+def is_slow(logits: np.ndarray) -> np.ndarray:
+    time.sleep(SLOW_S)
+    return logits
+
+
+def test_every_scenario_is_measured_with_every_padding(record: TrafficRecord) -> None:
+    assert (record.status, record.reason, record.transient) == ("ok", None, None)
+    assert list(measured_in(record)) == [
+        (padding, scenario) for padding in PADDINGS for scenario in SCENARIOS
+    ]
+    assert all(test["duration_s"] >= 0.2 for test in record.tests)
+
+
+def test_the_record_says_what_was_measured_with_what(
+    record: TrafficRecord, tiny: TinyModel, engine: Path
+) -> None:
+    lengths = [len(row["input_ids"]) for row in evaluation_rows(tiny)]
+    assert record.lengths == lengths
+    assert record.edges == bucket_edges(lengths, 3)
+    assert (record.plan, record.longest, record.threads) == (PLAN, LONGEST, 1)
+    assert record.libraries == LIBRARIES
+    assert record.engine_sha256 == sha256(engine)
+    assert record.data_sha256 == sha256(tiny.data.parent / "evaluation.jsonl")
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+def test_single_stream_has_percentiles_that_rise(record: TrafficRecord, padding: str) -> None:
+    single = measured_in(record)[padding, "single_stream"]
+    assert single["valid"] is True
+    assert single["queries"] >= 64
+    assert 0 < single["p50_s"] <= single["p90_s"] <= single["p99_s"] < 1
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+def test_offline_answers_every_sample_and_counts_its_tokens(
+    record: TrafficRecord, padding: str
+) -> None:
+    offline = measured_in(record)[padding, "offline"]
+    assert offline["valid"] is True
+    assert offline["samples_per_s"] > 0
+    assert offline["samples"] >= len(record.lengths)
+    assert offline["samples"] / 4 <= offline["batches"] <= offline["samples"]
+    mean = sum(record.lengths) / len(record.lengths)
+    assert offline["tokens"] / offline["samples"] == pytest.approx(mean, rel=0.5)
+
+
+def test_padding_is_that_of_the_kind_of_padding(record: TrafficRecord) -> None:
+    offline = {padding: measured_in(record)[padding, "offline"] for padding in PADDINGS}
+    fixed, bucketed = offline["fixed"], offline["bucketed"]
+    assert fixed["tokens"] + fixed["padded_tokens"] == LONGEST * fixed["samples"]
+    share = {name: test["padded_tokens"] / test["samples"] for name, test in offline.items()}
+    assert share["bucketed"] < share["longest"] < share["fixed"]
+    needed = sum(min(e for e in record.edges if e >= n) - n for n in record.lengths)
+    mean = needed / len(record.lengths)
+    assert bucketed["padded_tokens"] / bucketed["samples"] == pytest.approx(mean, rel=0.5)
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+def test_the_server_has_a_highest_rate_or_a_reason(record: TrafficRecord, padding: str) -> None:
+    server = measured_in(record)[padding, "server"]
+    valid = [rate for rate in server["rates"] if rate["valid"]]
+    assert 1 <= len(server["rates"]) <= 9
+    assert all(rate["p99_s"] <= PLAN["p99_bound_s"] for rate in valid)
+    if valid:
+        best = max(valid, key=lambda rate: rate["target_per_s"])
+        assert server["highest_per_s"] == best["target_per_s"]
+        assert server["issued_per_s"] == best["issued_per_s"]
+        assert server["issued_per_s"] == pytest.approx(best["target_per_s"], rel=0.3)
+        assert server["reason"] is None
+    else:
+        assert (server["highest_per_s"], server["issued_per_s"]) == (None, None)
+        assert "p99 is over 0.1 s" in server["reason"]
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+def test_numbers_are_those_that_loadgen_wrote_for_people(target: Path, padding: str) -> None:
+    tests = measured_in(TrafficRecord.read(target))
+    rate = from_loadgens_summary(target, f"{padding}-offline", "Samples per second")
+    assert tests[padding, "offline"]["samples_per_s"] == pytest.approx(rate, rel=1e-4)
+    label = "90.00 percentile latency (ns)"
+    late_ns = from_loadgens_summary(target, f"{padding}-single_stream", label)
+    assert tests[padding, "single_stream"]["p90_s"] == pytest.approx(late_ns / 1e9)
+    for test in tests[padding, "server"]["rates"]:
+        name = f"{padding}-server-{test['target_per_s']:g}"
+        late_ns = from_loadgens_summary(target, name, "99.00 percentile latency (ns)")
+        assert test["p99_s"] == pytest.approx(late_ns / 1e9)
+
+
+def test_predictions_of_all_paddings_are_those_of_fixed_apart_from_ties(
+    record: TrafficRecord,
+) -> None:
+    assert set(record.answers) == set(PADDINGS)
+    for answers in record.answers.values():
+        assert len(answers["predictions"]) == len(answers["margins"]) == len(record.lengths)
+        assert set(answers["predictions"]) == {0, 1, 2}
+        assert changed_apart_from_ties(record.answers["fixed"], answers) == []
+        assert answers["margins"] == pytest.approx(record.answers["fixed"]["margins"], abs=1e-3)
+
+
+def test_predictions_are_those_of_the_accuracy_record(
+    record: TrafficRecord, tiny: TinyModel, engine: Path, tmp_path: Path
+) -> None:
+    options = {"max_sequence": LONGEST, "threads": 1, "libraries": {}, "limits": LIMITS}
+    path = tmp_path / "v.accuracy.json"
+    inputs = (engine, tiny.checkpoint, tiny.data, path)
+    measure_accuracy(*inputs, model="tiny", variant="cpu-onnxruntime-fp32", **options)
+    alone = AccuracyRecord.read(path)
+    answers = {"predictions": alone.predictions, "margins": alone.margins}
+    assert changed_apart_from_ties(answers, record.answers["bucketed"]) == []
+
+
+def test_loadgens_logs_lie_beside_the_record_with_the_hashes_in_it(target: Path) -> None:
+    record = TrafficRecord.read(target)
+    assert record.logs == logs_beside(target)
+    rates = {(p, f"{t['target_per_s']:g}") for p in PADDINGS for t in rates_of(record, p)}
+    names = {f"{padding}-server-{rate}" for padding, rate in rates}
+    names |= {f"{padding}-{scenario}" for padding in PADDINGS for scenario in SCENARIOS[:2]}
+    assert {Path(path).parent.name for path in record.logs} == names
+    for name in names:
+        assert f"v.traffic/{name}/mlperf_log_summary.txt" in record.logs
+        assert f"v.traffic/{name}/mlperf_log_detail.txt" in record.logs
+
+
+def rates_of(record: TrafficRecord, padding: str) -> list[dict[str, Any]]:
+    return measured_in(record)[padding, "server"]["rates"]
+
+
+def test_logs_of_before_are_replaced(tiny: TinyModel, engine: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.traffic.json"
+    stale = tmp_path / "v.traffic" / "bucketed-offline" / "mlperf_log_summary.txt"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("of another time")
+    other = tmp_path / "w.traffic" / "kept.txt"
+    other.parent.mkdir()
+    other.write_text("of another variant")
+    measure(tiny, engine, target, scenarios=["single_stream", "offline"], padding=["fixed"])
+    before = logs_beside(target)
+    record = measure(tiny, engine, target, **BRIEF)
+    assert {Path(path).parent.name for path in record.logs} == {"fixed-offline"}
+    assert record.logs == logs_beside(target)
+    assert {Path(path).parent.name for path in before} == {"fixed-offline", "fixed-single_stream"}
+    detail = "v.traffic/fixed-offline/mlperf_log_detail.txt"
+    assert before[detail] != record.logs[detail]
+    assert other.read_text() == "of another variant"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_only_scenarios_that_were_asked_for_are_kept(
+    tiny: TinyModel, engine: Path, tmp_path: Path, scenario: str
+) -> None:
+    target = tmp_path / "v.traffic.json"
+    record = measure(tiny, engine, target, scenarios=[scenario], padding=["longest"])
+    assert record.status == "ok"
+    assert list(measured_in(record)) == [("longest", scenario)]
+    assert set(record.answers) == ({"longest"} if scenario == "offline" else set())
+    assert record.edges == []
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if "cpu" in ENGINES[name].precisions])
+def test_every_engine_gives_the_same_answers_with_every_padding(
+    tiny: TinyModel, built: Build, record: TrafficRecord, tmp_path: Path, name: str
+) -> None:
+    path = built(name_variant(name, "fp32"))
+    own = measure(tiny, path, tmp_path / "v.traffic.json", scenarios=["offline"])
+    assert own.status == "ok", own.reason
+    for padding in PADDINGS:
+        assert changed_apart_from_ties(record.answers["fixed"], own.answers[padding]) == []
+
+
+def test_times_are_those_of_an_engine_whose_time_is_known(
+    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil
+) -> None:
+    spoil(is_slow)
+    target = tmp_path / "v.traffic.json"
+    record = measure(
+        tiny, engine, target, scenarios=["single_stream", "offline"], padding=["longest"]
+    )
+    tests = measured_in(record)
+    single, offline = tests["longest", "single_stream"], tests["longest", "offline"]
+    assert SLOW_S <= single["p50_s"] < 2 * SLOW_S
+    assert 4 / (2 * SLOW_S) < offline["samples_per_s"] <= 4 / SLOW_S
+    assert offline["batches"] == math.ceil(offline["samples"] / 4)
+
+
+@pytest.mark.parametrize("scenario", [None, *SCENARIOS])
+@pytest.mark.parametrize(
+    ("act", "reason", "transient"),
+    [
+        (raises, "RuntimeError: the kernel", False),
+        (exits, "ended with exit code 7 and no answer", True),
+        (is_killed, "killed by SIGKILL (out of memory, or from outside)", True),
+        (gives_nan, "gives logits that are not numbers", False),
+        (drops_a_class, "in the place of", False),
+        (drops_a_sample, "in the place of", False),
+    ],
+)
+def test_a_broken_engine_is_a_failed_record_with_the_cause(
+    tiny: TinyModel,
+    engine: Path,
+    tmp_path: Path,
+    spoil: Spoil,
+    act: Callable[[np.ndarray], Any],
+    reason: str,
+    transient: bool,
+    scenario: str | None,
+) -> None:
+    target = tmp_path / "v.traffic.json"
+    spoil(act, asked_by_loadgen(target, scenario) if scenario else lambda: True)
+    began = time.monotonic()
+    record = measure(tiny, engine, target, scenarios=[scenario or "offline"], padding=["longest"])
+    assert time.monotonic() - began < 15
+    assert record.status == "failed"
+    assert reason in record.reason
+    assert "\n" not in record.reason
+    assert record.transient is transient
+    assert (record.tests, record.answers) == ([], {})
+    assert any(scenario in path for path in record.logs) if scenario else record.logs == {}
+    assert record.logs == logs_beside(target)
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("scenario", [None, "single_stream", "server"])
+def test_an_engine_that_hangs_is_killed_at_its_limit(
+    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil, scenario: str | None
+) -> None:
+    target = tmp_path / "v.traffic.json"
+    spoil(hangs, asked_by_loadgen(target, scenario) if scenario else lambda: True)
+    began = time.monotonic()
+    limits = Limits(memory_bytes=8e9, seconds=3)
+    plan = {"scenarios": [scenario or "offline"], "padding": ["longest"]}
+    record = measure(tiny, engine, target, limits, **plan)
+    assert time.monotonic() - began < 3 + 3
+    assert (record.status, record.transient) == ("failed", True)
+    assert record.reason.startswith("killed after 3 s, the limit of this job")
+    assert target.with_suffix("").exists() == (scenario is not None)
+    assert multiprocessing.active_children() == []
+
+
+def test_after_a_broken_engine_a_good_one_is_measured(
+    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "v.traffic.json"
+    spoil(is_killed, asked_by_loadgen(target, "offline"))
+    assert measure(tiny, engine, target, **BRIEF).status == "failed"
+    monkeypatch.undo()
+    record = measure(tiny, engine, target, **BRIEF)
+    assert (record.status, record.reason, record.transient) == ("ok", None, None)
+
+
+def test_a_transient_failure_that_is_not_the_last_leaves_no_record(
+    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil
+) -> None:
+    target = tmp_path / "v.traffic.json"
+    target.write_text("of another time")
+    spoil(is_killed)
+    limits = Limits(memory_bytes=8e9, seconds=60, last_attempt=False)
+    with pytest.raises(TightropeError, match=r"cpu-onnxruntime-fp32: killed by SIGKILL .*another"):
+        measure(tiny, engine, target, limits, **BRIEF)
+    assert not target.exists()
+
+
+def test_a_final_failure_is_recorded_at_the_first_attempt(
+    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil
+) -> None:
+    spoil(raises)
+    limits = Limits(memory_bytes=8e9, seconds=60, last_attempt=False)
+    record = measure(tiny, engine, tmp_path / "v.traffic.json", limits, **BRIEF)
+    assert (record.status, record.reason) == ("failed", "RuntimeError: the kernel")
+
+
+def test_an_engine_that_was_not_built_is_a_failed_record(tiny: TinyModel, tmp_path: Path) -> None:
+    variant = name_variant("onnxruntime", "int8")
+    path = build_variant(tiny, variant, tmp_path / "int8/engine.json", source=tiny.simplified)
+    target = tmp_path / "v.traffic.json"
+    stale = tmp_path / "v.traffic" / "stale.txt"
+    stale.parent.mkdir()
+    stale.write_text("of another time")
+    record = measure(tiny, path, target)
+    assert record.status == "failed"
+    assert record.reason == "not built: ran in fp32: no operator ran in int8"
+    assert (record.tests, record.logs, logs_beside(target)) == ([], {}, {})
+
+
+def test_a_harmed_engine_file_is_an_error_and_no_failure_of_the_variant(
+    tiny: TinyModel, engine: Path, tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(engine.parent, tmp_path / "engine"))
+    harmed = max((copy / name for name in manifest_files(engine)), key=lambda f: f.stat().st_size)
+    content = bytearray(harmed.read_bytes())
+    content[len(content) // 2] ^= 1
+    harmed.write_bytes(content)
+    target = tmp_path / "v.traffic.json"
+    with pytest.raises(ArtifactError, match=re.escape(str(harmed))):
+        measure(tiny, copy / engine.name, target, **BRIEF)
+    assert not target.exists()
+
+
+def manifest_files(manifest: Path) -> list[str]:
+    return list(json.loads(manifest.read_text())["files"])
+
+
+def test_a_bound_that_one_sample_alone_breaks_has_no_rate_and_none_is_tried(
+    tiny: TinyModel, engine: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "v.traffic.json"
+    record = measure(
+        tiny, engine, target, scenarios=["server"], padding=["longest"], p99_bound_s=1e-6
+    )
+    server = measured_in(record)["longest", "server"]
+    assert record.status == "ok"
+    assert (server["highest_per_s"], server["issued_per_s"]) == (None, None)
+    assert server["rates"] == []
+    assert server["reason"].startswith("one long sample alone takes")
+    assert server["reason"].endswith("the bound of p99 is 1e-06 s")
+
+
+def test_a_log_without_a_result_is_an_error_that_names_it(tmp_path: Path) -> None:
+    log = tmp_path / "mlperf_log_detail.txt"
+    log.write_text(':::MLLOG {"key": "loadgen_version", "value": "6"}\n')
+    for path in (log, tmp_path / "none.txt"):
+        with pytest.raises(RuntimeError, match=f"{path.name}: LoadGen wrote no result"):
+            read_log(path)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "single_stream",
+        "offline",
+    ],
+)
+def test_a_rehearsal_that_was_hit_by_other_load_does_not_make_the_test_invalid(
+    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil, scenario: str
+) -> None:
+    target = tmp_path / "v.traffic.json"
+    begun = asked_by_loadgen(target, "")
+    spoil(is_slow, lambda: not begun())
+    record = measure(tiny, engine, target, scenarios=[scenario], padding=["longest"])
+    assert measured_in(record)["longest", scenario]["valid"] is True
