@@ -64,6 +64,8 @@ def chart_config(scheme: str) -> dict[str, Any]:
             "zero": {"color": ink["quiet"], "strokeWidth": 1},
             "row": {"color": ink["line"], "strokeWidth": 1},
             "budget": {"color": ink["text"], "strokeWidth": 1.25, "strokeDash": [5, 4]},
+            "edge": {"color": ink["text"], "strokeWidth": 1, "strokeDash": [2, 3]},
+            "bars": {"color": ink["quiet"], "fillOpacity": 0.75},
             "label": {"color": ink["text"], "fontSize": 12},
             "halo": {"color": ink["page"], "fontSize": 12, "stroke": ink["page"], "strokeWidth": 4},
             "ring": {"color": ink["text"], "strokeWidth": 1.5, "filled": False},

@@ -14,6 +14,7 @@ from tightrope.page_sections import sections
 
 FILTERS = (
     "executed",
+    "gain",
     "megabytes",
     "milliseconds",
     "moment",

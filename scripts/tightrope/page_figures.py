@@ -35,11 +35,14 @@ def trade_offs(
     baselines: Mapping[str, str],
     deploy: Mapping[Any, set[str]],
     budget_points: float | None,
+    *,
+    host: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Accuracy against latency of one model's measured results, a figure for each shape.
+    """Accuracy against latency of one model's results on one host, a figure for each shape.
 
-    `deploy` has the recommended variants by shape. A figure has title, description, chart,
-    points (fastest first, the front numbered) and unplaced (variants without a median).
+    `deploy` has the recommended variants by shape, `host` is named in the titles. A
+    figure has title, description, chart, points (fastest first, the front numbered) and unplaced
+    (variants without a median).
     """
     figures = []
     for shape in shapes_in(results):
@@ -52,11 +55,12 @@ def trade_offs(
         names = {point["variant"] for point in placed}
         for point in placed:
             point["deploy"] = point["variant"] in deploy.get(shape, ())
-        description = describe_trade_off(shape_label(shape), placed)
+        title = titled(shape_label(shape), host)
+        description = describe_trade_off(title, placed)
         drawn = [without_records(point) for point in placed]
         figures.append(
             {
-                "title": shape_label(shape),
+                "title": title,
                 "description": description,
                 "points": placed,
                 "unplaced": [
@@ -128,11 +132,18 @@ def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
     )
 
 
-def speedups(results: Sequence[Record], baselines: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Speed-ups of one model's measured results, a figure for each device and shape.
+def titled(*parts: str | None) -> str:
+    """The parts that there are, with dots between."""
+    return " \N{MIDDLE DOT} ".join(filter(None, parts))
 
-    A figure has title, baseline, description, chart and rows (fastest first). The axes of one
-    device reach equally far, so that its shapes can be compared.
+
+def speedups(
+    results: Sequence[Record], baselines: Mapping[str, str], *, host: str | None = None
+) -> list[dict[str, Any]]:
+    """Speed-ups of one model's results on one host, a figure for each device and shape.
+
+    `host` is named in the titles. A figure has title, baseline, description, chart and rows
+    (fastest first). The axes of one device reach equally far, so that its shapes can be compared.
     """
     figures = []
     devices = sorted({str(result.get("device")) for result in results})
@@ -144,7 +155,7 @@ def speedups(results: Sequence[Record], baselines: Mapping[str, str]) -> list[di
         for shape, rows in by_shape.items():
             if not rows:
                 continue
-            title = shape_label(shape) + (f" \N{MIDDLE DOT} {device}" if len(devices) > 1 else "")
+            title = titled(shape_label(shape), device if len(devices) > 1 else None, host)
             description = describe_speedups(title, rows)
             drawn = [without_records(row) for row in rows]
             figures.append(

@@ -105,6 +105,12 @@ def ratio_interval(speedup: Mapping[str, Any] | None) -> str | None:
     return f"{low:,.{decimals}f} to {high:,.{decimals}f}"
 
 
+def gain(value: float | None) -> str | None:
+    """A quotient that has no interval, with two digits: 2.314 gives 2.3 with the times sign."""
+    text = significant(value, 2)
+    return f"{text}{TIMES}" if text else None
+
+
 def shape_of(row: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """The input dimensions of a latency row or of a recommendation's shape; hashable."""
     return tuple((name, row[name]) for name in DIMENSIONS if is_number(row.get(name)))

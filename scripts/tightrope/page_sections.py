@@ -5,6 +5,8 @@ from typing import Any
 
 from tightrope.page_figures import row_at, speedups, trade_offs
 from tightrope.page_numbers import shape_label, shape_of
+from tightrope.page_steadiness import remarks, steadiness
+from tightrope.page_traffic import traffic_section
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not judged"
@@ -12,19 +14,29 @@ NOT_MEASURED = "nothing was measured"
 
 
 def sections(summary: Record) -> dict[str, Any]:
-    """The template's context: models, measurements, not_run, counts and charts (by figure id)."""
-    models = [model_section(summary, name) for name in model_names(summary)]
+    """The template's context: models, measurements, not_run, steadiness, and charts by figure id.
+
+    `host_names` is empty unless there are several hosts. Besides these, what the page's
+    legends and links are made from.
+    """
+    hosts = host_names(summary.get("hosts") or {})
+    models = [model_section(summary, name, hosts) for name in model_names(summary)]
     charts: dict[str, Any] = {}
     for model in models:
-        for figure in model["trade_offs"] + model["speedups"]:
+        histograms = model["traffic"]["figures"] if model["traffic"] else []
+        for figure in model["trade_offs"] + model["speedups"] + histograms:
             figure["id"] = f"chart-{len(charts) + 1}"
             charts[figure["id"]] = figure.pop("chart")
-    results = summary.get("results") or []
+    results, traffic = summary.get("results") or [], summary.get("traffic") or []
     statuses = [result.get("status") for result in results]
     return {
         "models": models,
         "measurements": measurements(results, models),
+        "steadiness": steadiness(results),
         "not_run": not_run(results),
+        "host_names": hosts,
+        "real_traffic": bool(traffic),
+        "traffic_failed": sum(entry.get("status") == "failed" for entry in traffic),
         "counts": {word: statuses.count(word) for word in ("ok", "failed", "unavailable")},
         "devices": {result.get("device") for result in results},
         "engines": used(results, "engine"),
@@ -40,18 +52,32 @@ def used(results: Iterable[Record], field: str) -> set[str]:
 
 def model_names(summary: Record) -> list[str]:
     """Models in the order of the summary, those without an entry of their own at the end."""
-    named = [result.get("model") for result in summary.get("results") or ()]
+    entries = [*(summary.get("results") or ()), *(summary.get("traffic") or ())]
+    named = [entry.get("model") for entry in entries]
     return list(dict.fromkeys([*(summary.get("models") or {}), *named]))
 
 
-def model_section(summary: Record, name: str) -> dict[str, Any]:
-    """All that the report says of one model."""
+def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
+    """Processor and GPU of each of several hosts by fingerprint, which follows where two are alike.
+
+    Empty where there is one host, for then nothing needs its name.
+    """
+    parts = {key: [host.get("cpu"), host.get("gpu")] for key, host in hosts.items()}
+    names = {key: " + ".join(map(str, filter(None, own))) for key, own in parts.items()}
+    alike = [name for name in names.values() if list(names.values()).count(name) > 1]
+    named = {key: f"{name} ({key})" if name in alike else name for key, name in names.items()}
+    return named if len(hosts) > 1 else {}
+
+
+def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """All that the report says of one model; `hosts` are `host_names`."""
     facts = (summary.get("models") or {}).get(name) or {}
     results = [r for r in summary.get("results") or () if r.get("model") == name]
     measured = [result for result in results if result.get("status") == "ok"]
+    traffic = [e for e in summary.get("traffic") or () if e.get("model") == name]
     baselines = facts.get("baselines") or {}
     picks = [
-        pick(recommendation, measured)
+        pick(recommendation, measured, hosts)
         for recommendation in summary.get("recommendations") or ()
         if recommendation.get("model") == name
     ]
@@ -59,6 +85,11 @@ def model_section(summary: Record, name: str) -> dict[str, Any]:
     deploy: dict[Any, set[str]] = {}
     for chosen in picks:
         deploy.setdefault(chosen["shape"], set()).add(chosen["variant"])
+    by_host = {
+        host: [result for result in measured if result.get("host") == host]
+        for host in dict.fromkeys(result.get("host") for result in measured)
+    }
+    budget = summary.get("accuracy_budget_points")
     judged = any(result.get("accuracy") for result in measured)
     return {
         "name": name,
@@ -71,26 +102,46 @@ def model_section(summary: Record, name: str) -> dict[str, Any]:
         "picks": picks,
         "variants": list(dict.fromkeys(p["variant"] for p in picks if p["variant"])),
         "largest": largest(measured),
-        "trade_offs": trade_offs(
-            measured, baselines, deploy, summary.get("accuracy_budget_points")
+        "hosts": list(by_host),
+        "trade_offs": [
+            figure
+            for host, group in by_host.items()
+            for figure in trade_offs(group, baselines, deploy, budget, host=hosts.get(host))
+        ],
+        "speedups": [
+            figure
+            for host, group in by_host.items()
+            for figure in speedups(group, baselines, host=hosts.get(host))
+        ],
+        "uncompared": grouped(
+            (r["baseline_failed"], r["variant"]) for r in measured if r.get("baseline_failed")
         ),
-        "speedups": speedups(measured, baselines),
+        "traffic": traffic_section(traffic),
+        "traffic_not_run": not_run(traffic),
     }
 
 
-def pick(recommendation: Record, measured: Iterable[Record]) -> dict[str, Any]:
-    """A recommendation with the measurements it rests on, and the rejected grouped by reason."""
+def pick(
+    recommendation: Record, measured: Iterable[Record], hosts: Mapping[str, str]
+) -> dict[str, Any]:
+    """A recommendation with the measurements it rests on, and the rejected grouped by reason.
+
+    `host` is its name in `hosts`, None where that is empty.
+    """
     shape = shape_of(recommendation.get("shape") or {})
     variant = recommendation.get("variant")
     result = next((r for r in measured if r["variant"] == variant), {})
     rejected = recommendation.get("rejected") or []
+    row = row_at(result, shape) or {}
     return {
         "shape": shape,
         "title": shape_label(shape),
+        "host": hosts.get(recommendation.get("host")),
         "variant": variant,
         "why": recommendation.get("why"),
         "result": result,
-        "row": row_at(result, shape) or {},
+        "row": row,
+        "noise": next((r.reasons for r in remarks(result, row) if r.word == "noisy"), []),
         "rejected": grouped((entry.get("reason"), entry.get("variant")) for entry in rejected),
         "rejected_count": len(rejected),
     }
@@ -125,8 +176,15 @@ def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[di
     for result in results:
         baseline = (result.get("model"), result.get("variant")) in baselines
         for row in result.get("latency") or [{}]:
-            entry = {"result": result, "row": row, "shape": shape_of(row), "baseline": baseline}
-            rows.append(entry)
+            rows.append(
+                {
+                    "result": result,
+                    "row": row,
+                    "shape": shape_of(row),
+                    "baseline": baseline,
+                    "remarks": remarks(result, row),
+                }
+            )
 
     def order(entry: Record) -> tuple[Any, ...]:
         sizes = [size for _, size in entry["shape"]]

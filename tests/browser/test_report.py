@@ -1,5 +1,6 @@
 """The report in a browser that has no network."""
 
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -98,7 +99,7 @@ def test_every_chart_is_drawn_inside_its_frame(visit, width):
             plot.querySelectorAll("svg path").length,
         ])"""
     )
-    assert len(boxes) == 10
+    assert len(boxes) == 11
     assert all(frame - 20 <= chart <= frame + 1 and marks > 3 for frame, chart, marks in boxes)
 
 
@@ -150,7 +151,7 @@ def test_page_and_charts_change_with_the_colour_scheme(visit):
     wait_for_charts(page, "dark")
     dark = [colour_of(page, *part) for part in parts]
     assert all(one != other for one, other in zip(light, dark, strict=True))
-    assert page.locator(".plot svg").count() == 10
+    assert page.locator(".plot svg").count() == 11
     assert page.seen["messages"] == []
 
 
@@ -178,3 +179,81 @@ def test_a_pointer_on_a_mark_names_its_variant(visit):
     tip = page.locator("#vg-tooltip-element")
     tip.wait_for()
     assert "cpu-" in tip.text_content()
+
+
+def test_the_keyboard_opens_the_reasons_for_noise(visit):
+    page = visit(390)
+    remarks = page.locator("#results .remarks").filter(has_text="used 6 % of a core").first
+    reason = remarks.locator("li").first
+    assert not reason.is_visible()
+    remarks.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert reason.is_visible()
+
+
+def test_why_no_rate_held_under_traffic_opens_in_the_table(visit):
+    page = visit(390)
+    reason = page.locator("#traffic .remarks p").first
+    assert not reason.is_visible()
+    page.locator("#traffic .remarks summary").first.click()
+    assert reason.is_visible() and "p99 is over" in reason.text_content()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_table_of_traffic_scrolls_under_the_names_of_its_rows(visit):
+    page = visit(400)
+    table = page.locator("#traffic .scroll", has=page.locator(".traffic"))
+    assert table.evaluate("node => node.scrollWidth > node.clientWidth")
+    table.evaluate("node => (node.scrollLeft = 200)")
+    names = table.locator("[scope=row], [scope=rowgroup] > span")
+    left = table.bounding_box()["x"]
+    assert all(abs(one.bounding_box()["x"] - left) < 1 for one in names.all())
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_no_label_of_the_histogram_lies_on_another(visit, width):
+    page = visit(width)
+    boxes = page.evaluate(
+        """[...document.querySelectorAll("#traffic .plot svg text")]
+            .filter((text) => text.textContent)
+            .map((text) => [text.textContent, text.getBoundingClientRect()])
+            .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
+    )
+    assert len(boxes) > 8
+    for one, other in itertools.combinations(boxes, 2):
+        apart = one[3] <= other[1] or other[3] <= one[1] or one[4] <= other[2] or other[4] <= one[2]
+        assert apart or one[0] == other[0], (one, other)  # a rim lies under its own text
+
+
+def test_noisy_beside_a_recommendation_leads_to_the_remedy(visit):
+    page = visit()
+    page.locator("#deploy").get_by_role("link", name="noisy").click()
+    assert page.locator("#steady").is_visible()
+    assert page.evaluate("location.hash") == "#steady"
+
+
+def test_print_shows_the_reasons_and_the_whole_table(visit):
+    page = visit(1050)
+    page.emulate_media(media="print")
+    reasons = page.locator(".remarks li")
+    assert reasons.count() > 9
+    assert all(reasons.nth(index).is_visible() for index in range(reasons.count()))
+    assert page.locator("table.sortable").evaluate("node => node.scrollWidth") <= 1050
+
+
+def test_sorting_by_status_brings_marked_rows_together(visit):
+    page = visit()
+    page.get_by_role("button", name="Status").click()
+    values = column(page, "Status")
+    assert values == sorted(values)
+    assert {"ok", "ok noisy", "failed"} <= set(values)
+
+
+def test_without_javascript_numbers_and_reasons_are_there(browser, report):
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.locator("#traffic tbody tr").count() > 12
+    page.locator("#results .remarks summary").first.click()
+    assert page.locator("#results .remarks li").first.is_visible()
+    context.close()

@@ -10,6 +10,7 @@ import pytest
 import vl_convert
 from tightrope.chart_style import COLOURS, INKS, SHAPES, chart_config
 from tightrope.charts import accuracy_latency_chart, log_ticks, speedup_chart
+from tightrope.length_chart import BARS, length_bars, length_chart
 
 STYLE = Path(__file__).parents[2] / "scripts/report/page.css"
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
@@ -87,6 +88,11 @@ def row(variant, ratio, tie=False):
     }
 
 
+def histogram(edges, longest):
+    bars = length_bars({"tokens": [5, 6, 40], "samples": [10, 30, 20]})
+    return length_chart(bars, edges=edges, longest=longest, description="words")
+
+
 def drawn(specification, scheme="light"):
     fixed = {**specification, "width": 400}
     return vl_convert.vegalite_to_svg(json.dumps(fixed), config=chart_config(scheme))
@@ -97,6 +103,7 @@ def test_a_chart_names_no_colour_of_its_own():
     charts = [
         accuracy_latency_chart(points, budget_points=1.0, description="words"),
         speedup_chart([row("cpu-openvino-bf16", 4)], extent=[], description="words"),
+        histogram([24, 48], 48),
     ]
     assert not re.search(r"#[0-9a-f]{6}", json.dumps(charts))
 
@@ -156,6 +163,41 @@ def test_axes_have_a_few_round_ticks(low, high):
     ticks = log_ticks(low, high)
     assert 2 <= len(ticks) <= 10
     assert all(low <= tick <= high for tick in ticks)
+
+
+@pytest.mark.parametrize("last", [6, 70, 512, 4096])
+def test_bars_hold_every_sample_and_are_no_thinner_than_can_be_seen(last):
+    lengths = {"tokens": [5, 6, last + 1], "samples": [1, 2, 3]}
+    bars = length_bars(lengths)
+    assert sum(bar["samples"] for bar in bars) == 6
+    assert len(bars) <= BARS and all(bar["samples"] for bar in bars)
+    assert len({bar["high"] - bar["low"] for bar in bars}) == 1
+    assert bars[0]["low"] < 5 and bars[-1]["high"] > last + 1
+    assert length_bars({"tokens": [], "samples": []}) == []
+
+
+def test_the_histogram_draws_edges_and_the_fixed_length_apart():
+    svg = drawn(histogram([24, 48], 48))
+    assert svg.count('stroke-dasharray="2,3"') == 1
+    assert "fixed: 48" in svg and ">24<" in svg and ">48<" in svg
+    plain = drawn(histogram([], None))
+    assert "fixed" not in plain and "stroke-dasharray" not in plain
+
+
+def test_bars_stand_on_zero_and_are_as_high_as_their_counts():
+    svg = drawn(histogram([], 48))
+    ink = INKS["light"]["quiet"]
+    bars = re.findall(rf'd="M[\d.]+,[\d.]+h[\d.]+v([\d.]+)h[^"]*" fill="{ink}"', svg)
+    heights = np.array(sorted(map(float, bars)))
+    assert np.allclose(heights / heights[0], [1, 2, 3], rtol=0.01)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7])
+def test_few_samples_are_counted_in_whole_numbers_none_twice(most):
+    bars = length_bars({"tokens": [5, 6], "samples": [1, most]})
+    svg = drawn(length_chart(bars, edges=[], longest=40, description=""))
+    ticks = [text for text in re.findall(r">(\d+)</text>", svg) if text != "40"]
+    assert ticks.count("1") <= 1 and ticks.count("0") == 2 and str(min(most, 2)) in ticks
 
 
 @pytest.mark.parametrize("dark", [False, True])

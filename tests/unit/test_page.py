@@ -11,6 +11,7 @@ from tightrope.page import render_page
 from tightrope.page_figures import speedups, trade_offs
 from tightrope.page_numbers import (
     executed,
+    gain,
     megabytes,
     milliseconds,
     points,
@@ -22,6 +23,8 @@ from tightrope.page_numbers import (
     significant,
 )
 from tightrope.page_sections import sections
+from tightrope.page_steadiness import remarks, steadiness
+from tightrope.page_traffic import traffic_section
 
 ROOT = Path(__file__).parents[2]
 PARTS = {
@@ -30,6 +33,7 @@ PARTS = {
     "script": ROOT / "scripts/report/page.js",
 }
 EXAMPLE = ROOT / "tests/data/summary.json"
+ADDED = ("stop", "hit_pairs", "noise", "threads_busy", "cores_used")
 ATTACK = '</script><script>window.owned = true</script><img src=x onerror="owned=1">'
 
 
@@ -140,7 +144,12 @@ def test_text_from_the_summary_never_becomes_markup(render, summary):
         entry["model"] = ATTACK if entry["model"] == "minilm-docstrings" else entry["model"]
     for result in summary["results"][:3]:
         result.update(variant=ATTACK, engine=ATTACK, precision=ATTACK, measured=ATTACK)
+        result["latency"][0].update(noisy=True, noise=[ATTACK])
     summary["recommendations"][0].update(variant=ATTACK, why=ATTACK)
+    for entry in summary["traffic"]:
+        entry.update(model=ATTACK, variant=ATTACK, reason=ATTACK, loadgen=ATTACK)
+    for row in summary["traffic"][0]["rows"]:
+        row["padding"] = ATTACK
     outline = render(summary)
     kinds = [attributes.get("type") for tag, attributes in outline.tags if tag == "script"]
     assert kinds == ["application/json", "module", "module"]
@@ -160,7 +169,7 @@ def test_the_page_names_no_address_to_load_from_and_forbids_loading(render, summ
 def test_each_chart_has_words_and_a_table_beside_it(render, summary):
     outline = render(summary)
     plots = [a for _, a in outline.tags if a.get("class") == "plot"]
-    assert len(plots) == 10
+    assert len(plots) == 11
     assert all(len(plot["aria-label"]) > 50 for plot in plots)
     assert len(re.findall(r"All \d+ as a table", outline.text)) == len(plots)
 
@@ -171,17 +180,23 @@ def test_fields_beyond_the_contract_may_be_missing(render, summary):
     for result in summary["results"]:
         for key in ("executed", "measured", "engine_sha256"):
             result.pop(key, None)
+        for key in ("threads", "baseline_failed"):
+            del result[key]
         for row in result["latency"]:
-            del row["pairs"], row["noisy"]
+            for key in ("pairs", "noisy", *ADDED):
+                del row[key]
+    del summary["traffic"]
     for model in summary["models"].values():
         model.pop("labels", None)
-    assert "cpu-openvino-bf16" in render(summary).text
+    text = render(summary).text
+    assert "cpu-openvino-bf16" in text
+    assert "How steady was it?" not in text and "Real traffic" not in text
 
 
 @pytest.mark.parametrize("results", ["none", "failed"])
 def test_a_run_without_any_measurement_still_gives_a_report(render, summary, results):
     every = [] if results == "none" else [failed(result) for result in summary["results"]]
-    outline = render({**summary, "results": every, "recommendations": []})
+    outline = render({**summary, "results": every, "recommendations": [], "traffic": []})
     assert "Nothing can be recommended. Nothing was measured." in outline.text
     assert ("killed: out of memory" in outline.text) == (results == "failed")
     assert not any(attributes.get("class") == "plot" for _, attributes in outline.tags)
@@ -227,6 +242,197 @@ def test_devices_are_compared_with_their_own_baselines(summary):
     other = {**result, "device": "cuda", "variant": "cuda-tensorrt-fp16"}
     figures = speedups([result, other], {"cpu": "cpu-a", "cuda": "cuda-b"})
     assert [figure["baseline"] for figure in figures] == ["cpu-a"] * 4 + ["cuda-b"] * 4
+
+
+def test_a_noisy_row_says_why_in_words_and_the_remedy_stands_once(render, summary):
+    outline = render(summary)
+    assert "noisy the engine that was not timed used 6 % of a core" in outline.text
+    assert "noisy : other programs kept 0.7 cores busy" in outline.text
+    remedy = "delete reports/<model>/<variant>.latency.json and run again; only that is measured"
+    assert outline.text.count(remedy) == 1
+    assert "9 of 62 rows noisy" in outline.text
+
+
+def test_what_stopped_at_the_time_limit_is_counted_with_the_key_to_raise(render, summary):
+    text = render(summary).text
+    assert "time limit stopped at the time limit: the interval is wider than asked for" in text
+    assert "3 rows stopped at the time limit" in text
+    assert "raise latency.comparison_seconds" in text
+
+
+def test_a_steady_run_says_so(render, summary):
+    for result in summary["results"]:
+        for row in result["latency"]:
+            row.update(noisy=False, noise=[], stop="width", hit_pairs=0, threads_busy=2)
+    text = render(summary).text
+    assert "None of 62 rows noisy" in text and "None of the rows stopped at the time limit" in text
+    assert "hit by other load" not in text and "than configured" not in text
+
+
+def test_a_summary_without_reasons_for_its_noise_still_names_the_noisy_rows(render, summary):
+    for result in summary["results"]:
+        for row in result["latency"]:
+            for key in ADDED:
+                del row[key]
+    text = render(summary).text
+    assert "noisy no reason was recorded" in text
+    assert "stopped at the time limit" not in text
+
+
+@pytest.mark.parametrize(
+    ("device", "busy", "words"),
+    [
+        ("cpu", 1, ["kept 1 of 4 threads busy"]),
+        ("cpu", 5, ["kept 5 threads busy, 4 were configured"]),
+        ("cpu", 4, None),
+        ("cpu", None, None),
+        ("cuda", 1, None),
+    ],
+)
+def test_a_row_says_when_other_threads_worked_than_configured(device, busy, words):
+    result = {"device": device, "threads": 4, "variant": "v"}
+    found = remarks(result, {"threads_busy": busy})
+    assert [remark.reasons for remark in found] == ([words] if words else [])
+
+
+def test_a_baseline_at_the_time_limit_is_not_said_to_have_an_interval():
+    (remark,) = remarks({}, {"stop": "time limit", "speedup": None})
+    assert "interval" not in remark.reasons[0]
+
+
+def test_variants_with_as_many_busy_threads_are_named_once(summary):
+    assert steadiness(summary["results"])["threads"] == [
+        ("kept 3 threads busy, 2 were configured", ["cpu-inductor-bf16"]),
+        ("kept 1 of 2 threads busy", ["cpu-onnxruntime-int8-dynamic"]),
+    ]
+
+
+def test_variants_without_their_baseline_say_why_there_is_no_speedup(render, summary):
+    for result in summary["results"]:
+        if result["model"] == "vit-tiny-photos":
+            result["baseline_failed"] = "baseline: killed by signal 9"
+            for row in result["latency"]:
+                row["speedup"] = None
+    text = render(summary).text
+    assert text.count("baseline: killed by signal 9") == 1
+    assert "the baseline could not be measured" in text
+
+
+def test_traffic_is_told_with_its_settings_and_a_row_for_each_way_to_pad(render, summary):
+    text = render(summary).text
+    section = text[text.index("MLPerf LoadGen 6.0.17 sent") : text.index("Size, memory and time")]
+    assert "batches of up to 32, with 2 threads" in section and "within 100 ms" in section
+    assert "bucketed 692 2.1\N{MULTIPLICATION SIGN} 24.3 2.50 270 4 + 1 tie" in section
+    assert "fixed 72.9 \N{EN DASH} it is fixed 68.3 14.1 none p99 is over 0.1 s even" in section
+    assert "LoadGen server: killed by signal 9" in section
+
+
+def test_a_model_whose_traffic_all_failed_has_the_reasons_and_no_table(render, summary):
+    summary["traffic"] = [e for e in summary["traffic"] if e["status"] != "ok"]
+    outline = render(summary)
+    assert "Under real traffic minilm-docstrings Failed" in outline.text
+    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 10
+
+
+def test_a_summary_without_traffic_has_no_section_on_it(render, summary):
+    text = render({**summary, "traffic": []}).text
+    assert "Real traffic" not in text and "LoadGen" not in text
+
+
+def test_what_traffic_did_not_measure_is_a_dash(render, summary):
+    entry = summary["traffic"][0]
+    entry["lengths"] = None
+    for row in entry["rows"]:
+        row.update(dict.fromkeys(("samples_per_s", "single_stream_p90_s", "gain", "changed")))
+    text = render({**summary, "traffic": [entry]}).text
+    assert "\N{EN DASH} no valid test" in text and "None" not in text
+
+
+def test_why_no_rate_held_is_told_with_the_reason_of_its_own(render, summary):
+    reason = "one long sample alone takes 0.3 s, the bound of p99 is 0.1 s"
+    summary["traffic"][0]["rows"][0].update(server_per_s=None, server_reason=reason)
+    assert f"none {reason}" in render(summary).text
+
+
+def test_a_rate_that_was_not_asked_for_is_not_said_to_be_none(render, summary):
+    for entry in summary["traffic"]:
+        for row in entry["rows"]:
+            row.update(server_per_s=None, server_reason=None)
+    text = render(summary).text
+    table = text[text.index("Changed answers") : text.index("Each figure is one run")]
+    assert "none" not in table and "\N{EN DASH} not measured" in table
+
+
+def test_what_failed_under_traffic_is_told_at_the_top_and_among_what_could_not_run(render, summary):
+    summary["results"] = [r for r in summary["results"] if r["status"] == "ok"]
+    text = render(summary).text
+    assert "18 measured, 1 failed under real traffic" in text
+    assert "Everything that was asked for ran" not in text
+    steady = [entry for entry in summary["traffic"] if entry["status"] == "ok"]
+    assert "Everything that was asked for ran" in render({**summary, "traffic": steady}).text
+
+
+def on_another_host(summary, host):
+    """Add `host`, where cpu-openvino-bf16 was measured and is recommended."""
+    summary["hosts"]["0123456789ab"] = host
+    for result in summary["results"] + summary["traffic"]:
+        if result["variant"] == "cpu-openvino-bf16":
+            result["host"] = "0123456789ab"
+    first = summary["recommendations"][0]
+    other = {**first, "host": "0123456789ab", "variant": "cpu-openvino-bf16"}
+    summary["recommendations"].append(other)
+
+
+def test_with_several_hosts_each_recommendation_row_and_figure_names_its_own(render, summary):
+    on_another_host(summary, {"cpu": "AMD EPYC", "gpu": "NVIDIA H100"})
+    text = render(summary).text.replace("\xa0", " ")
+    for name in ("Intel(R) Xeon(R) Platinum 8488C", "AMD EPYC + NVIDIA H100"):
+        assert f"batch 1 \N{MIDDLE DOT} 64 tokens on {name}" in text
+        assert text.count(f"batch 1 \N{MIDDLE DOT} 64 tokens \N{MIDDLE DOT} {name}") >= 2
+    assert "cpu-openvino-bf16 on AMD EPYC + NVIDIA H100" in text
+    assert "cpu-openvino-bf16 minilm-docstrings AMD EPYC + NVIDIA H100" in text
+    assert "It depends on the shape and the host" in text
+
+
+def test_times_of_two_hosts_are_never_in_one_figure(summary):
+    on_another_host(summary, {"cpu": "AMD EPYC"})
+    model = sections(summary)["models"][0]
+    for figure in model["trade_offs"]:
+        assert len({point["result"]["host"] for point in figure["points"]}) == 1
+
+
+def test_hosts_that_look_alike_are_told_apart_by_their_fingerprints(summary):
+    on_another_host(summary, dict(summary["hosts"]["5c1f0a77d2e9"]))
+    names = sections(summary)["host_names"]
+    assert names["0123456789ab"] == "Intel(R) Xeon(R) Platinum 8488C (0123456789ab)"
+    assert len(set(names.values())) == 2
+
+
+def test_one_host_is_not_named_beside_each_recommendation(render, summary):
+    assert "64\xa0tokens on " not in render(summary).text
+
+
+def test_the_variant_with_the_highest_throughput_comes_first(summary):
+    found = traffic_section(summary["traffic"])
+    assert [entry["variant"] for entry in found["entries"]][:2] == [
+        "cpu-openvino-int8-bf16-nncf-512",
+        "cpu-openvino-bf16",
+    ]
+    assert traffic_section([]) is None
+
+
+def test_the_histogram_in_words_has_the_share_of_each_bucket(summary):
+    (figure,) = traffic_section(summary["traffic"])["figures"]
+    shares = [float(share) for share in re.findall(r"([\d.]+) % from", figure["description"])]
+    assert len(shares) == 4 and sum(shares) == pytest.approx(100, abs=0.2)
+
+
+def test_a_gain_has_two_digits():
+    assert (gain(2.314), gain(0.967)) == (
+        "2.3\N{MULTIPLICATION SIGN}",
+        "0.97\N{MULTIPLICATION SIGN}",
+    )
+    assert gain(None) is None
 
 
 @pytest.mark.parametrize(

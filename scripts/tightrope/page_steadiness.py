@@ -1,0 +1,74 @@
+"""How steady the measurements were: remarks on each row, and how many rows have which."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tightrope.page_numbers import is_number
+
+Record = Mapping[str, Any]
+
+
+class Remark(NamedTuple):
+    """A word that marks a row, and what it means there, in sentences."""
+
+    word: str
+    reasons: list[str]
+
+
+def remarks(result: Record, row: Record) -> list[Remark]:
+    """What a reader must know of one latency row; empty for a steady one.
+
+    The words are `noisy`, `time limit` and `threads`.
+    """
+    found = []
+    if row.get("noisy"):
+        found.append(Remark("noisy", list(row.get("noise") or ["no reason was recorded"])))
+    if row.get("stop") == "time limit":
+        found.append(Remark("time limit", [late(row)]))
+    if words := other_threads(result, row):
+        found.append(Remark("threads", [words]))
+    return found
+
+
+def late(row: Record) -> str:
+    """What it means that measuring ended at the time limit; a baseline alone has no interval."""
+    if row.get("speedup"):
+        return "stopped at the time limit: the interval is wider than asked for"
+    return "stopped at the time limit, with fewer quiet pairs of blocks than asked for"
+
+
+def other_threads(result: Record, row: Record) -> str | None:
+    """That another number of threads worked than configured; None where it is as it should be.
+
+    Only on a CPU: what drives a GPU needs one thread.
+    """
+    asked, busy = result.get("threads"), row.get("threads_busy")
+    if result.get("device") != "cpu" or not is_number(asked) or not is_number(busy):
+        return None
+    if busy > asked:
+        return f"kept {busy} threads busy, {asked} were configured"
+    return f"kept {busy} of {asked} threads busy" if busy < asked else None
+
+
+def steadiness(results: Iterable[Record]) -> dict[str, Any] | None:
+    """How many latency rows have which remark; None where noise was not judged.
+
+    `rows`, `noisy`, `late` (None where no row says that it could have stopped late), `hits`
+    (pairs of blocks that other load hit), `thread_rows`, and `threads`: (words, variants) pairs.
+    """
+    rows = [(result, row) for result in results for row in result.get("latency") or ()]
+    if not any("noisy" in row for _, row in rows):
+        return None
+    threads: dict[str, list[Any]] = {}
+    for result, row in rows:
+        if words := other_threads(result, row):
+            threads.setdefault(words, []).append(result.get("variant"))
+    stops = [row["stop"] for _, row in rows if row.get("stop") not in (None, "calls")]
+    return {
+        "rows": len(rows),
+        "noisy": sum(bool(row.get("noisy")) for _, row in rows),
+        "late": stops.count("time limit") if stops else None,
+        "hits": sum(row.get("hit_pairs") or 0 for _, row in rows),
+        "thread_rows": sum(len(variants) for variants in threads.values()),
+        "threads": [(words, list(dict.fromkeys(names))) for words, names in threads.items()],
+    }
