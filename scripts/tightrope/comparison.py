@@ -16,59 +16,76 @@ LOOK = 10
 # beyond its time limit a worker may finish the call that it is in
 GRACE_SECONDS = 10.0
 
-Pair = list[dict[str, Any]]
 Plan = dict[str, Any]
+Shape = dict[str, Any]
+# what the two loads of a comparison say apart, of which the higher counts
+FACTS = ("threads_busy", "cores_used", "other_cores", "idle_share")
 
 
-def compare(workers: list[Child], index: int, plan: Plan, threads: int) -> dict[str, Any]:
+def compare(
+    workers: list[Child], index: int, plan: Plan, threads: int, earlier: Shape | None = None
+) -> Shape:
     """Time inputs `index` on the first worker and, where there are two, on the second.
 
     `plan` is `latency` of the configuration. Warm-up comes first and is not kept. Then pairs of
     blocks, which of the two goes first drawn at random from a fixed seed; a pair that other load
     has hit is marked, and does not count while time is left to measure another. Gives a shape of
-    a LatencyRecord, without its size. Raises WorkFailed when one of the workers needs longer
-    than `max_seconds` for its own calls.
+    a LatencyRecord, without its size; it goes on from an `earlier` one, of other workers with the
+    same engines. Raises WorkFailed when one of the workers needs longer than `max_seconds` for
+    its own calls.
     """
+    before = earlier["seconds"] if earlier else 0.0
     began, others = time.monotonic(), OtherPrograms()
-    order = random.Random(index)
-    clocks = [Stopwatch(worker, plan["max_seconds"]) for worker in workers]
+    blocks = sampled(earlier) if earlier else [[] for _ in workers]
+    hits: list[str | None] = list(earlier["hits"]) if earlier else []
+    order = random.Random(f"{index}, {len(hits)}")
+    clocks = [
+        Stopwatch(worker, plan["max_seconds"], own)
+        for worker, own in zip(workers, blocks, strict=True)
+    ]
     warmups = [warm_up(clock, index, plan) for clock in clocks]
     seconds, counts = block_sizes(plan)
-    pairs: list[Pair] = []
-    hits: list[str | None] = []
-    stop = None
+    used, stop = [], None
     while stop is None:
-        calls = counts[len(pairs) % len(counts)]
-        pair: Pair = [{} for _ in workers]
+        calls = counts[len(hits) % len(counts)]
+        pair: list[dict[str, Any]] = [{} for _ in workers]
         for which in order.sample(range(len(workers)), len(workers)):
             pair[which] = clocks[which].block(index, seconds, calls)
-        pairs.append(pair)
+        for own, block in zip(blocks, pair, strict=True):
+            own.append(block["samples_s"])
+        used += pair
         hits.append(next((why for block in pair if (why := hit(block, threads))), None))
-        stop = why_stop(pairs, hits, plan, time.monotonic() - began)
+        stop = why_stop(blocks, hits, plan, before + time.monotonic() - began)
     facts = [worker.ask("threads") for worker in workers]
-    own, *theirs = zip(*[[block["samples_s"] for block in pair] for pair in pairs], strict=True)
-    return {
-        "warmup": warmups[0],
-        "blocks_s": list(own),
-        "baseline_blocks_s": list(theirs[0]) if theirs else None,
+    shape = {
+        "warmups": [*(earlier["warmups"] if earlier else []), warmups[0]],
+        "blocks_s": blocks[0],
+        "baseline_blocks_s": blocks[1] if len(blocks) > 1 else None,
         "hits": hits,
         "stop": stop,
-        "seconds": time.monotonic() - began,
+        "seconds": before + time.monotonic() - began,
         "threads_busy": facts[0]["busy"],
         "cores_used": facts[0]["cores"],
         "other_cores": others.cores(),
-        "idle_share": idle_share(pairs),
+        "idle_share": idle_share(used),
     }
+    return shape | {name: max(shape[name], earlier[name]) for name in FACTS if earlier}
+
+
+def sampled(shape: Shape) -> list[list[list[float]]]:
+    """The blocks of a shape, of the engine and, where there is one, of its baseline."""
+    both = (shape["blocks_s"], shape["baseline_blocks_s"])
+    return [list(blocks) for blocks in both if blocks is not None]
 
 
 class Stopwatch:
-    """A worker, and how much of its time for one shape it has used."""
+    """A worker, and how much of its time for one shape its engine has used."""
 
-    def __init__(self, worker: Child, max_seconds: float) -> None:
+    def __init__(self, worker: Child, max_seconds: float, blocks: list[list[float]]) -> None:
         self.worker = worker
         self.max_seconds = max_seconds
-        self.seconds = 0.0
-        self.calls = 0
+        self.seconds = sum(sum(block) for block in blocks)
+        self.calls = sum(len(block) for block in blocks)
 
     def block(self, index: int, seconds: float, calls: int) -> dict[str, Any]:
         """A block of the worker, see `TimedEngine.block`; WorkFailed beyond the limit."""
@@ -117,21 +134,25 @@ def block_sizes(plan: Plan) -> tuple[float, list[int]]:
     return 0.0, [each + 1] * more + [each] * (pairs - more)
 
 
-def why_stop(pairs: list[Pair], hits: list[str | None], plan: Plan, seconds: float) -> str | None:
+def why_stop(
+    blocks: list[list[list[float]]], hits: list[str | None], plan: Plan, seconds: float
+) -> str | None:
     """Why no other pair is measured: `width`, `minimum`, `time limit` or `calls`, else None.
 
-    `minimum`: a baseline measured alone has no interval, and stops at the minima.
+    `blocks` are those of each engine. `minimum`: a baseline measured alone has no interval, and
+    stops at the minima.
     """
     if plan["calls"] is not None:
-        return "calls" if len(pairs) == len(block_sizes(plan)[1]) else None
-    if len(pairs) < plan["pairs"]:
+        return "calls" if len(hits) == len(block_sizes(plan)[1]) else None
+    if len(hits) < plan["pairs"]:
         return None
-    quiet = [pair for pair, reason in zip(pairs, hits, strict=True) if reason is None]
-    if len(quiet) >= plan["pairs"]:
-        if len(quiet[0]) == 1:
+    quiet = [index for index, reason in enumerate(hits) if reason is None]
+    more = len(quiet) - plan["pairs"]
+    if more >= 0:
+        if len(blocks) == 1:
             return "minimum"
-        own, theirs = zip(*[[block["samples_s"] for block in pair] for pair in quiet], strict=True)
-        if len(quiet) % LOOK == 0 and width(list(own), list(theirs)) <= plan["width"]:
+        own, theirs = ([one[index] for index in quiet] for one in blocks)
+        if more % LOOK == 0 and width(own, theirs) <= plan["width"]:
             return "width"
     return "time limit" if seconds >= plan["comparison_seconds"] else None
 
@@ -142,7 +163,6 @@ def width(own: list[list[float]], theirs: list[list[float]]) -> float:
     return (interval.high - interval.low) / interval.value
 
 
-def idle_share(pairs: list[Pair]) -> float:
+def idle_share(blocks: list[dict[str, Any]]) -> float:
     """CPU seconds that workers used while it was not their turn, over seconds of all blocks."""
-    blocks = [block for pair in pairs for block in pair]
     return sum(block["idle_s"] for block in blocks) / sum(block["seconds"] for block in blocks)

@@ -1,12 +1,10 @@
 """The latency of a variant, beside its baseline's on the same machine in the same minutes."""
 
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.comparison import compare
 from tightrope.cores import pinned_processors
 from tightrope.files import read_json, sha256
 from tightrope.host import describe_host
@@ -16,8 +14,9 @@ from tightrope.manifest import read_manifest
 from tightrope.outputs import check_logits
 from tightrope.records import LatencyRecord
 from tightrope.reference import reference_workload
-from tightrope.supervise import Child, Limits, WorkFailed, failure
+from tightrope.supervise import Limits, WorkFailed, failure
 from tightrope.timed_engine import TimedEngine
+from tightrope.two_loads import compare_loads
 
 Shape = dict[str, int]
 BASELINE = "baseline "
@@ -100,23 +99,17 @@ def measure_side_by_side(
     check: Any,
     limits: Limits,
 ) -> None:
-    """Fill in `record`: each engine in a process of its own, all shapes, blocks in turn.
+    """Fill in `record`: all shapes, each engine in processes of its own.
 
     The engines share the memory that the job may use.
     """
     limits = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
-    record.shapes = []
-    with ExitStack() as stack:
-        workers = []
-        for path, role in zip(engines, ("", BASELINE), strict=False):
-            load = partial(load_engine, path, threads=record.threads)
-            timed = TimedEngine(load, batches, record.processors, check)
-            workers.append(stack.enter_context(Child(timed, limits, role)))
-        loads = [worker.ask("load") for worker in workers]
-        record.import_s, record.load_s = loads[0]["import_s"], loads[0]["load_s"]
-        for index, shape in enumerate(shapes):
-            first, *_ = [worker.ask("first_call", index) for worker in workers]
-            record.first_call_s = record.first_call_s or first
-            compared = compare(workers, index, record.plan, record.threads)
-            record.shapes.append({**shape, "first_call_s": first, **compared})
-        record.peak_rss_bytes = workers[0].ask("peak_rss_bytes")
+    timed = {}
+    for path, role in zip(engines, ("", BASELINE), strict=False):
+        load = partial(load_engine, path, threads=record.threads)
+        timed[role] = TimedEngine(load, batches, record.processors, check)
+    compared, facts = compare_loads(timed, record.plan, record.threads, limits)
+    for name, value in facts.items():
+        setattr(record, name, value)
+    record.shapes = [{**shape, **one} for shape, one in zip(shapes, compared, strict=True)]
+    record.first_call_s = record.shapes[0]["first_call_s"]

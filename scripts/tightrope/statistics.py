@@ -31,9 +31,11 @@ def percentile(samples: list[float], percent: int) -> float | None:
 def speedup(blocks: list[list[float]], baseline_blocks: list[list[float]]) -> Interval:
     """Baseline time over own time: the mean over pairs of the log ratio of block medians.
 
-    The interval is a percentile bootstrap over pairs (Efron and Tibshirani 1993, ch. 13),
-    from a fixed seed, expanded for few pairs (Hesterberg 2015, "What Teachers Should Know About
-    the Bootstrap"): that of n pairs is too narrow by sqrt(n / (n - 1)), and by the normal
+    The interval is a symmetric bootstrap over pairs (Hall 1988, "On Symmetric Bootstrap Confidence
+    Intervals"), from a fixed seed: single pairs are far out where the clock frequency changed
+    between the two blocks, and then it holds the truth more often than the percentile bootstrap.
+    It is expanded for few pairs (Hesterberg 2015, "What Teachers Should Know About the
+    Bootstrap"): that of n pairs is too narrow by sqrt(n / (n - 1)), and by the normal
     distribution's point in the place of Student's t.
     """
     logs = [
@@ -45,12 +47,12 @@ def speedup(blocks: list[list[float]], baseline_blocks: list[list[float]]) -> In
     if count < 2:
         return Interval(math.exp(mean), 0.0, math.inf)
     draw = random.Random(0)
-    means = sorted(statistics.fmean(draw.choices(logs, k=count)) for _ in range(RESAMPLES))
-    wider = math.sqrt(count / (count - 1)) * student_point(count - 1) / Z
-    low, high = (
-        mean + wider * (means[round(share * (RESAMPLES - 1))] - mean) for share in (0.025, 0.975)
+    off = sorted(
+        abs(statistics.fmean(draw.choices(logs, k=count)) - mean) for _ in range(RESAMPLES)
     )
-    return Interval(math.exp(mean), math.exp(low), math.exp(high))
+    wider = math.sqrt(count / (count - 1)) * student_point(count - 1) / Z
+    half = wider * off[round(0.95 * (RESAMPLES - 1))]
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
 def student_point(degrees: int) -> float:

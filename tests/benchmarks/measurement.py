@@ -38,6 +38,7 @@ from tightrope.records import LatencyRecord
 from tightrope.results import latency_entry
 from tightrope.supervise import Child, Limits
 from tightrope.timed_engine import TimedEngine
+from tightrope.two_loads import compare_loads
 
 MODEL = Path("artifacts/minilm-docstrings")
 SHAPE = {"batch": 1, "sequence": 64}
@@ -78,21 +79,15 @@ def compared(
 ) -> dict[str, Any]:
     """The summary's latency row of one comparison of fresh workers, and its seconds."""
     processors = pinned_processors(threads)
-    with ExitStack() as stack:
-        workers = [
-            stack.enter_context(Child(TimedEngine(load, [one], processors), LIMITS))
-            for load, one in zip(loads, inputs, strict=True)
-        ]
-        for worker in workers:
-            worker.ask("load")
-        for worker in workers:
-            worker.ask("first_call", 0)
-        began = time.perf_counter()
-        shape = {**SHAPE, "first_call_s": 0.0, **compare(workers, 0, settings, threads)}
-        seconds = time.perf_counter() - began
+    engines = {
+        role: TimedEngine(load, [one], processors)
+        for role, load, one in zip(("", "baseline "), loads, inputs, strict=True)
+    }
+    (compared,), _ = compare_loads(engines, settings, threads, LIMITS)
+    shape = {**SHAPE, **compared}
     identity = {"model": "m", "variant": "v", "host": {}, "libraries": {}}
     facts = {"threads": threads, "plan": settings, "processors": processors}
-    return {**latency_entry(shape, LatencyRecord(**identity, **facts)), "seconds": seconds}
+    return {**latency_entry(shape, LatencyRecord(**identity, **facts)), "seconds": shape["seconds"]}
 
 
 def report(name: str, rows: list[dict[str, Any]], truth: float) -> None:

@@ -159,7 +159,7 @@ def test_each_shape_says_what_hit_it_why_it_stopped_and_what_worked(
         assert all(reason is None or isinstance(reason, str) for reason in shape["hits"])
         assert shape["stop"] == "time limit"
         assert shape["seconds"] > 0
-        assert shape["warmup"]["calls"] == PLAN["warmup_calls"]
+        assert [one["calls"] for one in shape["warmups"]] == [PLAN["warmup_calls"]] * 2
         assert shape["threads_busy"] == 1
         assert 0 < shape["cores_used"] < 1.2
         assert shape["other_cores"] >= 0
@@ -314,7 +314,7 @@ def test_a_fixed_protocol_reaches_the_record(
     paths = (engines[QUICK], engines[BASELINE])
     found = measured(tiny, *paths, tmp_path, QUICK, plan=plan, shapes=SHAPES[:1])
     (shape,) = found.shapes
-    assert (shape["stop"], shape["warmup"]["calls"]) == ("calls", 7)
+    assert (shape["stop"], [one["calls"] for one in shape["warmups"]]) == ("calls", [7, 7])
     for name in ("blocks_s", "baseline_blocks_s"):
         assert sum(len(block) for block in shape[name]) == 30
 

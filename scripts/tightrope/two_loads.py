@@ -1,0 +1,80 @@
+"""A comparison in two halves, both engines loaded anew for the second.
+
+Where a process lies in memory decides over several tenths of a percent of its speed, for as long as
+it lives: the engine that was loaded first came out 0.5 to 0.9 % slower than the same engine loaded
+after it (docs/results/). So each half has processes of its own, loaded in the other order.
+"""
+
+import math
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+from tightrope.comparison import Plan, Shape, block_sizes, compare
+from tightrope.supervise import Child, Limits
+from tightrope.timed_engine import TimedEngine
+
+
+def compare_loads(
+    engines: dict[str, TimedEngine], plan: Plan, threads: int, limits: Limits
+) -> tuple[list[Shape], dict[str, float]]:
+    """A shape of a LatencyRecord for each of the inputs, without its size, and facts of one load.
+
+    `engines` are the engine, as "", and its baseline, if any, by the role that stands before the
+    reason of a failure; both have the same inputs. `plan` is `latency` of the configuration.
+    The facts are `import_s` and `load_s` of the engine's first load and `peak_rss_bytes`. Raises
+    WorkFailed as `compare` does, or where the limits are exceeded.
+    """
+    end = time.monotonic() + limits.seconds
+    shapes: list[Shape] = [{} for _ in engines[""].inputs]
+    facts: dict[str, float] = {}
+    for turn in (1, -1):
+        left = replace(limits, seconds=end - time.monotonic())
+        with ExitStack() as stack:
+            workers = [
+                stack.enter_context(Child(engine, left, role)) for role, engine in engines.items()
+            ]
+            loads = {worker: worker.ask("load") for worker in workers[::turn]}
+            facts = facts or loads[workers[0]]
+            for index, earlier in enumerate(shapes):
+                first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
+                part = second_half(plan, earlier) if earlier else first_half(plan)
+                shape = compare(workers, index, part, threads, earlier)
+                shapes[index] = {"first_call_s": first[workers[0]], **earlier, **shape}
+            peak = workers[0].ask("peak_rss_bytes")
+            facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
+    return shapes, facts
+
+
+def first_half(plan: Plan) -> Plan:
+    """What to measure with the first loads: half of all minima, in blocks as long as ever.
+
+    The interval of half of the pairs may be wider by the square root of two.
+    """
+    half = {
+        "width": math.sqrt(2) * plan["width"],
+        "comparison_seconds": plan["comparison_seconds"] / 2,
+    }
+    if plan["calls"] is None:
+        return scaled(plan, math.ceil(plan["pairs"] / 2)) | half
+    sizes = block_sizes(plan)[1]
+    first = sizes[: math.ceil(len(sizes) / 2)]
+    return plan | {"pairs": len(first), "calls": sum(first)}
+
+
+def second_half(plan: Plan, first: Shape) -> Plan:
+    """What to have measured in the end: with the second loads no less than with the first."""
+    if plan["calls"] is not None:
+        return plan
+    quiet = sum(reason is None for reason in first["hits"])
+    return scaled(plan, max(plan["pairs"], 2 * quiet))
+
+
+def scaled(plan: Plan, pairs: int) -> Plan:
+    """The plan with another least number of pairs, each block as long as before."""
+    share = pairs / plan["pairs"]
+    return plan | {
+        "pairs": pairs,
+        "min_seconds": share * plan["min_seconds"],
+        "min_calls": math.ceil(share * plan["min_calls"]),
+    }
