@@ -18,7 +18,7 @@ GRACE_SECONDS = 10.0
 
 Plan = dict[str, Any]
 Shape = dict[str, Any]
-# what the two loads of a comparison say apart, of which the higher counts
+# what each load of the engines says for itself: the higher counts
 FACTS = ("threads_busy", "cores_used", "other_cores", "idle_share")
 
 
@@ -30,14 +30,15 @@ def compare(
     `plan` is `latency` of the configuration. Warm-up comes first and is not kept. Then pairs of
     blocks, which of the two goes first drawn at random from a fixed seed; a pair that other load
     has hit is marked, and does not count while time is left to measure another. Gives a shape of
-    a LatencyRecord, without its size; it goes on from an `earlier` one, of other workers with the
-    same engines. Raises WorkFailed when one of the workers needs longer than `max_seconds` for
-    its own calls.
+    a LatencyRecord, without its size, and goes on from the `earlier` one, which other workers with
+    the same engines have measured. Raises WorkFailed when one of the engines needs longer than
+    `max_seconds` for its own calls.
     """
-    before = earlier["seconds"] if earlier else 0.0
-    began, others = time.monotonic(), OtherPrograms()
-    blocks = sampled(earlier) if earlier else [[] for _ in workers]
-    hits: list[str | None] = list(earlier["hits"]) if earlier else []
+    earlier = earlier or {}
+    began, others = time.monotonic() - earlier.get("seconds", 0.0), OtherPrograms()
+    names = ("blocks_s", "baseline_blocks_s")[: len(workers)]
+    blocks: list[list[list[float]]] = [list(earlier.get(name, ())) for name in names]
+    hits: list[str | None] = list(earlier.get("hits", ()))
     order = random.Random(f"{index}, {len(hits)}")
     clocks = [
         Stopwatch(worker, plan["max_seconds"], own)
@@ -55,27 +56,21 @@ def compare(
             own.append(block["samples_s"])
         used += pair
         hits.append(next((why for block in pair if (why := hit(block, threads))), None))
-        stop = why_stop(blocks, hits, plan, before + time.monotonic() - began)
+        stop = why_stop(blocks, hits, plan, time.monotonic() - began)
     facts = [worker.ask("threads") for worker in workers]
     shape = {
-        "warmups": [*(earlier["warmups"] if earlier else []), warmups[0]],
-        "blocks_s": blocks[0],
-        "baseline_blocks_s": blocks[1] if len(blocks) > 1 else None,
+        "warmups": [*earlier.get("warmups", ()), warmups[0]],
+        "baseline_blocks_s": None,
+        **dict(zip(names, blocks, strict=True)),
         "hits": hits,
         "stop": stop,
-        "seconds": before + time.monotonic() - began,
+        "seconds": time.monotonic() - began,
         "threads_busy": facts[0]["busy"],
         "cores_used": facts[0]["cores"],
         "other_cores": others.cores(),
         "idle_share": idle_share(used),
     }
-    return shape | {name: max(shape[name], earlier[name]) for name in FACTS if earlier}
-
-
-def sampled(shape: Shape) -> list[list[list[float]]]:
-    """The blocks of a shape, of the engine and, where there is one, of its baseline."""
-    both = (shape["blocks_s"], shape["baseline_blocks_s"])
-    return [list(blocks) for blocks in both if blocks is not None]
+    return shape | {name: max(shape[name], earlier.get(name, 0)) for name in FACTS}
 
 
 class Stopwatch:
