@@ -59,14 +59,20 @@ class Child:
     """A forked process that answers requests with `handler(*request)`; a context manager.
 
     It dies with its parent. Between requests it sleeps on its pipe. `role` stands before the
-    reason of each of its failures.
+    reason of each of its failures; its time counts from `began` (`time.monotonic()`), or from now.
     """
 
-    def __init__(self, handler: Callable[..., Any], limits: Limits, role: str = "") -> None:
+    def __init__(
+        self,
+        handler: Callable[..., Any],
+        limits: Limits,
+        role: str = "",
+        began: float | None = None,
+    ) -> None:
         context = multiprocessing.get_context("fork")
         self.role = role
         self.limits = limits
-        self.deadline = time.monotonic() + limits.seconds
+        self.deadline = (time.monotonic() if began is None else began) + limits.seconds
         self.pipe, there = context.Pipe()
         arguments = (handler, self.pipe, there, os.getpid())
         self.process = context.Process(target=serve, args=arguments)

@@ -8,7 +8,6 @@ after it (docs/results/). So each half has processes of its own, loaded in the o
 import math
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 
 from tightrope.comparison import Plan, Shape, block_sizes, compare
 from tightrope.supervise import Child, Limits
@@ -25,14 +24,14 @@ def compare_loads(
     The facts are `import_s` and `load_s` of the engine's first load and `peak_rss_bytes`. Raises
     WorkFailed as `compare` does, or where the limits are exceeded.
     """
-    end = time.monotonic() + limits.seconds
+    began = time.monotonic()
     shapes: list[Shape] = [{} for _ in engines[""].inputs]
     facts: dict[str, float] = {}
     for turn in (1, -1):
-        left = replace(limits, seconds=end - time.monotonic())
         with ExitStack() as stack:
             workers = [
-                stack.enter_context(Child(engine, left, role)) for role, engine in engines.items()
+                stack.enter_context(Child(engine, limits, role, began))
+                for role, engine in engines.items()
             ]
             loads = {worker: worker.ask("load") for worker in workers[::turn]}
             facts = facts or loads[workers[0]]

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import time
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -176,11 +175,15 @@ def test_what_the_first_load_has_used_counts_towards_max_seconds(journal: Path) 
 
 
 def test_the_limits_of_the_job_are_for_both_loads_together(journal: Path) -> None:
-    engines = Engines(journal, own=always(0.01), baseline=always(0.01))
-    began = time.monotonic()
-    with pytest.raises(WorkFailed, match="the limit of this job"):
-        engines.compare(comparison_seconds=60.0, limits=Limits(memory_bytes=8e9, seconds=2))
-    assert time.monotonic() - began < 6
+    def load(place: int) -> Callable[[Any], None]:
+        wait(0.9 if place in (0, 2) else 0.0)
+        return lambda _: wait(0.001)
+
+    limits = Limits(memory_bytes=8e9, seconds=1.2)
+    with pytest.raises(WorkFailed, match="killed after 1 s, the limit of this job") as caught:
+        Engines(journal, own=load, baseline=load).compare(limits=limits)
+    assert len(journal.read_text().splitlines()) == 2, "the first half alone is within the limit"
+    assert (caught.value.role, caught.value.transient) == (BASELINE, True)
 
 
 @pytest.mark.parametrize("pairs", [2, 5, 20])
