@@ -119,10 +119,10 @@ def latency_entry(shape: Entry, record: LatencyRecord) -> Entry:
 def fewest_pairs(shape: Entry, plan: Entry) -> int:
     """How many pairs of blocks must have been left alone by other load, if only those count.
 
-    Half of those that had to be measured: a pair that was hit near the time limit, or in a fixed
-    number of calls, is not measured again.
+    More than half of those that had to be measured: a pair that was hit near the time limit, or in
+    a fixed number of calls, is not measured again.
     """
-    return max(2, min(plan["pairs"], len(shape["hits"])) // 2)
+    return max(2, min(plan["pairs"], len(shape["hits"])) // 2 + 1)
 
 
 def accuracy_entry(

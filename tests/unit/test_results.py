@@ -153,23 +153,23 @@ def test_pairs_that_other_load_hit_are_left_out_of_every_figure() -> None:
 
 
 @pytest.mark.parametrize("calls", [None, 64])
-@pytest.mark.parametrize(("hit", "counting"), [(0, 16), (1, 15), (8, 8), (9, 16), (16, 16)])
-def test_where_more_than_half_of_the_pairs_were_hit_all_count_and_the_row_is_noisy(
+@pytest.mark.parametrize(("hit", "counting"), [(0, 16), (1, 15), (7, 9), (8, 16), (16, 16)])
+def test_where_half_of_the_pairs_were_hit_all_count_and_the_row_is_noisy(
     hit: int, counting: int, calls: int | None
 ) -> None:
     hits = ["waited 9 ms for a processor"] * hit + [None] * (16 - hit)
     found = row(shape(hits=hits), plan={"pairs": 16, "calls": calls})
     assert (found["pairs"], found["hit_pairs"]) == (counting, hit)
     assert found["samples"] == 4 * counting
-    assert found["noisy"] is (hit > 8)
-    reasons = [f"{hit} of 16 pairs of blocks were hit by other load"] * (hit > 8)
+    assert found["noisy"] is (hit >= 8)
+    reasons = [f"{hit} of 16 pairs of blocks were hit by other load"] * (hit >= 8)
     assert [reason.partition(",")[0] for reason in found["noise"]] == reasons
 
 
-def test_of_more_pairs_than_were_asked_for_half_of_those_asked_for_are_enough() -> None:
-    hits = ["waited 9 ms for a processor"] * 12 + [None] * 4
+def test_of_more_pairs_than_were_asked_for_half_of_those_asked_for_and_one_are_enough() -> None:
+    hits = ["waited 9 ms for a processor"] * 11 + [None] * 5
     found = row(shape(hits=hits), plan={"pairs": 8, "calls": None})
-    assert (found["pairs"], found["noisy"]) == (4, False)
+    assert (found["pairs"], found["noisy"]) == (5, False)
 
 
 def test_a_machine_that_changed_its_speed_makes_every_row_noisy() -> None:
