@@ -12,7 +12,7 @@ from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
 from tightrope.outputs import answers
 from tightrope.records import AccuracyRecord
-from tightrope.supervise import Limits, WorkFailed, failure, supervised
+from tightrope.supervise import Limits, fill_in
 
 BATCH = 32
 
@@ -48,12 +48,7 @@ def measure_accuracy(
         record.status, record.reason = "failed", f"not built: {built['reason']}"
     elif source["labels"] is not None:
         work = (engine, checkpoint, data, max_sequence, threads)
-        try:
-            facts = supervised(predict, *work, limits=limits)
-        except WorkFailed as error:
-            facts = failure(error, variant, limits)
-        for name, value in facts.items():
-            setattr(record, name, value)
+        fill_in(record, predict, *work, limits=limits)
     record.write(target)
 
 

@@ -141,6 +141,19 @@ def supervised(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any
         return child.ask(*arguments)
 
 
+def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limits) -> None:
+    """Set the fields of `record` that `work(*arguments)` gives in a child, or those of a failure.
+
+    Raises as `failure` does.
+    """
+    try:
+        fields = supervised(work, *arguments, limits=limits)
+    except WorkFailed as error:
+        fields = failure(error, record.variant, limits)
+    for name, value in fields.items():
+        setattr(record, name, value)
+
+
 def failure(error: WorkFailed, what: str, limits: Limits) -> dict[str, Any]:
     """The error as fields of a record.
 

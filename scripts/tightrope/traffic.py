@@ -13,7 +13,7 @@ from tightrope.inputs import load_encoder, read_split
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
 from tightrope.scenarios import Bench, measure_padding, remove_folder
-from tightrope.supervise import Limits, WorkFailed, failure, supervised
+from tightrope.supervise import Limits, fill_in
 from tightrope.traffic_record import TrafficRecord
 
 Facts = dict[str, Any]
@@ -56,12 +56,7 @@ def measure_traffic(
         record.status, record.reason = "failed", f"not built: {built['reason']}"
     else:
         work = (engine, checkpoint, data, folder, max_sequence, threads, plan)
-        try:
-            facts = supervised(serve_traffic, *work, limits=limits)
-        except WorkFailed as error:
-            facts = failure(error, variant, limits)
-        for name, value in facts.items():
-            setattr(record, name, value)
+        fill_in(record, serve_traffic, *work, limits=limits)
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         record.logs = {str(file.relative_to(folder.parent)): sha256(file) for file in files}
     record.write(target)

@@ -1,8 +1,8 @@
 """A comparison in two halves, both engines loaded anew for the second.
 
-Where a process lies in memory decides over several tenths of a percent of its speed, for as long as
-it lives: the engine that was loaded first came out 0.5 to 0.9 % slower than the same engine loaded
-after it (docs/results/). So each half has processes of its own, loaded in the other order.
+Two processes of the same engine differ by several tenths of a percent for as long as they live:
+the one that was loaded first came out 0.5 to 0.9 % slower (docs/results/2026-11-21-measurement.md).
+So each half has processes of its own, loaded in the other order.
 """
 
 import math
