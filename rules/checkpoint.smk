@@ -37,6 +37,7 @@ rule train_model:
     params:
         code=code_of("train_model.py"),
         train=lookup("models/{model}/train", within=config),
+        inputs=lookup("models/{model}/inputs", within=config),
         seed=lookup("models/{model}/seed", within=config),
         threads=lookup("threads", within=config),
         libraries=versions_of("torch", "transformers", "tokenizers", "safetensors"),

@@ -19,6 +19,8 @@ versions_of = library_versions
 
 config.update(plan.checked_or_exit(config, f"{workflow.basedir}/config/schema.yaml"))
 PLAN = plan.make_plan(config)
+JOBS = plan.columns(PLAN.jobs)
+TRAFFIC_JOBS = plan.columns(PLAN.traffic)
 TRAFFIC = plan.traffic_settings(config)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 
@@ -41,20 +43,25 @@ def checkpoint_libraries(wildcards):
     return checkpoint.libraries(config["models"][wildcards.model]["checkpoint"])
 
 
-def openvino_input(wildcards):
-    return plan.openvino_input(wildcards.model, wildcards.device, wildcards.rest)
+def inputs_of(engine):
+    return partial(plan.engine_inputs, config, engine)
 
 
-def onnxruntime_source(wildcards):
-    return plan.onnxruntime_source(wildcards.model, wildcards.device, wildcards.rest)
+def options_of(engine):
+    return partial(plan.engine_options, config, engine)
 
 
 def baseline_engine(wildcards):
-    return plan.baseline_engine(wildcards.model, wildcards.variant)
+    return plan.baseline_engine(PLAN, wildcards.model, wildcards.variant)
+
+
+def baseline_variant(wildcards):
+    return plan.baseline_of(PLAN, wildcards.model, wildcards.variant)
 
 
 def latency_code(wildcards):
-    return code_of("measure_latency.py", *plan.engine_modules(wildcards.variant, baseline=True))
+    variants = (wildcards.variant, baseline_variant(wildcards))
+    return code_of("measure_latency.py", *plan.engine_modules(*variants))
 
 
 def accuracy_code(wildcards):
@@ -62,7 +69,7 @@ def accuracy_code(wildcards):
 
 
 def latency_libraries(wildcards):
-    return plan.engine_libraries(wildcards.variant, baseline=True)
+    return plan.engine_libraries(wildcards.variant, baseline_variant(wildcards))
 
 
 def accuracy_libraries(wildcards):
@@ -83,7 +90,7 @@ def last_attempt(wildcards, attempt):
 
 wildcard_constraints:
     model=either(config["models"]),
-    variant=either(map(str, PLAN.variants)),
+    variant=either(set(JOBS["variant"])),
     device=either(DEVICES),
     rest=either(plan.rests(PLAN)),
     scheme="u8s8|s8s8",

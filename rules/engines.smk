@@ -19,14 +19,96 @@ rule build_pytorch:
         variant="{device}-pytorch-{rest}",
         host=PLAN.numerics,
         threads=lookup("threads", within=config),
+        options=options_of("pytorch"),
         libraries=versions_of("torch", "transformers"),
     script:
         "../scripts/build_pytorch.py"
 
 
+rule build_torchscript:
+    input:
+        source="artifacts/{model}/checkpoint/checkpoint.json",
+    output:
+        manifest=ensure(
+            "artifacts/{model}/engines/{device}-torchscript-{rest}/engine.json", non_empty=True
+        ),
+    log:
+        "<logs>/build_torchscript/{model}-{device}-{rest}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=8000,
+        runtime=30,
+        last_attempt=last_attempt,
+    params:
+        code=code_of("build_torchscript.py", "tightrope/engines/torchscript.py"),
+        variant="{device}-torchscript-{rest}",
+        host=PLAN.numerics,
+        threads=lookup("threads", within=config),
+        options=options_of("torchscript"),
+        libraries=versions_of("torch", "transformers"),
+    script:
+        "../scripts/build_torchscript.py"
+
+
+rule build_compile:
+    input:
+        source="artifacts/{model}/checkpoint/checkpoint.json",
+    output:
+        manifest=ensure(
+            "artifacts/{model}/engines/{device}-compile-{rest}/engine.json", non_empty=True
+        ),
+    log:
+        "<logs>/build_compile/{model}-{device}-{rest}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=60,
+        last_attempt=last_attempt,
+    params:
+        code=code_of("build_compile.py", "tightrope/engines/compile.py"),
+        variant="{device}-compile-{rest}",
+        host=PLAN.numerics,
+        threads=lookup("threads", within=config),
+        options=options_of("compile"),
+        libraries=versions_of("torch", "transformers"),
+    script:
+        "../scripts/build_compile.py"
+
+
+rule build_inductor:
+    input:
+        unpack(inputs_of("inductor")),
+    output:
+        manifest=ensure(
+            "artifacts/{model}/engines/{device}-inductor-{rest}/engine.json", non_empty=True
+        ),
+    log:
+        "<logs>/build_inductor/{model}-{device}-{rest}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=60,
+        last_attempt=last_attempt,
+    params:
+        code=code_of("build_inductor.py", "tightrope/engines/inductor.py"),
+        variant="{device}-inductor-{rest}",
+        host=PLAN.numerics,
+        threads=lookup("threads", within=config),
+        options=options_of("inductor"),
+        libraries=versions_of("torch", "transformers", "torchao"),
+    script:
+        "../scripts/build_inductor.py"
+
+
 rule build_onnxruntime:
     input:
-        source=onnxruntime_source,
+        unpack(inputs_of("onnxruntime")),
     output:
         manifest=ensure(
             "artifacts/{model}/engines/{device}-onnxruntime-{rest}/engine.json", non_empty=True
@@ -45,6 +127,7 @@ rule build_onnxruntime:
         variant="{device}-onnxruntime-{rest}",
         host=PLAN.numerics,
         threads=lookup("threads", within=config),
+        options=options_of("onnxruntime"),
         libraries=versions_of("onnxruntime"),
     script:
         "../scripts/build_onnxruntime.py"
@@ -52,7 +135,7 @@ rule build_onnxruntime:
 
 rule build_openvino:
     input:
-        unpack(openvino_input),
+        unpack(inputs_of("openvino")),
     output:
         manifest=ensure(
             "artifacts/{model}/engines/{device}-openvino-{rest}/engine.json", non_empty=True
@@ -71,6 +154,34 @@ rule build_openvino:
         variant="{device}-openvino-{rest}",
         host=PLAN.numerics,
         threads=lookup("threads", within=config),
+        options=options_of("openvino"),
         libraries=versions_of("openvino", "nncf"),
     script:
         "../scripts/build_openvino.py"
+
+
+rule build_tvm:
+    input:
+        source="artifacts/{model}/checkpoint/checkpoint.json",
+    output:
+        manifest=ensure(
+            "artifacts/{model}/engines/{device}-tvm-{rest}/engine.json", non_empty=True
+        ),
+    log:
+        "<logs>/build_tvm/{model}-{device}-{rest}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=240,
+        last_attempt=last_attempt,
+    params:
+        code=code_of("build_tvm.py", "tightrope/engines/tvm.py"),
+        variant="{device}-tvm-{rest}",
+        host=PLAN.numerics,
+        threads=lookup("threads", within=config),
+        options=options_of("tvm"),
+        libraries=versions_of("apache-tvm", "torch"),
+    script:
+        "../scripts/build_tvm.py"

@@ -57,6 +57,7 @@ rule measure_accuracy:
         code=accuracy_code,
         host=PLAN.numerics,
         max_sequence=lookup("models/{model}/max_sequence", within=config),
+        max_seconds=lookup("accuracy_seconds", within=config),
         threads=lookup("threads", within=config),
         libraries=accuracy_libraries,
     script:

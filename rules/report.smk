@@ -1,19 +1,9 @@
 rule summarize:
     input:
-        engines=collect(
-            "artifacts/{model}/engines/{variant}/engine.json",
-            model=PLAN.models,
-            variant=PLAN.variants,
-        ),
-        latencies=collect(
-            "reports/{model}/{variant}.latency.json", model=PLAN.models, variant=PLAN.variants
-        ),
-        accuracies=collect(
-            "reports/{model}/{variant}.accuracy.json", model=PLAN.models, variant=PLAN.variants
-        ),
-        traffic=collect(
-            "reports/{model}/{variant}.traffic.json", model=PLAN.models, variant=PLAN.traffic
-        ),
+        engines=collect("artifacts/{model}/engines/{variant}/engine.json", zip, **JOBS),
+        latencies=collect("reports/{model}/{variant}.latency.json", zip, **JOBS),
+        accuracies=collect("reports/{model}/{variant}.accuracy.json", zip, **JOBS),
+        traffic=collect("reports/{model}/{variant}.traffic.json", zip, **TRAFFIC_JOBS),
         checkpoints=collect("artifacts/{model}/checkpoint/checkpoint.json", model=PLAN.models),
         data=collect("artifacts/{model}/data/data.json", model=PLAN.models),
     output:
@@ -30,6 +20,7 @@ rule summarize:
     params:
         code=code_of("summarize.py"),
         unavailable=PLAN.unavailable,
+        baselines=PLAN.baselines,
         budget_points=lookup("accuracy_budget_points", within=config),
     script:
         "../scripts/summarize.py"

@@ -1,18 +1,6 @@
 """Build one PyTorch engine from the checkpoint."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.engine_folder import build_engine
-from tightrope.host import require_host
+from tightrope.build_job import run_build
 from tightrope.job import current_job
-from tightrope.supervise import Limits
 
-job = current_job(globals())
-require_host(job.params.host)
-build_engine(
-    job.params.variant,
-    job.input.source,
-    job.output.manifest,
-    threads=intra_op_threads(job.params.threads),
-    libraries=job.params.libraries,
-    limits=Limits.of(job.resources),
-)
+run_build(current_job(globals()))

@@ -16,6 +16,7 @@ measure_accuracy(
     model=job.wildcards.model,
     variant=job.wildcards.variant,
     max_sequence=job.params.max_sequence,
+    max_seconds=job.params.max_seconds,
     threads=intra_op_threads(job.params.threads),
     libraries=job.params.libraries,
     limits=Limits.of(job.resources),

@@ -14,5 +14,6 @@ summarize(
     job.output.json,
     job.output.csv,
     unavailable=job.params.unavailable,
+    baselines=job.params.baselines,
     budget_points=job.params.budget_points,
 )

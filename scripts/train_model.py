@@ -10,6 +10,7 @@ train_model(
     source=job.input.source,
     data=job.input.data,
     recipe=job.params.train,
+    inputs=job.params.inputs,
     threads=intra_op_threads(job.params.threads),
     seed=job.params.seed,
     terminal=job.terminal,

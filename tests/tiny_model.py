@@ -11,7 +11,7 @@ from tightrope.engine_folder import build_engine
 from tightrope.inputs import Arrays, load_encoder, read_split
 from tightrope.provenance import library_versions
 from tightrope.supervise import Limits, supervised
-from tightrope.variants import ENGINES, Variant
+from tightrope.variants import CALIBRATED, ENGINES, Variant
 
 ARCHITECTURE = (
     "scratch:bert?hidden_size=64&num_hidden_layers=2&num_attention_heads=2&intermediate_size=128"
@@ -20,6 +20,13 @@ ARCHITECTURE = (
 RECIPE = {"epochs": 4, "batch": 16, "learning_rate": 3e-3, "sequence": 64, "precision": "fp32"}
 LONGEST = 64
 SAMPLES = 24
+BUCKETS = {"batch": [1, 16], "sequence": [32, LONGEST]}
+# what the rules pass on from the configuration
+OPTIONS: dict[str, dict[str, Any]] = {
+    "onnxruntime": {"fusions": False, "optimization": "all", "spinning": True, "arena": True},
+    "openvino": {"route": "onnx", "blobs": False, "buckets": BUCKETS},
+    "tvm": {"tune_seconds": 0, "buckets": BUCKETS},
+}
 LIMITS = Limits(memory_bytes=8e9, seconds=120)
 WORDS = [
     *("film", "book", "song", "play", "story", "actor", "scene", "end", "joke", "plot"),
@@ -83,6 +90,7 @@ def run_chain(folder: Path, model: TinyModel) -> None:
         source=source,
         data=model.data,
         recipe=RECIPE,
+        inputs={},
         seed=0,
         threads=1,
         terminal=io.StringIO(),
@@ -125,30 +133,33 @@ def evaluation_rows(model: TinyModel) -> list[Arrays]:
 
 
 def name_variant(engine: str, precision: str) -> Variant:
-    """The variant on the cpu; int8 with the first calibration method of the engine."""
-    if precision != "int8":
+    """The variant on the cpu; calibrated precisions with the engine's first method."""
+    if precision not in CALIBRATED:
         return Variant("cpu", engine, precision)
     return Variant("cpu", engine, precision, f"{ENGINES[engine].methods[0]}-{SAMPLES}")
 
 
-def build_variant(model: TinyModel, variant: Variant, target: Path, **options: Any) -> Path:
-    """Build it beside `target` as its rule does; `options` replace those of build_engine."""
+def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: Any) -> Path:
+    """Build it beside `target` as its rule does; `settings` replace those of build_engine."""
     source, samples = model.simplified, None
-    if variant.engine == "pytorch":
+    if ENGINES[variant.engine].source == "checkpoint":
         source = model.checkpoint
-    elif variant.scheme is not None:
+    if variant.scheme is not None:
         source = getattr(model, variant.scheme)
     elif variant.calibration is not None:
-        paths = {"calibration": model.nncf, "data": model.data, "checkpoint": model.checkpoint}
+        cache = getattr(model, variant.calibration.partition("-")[0])
+        paths = {"onnx": model.simplified, "calibration": cache, "data": model.data}
+        paths["checkpoint"] = model.checkpoint
         samples = {name: str(path) for name, path in paths.items()}
     facts = {
         "threads": 1,
         "limits": LIMITS,
         "libraries": library_versions(*ENGINES[variant.engine].libraries),
+        "options": OPTIONS.get(variant.engine, {}),
         "samples": samples,
         "read_samples": calibration_batches,
         "source": source,
-        **options,
+        **settings,
     }
     build_engine(str(variant), target=target, **facts)
     return target

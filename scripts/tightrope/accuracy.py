@@ -1,5 +1,6 @@
 """What a variant answers on the evaluation split, kept one by one."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +8,16 @@ from tqdm import tqdm
 
 from tightrope.files import read_json, sha256
 from tightrope.host import describe_host
-from tightrope.inputs import batches_by_length, load_encoder, read_split
-from tightrope.loading import load_engine
+from tightrope.inputs import Arrays, batches_by_length, load_encoder, read_split
+from tightrope.loading import Run, load_engine
 from tightrope.manifest import read_manifest
 from tightrope.outputs import answers
 from tightrope.records import AccuracyRecord
 from tightrope.supervise import Limits, fill_in
 
 BATCH = 32
+# rows that are sorted by length together, after which the time is looked at
+CHUNK = 256
 
 
 def measure_accuracy(
@@ -26,14 +29,16 @@ def measure_accuracy(
     model: str,
     variant: str,
     max_sequence: int,
+    max_seconds: float,
     threads: int,
     libraries: dict[str, str | None],
     limits: Limits,
 ) -> None:
     """Write the AccuracyRecord of `variant`, also when it cannot be run.
 
-    Data without labels gives a record without predictions. A transient failure raises
-    TightropeError unless this is the last attempt.
+    Judged on the first examples that are answered within `max_seconds`. Data without labels
+    gives a record without predictions. A transient failure raises TightropeError unless this is
+    the last attempt.
     """
     built, source = read_json(engine), read_manifest(data)
     record = AccuracyRecord(
@@ -47,7 +52,7 @@ def measure_accuracy(
     if built["status"] != "ok":
         record.status, record.reason = "failed", f"not built: {built['reason']}"
     elif source["labels"] is not None:
-        work = (engine, checkpoint, data, max_sequence, threads)
+        work = (engine, checkpoint, data, max_sequence, max_seconds, threads)
         fill_in(record, predict, *work, limits=limits)
     record.write(target)
 
@@ -57,21 +62,41 @@ def predict(
     checkpoint: Path | str,
     data: Path | str,
     max_sequence: int,
+    max_seconds: float,
     threads: int,
 ) -> dict[str, Any]:
-    """Run in the child: `labels`, `predictions` and `margins` in the order of the split."""
+    """Run in the child: `labels`, `predictions` and `margins` in the order of the split.
+
+    Of the first examples only, in whole chunks, where an engine is too slow for all of them.
+    """
+    began = time.monotonic()
     examples = read_split(data, "evaluation")
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     run, _ = load_engine(engine, threads=threads)
     classes = len(read_manifest(checkpoint)["labels"])
-    predictions = [0] * len(rows)
-    margins = [0.0] * len(rows)
-    for indices, batch in tqdm(list(batches_by_length(rows, BATCH)), desc="predicting"):
-        answered = answers(run(batch), batch, classes=classes)
-        for index, (prediction, margin) in zip(indices, answered, strict=True):
-            predictions[index], margins[index] = prediction, margin
+    size = largest_batch(read_manifest(engine)["options"])
+    answered: list[tuple[int, float]] = []
+    for start in tqdm(range(0, len(rows), CHUNK), desc="predicting", unit="chunk"):
+        if time.monotonic() - began > max_seconds and answered:
+            break
+        answered += answer_chunk(run, rows[start : start + CHUNK], size, classes)
     return {
-        "labels": [example["label"] for example in examples],
-        "predictions": predictions,
-        "margins": margins,
+        "labels": [example["label"] for example in examples[: len(answered)]],
+        "predictions": [prediction for prediction, _ in answered],
+        "margins": [margin for _, margin in answered],
     }
+
+
+def answer_chunk(run: Run, rows: list[Arrays], size: int, classes: int) -> list[tuple[int, float]]:
+    """Prediction and margin of each row, in batches of rows that are similar in length."""
+    found = [(0, 0.0)] * len(rows)
+    for indices, batch in batches_by_length(rows, size):
+        for index, one in zip(indices, answers(run(batch), batch, classes=classes), strict=True):
+            found[index] = one
+    return found
+
+
+def largest_batch(options: dict[str, Any]) -> int:
+    """Rows of a batch: BATCH, or the largest batch that an engine was built for."""
+    buckets = options.get("buckets")
+    return min(BATCH, max(buckets["batch"])) if buckets else BATCH

@@ -64,11 +64,9 @@ def calibration_rows(
     return load_encoder(checkpoint, max_sequence=max_sequence)(examples[:samples])
 
 
-def calibration_batches(
-    source: Path, *, calibration: str, data: str, checkpoint: str
-) -> list[Arrays]:
-    """The samples of a calibration cache, one a batch and without padding."""
-    cache = read_cache(calibration, model=source)
+def calibration_batches(*, onnx: str, calibration: str, data: str, checkpoint: str) -> list[Arrays]:
+    """The samples of the calibration cache of `onnx`, one a batch and without padding."""
+    cache = read_cache(calibration, model=onnx)
     sequence = cache["options"]["max_sequence"]
     rows = calibration_rows(data, checkpoint, samples=cache["samples"], max_sequence=sequence)
     return list(batches_of_equal_length(rows, 1))

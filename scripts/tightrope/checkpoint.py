@@ -18,6 +18,7 @@ KINDS = (
     "path:folder",
     "package:module/folder",
     "scratch:architecture",
+    "onnx:file.onnx",
 )
 NEEDED = ("config.json", "model.safetensors")
 FILES = [
@@ -59,8 +60,12 @@ def prepare_checkpoint(
     else:
         for file in source_files(source):
             write_bytes(folder / file.name, read_bytes(file))
-    check_weights(source, folder / "model.safetensors", expected_sha256)
-    config = read_config(source, folder)
+    if kind == "onnx":
+        rename_onnx(source, place, folder, expected_sha256)
+        config: dict[str, Any] = {"model_type": "onnx"}
+    else:
+        check_weights(source, folder / "model.safetensors", expected_sha256)
+        config = read_config(source, folder)
     write_manifest(
         manifest,
         source=source,
@@ -93,7 +98,14 @@ def source_folder(source: str) -> Path | None:
 
 
 def source_files(source: str) -> list[Path]:
-    """The files of a local source that are copied."""
+    """The files of a local source that are copied; of an ONNX file also the tokenizer beside it."""
+    kind, place = parse_source(source)
+    if kind == "onnx":
+        file = Path(place).expanduser()
+        if not file.is_file():
+            raise ConfigError(f"{source}: there is no such file")
+        beside = [file.with_name(name) for name in FILES if name not in NEEDED]
+        return [file, *(one for one in beside if one.is_file())]
     folder = source_folder(source)
     if folder is None:
         return []
@@ -117,6 +129,15 @@ def check_present(source: str, folder: Path) -> None:
         raise ConfigError(f"{source}: has no {name}; a checkpoint needs {' and '.join(NEEDED)}")
 
 
+def rename_onnx(source: str, place: str, folder: Path, expected_sha256: str | None) -> None:
+    """Call the copied ONNX file model.onnx, after it was found to be one that can be used."""
+    from tightrope.onnx_checkpoint import FILE, read_onnx_file
+
+    file = (folder / Path(place).name).rename(folder / FILE)
+    read_onnx_file(source, file)
+    check_sha256(source, file, expected_sha256)
+
+
 def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
     """Raise ArtifactError for truncated weights or a sha256 that is not the expected one."""
     from safetensors import SafetensorError, safe_open
@@ -130,6 +151,11 @@ def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
         ) from error
     if empty:
         raise ArtifactError(f"{source}: {file.name} holds no weights; fetch it again")
+    check_sha256(source, file, expected_sha256)
+
+
+def check_sha256(source: str, file: Path, expected_sha256: str | None) -> None:
+    """Raise ArtifactError where the file is not the one that is expected."""
     found = sha256(file)
     if expected_sha256 and found != expected_sha256:
         raise ArtifactError(
@@ -157,7 +183,7 @@ def read_config(source: str, folder: Path) -> dict[str, Any]:
 
 
 def local_files(source: str) -> list[str]:
-    """Files that a path: source copies, none for the other kinds; reads no content.
+    """Files that a path: or onnx: source copies, none for the other kinds; reads no content.
 
     Raises ConfigError for an unknown kind, a missing folder, file or package.
     """
@@ -167,7 +193,7 @@ def local_files(source: str) -> list[str]:
     if kind == "scratch":
         parse_architecture(source, place)
     files = source_files(source)
-    return [str(file) for file in files] if kind == "path" else []
+    return [str(file) for file in files] if kind in ("path", "onnx") else []
 
 
 def libraries(source: str) -> dict[str, str | None]:
@@ -176,6 +202,8 @@ def libraries(source: str) -> dict[str, str | None]:
     if kind == "package":
         name = place.partition("/")[0]
         return {name: package_version(name)}
+    if kind == "onnx":
+        return library_versions("onnx")
     return library_versions("torch", "transformers") if kind == "scratch" else {}
 
 
@@ -187,6 +215,7 @@ def longest_sequence(source: str) -> int | None:
         return positions({**sizes, "model_type": model_type})
     folder = source_folder(source)
     if folder is None:
+        source_files(source)
         return None
     check_present(source, folder)
     try:

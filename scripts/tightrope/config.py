@@ -10,7 +10,8 @@ import yaml
 
 from tightrope import checkpoint, data
 from tightrope.errors import ConfigError
-from tightrope.variants import configured
+from tightrope.static_shapes import buckets_of
+from tightrope.variants import ENGINES, configured, is_onnx, parse
 
 Document = dict[str, Any]
 
@@ -26,8 +27,7 @@ def checked(config: Document, schema: Path | str) -> Document:
     config = with_types(config, document)
     check_schema(config, document)
     filled = with_defaults(config, document)
-    checks = (check_pool, check_devices, check_variants, check_traffic, check_sources, check_shapes)
-    for check in checks:
+    for check in CHECKS:
         check(filled)
     return filled
 
@@ -50,10 +50,21 @@ def explain(error: jsonschema.ValidationError) -> str:
         return (
             f"config: {place}: unknown key{nearest(wrong, allowed)}; allowed: {', '.join(allowed)}"
         )
+    if error.validator == "anyOf" and (inner := meant(error)):
+        return explain(inner)
     if error.validator == "required":
         missing = next(name for name in error.validator_value if name not in error.instance)
         return f"config: {key or 'top level'}: the key {missing} is missing"
     return f"config: {key} = {error.instance!r}: {allowed_values(error)}"
+
+
+def meant(error: jsonschema.ValidationError) -> jsonschema.ValidationError | None:
+    """What is wrong inside the alternative for objects, where `error` is about an object."""
+    if not isinstance(error.instance, dict):
+        return None
+    options = [option.get("type") for option in error.schema["anyOf"]]
+    inner = [one for one in error.context or () if options[one.schema_path[0]] == "object"]
+    return min(inner, key=lambda one: (len(one.path), str(list(one.path))), default=None)
 
 
 def allowed_values(error: jsonschema.ValidationError) -> str:
@@ -97,6 +108,8 @@ def with_types(value: Any, schema: Document) -> Any:
     if isinstance(value, dict):
         return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
     kinds = schema.get("type", "string")
+    if value == "null" and {"type": "null"} in schema.get("anyOf", ()):
+        return None
     if not isinstance(value, str) or kinds == "string":
         return value
     if value == "null":
@@ -114,6 +127,9 @@ def typed(word: str) -> Any:
 
 def schema_of(key: str, schema: Document) -> Document:
     """The schema of the value of `key` in an object with that `schema`."""
+    for option in schema.get("anyOf", ()):
+        if option.get("type") == "object":
+            return schema_of(key, option)
     others = schema.get("additionalProperties")
     return schema.get("properties", {}).get(key, others if isinstance(others, dict) else {})
 
@@ -155,19 +171,46 @@ def check_devices(config: Document) -> None:
 def check_variants(config: Document) -> None:
     """Every engine must have its precisions on the configured devices."""
     try:
-        configured(config)
+        configured_names(config)
     except ConfigError as error:
         raise ConfigError(f"config: engines on devices = {config['devices']}: {error}") from None
 
 
+def configured_names(config: Document) -> list[str]:
+    """The names of the variants of all models."""
+    variants = [one for model in config["models"] for one in configured(config, model)]
+    return list(dict.fromkeys(map(str, variants)))
+
+
 def check_traffic(config: Document) -> None:
     """Traffic is measured for configured variants only."""
-    known = list(map(str, configured(config)))
+    known = configured_names(config)
     for name in config["traffic"]["variants"]:
         if name not in known:
             raise ConfigError(
                 f"config: traffic.variants: {name}: no configured variant{nearest(name, known)}"
             )
+
+
+def check_buckets(config: Document) -> None:
+    """What is measured must lie within the buckets, and TVM needs some."""
+    if config["buckets"] is None and config["engines"].get("tvm"):
+        raise ConfigError("config: buckets = null: tvm compiles static shapes; say buckets: auto")
+    loaded = [parse(name) for name in config["traffic"]["variants"]]
+    for name, model in config["models"].items():
+        buckets = buckets_of(config, name)
+        if buckets is None:
+            continue
+        wanted = [(f"shapes: {key}", key, one[key]) for one in config["shapes"] for key in buckets]
+        wanted.append((f"models.{name}.max_sequence", "sequence", model["max_sequence"]))
+        if any(ENGINES[variant.engine].static for variant in loaded):
+            wanted.append(("traffic.batch", "batch", config["traffic"]["batch"]))
+        for place, key, size in wanted:
+            if size > max(buckets[key]):
+                raise ConfigError(
+                    f"config: {place} = {size}: beyond buckets.{key} = {buckets[key]}; give "
+                    "buckets that hold it, or buckets: null for OpenVINO without static shapes"
+                )
 
 
 def check_sources(config: Document) -> None:
@@ -178,6 +221,16 @@ def check_sources(config: Document) -> None:
                 local_files.local_files(model[key])
             except ConfigError as error:
                 raise ConfigError(f"config: models.{name}.{key} = {model[key]}: {error}") from None
+
+
+def check_recipes(config: Document) -> None:
+    """What is an ONNX file already cannot be trained."""
+    for name, model in config["models"].items():
+        if is_onnx(model["checkpoint"]) and model["train"]:
+            raise ConfigError(
+                f"config: models.{name}.train: the model is an ONNX file and cannot be trained; "
+                "remove train, or start from its checkpoint"
+            )
 
 
 def check_shapes(config: Document) -> None:
@@ -195,3 +248,15 @@ def check_shapes(config: Document) -> None:
         for key, length in lengths.items():
             if length > longest:
                 raise ConfigError(f"config: {key}: {name} takes at most {longest} tokens")
+
+
+CHECKS = (
+    check_pool,
+    check_devices,
+    check_variants,
+    check_traffic,
+    check_buckets,
+    check_sources,
+    check_recipes,
+    check_shapes,
+)

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tightrope.executed import require_precision
 from tightrope.files import sha256, storage_errors
 from tightrope.inputs import Arrays
 from tightrope.loading import engine_module
@@ -22,18 +23,20 @@ def build_engine(
     threads: int,
     limits: Limits,
     libraries: dict[str, str | None],
+    options: dict[str, Any] | None = None,
     read_samples: Callable[..., list[Arrays]] | None = None,
     samples: dict[str, str] | None = None,
 ) -> None:
     """Build variant `name` beside its manifest `target`, which says so also when that fails.
 
-    An engine that collects statistics of its own gets the batches `read_samples(source,
-    **samples)`, where `samples` are paths. A transient failure raises TightropeError unless
-    this is the last attempt.
+    `options` are the engine's section of the configuration; the manifest keeps them for `load`.
+    An engine that collects statistics of its own gets the batches `read_samples(**samples)`,
+    where `samples` are paths. A transient failure raises TightropeError unless this is the last
+    attempt.
     """
-    variant, folder = parse(name), clear_folder(target)
-    batches = partial(read_samples, Path(source), **samples) if samples else None
-    work = (variant, Path(source), folder, threads, batches)
+    variant, folder, options = parse(name), clear_folder(target), options or {}
+    batches = partial(read_samples, **samples) if read_samples and samples else None
+    work = (variant, Path(source), folder, threads, options, batches)
     began = time.perf_counter()
     try:
         facts = {"status": "ok", **supervised(build_in_folder, *work, limits=limits)}
@@ -45,6 +48,7 @@ def build_engine(
         **facts,
         variant=name,
         precision=variant.precision,
+        options=options,
         sources={Path(path).name: sha256(path) for path in (source, *(samples or {}).values())},
         libraries=libraries,
         build_s=time.perf_counter() - began,
@@ -56,17 +60,14 @@ def build_in_folder(
     source: Path,
     folder: Path,
     threads: int,
+    options: dict[str, Any],
     batches: Callable[[], list[Arrays]] | None,
 ) -> dict[str, Any]:
     """Run in the child: what the engine module says about the files that it wrote."""
-    options = {"batches": batches()} if batches else {}
     module = engine_module(variant.engine)
+    samples = {"batches": batches()} if batches else {}
+    settings = {"precision": variant.precision, "threads": threads, "options": options}
     with storage_errors(folder):
-        facts = module.build(
-            source, folder, precision=variant.precision, threads=threads, **options
-        )
-    wanted = variant.precision.partition("-")[0]
-    if not any(wanted in counts for counts in facts["executed"].values()):
-        ran = sorted({name for counts in facts["executed"].values() for name in counts})
-        raise WorkFailed(f"ran in {', '.join(ran)}: no operator ran in {wanted}", transient=False)
+        facts = module.build(source, folder, **settings, **samples)
+    require_precision(facts["executed"], variant.precision)
     return facts

@@ -2,11 +2,15 @@
 
 import importlib
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tightrope.inputs import Arrays
 from tightrope.manifest import read_manifest
 from tightrope.variants import parse
+
+Run = Callable[[Arrays], Any]
 
 
 def engine_module(engine: str) -> Any:
@@ -14,15 +18,34 @@ def engine_module(engine: str) -> Any:
     return importlib.import_module(f"tightrope.engines.{engine}")
 
 
-def load_engine(path: Path | str, *, threads: int) -> tuple[Any, dict[str, float]]:
+def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float]]:
     """The `run` of the engine with manifest `path`, and seconds of its import and load.
 
     Raises ArtifactError where a file of the engine is not the one that was built.
     """
-    variant = parse(read_manifest(path)["variant"])
+    manifest = read_manifest(path)
+    variant = parse(manifest["variant"])
     began = time.perf_counter()
     module = engine_module(variant.engine)
     imported = time.perf_counter()
-    run = module.load(Path(path).parent, precision=variant.precision, threads=threads)
+    settings = {"precision": variant.precision, "threads": threads}
+    run = module.load(Path(path).parent, **settings, options=manifest["options"])
     loaded = time.perf_counter()
-    return run, {"import_s": imported - began, "load_s": loaded - imported}
+    return within(run, manifest.get("max_sequence")), {
+        "import_s": imported - began,
+        "load_s": loaded - imported,
+    }
+
+
+def within(run: Run, longest: int | None) -> Run:
+    """`run` for sequences of at most `longest` tokens; ValueError names the range beyond."""
+    if longest is None:
+        return run
+
+    def checked(inputs: Arrays) -> Any:
+        tokens = inputs["input_ids"].shape[1]
+        if tokens > longest:
+            raise ValueError(f"a request of {tokens} tokens: this model takes 1 to {longest}")
+        return run(inputs)
+
+    return checked

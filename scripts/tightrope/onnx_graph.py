@@ -12,6 +12,7 @@ from tightrope.files import write_bytes
 from tightrope.inputs import Arrays
 
 SEAL = "tightrope.sha256"
+LONGEST = "tightrope.max_sequence"
 # a protobuf message holds 2 GiB; some room for the graph around the weights
 LARGEST_BYTES = 2**31 - 2**20
 
@@ -47,17 +48,20 @@ def load_onnx(path: Path | str) -> onnx.ModelProto:
         raise ArtifactError(
             f"{path}: no readable ONNX file ({error}); delete it and run again"
         ) from error
-    seals = {entry.key: entry.value for entry in model.metadata_props}
-    del model.metadata_props[:]
+    seal = {entry.key: entry.value for entry in model.metadata_props}.get(SEAL)
+    keep_metadata(model, LONGEST)
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
-    if seals.get(SEAL) != digest:
+    if seal != digest:
         raise ArtifactError(f"{path}: not the file that was written; delete it and run again")
     return model
 
 
 def strip_metadata(model: onnx.ModelProto) -> None:
-    """Remove metadata and documentation of the model and of everything in its graph."""
-    del model.metadata_props[:]
+    """Remove metadata and documentation of the model and of everything in its graph.
+
+    The model's longest sequence stays.
+    """
+    keep_metadata(model, LONGEST)
     model.doc_string = model.graph.doc_string = ""
     graph = model.graph
     for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output):
@@ -68,6 +72,27 @@ def strip_metadata(model: onnx.ModelProto) -> None:
         del tensor.metadata_props[:]
 
 
+def keep_metadata(model: onnx.ModelProto, key: str) -> None:
+    """Remove every entry of the model's own metadata but that of `key`."""
+    kept = [entry for entry in model.metadata_props if entry.key == key]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+
+
+def set_max_sequence(model: onnx.ModelProto, tokens: int | None) -> None:
+    """Note the most tokens that the model takes, None where it sets no limit."""
+    keep_metadata(model, "")
+    if tokens is not None:
+        entry = model.metadata_props.add()
+        entry.key, entry.value = LONGEST, str(tokens)
+
+
+def max_sequence(model: onnx.ModelProto) -> int | None:
+    """The most tokens that the model takes, None where that is not noted."""
+    found = {entry.key: entry.value for entry in model.metadata_props}.get(LONGEST)
+    return int(found) if found else None
+
+
 def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
     """`model` with constants folded and dead nodes dropped by onnxslim.
 
@@ -76,7 +101,9 @@ def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     import onnxslim
 
+    longest = max_sequence(model)
     model = onnxslim.slim(model)
+    set_max_sequence(model, longest)
     del model.graph.value_info[:]
     onnx.checker.check_model(model, full_check=True)
     return model

@@ -10,22 +10,30 @@ from tightrope.errors import ConfigError
 from tightrope.host import describe_host, fingerprint, numerics_fingerprint
 from tightrope.provenance import library_versions
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
-from tightrope.variants import ENGINES, Variant, baseline, configured, parse
+from tightrope.static_shapes import buckets_of
+from tightrope.toolchain import missing_compiler
+from tightrope.variants import DEVICES, ENGINES, Variant, baseline, configured, is_onnx, parse
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
 
 
-class Plan(NamedTuple):
-    """Models, variants that have jobs and those that cannot run here, and the host keys.
+Jobs = list[tuple[str, Variant]]
 
-    `traffic`: the variants that are also measured under real traffic.
+
+class Plan(NamedTuple):
+    """What is built and measured, what cannot run here, and the host keys.
+
+    `jobs` has each model with each of its variants that can run, `traffic` those that are also
+    measured under real traffic, `baselines` for each model and device the name of the variant
+    that the others are compared with.
     """
 
     models: list[str]
-    variants: list[Variant]
-    traffic: list[Variant]
+    jobs: Jobs
+    traffic: Jobs
     unavailable: list[tuple[str, str, str]]
+    baselines: dict[str, dict[str, str]]
     host: str
     numerics: str
 
@@ -42,26 +50,48 @@ def make_plan(config: Document) -> Plan:
     """The variants to build here, and why the others are unavailable."""
     host = describe_host()
     auto = config["host"] == "auto"
-    variants = configured(config)
-    reasons = {v: reason for v in variants if (reason := unavailable_reason(v, host))}
-    models = list(config["models"])
+    wanted = [(model, one) for model in config["models"] for one in configured(config, model)]
+    checkpoints = {name: model["checkpoint"] for name, model in config["models"].items()}
+    reasons = {
+        (model, variant): reason
+        for model, variant in wanted
+        if (reason := unavailable_reason(config, variant, host, checkpoints[model]))
+    }
+    jobs = [job for job in wanted if job not in reasons]
     return Plan(
-        models,
-        [variant for variant in variants if variant not in reasons],
-        [v for v in variants if v not in reasons and str(v) in config["traffic"]["variants"]],
-        [(model, str(v), reason) for model in models for v, reason in reasons.items()],
-        fingerprint(host) if auto else config["host"],
-        numerics_fingerprint(host) if auto else config["host"],
+        models=list(config["models"]),
+        jobs=jobs,
+        traffic=[job for job in jobs if str(job[1]) in config["traffic"]["variants"]],
+        unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
+        baselines={
+            model: {device: str(baseline(device, source)) for device in DEVICES}
+            for model, source in checkpoints.items()
+        },
+        host=fingerprint(host) if auto else config["host"],
+        numerics=numerics_fingerprint(host) if auto else config["host"],
     )
 
 
-def unavailable_reason(variant: Variant, host: dict[str, Any]) -> str | None:
-    """Why this variant cannot run on `host`, else None."""
-    if variant.device == "cpu":
-        return None
-    if host["gpu"] is None:
+def columns(jobs: Jobs) -> dict[str, list[str]]:
+    """The jobs as values of the wildcards of a path, to be put together with `zip`."""
+    return {
+        "model": [model for model, _ in jobs],
+        "variant": [str(variant) for _, variant in jobs],
+    }
+
+
+def unavailable_reason(
+    config: Document, variant: Variant, host: dict[str, Any], checkpoint: str
+) -> str | None:
+    """Why this variant of a model with that source cannot run on `host`, else None."""
+    engine = ENGINES[variant.engine]
+    if from_checkpoint(config, variant.engine) and is_onnx(checkpoint):
+        return "no checkpoint: the model is an ONNX file"
+    if variant.device != "cpu" and host["gpu"] is None:
         return "no NVIDIA GPU"
-    return "not yet: this version runs engines on the cpu only"
+    if variant.device != "cpu":
+        return "not yet: this version runs engines on the cpu only"
+    return missing_compiler() if engine.compiler else None
 
 
 def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
@@ -96,53 +126,75 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             f"artifacts/{model}/engines/{variant}/engine.json",
             f"reports/{model}/{variant}.latency.json",
             f"reports/{model}/{variant}.accuracy.json",
-            *[f"reports/{model}/{variant}.traffic.json"] * (variant in plan.traffic),
+            *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
         ]
-        for model in plan.models
-        for variant in plan.variants
+        for model, variant in plan.jobs
     }
 
 
-def onnxruntime_source(model: str, device: str, rest: str) -> str:
-    """The ONNX file of variant `{device}-onnxruntime-{rest}`: the quantized one for int8."""
-    variant = parse(f"{device}-onnxruntime-{rest}")
-    if variant.scheme is None:
-        return f"artifacts/{model}/model.simplified.onnx"
-    return f"artifacts/{model}/quantized/{variant.scheme}-{variant.calibration}.onnx"
+def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, str]:
+    """Inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
 
-
-def openvino_input(model: str, device: str, rest: str) -> dict[str, str]:
-    """Inputs of variant `{device}-openvino-{rest}`: for int8 the calibration samples too."""
-    variant = parse(f"{device}-openvino-{rest}")
-    source = {"source": f"artifacts/{model}/model.simplified.onnx"}
+    `source` is the checkpoint or the ONNX file, the quantized one for a variant that has a
+    scheme. One that collects statistics of its own also gets the calibration cache, the ONNX
+    file to which that belongs, the data and the checkpoint.
+    """
+    variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
+    folder = f"artifacts/{wildcards.model}"
+    onnx = f"{folder}/model.simplified.onnx"
+    checkpoint = f"{folder}/checkpoint/checkpoint.json"
+    if variant.scheme is not None:
+        return {"source": f"{folder}/quantized/{variant.scheme}-{variant.calibration}.onnx"}
+    source = {"source": checkpoint if from_checkpoint(config, engine) else onnx}
     if variant.calibration is None:
         return source
     return source | {
-        "calibration": f"artifacts/{model}/calibration/{variant.calibration}.json",
-        "data": f"artifacts/{model}/data/data.json",
-        "checkpoint": f"artifacts/{model}/checkpoint/checkpoint.json",
+        "onnx": onnx,
+        "calibration": f"{folder}/calibration/{variant.calibration}.json",
+        "data": f"{folder}/data/data.json",
+        "checkpoint": checkpoint,
     }
 
 
-def baseline_engine(model: str, variant: str) -> str:
+def from_checkpoint(config: Document, engine: str) -> bool:
+    """Whether that engine is built from the checkpoint, not from ONNX."""
+    route = config.get(engine, {}).get("route")
+    return (route == "pytorch") if route else ENGINES[engine].source == "checkpoint"
+
+
+def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
+    """The engine's own section of the configuration, and its buckets where it has them."""
+    options = dict(config.get(engine, {}))
+    if ENGINES[engine].static:
+        options["buckets"] = buckets_of(config, wildcards.model)
+    return options
+
+
+def baseline_engine(plan: Plan, model: str, variant: str) -> str:
     """The engine.json that `variant` is compared with, its own for the baseline."""
-    return f"artifacts/{model}/engines/{baseline(parse(variant).device)}/engine.json"
+    return f"artifacts/{model}/engines/{baseline_of(plan, model, variant)}/engine.json"
+
+
+def baseline_of(plan: Plan, model: str, variant: str) -> str:
+    """The name of the variant that `variant` is compared with."""
+    return plan.baselines[model][parse(variant).device]
 
 
 def rests(plan: Plan) -> set[str]:
     """What stands behind device and engine in the names of the planned variants."""
-    return {str(one).removeprefix(f"{one.device}-{one.engine}-") for one in plan.variants}
+    return {str(one).removeprefix(f"{one.device}-{one.engine}-") for _, one in plan.jobs}
 
 
-def engine_modules(variant: str, *, baseline: bool = False) -> list[str]:
-    """Source files of the engine of `variant`, and of its baseline's where asked for."""
-    return [f"tightrope/engines/{engine}.py" for engine in engines_of(variant, baseline)]
+def engine_modules(*variants: str) -> list[str]:
+    """Source files of the engines of these variants."""
+    engines = {parse(variant).engine for variant in variants}
+    return [f"tightrope/engines/{engine}.py" for engine in sorted(engines)]
 
 
-def engine_libraries(variant: str, *, baseline: bool = False) -> dict[str, str | None]:
-    """Installed versions of the runtime of `variant`, and of its baseline's where asked for."""
-    engines = engines_of(variant, baseline)
-    return library_versions(*[name for one in engines for name in ENGINES[one].libraries])
+def engine_libraries(*variants: str) -> dict[str, str | None]:
+    """Installed versions of the runtimes of these variants."""
+    engines = {parse(variant).engine for variant in variants}
+    return library_versions(*[name for one in sorted(engines) for name in ENGINES[one].libraries])
 
 
 def traffic_settings(config: Document) -> Document:
@@ -153,10 +205,3 @@ def traffic_settings(config: Document) -> Document:
 def traffic_libraries(variant: str) -> dict[str, str | None]:
     """Installed versions of the runtime of `variant` and of LoadGen."""
     return engine_libraries(variant) | library_versions("mlcommons-loadgen")
-
-
-def engines_of(name: str, with_baseline: bool) -> list[str]:
-    """The engines that take part when variant `name` is measured."""
-    variant = parse(name)
-    rival = [baseline(variant.device).engine] if with_baseline else []
-    return sorted({variant.engine, *rival})

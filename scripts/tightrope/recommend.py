@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tightrope.variants import baseline, parse
+from tightrope.variants import parse
 
 Entry = dict[str, Any]
 SHAPE_KEYS = ("batch", "sequence", "height", "width")
@@ -31,7 +31,7 @@ def shape_of(row: Entry) -> Entry:
 def choose(results: list[Entry], shape: Entry) -> Entry:
     """`variant`, `why` and `rejected` among the results of one model at one shape."""
     rows = {
-        result["variant"]: row
+        result["variant"]: {**row, "baseline": result["baseline"]}
         for result in results
         for row in result["latency"]
         if shape_of(row) == shape
@@ -67,7 +67,7 @@ def estimate(name: str, rows: dict[str, Entry]) -> float:
     On one device this orders variants by the speed-up that they are sure to have, so that a
     wide interval wins nothing; between devices it compares their times.
     """
-    base = rows.get(str(baseline(parse(name).device)))
+    base = rows.get(rows[name]["baseline"])
     if base is None or rows[name]["speedup"] is None:
         return rows[name]["mean_s"]
     return base["mean_s"] / rows[name]["speedup"]["low"]
@@ -84,14 +84,14 @@ def within_noise(name: str, fastest: str, rows: dict[str, Entry]) -> bool:
 
 def speedup_of(name: str, rows: dict[str, Entry]) -> Entry | None:
     """The speed-up of `name`, 1 for the baseline; None where the baseline was not measured."""
-    if is_baseline(name):
+    if is_baseline(name, rows):
         return {"ratio": 1.0, "low": 1.0, "high": 1.0}
     return rows[name]["speedup"]
 
 
-def is_baseline(name: str) -> bool:
+def is_baseline(name: str, rows: dict[str, Entry]) -> bool:
     """Whether the other variants of its device are compared with `name`."""
-    return name == str(baseline(parse(name).device))
+    return name == rows[name]["baseline"]
 
 
 def disqualified(result: Entry, rows: dict[str, Entry]) -> str | None:
@@ -110,7 +110,7 @@ def disqualified(result: Entry, rows: dict[str, Entry]) -> str | None:
 
 def beaten(name: str, rows: dict[str, Entry], *, tie: bool) -> str:
     """Why a variant that keeps the answers was not chosen; `tie` with the fastest or not."""
-    ours = "it is the baseline" if is_baseline(name) else speed(rows[name])
+    ours = "it is the baseline" if is_baseline(name, rows) else speed(rows[name])
     if tie:
         return f"as fast within the noise ({ours}), but its files are no smaller"
     return f"slower: {ours}"
@@ -126,7 +126,7 @@ def why(best: str, fastest: str, rows: dict[str, Entry], others: str) -> str:
     """What speaks for the chosen variant, one of `others`."""
     if best != fastest:
         return f"as fast as {fastest} within the noise, and its files are smaller"
-    if is_baseline(best):
+    if is_baseline(best, rows):
         return f"none of the {others} is faster than this baseline"
     return f"the fastest of the {others}"
 

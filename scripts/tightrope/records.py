@@ -70,7 +70,7 @@ class LatencyRecord(Record):
 
 @dataclass(kw_only=True)
 class AccuracyRecord(Record):
-    """Every prediction on the evaluation split, in its order.
+    """Every prediction on the evaluation split, in its order; of a slow engine the first ones.
 
     `margins` are the highest logit less the second highest; `labels` is None, and nothing
     was predicted, when the data has no labels. `data_sha256` is the split's.

@@ -29,17 +29,20 @@ def result_entry(
     *,
     host: str,
     budget: float,
+    rival: str,
 ) -> Entry:
-    """One of `results`; `baseline` is the accuracy record of the device's baseline."""
+    """One of `results`; `rival` names its baseline, whose accuracy record is `baseline`."""
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
     return {
         **identity(latency.model, parse(latency.variant)),
+        "baseline": rival,
         "host": host,
         "status": failed.status if failed else "ok",
         "reason": failed.reason if failed else None,
         "size_bytes": sum(file["size_bytes"] for file in engine["files"].values()),
         "build_s": engine["build_s"],
         "executed": engine.get("executed"),
+        "options": engine.get("options"),
         "engine_sha256": latency.engine_sha256,
         "measured": latency.measured,
         "threads": latency.threads,
@@ -55,9 +58,11 @@ def result_entry(
 def unavailable_entry(model: str, variant: str, reason: str) -> Entry:
     """One of `results` for a variant that has no job on this machine."""
     measured = [
+        "baseline",
         "size_bytes",
         "build_s",
         "executed",
+        "options",
         "engine_sha256",
         "measured",
         "threads",
@@ -135,28 +140,27 @@ def accuracy_entry(
     """
     if not record.predictions or record.labels is None:
         return None
-    count = len(record.predictions)
-    right = [ours == label for ours, label in zip(record.predictions, record.labels, strict=True)]
-    top1 = share(sum(right), count)
+    right = hits(record)
+    top1 = share(sum(right), len(right))
     entry = {
         "top1": top1.value,
         "low": top1.low,
         "high": top1.high,
-        "samples": count,
+        "samples": len(right),
         "verdict": "undecided",
         **dict.fromkeys(["delta", "delta_low", "delta_high", "p_value", "flips", "agreement"]),
     }
     if baseline is None or not comparable(record, baseline):
         return entry
-    theirs = [
-        ours == label for ours, label in zip(baseline.predictions, record.labels, strict=True)
-    ]
-    changes = Counter(zip(right, theirs, strict=True))
+    # a slow engine is judged on the first examples only
+    pairs = list(zip(right, hits(baseline), strict=False))
+    changes, count = Counter(pairs), len(pairs)
     gained, lost = changes[True, False], changes[False, True]
     change = paired_difference(gained, lost, count)
     if baseline.variant == record.variant:
         change = change._replace(low=0.0, high=0.0)
-    flips = sum(a != b for a, b in zip(record.predictions, baseline.predictions, strict=True))
+    both = zip(record.predictions, baseline.predictions, strict=False)
+    flips = sum(ours != theirs for ours, theirs in both)
     return {
         **entry,
         "delta": change.value,
@@ -167,6 +171,13 @@ def accuracy_entry(
         "agreement": 1 - flips / count,
         "verdict": accuracy_verdict(change, budget),
     }
+
+
+def hits(record: AccuracyRecord) -> list[bool]:
+    """For each prediction whether it is the label."""
+    return [
+        ours == label for ours, label in zip(record.predictions, record.labels or (), strict=True)
+    ]
 
 
 def comparable(record: AccuracyRecord, baseline: AccuracyRecord) -> bool:

@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
-import torch
+import numpy as np
 
 from tightrope.errors import ArtifactError
 from tightrope.inputs import Arrays, load_encoder, read_split, stack
 from tightrope.manifest import read_manifest
+from tightrope.onnx_checkpoint import original_outputs
 from tightrope.onnx_graph import load_onnx, require_equal, run_onnx, save_onnx, simplified
 from tightrope.torch_module import load_module
+from tightrope.variants import is_onnx
 
 # relative to the largest logit of a batch
 TOLERANCE = 1e-4
@@ -29,23 +31,32 @@ def simplify_onnx(
     Raises ArtifactError, and writes nothing, where its logits differ from the checkpoint's
     on real examples of several shapes, alone and padded.
     """
-    torch.set_num_threads(threads)
-    tokens = min(LONGEST_CHECK, read_manifest(checkpoint)["max_sequence"] or LONGEST_CHECK)
+    manifest = read_manifest(checkpoint)
+    tokens = min(LONGEST_CHECK, manifest["max_sequence"] or LONGEST_CHECK)
     rows = load_encoder(checkpoint, max_sequence=tokens)(read_split(data, "evaluation")[:8])
     batches = several_shapes(rows)
-    module = load_module(Path(checkpoint).parent, torch.float32)
-    with torch.inference_mode():
-        expected = [
-            module(
-                **{name: torch.from_numpy(array) for name, array in batch.items()}
-            ).logits.numpy()
-            for batch in batches
-        ]
+    reference = original_outputs if is_onnx(manifest["source"]) else module_outputs
+    expected = reference(Path(checkpoint), batches, threads=threads)
     model = simplified(load_onnx(source))
     found = run_onnx(model, batches, threads=threads)
     worst = require_equal(found, expected, path=source, tolerance=TOLERANCE)
     print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
     save_onnx(model, target)
+
+
+def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
+    """Logits that the checkpoint gives in PyTorch."""
+    import torch
+
+    torch.set_num_threads(threads)
+    module = load_module(checkpoint.parent, torch.float32)
+    with torch.inference_mode():
+        return [
+            module(
+                **{name: torch.from_numpy(array) for name, array in batch.items()}
+            ).logits.numpy()
+            for batch in batches
+        ]
 
 
 def several_shapes(rows: list[Arrays]) -> list[Arrays]:

@@ -14,9 +14,11 @@ from tightrope.records import AccuracyRecord, LatencyRecord, Record
 from tightrope.results import result_entry, unavailable_entry
 from tightrope.traffic_record import TrafficRecord
 from tightrope.traffic_results import traffic_entry
-from tightrope.variants import baseline, parse
+from tightrope.variants import parse
 
 SCHEMA = 1
+# fields of a result that make no column
+NESTED = ("latency", "executed", "options")
 Paths = Iterable[Path | str]
 
 
@@ -31,13 +33,15 @@ def summarize(
     csv_target: Path | str,
     *,
     unavailable: list[tuple[str, str, str]],
+    baselines: dict[str, dict[str, str]],
     budget_points: float,
 ) -> None:
     """Write the summary of all records, whose fields docs/summary-json.md names.
 
     `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and
     `data`, one each a model; `traffic` are the records of what was measured under traffic.
-    `unavailable` has (model, variant, reason).
+    `unavailable` has (model, variant, reason), `baselines` the name of what the variants of each
+    model and device are compared with.
     """
     runs = [
         (read_json(engine), LatencyRecord.read(latency), AccuracyRecord.read(accuracy))
@@ -45,19 +49,10 @@ def summarize(
     ]
     loads = [TrafficRecord.read(path) for path in traffic]
     judged = {(record.model, record.variant): record for _, _, record in runs}
-    results = [
-        result_entry(
-            engine,
-            latency,
-            accuracy,
-            judged.get((latency.model, str(baseline(parse(latency.variant).device)))),
-            host=fingerprint(latency.host),
-            budget=budget_points / 100,
-        )
-        for engine, latency, accuracy in runs
-    ] + [unavailable_entry(*one) for one in unavailable]
+    results = [entry_of(*run, judged, baselines, budget_points / 100) for run in runs]
+    results += [unavailable_entry(*one) for one in unavailable]
     models = [
-        model_entry(checkpoint, source, results)
+        model_entry(checkpoint, source, results, baselines)
         for checkpoint, source in zip(checkpoints, data, strict=True)
     ]
     document = {
@@ -75,6 +70,21 @@ def summarize(
     write_csv(results, csv_target)
 
 
+def entry_of(
+    engine: dict[str, Any],
+    latency: LatencyRecord,
+    accuracy: AccuracyRecord,
+    judged: dict[tuple[str, str], AccuracyRecord],
+    baselines: dict[str, dict[str, str]],
+    budget: float,
+) -> dict[str, Any]:
+    """The result of one variant, beside what it is compared with."""
+    rival = baselines[latency.model][parse(latency.variant).device]
+    baseline = judged.get((latency.model, rival))
+    host = fingerprint(latency.host)
+    return result_entry(engine, latency, accuracy, baseline, host=host, budget=budget, rival=rival)
+
+
 def hosts(records: Iterable[Record]) -> dict[str, Any]:
     """Each host of the records by its fingerprint, with the libraries that were used there."""
     found: dict[str, Any] = {}
@@ -85,7 +95,10 @@ def hosts(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def model_entry(
-    checkpoint: Path | str, data: Path | str, results: list[dict[str, Any]]
+    checkpoint: Path | str,
+    data: Path | str,
+    results: list[dict[str, Any]],
+    baselines: dict[str, dict[str, str]],
 ) -> tuple[str, dict[str, Any]]:
     """Name and entry of the model whose manifests these are."""
     made, source = read_manifest(checkpoint), read_json(data)
@@ -95,14 +108,19 @@ def model_entry(
     return name, {
         "task": made["task"],
         "parameters": made["parameters"],
-        "checkpoint_sha256": made["files"]["model.safetensors"]["sha256"],
+        "checkpoint_sha256": weights_of(made)["sha256"],
         "labels": source["labels"],
         "data": {
             "source": source["source"],
             **{f"{split}_samples": part["samples"] for split, part in source["splits"].items()},
         },
-        "baselines": {device: str(baseline(device)) for device in devices},
+        "baselines": {device: baselines[name][device] for device in devices},
     }
+
+
+def weights_of(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The entry of the file with the weights of a checkpoint."""
+    return manifest["files"].get("model.safetensors") or manifest["files"]["model.onnx"]
 
 
 def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
@@ -114,7 +132,7 @@ def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
 
     rows = []
     for result in results:
-        flat = {key: value for key, value in result.items() if key not in ("latency", "executed")}
+        flat = {key: value for key, value in result.items() if key not in NESTED}
         for shape in result["latency"] or [{}]:
             row = {**flat, **{f"latency.{key}": value for key, value in shape.items()}}
             if shape:

@@ -14,7 +14,9 @@ from tightrope.finetuning import fine_tune
 from tightrope.inputs import Example, read_split, require_sequence
 from tightrope.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.model_limits import positions
+from tightrope.onnx_checkpoint import keep_onnx_file
 from tightrope.sources.scratch import SPECIAL_TOKENS, train_tokenizer
+from tightrope.variants import is_onnx
 
 SPECIAL = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL_TOKENS, strict=True))
 
@@ -25,6 +27,7 @@ def train_model(
     source: Path | str,
     data: Path | str,
     recipe: dict[str, Any] | None,
+    inputs: dict[str, str],
     threads: int,
     seed: int,
     terminal: TextIO,
@@ -33,8 +36,11 @@ def train_model(
 
     With a recipe the checkpoint of manifest `source` is fine-tuned on the train split of
     manifest `data`; without one it is only converted. The same bytes come out on the same
-    machine with the same number of threads. A line now and then goes to `terminal`.
+    machine with the same number of threads. A line now and then goes to `terminal`. An ONNX file,
+    whose own names of its inputs are `inputs`, is kept as it is.
     """
+    if is_onnx(read_manifest(source)["source"]):
+        return keep_onnx_file(manifest, source=source, data=data, inputs=inputs)
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
     origin, material = read_manifest(source), read_manifest(data)

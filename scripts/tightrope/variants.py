@@ -11,30 +11,62 @@ CALIBRATED = ("int8", "int8-bf16", "int8-fp16", "fp8")
 
 
 class Engine(NamedTuple):
-    """What one runtime can do: precisions by device, calibration methods, its libraries."""
+    """What one runtime can do, what it is built from and what it needs."""
 
+    # by device
     precisions: dict[str, tuple[str, ...]]
+    # distributions whose versions shape it
     libraries: tuple[str, ...]
+    # "checkpoint" or "onnx"
+    source: str
+    # calibration methods
     methods: tuple[str, ...] = ()
-    # scheme of the quantized ONNX that it is fed by device; empty where it quantizes itself
+    # scheme of the quantized ONNX that it is fed, by device; empty where it quantizes itself
     schemes: dict[str, str] | None = None
+    # compiles one program for each bucket of `buckets`
+    static: bool = False
+    # generates C++ or links what it generated
+    compiler: bool = False
 
 
 ENGINES = {
     "pytorch": Engine(
-        {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
+        {"cpu": ("fp32", "bf16", "int8-dynamic"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
         ("torch", "transformers"),
+        "checkpoint",
+    ),
+    "torchscript": Engine({"cpu": ("fp32", "bf16")}, ("torch", "transformers"), "checkpoint"),
+    "compile": Engine(
+        {"cpu": ("fp32", "bf16")}, ("torch", "transformers"), "checkpoint", compiler=True
+    ),
+    "inductor": Engine(
+        {"cpu": ("fp32", "bf16", "int8")},
+        ("torch", "transformers", "torchao"),
+        "checkpoint",
+        ("minmax",),
+        compiler=True,
     ),
     "onnxruntime": Engine(
-        {"cpu": ("fp32", "int8"), "cuda": ("fp32", "fp16", "int8")},
+        {"cpu": ("fp32", "fp16", "int8", "int8-dynamic"), "cuda": ("fp32", "fp16", "int8")},
         ("onnxruntime",),
+        "onnx",
         ("minmax",),
         {"cpu": "u8s8", "cuda": "s8s8"},
     ),
-    "openvino": Engine({"cpu": ("fp32", "bf16", "int8")}, ("openvino", "nncf"), ("nncf",)),
+    "openvino": Engine(
+        {"cpu": ("fp32", "bf16", "int8", "int8-bf16")},
+        ("openvino", "nncf"),
+        "onnx",
+        ("nncf",),
+        static=True,
+    ),
+    "tvm": Engine(
+        {"cpu": ("fp32",)}, ("apache-tvm", "torch"), "checkpoint", static=True, compiler=True
+    ),
     "tensorrt": Engine(
         {"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},
         ("tensorrt-cu13",),
+        "onnx",
         ("minmax",),
         {"cuda": "s8s8"},
     ),
@@ -118,15 +150,15 @@ def check(variant: Variant) -> None:
         )
 
 
-def configured(config: dict[str, Any]) -> list[Variant]:
-    """Every variant that the configuration asks for, the baselines of its devices included.
+def configured(config: dict[str, Any], model: str) -> list[Variant]:
+    """Every variant that the configuration asks for of `model`, its baselines included.
 
     With `devices: auto` an engine is planned on each device that it has; a precision that
     none of its devices has, or an engine without a configured device, is a ConfigError.
     """
     auto = config["devices"] == "auto"
     devices = DEVICES if auto else tuple(config["devices"])
-    found = [baseline(device) for device in devices]
+    found = [baseline(device, config["models"][model]["checkpoint"]) for device in devices]
     for engine, precisions in config["engines"].items():
         for precision in precisions:
             homes = [d for d in devices if precision in ENGINES[engine].precisions.get(d, ())]
@@ -139,7 +171,7 @@ def configured(config: dict[str, Any]) -> list[Variant]:
 
 def with_calibrations(variant: Variant, config: dict[str, Any]) -> list[Variant]:
     """`variant`, or where it needs calibration one for each method and sample count."""
-    if variant.precision not in CALIBRATED:
+    if variant.precision not in CALIBRATED or not ENGINES[variant.engine].methods:
         return [variant]
     calibration = config["calibration"]
     known = ENGINES[variant.engine].methods
@@ -156,6 +188,14 @@ def with_calibrations(variant: Variant, config: dict[str, Any]) -> list[Variant]
     ] or [variant]
 
 
-def baseline(device: str) -> Variant:
-    """What every variant of that device is compared with: PyTorch eager in fp32."""
-    return Variant(device, "pytorch", "fp32")
+def baseline(device: str, checkpoint: str) -> Variant:
+    """What every variant of that device is compared with, by the source of the checkpoint.
+
+    PyTorch eager in fp32, or where there is an ONNX file only ONNX Runtime in fp32.
+    """
+    return Variant(device, "onnxruntime" if is_onnx(checkpoint) else "pytorch", "fp32")
+
+
+def is_onnx(checkpoint: str) -> bool:
+    """Whether the source of a checkpoint is an ONNX file, from which no PyTorch model comes."""
+    return checkpoint.startswith("onnx:")

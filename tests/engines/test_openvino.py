@@ -6,9 +6,9 @@ import pytest
 from tightrope.inputs import stack
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
-from tightrope.supervise import supervised
+from tightrope.supervise import WorkFailed, supervised
 from tightrope.variants import Variant
-from tiny_model import LIMITS, TinyModel, build_variant, evaluation_rows, name_variant
+from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
 
 Build = Callable[[Variant], Path]
 
@@ -17,7 +17,7 @@ def compiled_settings(folder: Path, precision: str, threads: int) -> dict[str, s
     """Run in a child: what the compiled program itself says of its settings."""
     from tightrope.engines import openvino
 
-    model = openvino.compiled(folder, precision, threads)
+    model = openvino.compiled(folder, precision, threads, None)[None]
     names = ("INFERENCE_PRECISION_HINT", "INFERENCE_NUM_THREADS", "NUM_STREAMS")
     return {name: str(model.get_property(name)) for name in names}
 
@@ -31,7 +31,14 @@ def logits(path: Path, model: TinyModel) -> np.ndarray:
 def test_fp32_does_not_run_in_bf16_where_the_cpu_has_it(built: Build) -> None:
     """Unsaid, OpenVINO takes bf16 for a model in fp32."""
     engine = read_manifest(built(name_variant("openvino", "fp32")))
-    assert {name for counts in engine["executed"].values() for name in counts} == {"fp32"}
+    assert engine["executed"]["FullyConnected"] == {"fp32": 12}
+    assert "bf16" not in {name for counts in engine["executed"].values() for name in counts}
+
+
+def test_int8_with_bf16_between_runs_both(built: Build) -> None:
+    executed = read_manifest(built(name_variant("openvino", "int8-bf16")))["executed"]
+    assert executed["FullyConnected"] == {"int8": 14}
+    assert executed["MVN"] == {"bf16": 5}
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -45,14 +52,71 @@ def test_one_stream_with_the_threads_that_are_asked_for(built: Build, threads: i
     )
 
 
-def test_the_weights_of_fp32_are_not_compressed_and_those_of_int8_are(built: Build) -> None:
+def test_int8_keeps_a_byte_of_each_weight_of_the_products(built: Build) -> None:
     sizes = {
         precision: read_manifest(built(name_variant("openvino", precision)))["files"]["model.bin"][
             "size_bytes"
         ]
         for precision in ("fp32", "int8")
     }
-    assert sizes["fp32"] > 3 * sizes["int8"]
+    weights = 2 * (4 * 64 * 64 + 2 * 64 * 128) + 64 * 64
+    assert sizes["fp32"] - sizes["int8"] == pytest.approx(3 * weights, rel=0.1)
+
+
+def in_shapes(path: Path, model: TinyModel, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
+    """Run in a child: logits of the first texts in batches of these shapes."""
+    run, _ = load_engine(path, threads=1)
+    rows = sorted(evaluation_rows(model), key=lambda row: len(row["input_ids"]))
+    return [run(stack(rows[:batch], sequence=sequence)) for batch, sequence in shapes]
+
+
+def with_options(model: TinyModel, target: Path, precision: str, **options: object) -> Path:
+    facts = {"options": {**OPTIONS["openvino"], **options}}
+    if options.get("route") == "pytorch":
+        facts["source"] = model.checkpoint
+    return build_variant(model, name_variant("openvino", precision), target, **facts)
+
+
+SHAPES = [(1, 17), (1, 32), (3, 32), (5, 64), (16, 33)]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize(
+    "options",
+    [{"buckets": None}, {"route": "pytorch"}, {"blobs": True}, {"blobs": True, "buckets": None}],
+)
+def test_every_option_gives_the_same_answers(
+    tiny: TinyModel, built: Build, tmp_path: Path, precision: str, options: dict[str, object]
+) -> None:
+    path = with_options(tiny, tmp_path / "engine.json", precision, **options)
+    found = supervised(in_shapes, path, tiny, SHAPES, limits=LIMITS)
+    usual = built(name_variant("openvino", precision))
+    expected = supervised(in_shapes, usual, tiny, SHAPES, limits=LIMITS)
+    # the two routes are quantized apart, each by its own statistics
+    tolerance = 0.05 if precision == "int8" else 1e-4
+    for ours, theirs in zip(found, expected, strict=True):
+        assert np.linalg.norm(ours - theirs) <= tolerance * np.linalg.norm(theirs)
+
+
+def test_the_route_from_pytorch_keeps_attention_whole(tiny: TinyModel, tmp_path: Path) -> None:
+    path = with_options(tiny, tmp_path / "engine.json", "fp32", route="pytorch")
+    assert "ScaledDotProductAttention" in (path.parent / "model.xml").read_text()
+    assert read_manifest(path)["options"]["route"] == "pytorch"
+
+
+def test_blobs_are_part_of_the_engine(tiny: TinyModel, tmp_path: Path) -> None:
+    path = with_options(tiny, tmp_path / "engine.json", "fp32", blobs=True)
+    files = read_manifest(path)["files"]
+    assert {"1x32.blob", "1x64.blob", "16x32.blob", "16x64.blob"} <= set(files)
+
+
+def test_a_batch_beyond_the_buckets_is_an_error_that_names_the_range(
+    tiny: TinyModel, built: Build
+) -> None:
+    with pytest.raises(WorkFailed, match=r"17x32: .*batches of 1 to 16 and sequences of 1 to 64"):
+        supervised(
+            in_shapes, built(name_variant("openvino", "fp32")), tiny, [(17, 32)], limits=LIMITS
+        )
 
 
 def test_int8_runs_every_weighted_product_in_int8(built: Build) -> None:

@@ -34,6 +34,7 @@ def measured(model: TinyModel, engine: Path, folder: Path, **options: Any) -> Ac
         "model": "tiny",
         "variant": str(QUICK),
         "max_sequence": LONGEST,
+        "max_seconds": 900,
         "threads": 1,
         "libraries": {"onnxruntime": "1"},
         "limits": LIMITS,
@@ -93,6 +94,52 @@ def test_predictions_are_the_same_whatever_the_batch_size(
     found = measured(tiny, engine, tmp_path)
     assert found.predictions == record.predictions
     assert found.margins == pytest.approx(record.margins, abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 33, 80])
+def test_predictions_are_the_same_however_many_are_sorted_together(
+    tiny: TinyModel,
+    engine: Path,
+    record: AccuracyRecord,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+) -> None:
+    monkeypatch.setattr(accuracy, "CHUNK", size)
+    found = measured(tiny, engine, tmp_path)
+    assert (found.predictions, found.labels) == (record.predictions, record.labels)
+    assert found.margins == pytest.approx(record.margins, abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 30])
+def test_an_engine_that_is_too_slow_is_judged_on_the_first_examples(
+    tiny: TinyModel,
+    engine: Path,
+    record: AccuracyRecord,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+) -> None:
+    monkeypatch.setattr(accuracy, "CHUNK", size)
+    found = measured(tiny, engine, tmp_path, max_seconds=1e-9)
+    assert (found.status, len(found.predictions)) == ("ok", size)
+    assert found.labels == record.labels[:size]
+    assert found.predictions == record.predictions[:size]
+    assert found.margins == pytest.approx(record.margins[:size], abs=1e-4)
+
+
+def test_an_engine_of_smaller_buckets_than_the_batch_gives_the_same_predictions(
+    tiny: TinyModel, record: AccuracyRecord, tmp_path: Path
+) -> None:
+    buckets = {"batch": [1, 3], "sequence": [32, LONGEST]}
+    assert max(buckets["batch"]) < accuracy.BATCH
+    options = {"route": "onnx", "blobs": False, "buckets": buckets}
+    static, target = name_variant("openvino", "fp32"), tmp_path / "engine" / "engine.json"
+    engine = build_variant(tiny, static, target, options=options)
+    found = measured(tiny, engine, tmp_path, variant=str(static))
+    assert (found.status, found.reason) == ("ok", None)
+    assert found.predictions == record.predictions
+    assert found.margins == pytest.approx(record.margins, abs=1e-3)
 
 
 def test_the_record_says_what_was_measured_where_and_with_what(

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from tightrope.config import checked
+from tightrope.config import check_traffic, checked
 from tightrope.errors import ConfigError
 from tightrope.variants import DEVICES, ENGINES, METHODS, PRECISIONS, configured
 
@@ -41,6 +41,8 @@ def properties(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[s
         others = one.get("additionalProperties")
         if isinstance(others, dict):
             found += properties(others, f"{path}{name}.NAME.")
+        for option in one.get("anyOf", []):
+            found += [(f"{path}{name}|", option), *properties(option, f"{path}{name}.")]
     return found
 
 
@@ -55,7 +57,8 @@ def test_the_schema_is_a_schema_that_allows_no_unknown_key_at_any_level(schema: 
         if isinstance(one.get("additionalProperties"), dict)
     ]
     objects = [(name, one) for name, one in levels if "properties" in one]
-    assert len(objects) > 6
+    assert len(objects) > 10
+    assert {"buckets|", "onnxruntime", "openvino", "tvm"} <= {name for name, _ in objects}
     assert not [name for name, one in objects if one.get("additionalProperties") is not False]
 
 
@@ -65,7 +68,8 @@ def test_every_key_has_a_default_or_must_be_given(schema: Path, config: dict[str
     assert set(filled) == set(document["properties"])
     model = document["properties"]["models"]["additionalProperties"]
     assert set(filled["models"]["tiny"]) == set(model["properties"])
-    assert set(filled["latency"]) == set(document["properties"]["latency"]["properties"])
+    for name in ("calibration", "latency", "onnxruntime", "openvino", "traffic", "tvm"):
+        assert set(filled[name]) == set(document["properties"][name]["properties"]), name
 
 
 def test_the_defaults_are_valid_themselves(schema: Path, config: dict[str, Any]) -> None:
@@ -73,6 +77,15 @@ def test_the_defaults_are_valid_themselves(schema: Path, config: dict[str, Any])
     assert checked(filled, schema) == filled
     assert filled["accuracy_budget_points"] == 1.0
     assert filled["calibration"] == {"methods": ["minmax", "nncf"], "samples": [512], "pool": 1024}
+    assert filled["buckets"] == "auto"
+    assert filled["openvino"] == {"route": "onnx", "blobs": False}
+    assert filled["tvm"] == {"tune_seconds": 600}
+    assert filled["onnxruntime"] == {
+        "fusions": False,
+        "optimization": "all",
+        "spinning": True,
+        "arena": True,
+    }
 
 
 def test_the_schema_names_the_engines_precisions_and_methods_that_there_are(schema: Path) -> None:
@@ -89,7 +102,9 @@ def test_every_configuration_of_the_project_is_valid(repository: Path, schema: P
     files = [file for file in (repository / "config").glob("*.yaml") if file != schema]
     assert repository / "config" / "config.yaml" in files
     for file in files:
-        assert configured(checked(yaml.safe_load(file.read_text()), schema))
+        filled = checked(yaml.safe_load(file.read_text()), schema)
+        for model in filled["models"]:
+            assert configured(filled, model)
 
 
 def test_the_configuration_that_was_given_is_left_as_it_was(
@@ -121,6 +136,12 @@ def test_what_is_given_beats_the_default_and_its_neighbours_stay(
         (("models", "tiny"), "chekpoint", "checkpoint"),
         (("models", "tiny", "train"), "epoch", "epochs"),
         (("engines",), "onnx_runtime", "onnxruntime"),
+        (("engines",), "torch_script", "torchscript"),
+        (("onnxruntime",), "fusion", "fusions"),
+        (("openvino",), "blob", "blobs"),
+        (("tvm",), "tune_second", "tune_seconds"),
+        (("models", "tiny", "inputs"), "input_id", "input_ids"),
+        ((), "bucket", "buckets"),
     ],
 )
 def test_an_unknown_key_is_named_with_the_nearest_right_one(
@@ -140,7 +161,9 @@ def test_a_key_like_no_other_gets_the_list_and_no_guess(
 ) -> None:
     message = refused({**config, "zzz": 1}, schema)
     assert "did you mean" not in message
-    assert "allowed: accuracy_budget_points, calibration" in message
+    keys = sorted(yaml.safe_load(schema.read_text())["properties"])
+    assert keys[0] == "accuracy_budget_points"
+    assert message == f"config: zzz: unknown key; allowed: {', '.join(keys)}"
 
 
 @pytest.mark.parametrize("empty", [{}, None])
@@ -156,6 +179,34 @@ def test_words_of_the_command_line_become_numbers_where_numbers_are_wanted(
     assert filled["calibration"]["samples"] == [256]
     assert filled["accuracy_budget_points"] == 0.5
     assert (filled["strict"], filled["threads"]) == (True, "auto")
+
+
+def test_words_of_the_command_line_become_options_of_the_engines(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    words = {"openvino": {"blobs": "true"}, "tvm": {"tune_seconds": "0"}}
+    filled = checked({**config, **words, "onnxruntime": {"spinning": "false"}}, schema)
+    assert filled["openvino"] == {"route": "onnx", "blobs": True}
+    assert filled["tvm"] == {"tune_seconds": 0}
+    assert (filled["onnxruntime"]["spinning"], filled["onnxruntime"]["arena"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("null", None),
+        ("auto", "auto"),
+        (
+            {"batch": ["1", "16"], "sequence": ["128"]},
+            {"batch": [1, 16], "sequence": [128]},
+        ),
+    ],
+)
+def test_buckets_can_be_said_on_the_command_line(
+    schema: Path, config: dict[str, Any], words: Any, expected: Any
+) -> None:
+    """Snakemake gives what stands behind --config as words."""
+    assert checked({**config, "buckets": words}, schema)["buckets"] == expected
 
 
 def test_more_samples_than_the_pool_has_are_refused(schema: Path, config: dict[str, Any]) -> None:
@@ -187,6 +238,126 @@ def test_traffic_of_a_variant_that_is_not_configured_is_refused(
         "config: traffic.variants: cpu-pytorch-fp23: no configured variant"
         '; did you mean "cpu-pytorch-fp32"?'
     )
+
+
+def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted() -> None:
+    config = {
+        "devices": ["cpu"],
+        "engines": {},
+        "models": {"m": {"checkpoint": "path:m"}, "n": {"checkpoint": "onnx:n.onnx"}},
+        "traffic": {"variants": ["cpu-pytorch-fp32", "cpu-onnxruntime-fp32"]},
+    }
+    check_traffic(config)
+    del config["models"]["n"]
+    with pytest.raises(ConfigError, match="cpu-onnxruntime-fp32: no configured variant"):
+        check_traffic(config)
+
+
+def buckets(batch: list[int], sequence: list[int]) -> dict[str, Any]:
+    """A configuration that asks for those buckets, beside one shape of batch 4 and 64 tokens."""
+    model = {**MODEL, "max_sequence": 64}
+    return {
+        "models": {"tiny": model},
+        "shapes": [{"batch": 4, "sequence": 64}],
+        "buckets": {"batch": batch, "sequence": sequence},
+    }
+
+
+@pytest.mark.parametrize(
+    ("batch", "sequence"), [([4], [64]), ([1, 4, 8], [32, 64]), ([8, 1], [128, 32])]
+)
+def test_buckets_that_hold_what_is_measured_are_accepted(
+    schema: Path, batch: list[int], sequence: list[int]
+) -> None:
+    asked = buckets(batch, sequence)
+    assert checked(asked, schema)["buckets"] == asked["buckets"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "sequence", "place", "key"),
+    [
+        ([1, 2], [64], "shapes: batch = 4", "batch = [1, 2]"),
+        ([2, 1], [64], "shapes: batch = 4", "batch = [2, 1]"),
+        ([4], [32], "shapes: sequence = 64", "sequence = [32]"),
+        ([4], [63], "shapes: sequence = 64", "sequence = [63]"),
+    ],
+)
+def test_a_shape_beyond_the_buckets_is_refused(
+    schema: Path, batch: list[int], sequence: list[int], place: str, key: str
+) -> None:
+    message = refused(buckets(batch, sequence), schema)
+    assert message.startswith(f"config: {place}: beyond buckets.{key}; give buckets that hold it")
+    assert "buckets: null" in message
+
+
+def test_texts_longer_than_the_buckets_are_refused(schema: Path) -> None:
+    asked = buckets([4], [64])
+    asked["models"]["long"] = {**MODEL, "max_sequence": 65}
+    message = refused(asked, schema)
+    assert message.startswith(
+        "config: models.long.max_sequence = 65: beyond buckets.sequence = [64];"
+    )
+
+
+@pytest.mark.parametrize("variants", [[], ["cpu-pytorch-fp32", "cpu-onnxruntime-fp32"]])
+def test_traffic_of_engines_that_take_any_shape_may_go_beyond_the_buckets(
+    schema: Path, variants: list[str]
+) -> None:
+    asked = buckets([1, 4], [64])
+    asked["traffic"] = {"variants": variants, "batch": 8}
+    assert checked(asked, schema)["traffic"]["batch"] == 8
+
+
+@pytest.mark.parametrize("variant", ["cpu-openvino-fp32", "cpu-tvm-fp32"])
+@pytest.mark.parametrize("auto", [False, True])
+def test_a_batch_of_traffic_beyond_the_buckets_of_a_static_engine_is_refused(
+    schema: Path, variant: str, auto: bool
+) -> None:
+    """The batches of auto are those of the shapes, 1 among them."""
+    asked = buckets([1, 4], [64])
+    asked["buckets"] = "auto" if auto else asked["buckets"]
+    asked["engines"] = {"openvino": ["fp32"], "tvm": ["fp32"]}
+    asked["traffic"] = {"variants": ["cpu-pytorch-fp32", variant], "batch": 8}
+    message = refused(asked, schema)
+    assert message.startswith("config: traffic.batch = 8: beyond buckets.batch = [1, 4];")
+    asked["traffic"]["batch"] = 4
+    assert checked(asked, schema)["traffic"]["batch"] == 4
+
+
+@pytest.mark.parametrize("value", ["auto", None])
+def test_without_buckets_of_its_own_any_shape_is_accepted(
+    schema: Path, config: dict[str, Any], value: Any
+) -> None:
+    config["shapes"] = [{"batch": 1000, "sequence": 511}]
+    assert checked({**config, "buckets": value}, schema)["buckets"] == value
+
+
+def test_tvm_without_buckets_is_refused(schema: Path, config: dict[str, Any]) -> None:
+    config["buckets"] = None
+    assert checked({**config, "engines": {"tvm": []}}, schema)["buckets"] is None
+    message = refused({**config, "engines": {"tvm": ["fp32"]}}, schema)
+    assert message.startswith("config: buckets")
+    assert "tvm" in message
+    assert message.endswith("say buckets: auto")
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ({"batch": [1]}, "sequence"),
+        ({"batch": [], "sequence": [64]}, "batch"),
+        ({"batch": [0], "sequence": [64]}, "batch"),
+        ({"batch": [4, 4], "sequence": [64]}, "batch"),
+        ({"batch": [4], "sequence": ["long"]}, "sequence"),
+        ({"batch": [4], "sequence": [64], "height": [32]}, "height"),
+    ],
+)
+def test_what_is_wrong_within_the_buckets_is_named(
+    schema: Path, config: dict[str, Any], value: dict[str, Any], named: str
+) -> None:
+    message = refused({**config, "buckets": value}, schema)
+    assert message.startswith("config: buckets")
+    assert named in message.replace(str(value), "")
 
 
 def test_a_gpu_cannot_be_asked_for_outright_yet(schema: Path, config: dict[str, Any]) -> None:

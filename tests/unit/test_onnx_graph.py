@@ -9,14 +9,16 @@ from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs import stack
 from tightrope.onnx_graph import (
     load_onnx,
+    max_sequence,
     require_equal,
     require_one_file,
     run_onnx,
     save_onnx,
+    set_max_sequence,
     simplified,
 )
 from tightrope.simplify import simplify_onnx
-from tiny_model import TinyModel, evaluation_rows
+from tiny_model import LONGEST, TinyModel, evaluation_rows
 
 
 def small_model() -> onnx.ModelProto:
@@ -72,6 +74,97 @@ def test_saving_what_was_loaded_gives_the_same_bytes(tmp_path: Path) -> None:
     save_onnx(small_model(), tmp_path / "a.onnx")
     save_onnx(load_onnx(tmp_path / "a.onnx"), tmp_path / "b.onnx")
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_a_model_says_nothing_of_its_longest_sequence_until_it_is_set() -> None:
+    model = small_model()
+    assert max_sequence(model) is None
+    set_max_sequence(model, 512)
+    assert max_sequence(model) == 512
+    set_max_sequence(model, 64)
+    assert max_sequence(model) == 64
+    assert len(model.metadata_props) == 1
+    set_max_sequence(model, None)
+    assert max_sequence(model) is None
+
+
+@pytest.mark.parametrize("tokens", [None, 1, 512])
+def test_the_longest_sequence_is_the_same_after_saving_and_loading(
+    tmp_path: Path, tokens: int | None
+) -> None:
+    model = with_metadata(small_model())
+    set_max_sequence(model, tokens)
+    save_onnx(model, tmp_path / "a.onnx")
+    found = load_onnx(tmp_path / "a.onnx")
+    assert max_sequence(found) == tokens
+    save_onnx(found, tmp_path / "b.onnx")
+    assert max_sequence(load_onnx(tmp_path / "b.onnx")) == tokens
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_only_the_longest_sequence_stays_of_the_metadata(tmp_path: Path) -> None:
+    model = small_model()
+    set_max_sequence(model, 512)
+    save_onnx(with_metadata(model), tmp_path / "a.onnx")
+    assert b"secret" not in (tmp_path / "a.onnx").read_bytes()
+    (entry,) = load_onnx(tmp_path / "a.onnx").metadata_props
+    assert entry.value == "512"
+
+
+@pytest.mark.parametrize("tokens", [None, 512])
+def test_simplifying_keeps_the_longest_sequence_and_no_other_metadata(tokens: int | None) -> None:
+    model = small_model()
+    set_max_sequence(model, tokens)
+    smaller = simplified(with_metadata(model))
+    assert max_sequence(smaller) == tokens
+    assert len(smaller.metadata_props) == (tokens is not None)
+
+
+def test_every_file_of_a_model_says_how_many_tokens_it_takes(tiny: TinyModel) -> None:
+    for path in (tiny.onnx, tiny.simplified, tiny.u8s8, tiny.s8s8):
+        assert max_sequence(load_onnx(path)) == LONGEST
+
+
+@pytest.mark.parametrize("tokens", ["64", None])
+def test_another_longest_sequence_than_was_saved_is_refused(
+    tmp_path: Path, tokens: str | None
+) -> None:
+    model = small_model()
+    set_max_sequence(model, 512)
+    save_onnx(model, tmp_path / "a.onnx")
+    found = onnx.load(tmp_path / "a.onnx")
+    (entry,) = [one for one in found.metadata_props if one.value == "512"]
+    if tokens is None:
+        found.metadata_props.remove(entry)
+    else:
+        entry.value = tokens
+    onnx.save(found, tmp_path / "a.onnx")
+    with pytest.raises(ArtifactError, match=r"a\.onnx: not the file that was written"):
+        load_onnx(tmp_path / "a.onnx")
+
+
+def test_a_longest_sequence_that_was_added_is_refused(tmp_path: Path) -> None:
+    save_onnx(small_model(), tmp_path / "a.onnx")
+    found = onnx.load(tmp_path / "a.onnx")
+    marked = small_model()
+    set_max_sequence(marked, 64)
+    found.metadata_props.extend(marked.metadata_props)
+    onnx.save(found, tmp_path / "a.onnx")
+    with pytest.raises(ArtifactError, match=r"a\.onnx: not the file that was written"):
+        load_onnx(tmp_path / "a.onnx")
+
+
+def test_one_changed_weight_is_refused(tmp_path: Path) -> None:
+    model = small_model()
+    set_max_sequence(model, 512)
+    save_onnx(model, tmp_path / "a.onnx")
+    found = onnx.load(tmp_path / "a.onnx")
+    weights = numpy_helper.to_array(found.graph.initializer[0]).copy()
+    weights[0, 0] += 1
+    found.graph.initializer[0].CopyFrom(numpy_helper.from_array(weights, "weight"))
+    onnx.save(found, tmp_path / "a.onnx")
+    with pytest.raises(ArtifactError, match=r"a\.onnx: not the file that was written"):
+        load_onnx(tmp_path / "a.onnx")
 
 
 def test_other_tools_read_the_file(tiny: TinyModel) -> None:

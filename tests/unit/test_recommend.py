@@ -27,6 +27,7 @@ def result(
     return {
         "model": "m",
         "variant": variant,
+        "baseline": BASELINE,
         "host": "h",
         "status": "ok",
         "reason": None,
@@ -35,6 +36,12 @@ def result(
         "latency": [{**SHAPE, "mean_s": 0.01 / (ratio or 1.0), "speedup": speedup}],
         **changes,
     }
+
+
+def unavailable(variant: str) -> dict[str, Any]:
+    """A result without a job: no host, no baseline, nothing measured."""
+    words = {"status": "unavailable", "reason": "no NVIDIA GPU"}
+    return result(variant, None, verdict=None, baseline=None, host=None, latency=[], **words)
 
 
 def recommended(*results: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +71,7 @@ def test_every_other_variant_is_rejected_with_its_reason() -> None:
         result("cpu-onnxruntime-int8-minmax-64", 4.0, verdict="dropped"),
         result("cpu-openvino-int8-nncf-64", 5.0, verdict="undecided"),
         result("cpu-onnxruntime-fp32", None, status="failed", reason="too slow", latency=[]),
-        result("cuda-pytorch-fp32", None, status="unavailable", reason="no NVIDIA GPU", latency=[]),
+        unavailable("cuda-pytorch-fp32"),
     )
     assert found["reasons"] == {
         BASELINE: "slower: it is the baseline",
@@ -190,6 +197,52 @@ def test_accuracy_that_could_not_be_compared_is_no_reason_to_deploy() -> None:
     }
 
 
+def test_the_baseline_is_the_one_that_the_results_name() -> None:
+    """A model that is an ONNX file only has no PyTorch variant."""
+    own = {"baseline": "cpu-onnxruntime-fp32"}
+    found = recommended(
+        result("cpu-onnxruntime-fp32", None, **own), result("cpu-openvino-fp32", 0.8, **own)
+    )
+    assert found["variant"] == "cpu-onnxruntime-fp32"
+    assert found["why"].endswith("is faster than this baseline")
+    assert found["reasons"] == {
+        "cpu-openvino-fp32": "slower: 0.80 times the baseline (0.78 to 0.82)"
+    }
+
+
+def test_a_variant_that_is_the_baseline_of_another_model_is_none_of_this_one() -> None:
+    own = {"baseline": "cpu-onnxruntime-fp32", "model": "onnx-only"}
+    found = recommendations(
+        [
+            result(BASELINE, None),
+            result("cpu-onnxruntime-fp32", 0.5),
+            result("cpu-onnxruntime-fp32", None, **own),
+            result("cpu-openvino-fp32", 0.8, **own),
+        ]
+    )
+    assert [(one["model"], one["variant"]) for one in found] == [
+        ("m", BASELINE),
+        ("onnx-only", "cpu-onnxruntime-fp32"),
+    ]
+    assert found[0]["rejected"][0]["reason"].startswith("slower: 0.50 times the baseline")
+
+
+def test_each_device_is_measured_against_its_own_baseline() -> None:
+    """Ten times a slow baseline is not more than three times one that is five times as fast."""
+    far = {"baseline": "cuda-pytorch-fp32"}
+    slow = result("cuda-pytorch-fp32", None, **far)
+    slow["latency"][0]["mean_s"] = 0.05
+    found = recommended(
+        result(BASELINE, None),
+        result("cpu-openvino-fp32", 3.0),
+        slow,
+        result("cuda-tensorrt-fp16", 10.0, **far),
+    )
+    assert found["variant"] == "cpu-openvino-fp32"
+    assert found["reasons"]["cuda-pytorch-fp32"] == "slower: it is the baseline"
+    assert found["reasons"]["cuda-tensorrt-fp16"].startswith("slower: 10.00 times the baseline")
+
+
 def test_a_machine_that_drifted_between_two_measurements_does_not_choose() -> None:
     """Variants are ordered by their paired speed-ups, not by their times."""
     early = result("cpu-openvino-fp32", 3.0)
@@ -227,7 +280,7 @@ def test_each_host_has_its_recommendation_from_its_own_measurements() -> None:
             result(BASELINE, None),
             result("cpu-openvino-fp32", 3.0),
             result("cpu-openvino-bf16", 4.0, host="other"),
-            result("cuda-pytorch-fp32", None, host=None, status="unavailable", latency=[]),
+            unavailable("cuda-pytorch-fp32"),
         ]
     )
     assert [(one["host"], one["variant"]) for one in found] == [

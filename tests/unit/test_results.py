@@ -7,14 +7,21 @@ from tightrope.results import accuracy_entry, latency_entry, result_entry, unava
 from tightrope.statistics import mcnemar_p_value, paired_difference, share, speedup
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
-ENGINE = {"status": "ok", "build_s": 3.5, "files": {"a": {"size_bytes": 7}, "b": {"size_bytes": 5}}}
+OPTIONS = {"fusions": False, "optimization": "all"}
+ENGINE = {
+    "status": "ok",
+    "build_s": 3.5,
+    "executed": {"MatMul": {"fp32": 12}},
+    "options": OPTIONS,
+    "files": {"a": {"size_bytes": 7}, "b": {"size_bytes": 5}},
+}
 PLAN = {"plan": {"pairs": 16, "calls": None}, "processors": [0, 1]}
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
 RESULT_FIELDS = {
     *("model", "variant", "device", "engine", "precision", "calibration", "host", "status"),
     *("reason", "size_bytes", "build_s", "load_s", "first_call_s", "peak_rss_bytes"),
-    *("accuracy", "latency", "threads", "baseline_failed"),
+    *("accuracy", "latency", "threads", "baseline_failed", "baseline", "options", "executed"),
 }
 SHAPE_FIELDS = {
     *("batch", "sequence", "samples", "p50_s", "p90_s", "p99_s", "mean_s", "throughput_per_s"),
@@ -67,7 +74,7 @@ def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -
 
 def entry(latency_record: LatencyRecord, accuracy_record: AccuracyRecord, **changes: Any) -> dict:
     baseline = accuracy([0] * 90 + [1] * 10, BASELINE)
-    options = {"host": "h", "budget": 0.01, **changes}
+    options = {"host": "h", "budget": 0.01, "rival": BASELINE, **changes}
     return result_entry(ENGINE, latency_record, accuracy_record, baseline, **options)
 
 
@@ -80,6 +87,21 @@ def test_a_result_has_every_field_of_the_contract() -> None:
     assert (found["status"], found["reason"], found["host"]) == ("ok", None, "h")
     assert (found["size_bytes"], found["build_s"], found["load_s"]) == (12, 3.5, 0.2)
     assert (found["device"], found["engine"], found["precision"]) == ("cpu", "onnxruntime", "fp32")
+    assert (found["executed"], found["options"]) == ({"MatMul": {"fp32": 12}}, OPTIONS)
+
+
+@pytest.mark.parametrize("rival", [BASELINE, CANDIDATE])
+def test_a_result_names_the_variant_that_it_is_compared_with(rival: str) -> None:
+    assert entry(latency(), accuracy([0] * 100), rival=rival)["baseline"] == rival
+
+
+def test_an_engine_that_was_not_built_has_no_options_and_ran_nothing() -> None:
+    facts = {"status": "failed", "reason": "no such operator", "build_s": 1.0, "files": {}}
+    options = {"host": "h", "budget": 0.01, "rival": BASELINE}
+    failed = latency(status="failed", reason="not built: no such operator", shapes=[])
+    found = result_entry(facts, failed, accuracy([], status="failed"), None, **options)
+    assert (found["executed"], found["options"], found["size_bytes"]) == (None, None, 0)
+    assert found["baseline"] == BASELINE
 
 
 def test_a_failed_result_has_every_field_and_its_reason() -> None:
@@ -107,6 +129,7 @@ def test_an_unavailable_result_has_the_fields_of_an_ok_one() -> None:
     assert (found["status"], found["reason"]) == ("unavailable", "no NVIDIA GPU")
     assert (found["device"], found["calibration"]) == ("cuda", "minmax-512")
     assert (found["latency"], found["accuracy"], found["host"]) == ([], None, None)
+    assert (found["baseline"], found["options"]) == (None, None)
 
 
 def test_latency_statistics_are_those_of_all_samples() -> None:
@@ -202,6 +225,20 @@ def test_accuracy_is_compared_on_the_same_examples() -> None:
     assert found["p_value"] == mcnemar_p_value(2, 1)
     assert (found["samples"], found["flips"]) == (300, 4)
     assert found["agreement"] == pytest.approx(296 / 300)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(100, 300), (300, 100)])
+def test_where_one_was_judged_on_the_first_examples_only_the_change_is_that_of_those(
+    ours: int, theirs: int
+) -> None:
+    mine, rival = [0] * 90 + [1] * 210, [0] * 60 + [1] * 240
+    found = accuracy_entry(accuracy(mine[:ours]), accuracy(rival[:theirs], BASELINE), 0.01)
+    assert found["samples"] == ours
+    assert found["top1"] == pytest.approx(90 / ours)
+    assert found["delta"] == pytest.approx(30 / 100)
+    assert (found["delta_low"], found["delta_high"]) == paired_difference(30, 0, 100)[1:]
+    assert (found["flips"], found["agreement"]) == (30, pytest.approx(0.7))
+    assert found["p_value"] == mcnemar_p_value(30, 0)
 
 
 @pytest.mark.parametrize(

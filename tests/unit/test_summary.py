@@ -25,6 +25,8 @@ OWN = [[0.004 + 0.0001 * (i % 3), 0.0041] for i in range(10)]
 THEIRS = [[0.01 + 0.0001 * (i % 3), 0.0101] for i in range(10)]
 BASELINE, QUICK, FAILED = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-64", "cpu-onnxruntime-fp32"
 MISSING = ("m", "cuda-pytorch-fp32", "no NVIDIA GPU")
+BASELINES = {"m": {"cpu": BASELINE, "cuda": "cuda-pytorch-fp32"}}
+OPTIONS = {"route": "onnx", "blobs": False, "buckets": {"batch": [1, 8], "sequence": [32, 64]}}
 
 
 def write_run(folder: Path, variant: str) -> tuple[Path, Path, Path]:
@@ -35,7 +37,7 @@ def write_run(folder: Path, variant: str) -> tuple[Path, Path, Path]:
     failed = {"status": "failed", "reason": "no such operator"} if variant == FAILED else {}
     built = failed or {"status": "ok"}
     (clear_folder(engine) / "weights").write_bytes(b"x" * (50 if variant == QUICK else 200))
-    write_manifest(engine, variant=variant, build_s=1.5, **built)
+    write_manifest(engine, variant=variant, build_s=1.5, options=OPTIONS, **built)
     library = variant.split("-")[1]
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {library: "1.2"}}
     alone = variant == BASELINE
@@ -112,6 +114,7 @@ def summarized(
     folder: Path,
     variants: tuple[str, ...] = (BASELINE, QUICK, FAILED),
     traffic: tuple[Path, ...] = (),
+    baselines: dict[str, dict[str, str]] = BASELINES,
 ) -> Any:
     engines, latencies, accuracies = zip(*(write_run(folder, v) for v in variants), strict=True)
     checkpoint, data = write_model(folder)
@@ -125,6 +128,7 @@ def summarized(
         folder / "summary.json",
         folder / "summary.csv",
         unavailable=[MISSING],
+        baselines=baselines,
         budget_points=1.0,
     )
     return json.loads((folder / "summary.json").read_text())
@@ -181,6 +185,36 @@ def test_only_devices_that_ran_something_have_a_baseline(summary: dict[str, Any]
     assert summary["models"]["m"]["baselines"] == {"cpu": "cpu-pytorch-fp32"}
 
 
+def test_every_result_that_could_run_names_its_baseline(summary: dict[str, Any]) -> None:
+    assert {name: result["baseline"] for name, result in by_variant(summary).items()} == {
+        BASELINE: BASELINE,
+        QUICK: BASELINE,
+        FAILED: BASELINE,
+        "cuda-pytorch-fp32": None,
+    }
+
+
+def test_the_options_of_each_engine_are_in_it(summary: dict[str, Any]) -> None:
+    found = by_variant(summary)
+    assert found[QUICK]["options"] == OPTIONS
+    assert found["cuda-pytorch-fp32"]["options"] is None
+
+
+def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(
+    tmp_path: Path,
+) -> None:
+    baselines = {"m": {"cpu": QUICK, "cuda": "cuda-onnxruntime-fp32"}}
+    summary = summarized(tmp_path, baselines=baselines)
+    found = by_variant(summary)
+    assert summary["models"]["m"]["baselines"] == {"cpu": QUICK}
+    assert {found[name]["baseline"] for name in (BASELINE, QUICK, FAILED)} == {QUICK}
+    assert (found[QUICK]["accuracy"]["delta"], found[QUICK]["accuracy"]["flips"]) == (0, 0)
+    assert (found[BASELINE]["accuracy"]["delta"], found[BASELINE]["accuracy"]["flips"]) == (
+        0.001,
+        1,
+    )
+
+
 def test_answers_are_compared_with_the_baselines(summary: dict[str, Any]) -> None:
     accuracy = by_variant(summary)[QUICK]["accuracy"]
     assert (accuracy["top1"], accuracy["flips"]) == (0.999, 1)
@@ -206,7 +240,8 @@ def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
         else:
             flat[prefix.removeprefix(".")] = value
 
-    walk("", {key: value for key, value in result.items() if key not in ("latency", "executed")})
+    nested = ("latency", "executed", "options")
+    walk("", {key: value for key, value in result.items() if key not in nested})
     walk("latency", shape)
     return flat
 
@@ -233,6 +268,8 @@ def test_the_csv_holds_the_same_values(folder: Path, summary: dict[str, Any]) ->
                 assert float(text) == value, name
                 compared += 1
         assert not [name for name in set(row) - set(values) if row[name]]
+        assert not [name for name in row if name.startswith(("executed", "options"))]
+        assert row["baseline"] == ("" if values["status"] == "unavailable" else BASELINE)
     assert compared > 60
 
 
@@ -290,6 +327,7 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
             tmp_path / "summary.json",
             tmp_path / "summary.csv",
             unavailable=[],
+            baselines=BASELINES,
             budget_points=1.0,
         )
     assert not (tmp_path / "summary.json").exists()

@@ -54,7 +54,7 @@ def train(
     folder: Path, source: Path, data: Path, recipe: dict | None = None, **options: Any
 ) -> Path:
     manifest = folder / "checkpoint.json"
-    options = {"threads": 2, "seed": 0, "terminal": io.StringIO(), **options}
+    options = {"inputs": {}, "threads": 2, "seed": 0, "terminal": io.StringIO(), **options}
     train_model(manifest, source=source, data=data, recipe=recipe, **options)
     return manifest
 

@@ -12,7 +12,7 @@ FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-
 BUILD = "def build(\n    source: Path,"
 # An engine that does what the file `orders.json` says for the precision that it builds.
 DISOBEDIENT = """
-def build(source, target, *, precision, threads, batches=None):
+def build(source, target, *, precision, threads, options, batches=None):
     import json, os, signal
 
     orders = Path("orders.json")
@@ -24,7 +24,8 @@ def build(source, target, *, precision, threads, batches=None):
         orders.write_text(json.dumps(known))
     if order in ("die", "die once"):
         os.kill(os.getpid(), signal.SIGKILL)
-    facts = obedient(source, target, precision=precision, threads=threads, batches=batches)
+    settings = {"precision": precision, "threads": threads, "options": options}
+    facts = obedient(source, target, **settings, batches=batches)
     if order == "other type":
         facts["executed"] = {"FullyConnected": {"fp32": 13}}
     return facts
@@ -77,7 +78,7 @@ def project(failed: Project, copied: Callable[[Project], Project]) -> Project:
     [
         (FP32, "ValueError: the graph has an operator that is not known", False),
         (BF16, "killed by SIGKILL (out of memory, or from outside)", True),
-        (INT8, "ran in fp32: no operator ran in int8", False),
+        (INT8, "ran in fp32: no matrix product ran in int8", False),
     ],
 )
 def test_a_failed_build_is_recorded_with_its_reason_in_every_file_up_to_the_report(

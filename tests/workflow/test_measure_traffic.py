@@ -72,7 +72,7 @@ def test_one_more_variant_plans_that_variant_alone(project: Project) -> None:
 
 
 def test_other_settings_plan_the_traffic_alone(project: Project) -> None:
-    project.configure(traffic={**TRAFFIC, "batch": 8})
+    project.configure(traffic={**TRAFFIC, "batch": 2})
     assert project.plan() == measured(OPENVINO)
 
 

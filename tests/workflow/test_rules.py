@@ -4,6 +4,7 @@ import re
 
 import pytest
 import yaml
+from tightrope.variants import ENGINES
 from tiny_project import Project
 
 RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
@@ -53,12 +54,19 @@ def test_lint_has_no_findings(fresh: Project) -> None:
 
 
 def test_the_slurm_profile_plans_every_job_with_its_resources(
-    fresh: Project, rules: dict[str, str]
+    unrun: Project, rules: dict[str, str]
 ) -> None:
-    profile = yaml.safe_load((fresh / "profiles/slurm/config.yaml").read_text())
+    profile = yaml.safe_load((unrun / "profiles/slurm/config.yaml").read_text())
     assert set(profile["set-threads"]) == set(rules) == set(profile["set-resources"])
     traffic = ("--config", "host=cpu-node", "traffic={variants: [cpu-pytorch-fp32]}")
-    done = fresh.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run", *traffic)
+    unrun.configure(
+        engines={
+            name: list(engine.precisions["cpu"])
+            for name, engine in ENGINES.items()
+            if "cpu" in engine.precisions
+        }
+    )
+    done = unrun.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run", *traffic)
     assert done.returncode == 0, done.stdout
     planned = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", done.stdout, re.MULTILINE)
     assert {name for name, _ in planned} == {*rules, "all"}
@@ -76,4 +84,4 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
             assert facts[resource] == expected, (name, resource)
         assert facts["constraint"] == "cpu-node", name
         exclusive = facts.get("slurm_extra") == "--exclusive"
-        assert exclusive == name.startswith("measure_"), name
+        assert exclusive == (name == "build_tvm" or name.startswith("measure_")), name

@@ -87,7 +87,8 @@ def test_a_changed_baseline_engine_plans_every_latency_that_is_compared_with_it(
     project: Project,
 ) -> None:
     path = "scripts/tightrope/engines/pytorch.py"
-    project.edit(path, "torch.set_num_threads(threads)", "torch.set_num_threads(threads + 0)")
+    project.edit(path, "return runner(prepared(", "return runner(*[prepared(")
+    project.edit(path, "path, precision))", "path, precision)])")
     expected = builds("cpu-pytorch-fp32") | accuracies("cpu-pytorch-fp32")
     assert project.plan() == expected | latencies(*VARIANTS) | REPORT
 
@@ -168,6 +169,17 @@ def test_another_accuracy_budget_plans_the_report_alone(project: Project) -> Non
 def test_other_shapes_plan_the_latencies_alone(project: Project) -> None:
     project.configure(shapes=[{"batch": 3, "sequence": 8}])
     assert project.plan() == latencies(*VARIANTS) | REPORT
+
+
+def test_other_buckets_plan_the_engines_of_static_shapes_alone(project: Project) -> None:
+    project.configure(buckets={"batch": [1, 2], "sequence": [8, 16]})
+    assert project.plan() == builds(*OPENVINO) | measurements(*OPENVINO) | REPORT
+
+
+def test_options_of_one_engine_plan_that_engine_alone(project: Project) -> None:
+    project.configure(onnxruntime={"spinning": False})
+    onnxruntime = [variant for variant in VARIANTS if "-onnxruntime-" in variant]
+    assert project.plan() == builds(*onnxruntime) | measurements(*onnxruntime) | REPORT
 
 
 def test_another_latency_plan_plans_the_latencies_alone(project: Project) -> None:

@@ -25,6 +25,7 @@ CONFIG: dict[str, Any] = {
     "devices": ["cpu"],
     "threads": 2,
     "shapes": [{"batch": 1, "sequence": 8}, {"batch": 2, "sequence": 8}],
+    "buckets": {"batch": [1, 4], "sequence": [8, 16]},
     "engines": {"onnxruntime": ["int8"], "openvino": ["fp32", "bf16", "int8"]},
     "calibration": {"methods": ["minmax", "nncf"], "samples": [8], "pool": 32},
     "accuracy_budget_points": 1.0,

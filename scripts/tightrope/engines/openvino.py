@@ -1,22 +1,27 @@
-"""OpenVINO on the CPU; int8 by NNCF's transformer preset."""
+"""OpenVINO on the CPU: a static program for each bucket of shapes; int8 by NNCF."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openvino
 from openvino import frontend
 
+from tightrope.executed import Executed, counted, is_product
 from tightrope.inputs import Arrays
-from tightrope.onnx_graph import load_onnx
+from tightrope.manifest import read_manifest
+from tightrope.onnx_graph import load_onnx, max_sequence
+from tightrope.padding import padded
+from tightrope.static_shapes import Bucket, Buckets
 
 FILE = "model.xml"
 # unsaid, a model in fp32 runs in bf16 where the CPU has it
-HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}
-TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "i8": "int8", "u8": "int8"}
-PRODUCTS = ("FullyConnected", "MatMul", "Convolution", "ScaledDotProductAttention")
+HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32", "int8-bf16": "bf16"}
+TYPES = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
+NO_OPERATORS = ("Const", "Input", "Output")
+Options = dict[str, Any]
 
 
 def build(
@@ -25,41 +30,137 @@ def build(
     *,
     precision: str,
     threads: int,
+    options: Options,
     batches: list[Arrays] | None = None,
 ) -> dict[str, Any]:
-    """Write the OpenVINO IR of ONNX file `source` into folder `target`.
+    """Write the OpenVINO IR of an ONNX file or of a checkpoint's manifest into folder `target`.
 
-    int8 needs `batches`, the calibration samples from which NNCF collects its statistics.
+    int8 needs `batches`, the calibration samples from which NNCF collects its statistics. With
+    `blobs` of the options the compiled programs are written beside it.
     """
-    load_onnx(source)  # it is the file that was written
-    with bare_reasons():
-        model = openvino.convert_model(source)
-    if precision == "int8":
+    model, longest = converted(source)
+    if precision.startswith("int8"):
         model = quantized(model, batches or [])
     openvino.save_model(model, target / FILE, compress_to_fp16=False)
-    return {"format": "openvino-ir", "executed": executed(compiled(target, precision, threads))}
+    programs = compiled(target, precision, threads, options["buckets"])
+    if options["blobs"]:
+        for bucket, program in programs.items():
+            (target / blob(bucket)).write_bytes(program.export_model().getvalue())
+    return {
+        "format": "openvino-ir",
+        "executed": executed(next(iter(programs.values()))),
+        "max_sequence": longest,
+    }
 
 
-def load(path: Path, *, precision: str, threads: int) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
-    request = compiled(path, precision, threads).create_infer_request()
+def load(path: Path, *, precision: str, threads: int, options: Options) -> Any:
+    """`run(inputs) -> float32 logits [batch, classes]`.
+
+    For any batch and sequence without buckets, else within them: `run` pads up to the nearest.
+    """
+    programs_of = imported if options["blobs"] else compiled
+    programs = programs_of(path, precision, threads, options["buckets"])
+    calls = {bucket: call_of(program) for bucket, program in programs.items()}
+    if options["buckets"] is None:
+        return calls[None]
+    buckets = Buckets(options["buckets"])
 
     def run(inputs: Arrays) -> Any:
-        request.infer(inputs, share_inputs=True)
-        return request.get_output_tensor(0).data.copy()
+        batch, sequence = inputs["input_ids"].shape
+        bucket = buckets.nearest(batch, sequence)
+        return calls[bucket](padded(inputs, bucket))[:batch]
 
     return run
 
 
-def compiled(path: Path, precision: str, threads: int) -> openvino.CompiledModel:
-    """The IR in folder `path`, compiled for one stream with so many threads."""
-    options = {
+def call_of(program: openvino.CompiledModel) -> Any:
+    """A function from the inputs of one program to its logits.
+
+    Tensors are set over the arrays themselves: a dictionary given to `infer` costs 0.1 ms more.
+    """
+    request = program.create_infer_request()
+    ports = {port.any_name: port for port in program.inputs}
+
+    def call(inputs: Arrays) -> Any:
+        for name, array in inputs.items():
+            request.set_tensor(ports[name], openvino.Tensor(array, shared_memory=True))
+        request.infer(share_outputs=True)
+        return np.array(request.get_output_tensor(0).data)
+
+    return call
+
+
+def converted(source: Path) -> tuple[openvino.Model, int | None]:
+    """The model of an ONNX file or of a checkpoint's manifest, and the most tokens it takes."""
+    if source.suffix == ".json":
+        return converted_from_pytorch(source), read_manifest(source)["max_sequence"]
+    longest = max_sequence(load_onnx(source))  # it is the file that was written
+    with bare_reasons():
+        return openvino.convert_model(source), longest
+
+
+def converted_from_pytorch(checkpoint: Path) -> openvino.Model:
+    """The checkpoint's module, its attention kept whole."""
+    import torch
+
+    from tightrope.torch_module import example_inputs, logits_module
+
+    module = logits_module(checkpoint, torch.float32)
+    with bare_reasons():
+        return openvino.convert_model(module, example_input=example_inputs(2, 8))
+
+
+def compiled(
+    path: Path, precision: str, threads: int, buckets: dict[str, list[int]] | None
+) -> dict[Bucket | None, openvino.CompiledModel]:
+    """The IR in folder `path` compiled for each bucket, or as None for every shape.
+
+    Weights that a program takes as they are in the file are in memory once.
+    """
+    core, settings = openvino.Core(), settings_of(precision, threads)
+    model = core.read_model(path / FILE)
+    with bare_reasons():
+        if buckets is None:
+            return {None: core.compile_model(model, "CPU", settings)}
+        return {
+            bucket: core.compile_model(static(model, bucket), "CPU", settings)
+            for bucket in Buckets(buckets).all()
+        }
+
+
+def static(model: openvino.Model, bucket: Bucket) -> openvino.Model:
+    """A copy of the model that takes one shape."""
+    copy = model.clone()
+    copy.reshape({port.any_name: list(bucket) for port in copy.inputs})
+    return copy
+
+
+def imported(
+    path: Path, precision: str, threads: int, buckets: dict[str, list[int]] | None
+) -> dict[Bucket | None, openvino.CompiledModel]:
+    """The programs of `compiled` from their blobs in folder `path`.
+
+    A blob does not hold the precision hint: it is said again.
+    """
+    core, settings = openvino.Core(), settings_of(precision, threads)
+    names = [None] if buckets is None else Buckets(buckets).all()
+    return {
+        name: core.import_model((path / blob(name)).read_bytes(), "CPU", settings) for name in names
+    }
+
+
+def settings_of(precision: str, threads: int) -> dict[str, Any]:
+    """What a program is compiled with: one stream with so many threads."""
+    return {
         "INFERENCE_PRECISION_HINT": HINTS[precision],
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
     }
-    with bare_reasons():
-        return openvino.Core().compile_model(path / FILE, "CPU", options)
+
+
+def blob(bucket: Bucket | None) -> str:
+    """The name of a compiled program's file."""
+    return f"{bucket or 'dynamic'}.blob"
 
 
 @contextmanager
@@ -74,7 +175,10 @@ def bare_reasons() -> Iterator[None]:
 
 
 def quantized(model: openvino.Model, batches: list[Arrays]) -> openvino.Model:
-    """`model` in int8 by NNCF: SmoothQuant, bias correction, symmetric weights."""
+    """`model` in int8 by NNCF: SmoothQuant, bias correction, symmetric weights.
+
+    Tables that are looked up stay as they are: each program would unfold them for itself.
+    """
     import nncf
 
     return nncf.quantize(
@@ -83,16 +187,19 @@ def quantized(model: openvino.Model, batches: list[Arrays]) -> openvino.Model:
         subset_size=len(batches),
         model_type=nncf.ModelType.TRANSFORMER,
         preset=nncf.QuantizationPreset.MIXED,
+        ignored_scope=nncf.IgnoredScope(types=["Gather"], validate=False),
     )
 
 
-def executed(model: openvino.CompiledModel) -> dict[str, dict[str, int]]:
-    """How many products of each class the compiled program runs in which type."""
-    counts: dict[str, Counter[str]] = {}
-    for operation in model.get_runtime_model().get_ops():
-        facts = operation.get_rt_info()
-        kind = facts["layerType"].astype(str)
-        if kind in PRODUCTS:
-            name = facts["runtimePrecision"].astype(str)
-            counts.setdefault(kind, Counter())[TYPES.get(name, name)] += 1
-    return {kind: dict(count) for kind, count in sorted(counts.items())}
+def executed(program: openvino.CompiledModel) -> Executed:
+    """How many operators of each class the compiled program runs in which type.
+
+    u8 is int8 in a product of matrices; elsewhere it may as well be a truth value.
+    """
+    facts = [operation.get_rt_info() for operation in program.get_runtime_model().get_ops()]
+    kinds = [(one["layerType"].astype(str), one["runtimePrecision"].astype(str)) for one in facts]
+    return counted(
+        (kind, "int8" if name == "u8" and is_product(kind) else TYPES.get(name, name))
+        for kind, name in kinds
+        if kind not in NO_OPERATORS
+    )

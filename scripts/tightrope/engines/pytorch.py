@@ -1,46 +1,57 @@
 """PyTorch eager: what every other engine is compared with."""
 
-from collections import Counter
+import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from tightrope.inputs import Arrays
 from tightrope.manifest import read_manifest
-from tightrope.torch_module import load_module
+from tightrope.torch_module import DTYPES, LogitsOnly, example_inputs, load_module, runner
+from tightrope.torch_operators import profiled
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-
-
-def build(source: Path, target: Path, *, precision: str, threads: int) -> dict[str, Any]:
-    """Write the checkpoint's weights in that type into folder `target`; see `load`."""
-    read_manifest(source)
-    module = load_module(source.parent, DTYPES[precision])
-    module.save_pretrained(target)
-    return {"format": "safetensors", "executed": executed(module)}
+Options = dict[str, Any]
 
 
-def load(path: Path, *, precision: str, threads: int) -> Any:
+def build(
+    source: Path, target: Path, *, precision: str, threads: int, options: Options
+) -> dict[str, Any]:
+    """Write the checkpoint's weights into folder `target`; for int8-dynamic in fp32."""
+    manifest = read_manifest(source)
+    load_module(source.parent, dtype_of(precision)).save_pretrained(target)
+    torch.set_num_threads(threads)
+    module, example = prepared(target, precision), example_inputs(2, 8)
+    with torch.inference_mode():
+        executed = profiled(lambda: module(**example))
+    return {
+        "format": "safetensors",
+        "executed": executed,
+        "max_sequence": manifest["max_sequence"],
+    }
+
+
+def load(path: Path, *, precision: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
     torch.set_num_threads(threads)
-    module = load_module(path, DTYPES[precision])
-
-    def run(inputs: Arrays) -> Any:
-        with torch.inference_mode():
-            tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
-            return module(**tensors).logits.float().numpy()
-
-    return run
+    return runner(prepared(path, precision))
 
 
-def executed(module: torch.nn.Module) -> dict[str, dict[str, int]]:
-    """How many layers of each class with weights compute in which type."""
-    names = {dtype: name for name, dtype in DTYPES.items()}
-    counts: dict[str, Counter[str]] = {}
-    for layer in module.modules():
-        weight = getattr(layer, "weight", None)
-        if isinstance(weight, torch.nn.Parameter):
-            kind = counts.setdefault(type(layer).__name__, Counter())
-            kind[names.get(weight.dtype, str(weight.dtype))] += 1
-    return {kind: dict(count) for kind, count in sorted(counts.items())}
+def dtype_of(precision: str) -> torch.dtype:
+    """The type of the weights in the file."""
+    return DTYPES[precision.removesuffix("-dynamic").replace("int8", "fp32")]
+
+
+def prepared(folder: Path, precision: str) -> torch.nn.Module:
+    """The classifier in `folder`; for int8-dynamic its linear layers are quantized.
+
+    By torch.ao: torchao's eager kernels take as long as fp32 on a CPU (docs/results/cpu.md).
+    Weights in int8 per output channel, activations in u8 by the range of each call.
+    """
+    module = LogitsOnly(load_module(folder, dtype_of(precision))).eval()
+    if precision != "int8-dynamic":
+        return module
+    from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return quantize_dynamic(module, {torch.nn.Linear: per_channel_dynamic_qconfig})

@@ -1,0 +1,81 @@
+"""AOTInductor: a compiled package (.pt2) that loads without transformers and without a compiler."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._inductor import aoti_compile_and_package, aoti_load_package
+from torch._inductor import config as inductor
+
+from tightrope.inputs import Arrays
+from tightrope.manifest import read_manifest
+from tightrope.torch_module import DTYPES, dynamic_shapes, example_inputs, logits_module, runner
+from tightrope.torch_operators import logged_by_onednn
+
+FILE = "model.pt2"
+EXAMPLE = (2, 16)
+Options = dict[str, Any]
+
+
+def build(
+    source: Path,
+    target: Path,
+    *,
+    precision: str,
+    threads: int,
+    options: Options,
+    batches: list[Arrays] | None = None,
+) -> dict[str, Any]:
+    """Write the checkpoint of manifest `source` as a package into folder `target`.
+
+    Weights are frozen, so that they are packed for oneDNN at load; batch and sequence are free.
+    int8 needs `batches`, the calibration samples.
+    """
+    torch.set_num_threads(threads)
+    longest = read_manifest(source)["max_sequence"]
+    module = logits_module(source, DTYPES.get(precision, torch.float32))
+    with torch.no_grad(), inductor.patch(freezing=True):
+        if precision == "int8":
+            module = quantized(exported(module, longest).module(), batches or [])
+        package = str(target / FILE)
+        aoti_compile_and_package(exported(module, longest), package_path=package)
+    program, example = aoti_load_package(package), example_inputs(*EXAMPLE)
+    return {
+        "format": "aotinductor-package",
+        "executed": logged_by_onednn(lambda: program(**example)),
+        "max_sequence": longest,
+    }
+
+
+def load(path: Path, *, precision: str, threads: int, options: Options) -> Any:
+    """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
+    torch.set_num_threads(threads)
+    return runner(aoti_load_package(str(path / FILE)))
+
+
+def exported(module: torch.nn.Module, longest: int | None) -> Any:
+    """The module as torch.export's program, batch and sequence dynamic."""
+    return torch.export.export(
+        module, (), kwargs=example_inputs(*EXAMPLE), dynamic_shapes=dynamic_shapes(longest)
+    )
+
+
+def quantized(module: torch.nn.Module, batches: list[Arrays]) -> torch.nn.Module:
+    """`module` in int8 by torchao's quantizer for x86: u8 activations by minmax, s8 weights."""
+    from torchao.quantization.pt2e import MinMaxObserver
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.quantization.pt2e.quantizer.x86_inductor_quantizer import (
+        X86InductorQuantizer,
+        get_default_x86_inductor_quantization_config,
+    )
+
+    config = get_default_x86_inductor_quantization_config()
+    # its default is a histogram
+    activation = replace(config.input_activation, observer_or_fake_quant_ctr=MinMaxObserver)
+    quantizer = X86InductorQuantizer()
+    quantizer.set_global(replace(config, input_activation=activation))
+    observed = prepare_pt2e(module, quantizer)
+    for batch in batches:
+        observed(**{name: torch.from_numpy(array) for name, array in batch.items()})
+    return convert_pt2e(observed)

@@ -1,0 +1,131 @@
+"""From a checkpoint to TVM's loops: a module for each bucket, the weights once for all."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tvm
+from tvm import relax, tirx, topi
+from tvm.s_tir import dlight
+
+from tightrope.static_shapes import Bucket, Buckets
+from tightrope.tvm_schedules import Elements, Matmul, Product, Rows, Tiles, product_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+
+
+def imported(
+    source: "Path", buckets: Buckets
+) -> tuple[dict[Bucket, tvm.IRModule], dict[str, np.ndarray]]:
+    """A module for each bucket, and the weights: inputs of all of them in the order of the keys."""
+    import torch
+    from tvm.relax.frontend import detach_params
+    from tvm.relax.frontend.torch import from_exported_program
+
+    from tightrope.torch_module import example_inputs, logits_module
+
+    classifier = transposed(logits_module(source, torch.float32, attention="eager"))
+    modules: dict[Bucket, tvm.IRModule] = {}
+    weights: dict[str, np.ndarray] = {}
+    for bucket in buckets.all():
+        exported = torch.export.export(classifier, (), kwargs=example_inputs(*bucket))
+        modules[bucket], parameters = detach_params(
+            from_exported_program(
+                exported, keep_params_as_input=True, unwrap_unit_return_tuple=True
+            )
+        )
+        tensors = parameters["main"]
+        names = [variable.name for variable in modules[bucket]["main"].params[-len(tensors) :]]
+        weights = {
+            f"{number:05}.{name}": tensor.numpy()
+            for number, (name, tensor) in enumerate(zip(names, tensors, strict=True))
+        }
+    return modules, weights
+
+
+def transposed(module: "torch.nn.Module") -> "torch.nn.Module":
+    """`module` with the weights of its linear layers as a product reads them, [inputs, outputs].
+
+    Else every call of the program would transpose them.
+    """
+    import torch
+
+    class Linear(torch.nn.Module):
+        """The same layer."""
+
+        def __init__(self, layer: torch.nn.Linear) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(layer.weight.detach().t().contiguous(), False)
+            self.bias = layer.bias
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            """Features [..., inputs] to [..., outputs]."""
+            product = torch.matmul(x, self.weight)
+            return product if self.bias is None else product + self.bias
+
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is torch.nn.Linear:
+                setattr(parent, name, Linear(child))
+    return module
+
+
+def lowered(module: tvm.IRModule) -> tvm.IRModule:
+    """The module as fused loops, without schedules."""
+    passes = [
+        relax.transform.CanonicalizeBindings(),
+        # of the mathematical library they would be a call for each number
+        relax.transform.LegalizeOps(
+            {"relax.nn.gelu": gelu, "relax.nn.softmax": softmax, "relax.tanh": tanh}
+        ),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FoldConstant(),
+        relax.transform.FuseOps(),
+        relax.transform.FuseTIR(),
+        relax.transform.RewriteDataflowReshape(),
+        relax.transform.DeadCodeElimination(),
+    ]
+    return tvm.transform.Sequential(passes)(module)
+
+
+def gelu(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    """The exact GELU, its error function a polynomial."""
+
+    def compute(x: Any) -> Any:
+        half = tirx.const(0.5, x.dtype)
+        error = topi.fast_erf(topi.multiply(x, tirx.const(0.5**0.5, x.dtype)))
+        return topi.multiply(x, topi.add(topi.multiply(error, half), half))
+
+    return builder.call_te(compute, call.args[0], primfunc_name_hint="gelu")
+
+
+def softmax(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    """The softmax, its exponential a polynomial."""
+    return builder.call_te(topi.nn.fast_softmax, call.args[0], call.attrs.axis)
+
+
+def tanh(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    """The hyperbolic tangent, a quotient of polynomials."""
+    return builder.call_te(topi.fast_tanh, call.args[0])
+
+
+def scheduled(module: tvm.IRModule, tiles: dict[Product, Tiles]) -> tvm.IRModule:
+    """The module with its loops scheduled; products in `tiles` as said there."""
+    return dlight.ApplyDefaultSchedule(Matmul(tiles), Rows(), Elements())(module)
+
+
+def products(module: tvm.IRModule) -> list[Product]:
+    """The matrix products that a call of "main" makes."""
+    functions = {name.name_hint: product_of(loops) for name, loops in module.functions_items()}
+    found: list[Product] = []
+
+    def visit(expression: Any) -> None:
+        if isinstance(expression, relax.Call) and expression.op.name == "relax.call_tir":
+            product = functions[expression.args[0].name_hint]
+            if product:
+                found.append(product)
+
+    relax.analysis.post_order_visit(module["main"], visit)
+    return found

@@ -1,0 +1,45 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from tightrope.inputs import Arrays
+from tightrope.loading import within
+
+
+def tokens(batch: int, sequence: int) -> Arrays:
+    ones = np.ones((batch, sequence), dtype=np.int64)
+    return {"input_ids": ones, "attention_mask": ones}
+
+
+def lengths(inputs: Arrays) -> Any:
+    """A small engine: the sum of each row's mask."""
+    return inputs["attention_mask"].sum(axis=1)
+
+
+@pytest.mark.parametrize("sequence", [1, 63, 64])
+def test_a_request_within_the_limit_gets_the_answer_of_the_engine(sequence: int) -> None:
+    assert within(lengths, 64)(tokens(3, sequence)).tolist() == [sequence] * 3
+
+
+@pytest.mark.parametrize("sequence", [65, 1000])
+def test_a_request_beyond_the_limit_is_an_error_that_names_the_range(sequence: int) -> None:
+    with pytest.raises(ValueError, match=f"a request of {sequence} tokens: .* takes 1 to 64$"):
+        within(lengths, 64)(tokens(1, sequence))
+
+
+def test_the_batch_is_not_limited_by_the_longest_sequence() -> None:
+    assert len(within(lengths, 64)(tokens(100, 8))) == 100
+
+
+def test_the_engine_is_not_run_for_a_request_beyond_the_limit() -> None:
+    seen = []
+    run = within(seen.append, 64)
+    with pytest.raises(ValueError, match="65 tokens"):
+        run(tokens(1, 65))
+    assert seen == []
+    run(tokens(1, 64))
+    assert len(seen) == 1
+
+
+def test_without_a_limit_the_engine_itself_is_what_runs() -> None:
+    assert within(lengths, None) is lengths

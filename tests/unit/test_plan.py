@@ -1,0 +1,357 @@
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from snakemake.iocontainers import Wildcards
+from tightrope.config import checked
+from tightrope.host import describe_host, fingerprint, numerics_fingerprint
+from tightrope.plan import (
+    Plan,
+    baseline_engine,
+    baseline_of,
+    columns,
+    engine_inputs,
+    engine_libraries,
+    engine_modules,
+    engine_options,
+    make_plan,
+    records,
+    rests,
+    unavailable_reason,
+)
+from tightrope.variants import ENGINES, Variant, parse
+
+MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
+NO_GPU, GPU = {"gpu": None}, {"gpu": "NVIDIA H100"}
+NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
+NOT_HERE = "no NVIDIA GPU" if describe_host()["gpu"] is None else "not yet: this version"
+CHECKPOINT = "artifacts/m/checkpoint/checkpoint.json"
+ONNX = "artifacts/m/model.simplified.onnx"
+
+
+@pytest.fixture(autouse=True)
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder of PATH, in it a compiler."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "g++").write_text("#!/bin/sh\n")
+    (folder / "g++").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("CXX", raising=False)
+    return folder
+
+
+@pytest.fixture
+def config(repository: Path) -> dict[str, Any]:
+    """Model m with a checkpoint, model n that is an ONNX file only."""
+    asked = {
+        "models": {"m": MODEL},
+        "engines": {
+            "pytorch": ["bf16"],
+            "compile": ["fp32"],
+            "onnxruntime": ["int8"],
+            "openvino": ["fp32", "int8"],
+        },
+        "calibration": {"samples": [64]},
+        "shapes": [{"batch": 4, "sequence": 64}],
+    }
+    filled = checked({**asked, "devices": ["cpu"]}, repository / "config/schema.yaml")
+    filled["models"]["n"] = {**filled["models"]["m"], "checkpoint": "onnx:n.onnx"}
+    return filled
+
+
+def jobs_of(plan: Plan, model: str) -> list[str]:
+    return [str(variant) for name, variant in plan.jobs if name == model]
+
+
+def reasons_of(plan: Plan, model: str) -> dict[str, str]:
+    return {variant: reason for name, variant, reason in plan.unavailable if name == model}
+
+
+def wildcards(variant: Variant, model: str = "m") -> Wildcards:
+    """What Snakemake reads in the path of that variant's engine."""
+    rest = str(variant).removeprefix(f"{variant.device}-{variant.engine}-")
+    return Wildcards(fromdict={"model": model, "device": variant.device, "rest": rest})
+
+
+def inputs_of(config: dict[str, Any], variant: str, model: str = "m") -> dict[str, str]:
+    one = parse(variant)
+    return engine_inputs(config, one.engine, wildcards(one, model))
+
+
+def options_of(config: dict[str, Any], engine: str, model: str = "m") -> dict[str, Any]:
+    return engine_options(config, engine, wildcards(Variant("cpu", engine, "fp32"), model))
+
+
+def test_a_model_with_a_checkpoint_has_a_job_for_every_variant(config: dict[str, Any]) -> None:
+    plan = make_plan(config)
+    assert plan.models == ["m", "n"]
+    assert jobs_of(plan, "m") == [
+        "cpu-pytorch-fp32",
+        "cpu-pytorch-bf16",
+        "cpu-compile-fp32",
+        "cpu-onnxruntime-int8-minmax-64",
+        "cpu-openvino-fp32",
+        "cpu-openvino-int8-nncf-64",
+    ]
+    assert reasons_of(plan, "m") == {}
+
+
+def test_a_model_that_is_an_onnx_file_only_has_none_that_needs_a_checkpoint(
+    config: dict[str, Any],
+) -> None:
+    plan = make_plan(config)
+    assert jobs_of(plan, "n") == [
+        "cpu-onnxruntime-fp32",
+        "cpu-onnxruntime-int8-minmax-64",
+        "cpu-openvino-fp32",
+        "cpu-openvino-int8-nncf-64",
+    ]
+    assert reasons_of(plan, "n") == {
+        "cpu-pytorch-bf16": NO_CHECKPOINT,
+        "cpu-compile-fp32": NO_CHECKPOINT,
+    }
+
+
+def test_each_model_and_device_has_the_baseline_of_its_source(config: dict[str, Any]) -> None:
+    plan = make_plan(config)
+    assert plan.baselines == {
+        "m": {"cpu": "cpu-pytorch-fp32", "cuda": "cuda-pytorch-fp32"},
+        "n": {"cpu": "cpu-onnxruntime-fp32", "cuda": "cuda-onnxruntime-fp32"},
+    }
+    for model in plan.models:
+        assert plan.baselines[model]["cpu"] in jobs_of(plan, model)
+
+
+def test_a_variant_and_its_baseline_are_compared_with_the_baseline(config: dict[str, Any]) -> None:
+    plan = make_plan(config)
+    for variant in ("cpu-openvino-fp32", "cpu-onnxruntime-fp32"):
+        assert baseline_of(plan, "m", variant) == "cpu-pytorch-fp32"
+        assert baseline_of(plan, "n", variant) == "cpu-onnxruntime-fp32"
+    assert baseline_of(plan, "m", "cuda-pytorch-bf16") == "cuda-pytorch-fp32"
+    found = baseline_engine(plan, "n", "cpu-openvino-fp32")
+    assert found == "artifacts/n/engines/cpu-onnxruntime-fp32/engine.json"
+
+
+def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, Any]) -> None:
+    plan = make_plan({**config, "devices": "auto", "engines": {"tensorrt": ["fp16"]}})
+    assert jobs_of(plan, "m") == ["cpu-pytorch-fp32"]
+    assert jobs_of(plan, "n") == ["cpu-onnxruntime-fp32"]
+    reasons = {model: reasons_of(plan, model) for model in plan.models}
+    assert set(reasons["m"]) == {"cuda-pytorch-fp32", "cuda-tensorrt-fp16"}
+    assert set(reasons["n"]) == {"cuda-onnxruntime-fp32", "cuda-tensorrt-fp16"}
+    assert all(why.startswith(NOT_HERE) for found in reasons.values() for why in found.values())
+
+
+def test_every_variant_is_either_a_job_or_unavailable(config: dict[str, Any]) -> None:
+    every = {name: list(engine.precisions.get("cpu", ())) for name, engine in ENGINES.items()}
+    plan = make_plan({**config, "devices": "auto", "engines": {**every, "tensorrt": ["fp16"]}})
+    for model in plan.models:
+        jobs, reasons = jobs_of(plan, model), reasons_of(plan, model)
+        assert not set(jobs) & set(reasons)
+        assert len(jobs) == len(set(jobs))
+        assert {parse(name).engine for name in [*jobs, *reasons]} == set(ENGINES)
+
+
+def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
+    config: dict[str, Any], programs: Path
+) -> None:
+    asked = {"compile": ["fp32"], "inductor": ["fp32"], "torchscript": ["fp32"], "tvm": ["fp32"]}
+    config["engines"] = asked
+    compiled = {"cpu-compile-fp32", "cpu-inductor-fp32", "cpu-tvm-fp32"}
+    assert set(jobs_of(make_plan(config), "m")) > compiled
+    (programs / "g++").unlink()
+    plan = make_plan(config)
+    assert jobs_of(plan, "m") == ["cpu-pytorch-fp32", "cpu-torchscript-fp32"]
+    reasons = reasons_of(plan, "m")
+    assert set(reasons) == compiled
+    assert all(why.startswith("no C++ compiler: ") for why in reasons.values())
+
+
+@pytest.mark.parametrize(
+    ("variant", "host", "source", "reason"),
+    [
+        ("cpu-pytorch-fp32", NO_GPU, "path:m", None),
+        ("cpu-onnxruntime-fp32", GPU, "onnx:m.onnx", None),
+        ("cpu-pytorch-fp32", NO_GPU, "onnx:m.onnx", NO_CHECKPOINT),
+        ("cuda-pytorch-fp32", GPU, "onnx:m.onnx", NO_CHECKPOINT),
+        ("cuda-onnxruntime-fp32", NO_GPU, "onnx:m.onnx", "no NVIDIA GPU"),
+        ("cuda-pytorch-fp32", NO_GPU, "path:m", "no NVIDIA GPU"),
+        ("cuda-pytorch-fp32", GPU, "path:m", "not yet: this version runs engines on the cpu only"),
+    ],
+)
+def test_the_first_thing_that_is_missing_is_the_reason(
+    variant: str, host: dict[str, Any], source: str, reason: str | None
+) -> None:
+    assert unavailable_reason({}, parse(variant), host, source) == reason
+
+
+def test_traffic_is_measured_of_the_models_that_have_the_variant(config: dict[str, Any]) -> None:
+    names = ["cpu-pytorch-bf16", "cpu-openvino-fp32"]
+    config["traffic"] = {**config["traffic"], "variants": names}
+    plan = make_plan(config)
+    assert columns(plan.traffic) == {
+        "model": ["m", "m", "n"],
+        "variant": ["cpu-pytorch-bf16", "cpu-openvino-fp32", "cpu-openvino-fp32"],
+    }
+    traffic = [path for paths in records(plan).values() for path in paths if ".traffic." in path]
+    assert traffic == [
+        "reports/m/cpu-pytorch-bf16.traffic.json",
+        "reports/m/cpu-openvino-fp32.traffic.json",
+        "reports/n/cpu-openvino-fp32.traffic.json",
+    ]
+
+
+def test_columns_are_the_jobs_one_below_the_other() -> None:
+    jobs = [("m", parse("cpu-pytorch-fp32")), ("n", parse("cpu-openvino-int8-nncf-64"))]
+    assert columns(jobs) == {
+        "model": ["m", "n"],
+        "variant": ["cpu-pytorch-fp32", "cpu-openvino-int8-nncf-64"],
+    }
+    assert columns([]) == {"model": [], "variant": []}
+
+
+def test_every_job_has_its_own_records(config: dict[str, Any]) -> None:
+    plan = make_plan(config)
+    found = records(plan)
+    assert list(found) == [(model, str(variant)) for model, variant in plan.jobs]
+    assert found["n", "cpu-onnxruntime-fp32"] == [
+        "artifacts/n/engines/cpu-onnxruntime-fp32/engine.json",
+        "reports/n/cpu-onnxruntime-fp32.latency.json",
+        "reports/n/cpu-onnxruntime-fp32.accuracy.json",
+    ]
+
+
+def test_device_engine_and_rest_are_the_name_of_each_job(config: dict[str, Any]) -> None:
+    plan = make_plan(config)
+    assert rests(plan) == {"fp32", "bf16", "int8-minmax-64", "int8-nncf-64"}
+    for _, variant in plan.jobs:
+        rest = wildcards(variant).rest
+        assert rest in rests(plan)
+        assert f"{variant.device}-{variant.engine}-{rest}" == str(variant)
+
+
+@pytest.mark.parametrize("host", ["auto", "cpu-node"])
+def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(
+    config: dict[str, Any], host: str
+) -> None:
+    plan = make_plan({**config, "host": host})
+    here = describe_host()
+    own = (fingerprint(here), numerics_fingerprint(here))
+    assert (plan.host, plan.numerics) == (own if host == "auto" else (host, host))
+
+
+@pytest.mark.parametrize(
+    ("variant", "source"),
+    [
+        ("cpu-pytorch-fp32", CHECKPOINT),
+        ("cpu-pytorch-int8-dynamic", CHECKPOINT),
+        ("cpu-torchscript-bf16", CHECKPOINT),
+        ("cpu-compile-fp32", CHECKPOINT),
+        ("cpu-inductor-bf16", CHECKPOINT),
+        ("cpu-tvm-fp32", CHECKPOINT),
+        ("cpu-onnxruntime-fp32", ONNX),
+        ("cpu-onnxruntime-int8-dynamic", ONNX),
+        ("cpu-openvino-bf16", ONNX),
+        ("cuda-tensorrt-fp16", ONNX),
+        ("cpu-onnxruntime-int8-minmax-64", "artifacts/m/quantized/u8s8-minmax-64.onnx"),
+        ("cuda-onnxruntime-int8-minmax-64", "artifacts/m/quantized/s8s8-minmax-64.onnx"),
+        ("cuda-tensorrt-int8-fp16-minmax-8", "artifacts/m/quantized/s8s8-minmax-8.onnx"),
+    ],
+)
+def test_an_engine_that_is_given_its_precision_has_one_input(
+    config: dict[str, Any], variant: str, source: str
+) -> None:
+    assert inputs_of(config, variant) == {"source": source}
+
+
+@pytest.mark.parametrize(
+    ("variant", "source", "cache"),
+    [
+        ("cpu-openvino-int8-nncf-64", ONNX, "nncf-64"),
+        ("cpu-openvino-int8-bf16-nncf-512", ONNX, "nncf-512"),
+        ("cpu-inductor-int8-minmax-64", CHECKPOINT, "minmax-64"),
+    ],
+)
+def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(
+    config: dict[str, Any], variant: str, source: str, cache: str
+) -> None:
+    assert inputs_of(config, variant) == {
+        "source": source,
+        "onnx": ONNX,
+        "calibration": f"artifacts/m/calibration/{cache}.json",
+        "data": "artifacts/m/data/data.json",
+        "checkpoint": CHECKPOINT,
+    }
+
+
+@pytest.mark.parametrize(("route", "source"), [("onnx", ONNX), ("pytorch", CHECKPOINT)])
+def test_openvino_is_built_from_what_its_route_says(
+    config: dict[str, Any], route: str, source: str
+) -> None:
+    quantized = inputs_of(config, "cpu-openvino-int8-nncf-64")
+    config["openvino"]["route"] = route
+    assert inputs_of(config, "cpu-openvino-fp32") == {"source": source}
+    assert inputs_of(config, "cpu-openvino-int8-nncf-64") == {**quantized, "source": source}
+    assert inputs_of(config, "cpu-onnxruntime-fp32") == {"source": ONNX}
+    assert inputs_of(config, "cpu-pytorch-fp32") == {"source": CHECKPOINT}
+
+
+@pytest.mark.parametrize("route", ["onnx", "pytorch"])
+def test_no_engine_of_a_model_that_is_an_onnx_file_only_is_built_from_a_checkpoint(
+    config: dict[str, Any], route: str
+) -> None:
+    config["openvino"]["route"] = route
+    plan = make_plan(config)
+    sources = {name: inputs_of(config, name, "n")["source"] for name in jobs_of(plan, "n")}
+    assert sources["cpu-onnxruntime-fp32"] == "artifacts/n/model.simplified.onnx"
+    assert all(source.endswith(".onnx") for source in sources.values())
+    assert jobs_of(plan, "m") == jobs_of(make_plan({**config, "openvino": {"route": "onnx"}}), "m")
+
+
+def test_the_options_of_an_engine_are_its_section_of_the_configuration(
+    config: dict[str, Any],
+) -> None:
+    config["onnxruntime"]["fusions"] = True
+    assert options_of(config, "onnxruntime") == {
+        "fusions": True,
+        "optimization": "all",
+        "spinning": True,
+        "arena": True,
+    }
+    for engine in ("pytorch", "torchscript", "compile", "inductor", "tensorrt"):
+        assert options_of(config, engine) == {}
+
+
+def test_the_options_of_a_static_engine_hold_the_buckets_of_the_model(
+    config: dict[str, Any],
+) -> None:
+    config["models"]["n"]["max_sequence"] = 48
+    own = {"batch": [1, 4], "sequence": [32, 64, 128]}
+    other = {"batch": [1, 4], "sequence": [32, 64]}
+    assert options_of(config, "openvino") == {"route": "onnx", "blobs": False, "buckets": own}
+    assert options_of(config, "openvino", "n")["buckets"] == other
+    assert options_of(config, "tvm") == {"tune_seconds": 600, "buckets": own}
+    config["buckets"] = None
+    assert options_of(config, "openvino") == {"route": "onnx", "blobs": False, "buckets": None}
+    assert "buckets" not in config["openvino"]
+
+
+def test_the_code_and_the_libraries_of_two_variants_are_those_of_both_engines() -> None:
+    names = ("cpu-tvm-fp32", "cpu-pytorch-fp32")
+    assert engine_modules(*names) == ["tightrope/engines/pytorch.py", "tightrope/engines/tvm.py"]
+    assert engine_modules("cpu-tvm-fp32") == ["tightrope/engines/tvm.py"]
+    assert set(engine_libraries(*names)) == {"torch", "transformers", "apache-tvm"}
+    same = engine_libraries("cpu-openvino-fp32", "cpu-openvino-bf16")
+    assert set(same) == set(engine_libraries("cpu-openvino-fp32")) == {"openvino", "nncf"}
+
+
+def test_making_a_plan_imports_no_heavy_library(repository: Path) -> None:
+    """Snakemake does it anew in the process of every job."""
+    heavy = {"torch", "transformers", "pandas", "numpy", "onnx", "onnxruntime", "openvino"}
+    code = f"import sys, tightrope.plan; print(sorted({heavy} & set(sys.modules)))"
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, check=True, cwd=repository / "scripts", capture_output=True)
+    assert done.stdout.decode().strip() == "[]"
