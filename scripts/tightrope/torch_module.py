@@ -30,9 +30,11 @@ class LogitsOnly(torch.nn.Module):
 
 def load_module(folder: Path, dtype: torch.dtype, *, attention: str = "sdpa") -> torch.nn.Module:
     """The classifier in `folder`, in evaluation mode; safetensors only, no remote code."""
+    # torchao, which transformers imports where it is installed, warns of its kernels for GPUs
+    for name in ("transformers", "torchao", "torch.utils._pytree"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     from transformers import AutoModelForSequenceClassification
 
-    logging.getLogger("transformers").setLevel(logging.ERROR)
     try:
         module = AutoModelForSequenceClassification.from_pretrained(
             folder,

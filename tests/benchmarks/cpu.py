@@ -23,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
 from tightrope.cores import physical_cores, pinned_processors
 from tightrope.files import read_json
 from tightrope.inputs import Arrays, timing_batches

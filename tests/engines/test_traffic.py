@@ -265,7 +265,8 @@ def test_predictions_of_all_paddings_are_those_of_fixed_apart_from_ties(
 def test_predictions_are_those_of_the_accuracy_record(
     record: TrafficRecord, tiny: TinyModel, engine: Path, tmp_path: Path
 ) -> None:
-    options = {"max_sequence": LONGEST, "threads": 1, "libraries": {}, "limits": LIMITS}
+    options = {"max_sequence": LONGEST, "max_seconds": 60, "threads": 1, "libraries": {}}
+    options["limits"] = LIMITS
     path = tmp_path / "v.accuracy.json"
     inputs = (engine, tiny.checkpoint, tiny.data, path)
     measure_accuracy(*inputs, model="tiny", variant="cpu-onnxruntime-fp32", **options)
@@ -442,7 +443,7 @@ def test_an_engine_that_was_not_built_is_a_failed_record(tiny: TinyModel, tmp_pa
     stale.write_text("of another time")
     record = measure(tiny, path, target)
     assert record.status == "failed"
-    assert record.reason == "not built: ran in fp32: no operator ran in int8"
+    assert record.reason == "not built: ran in fp32: no matrix product ran in int8"
     assert (record.tests, record.logs, logs_beside(target)) == ([], {}, {})
 
 

@@ -20,7 +20,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
         pytest.skip("a tmpfs can be mounted by root only, and not in every container")
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_folders_are_made_and_bytes_come_back(tmp_path: Path) -> None:
