@@ -255,8 +255,8 @@ CHECKS = (
     check_devices,
     check_variants,
     check_traffic,
-    check_buckets,
     check_sources,
     check_recipes,
     check_shapes,
+    check_buckets,
 )

@@ -79,7 +79,7 @@ def test_the_defaults_are_valid_themselves(schema: Path, config: dict[str, Any])
     assert filled["calibration"] == {"methods": ["minmax", "nncf"], "samples": [512], "pool": 1024}
     assert filled["buckets"] == "auto"
     assert filled["openvino"] == {"route": "onnx", "blobs": False}
-    assert filled["tvm"] == {"tune_seconds": 600}
+    assert filled["tvm"] == {"tune_seconds": 60}
     assert filled["onnxruntime"] == {
         "fusions": False,
         "optimization": "all",
