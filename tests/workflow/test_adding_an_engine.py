@@ -18,7 +18,7 @@ def add_engine(project: Project) -> int:
     (project / "scripts/tightrope/engines/numpy.py").write_text(module)
     (project / "scripts/build_numpy.py").write_text(script)
     rules = project / "rules/engines.smk"
-    rules.write_text(rules.read_text() + rule)
+    rules.write_text(f"{rules.read_text()}\n\n{rule}")
     project.edit("scripts/tightrope/variants.py", TABLE, LINE + TABLE)
     project.edit(
         "config/schema.yaml",
