@@ -164,9 +164,7 @@ rule build_tvm:
     input:
         source="artifacts/{model}/checkpoint/checkpoint.json",
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-tvm-{rest}/engine.json", non_empty=True
-        ),
+        manifest=ensure("artifacts/{model}/engines/{device}-tvm-{rest}/engine.json", non_empty=True),
     log:
         "<logs>/build_tvm/{model}-{device}-{rest}.log",
     conda:
