@@ -11,7 +11,7 @@ from tightrope.files import sha256, storage_errors
 from tightrope.inputs import Arrays
 from tightrope.loading import engine_module
 from tightrope.manifest import clear_folder, write_manifest
-from tightrope.supervise import Limits, WorkFailed, failure, supervised
+from tightrope.supervise import Limits, WorkFailed, failure, peak_rss_bytes, supervised
 from tightrope.variants import Variant, parse
 
 
@@ -63,11 +63,11 @@ def build_in_folder(
     options: dict[str, Any],
     batches: Callable[[], list[Arrays]] | None,
 ) -> dict[str, Any]:
-    """Run in the child: what the engine module says about the files that it wrote."""
+    """Run in the child: what the engine module says about the files, and the memory it took."""
     module = engine_module(variant.engine)
     samples = {"batches": batches()} if batches else {}
     settings = {"precision": variant.precision, "threads": threads, "options": options}
     with storage_errors(folder):
         facts = module.build(source, folder, **settings, **samples)
     require_precision(facts["executed"], variant.precision)
-    return facts
+    return {**facts, "build_peak_rss_bytes": peak_rss_bytes()}

@@ -4,6 +4,7 @@ import ctypes
 import math
 import multiprocessing
 import os
+import resource
 import signal
 import time
 import traceback
@@ -210,3 +211,9 @@ def resident_bytes(pid: int | None) -> int:
         return sum(member.memory_info().rss for member in family)
     except psutil.NoSuchProcess:
         return 0
+
+
+def peak_rss_bytes() -> int:
+    """The highest resident memory so far of this process or of one of its ended children."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(resource.getrusage(one).ru_maxrss for one in who) * 1024

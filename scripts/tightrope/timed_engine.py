@@ -1,7 +1,6 @@
 """The process in which one engine is timed: what it answers to who measures."""
 
 import os
-import resource
 import statistics
 import time
 from collections import Counter
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tightrope.foreign_load import counters, settle
+from tightrope.supervise import peak_rss_bytes
 from tightrope.timing import timed_calls
 
 Run = Callable[[Any], Any]
@@ -129,8 +129,8 @@ class TimedEngine:
         return {"busy": busy, "cores": cores}
 
     def peak_rss_bytes(self) -> int:
-        """The highest resident memory of this process so far, interpreter included."""
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        """As `supervise.peak_rss_bytes`: with the interpreter, and with compilers that it ran."""
+        return peak_rss_bytes()
 
 
 def stable(medians: list[float]) -> bool:

@@ -235,6 +235,7 @@ def test_the_manifest_says_what_was_built_and_what_runs(
     assert set(engine["libraries"]) == set(ENGINES[variant.engine].libraries)
     assert all(engine["libraries"].values())
     assert 0 < engine["build_s"] < 120
+    assert 3e7 < engine["build_peak_rss_bytes"] < 8e9
     assert all(file["size_bytes"] > 0 for file in engine["files"].values())
     assert engine["files"]
 

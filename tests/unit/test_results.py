@@ -11,6 +11,7 @@ OPTIONS = {"fusions": False, "optimization": "all"}
 ENGINE = {
     "status": "ok",
     "build_s": 3.5,
+    "build_peak_rss_bytes": 9,
     "executed": {"MatMul": {"fp32": 12}},
     "options": OPTIONS,
     "files": {"a": {"size_bytes": 7}, "b": {"size_bytes": 5}},
@@ -22,6 +23,7 @@ RESULT_FIELDS = {
     *("model", "variant", "device", "engine", "precision", "calibration", "host", "status"),
     *("reason", "size_bytes", "build_s", "load_s", "first_call_s", "peak_rss_bytes"),
     *("accuracy", "latency", "threads", "baseline_failed", "baseline", "options", "executed"),
+    "build_peak_rss_bytes",
 }
 SHAPE_FIELDS = {
     *("batch", "sequence", "samples", "p50_s", "p90_s", "p99_s", "mean_s", "throughput_per_s"),
@@ -86,6 +88,7 @@ def test_a_result_has_every_field_of_the_contract() -> None:
     assert set(found["latency"][0]["speedup"]) == {"ratio", "low", "high", "verdict"}
     assert (found["status"], found["reason"], found["host"]) == ("ok", None, "h")
     assert (found["size_bytes"], found["build_s"], found["load_s"]) == (12, 3.5, 0.2)
+    assert found["build_peak_rss_bytes"] == 9
     assert (found["device"], found["engine"], found["precision"]) == ("cpu", "onnxruntime", "fp32")
     assert (found["executed"], found["options"]) == ({"MatMul": {"fp32": 12}}, OPTIONS)
 
@@ -101,6 +104,7 @@ def test_an_engine_that_was_not_built_has_no_options_and_ran_nothing() -> None:
     failed = latency(status="failed", reason="not built: no such operator", shapes=[])
     found = result_entry(facts, failed, accuracy([], status="failed"), None, **options)
     assert (found["executed"], found["options"], found["size_bytes"]) == (None, None, 0)
+    assert found["build_peak_rss_bytes"] is None
     assert found["baseline"] == BASELINE
 
 

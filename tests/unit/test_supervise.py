@@ -12,7 +12,14 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from tightrope.errors import ArtifactError, StorageError, TightropeError
-from tightrope.supervise import Child, Limits, WorkFailed, failure, supervised
+from tightrope.supervise import (
+    Child,
+    Limits,
+    WorkFailed,
+    failure,
+    peak_rss_bytes,
+    supervised,
+)
 
 ROOMY = Limits(memory_bytes=64e9, seconds=60)
 
@@ -148,6 +155,22 @@ def test_memory_beyond_the_limit_is_transient() -> None:
     assert time.monotonic() - began < 10
     assert failed.reason.startswith(f"killed above {limit / 1e9:.1f} GB of memory")
     assert failed.transient
+
+
+def takes_memory(size: int, in_a_child: bool) -> int:
+    if in_a_child:
+        program = f"bytearray({size}).count(1)"
+        subprocess.run([sys.executable, "-c", program], check=True)
+    else:
+        bytearray(size).count(1)
+    return peak_rss_bytes()
+
+
+@pytest.mark.parametrize("in_a_child", [False, True])
+def test_the_peak_of_memory_is_that_of_the_process_or_of_one_that_it_ran(in_a_child: bool) -> None:
+    size = peak_rss_bytes() + 200_000_000
+    found = supervised(takes_memory, size, in_a_child, limits=Limits(64e9, 60))
+    assert size < found < 2 * size
 
 
 def test_no_zombie_is_left() -> None:
