@@ -7,7 +7,8 @@ Takes the engines that `snakemake --cores 1 --configfile config/all-cpu.yaml` ha
 --also further folders of engines. Each engine lives in a process of its own; in each round each has
 one block, in an order that turns. Prints JSON: for each shape and engine seconds a call of each
 block, the speed-up over PyTorch fp32 and over the fastest peer (95 % intervals), and the share of
-the machine's peak, a product of 2048 x 2048 matrices in the same precision within the same run.
+the machine's peak, a product of 2048 x 2048 matrices in the same precision within the same run,
+for the operations that the engine does.
 """
 
 import argparse
@@ -114,17 +115,31 @@ def load_peak(precision: str, threads: int) -> Any:
     return run, {"import_s": 0.0, "load_s": 0.0}
 
 
-def operations(config: dict[str, Any], batch: int, sequence: int) -> float:
+def operations(config: dict[str, Any], batch: int, sequence: int, rows_read: int) -> float:
     """Multiplications and additions of the matrix products of a call.
 
     A layer has four projections d x d, two of its feed-forward d x f, and two products of
-    attention; what is done once for a text (pooling, classes) is left out.
+    attention; what is done once for a text (pooling, classes) is left out. In the last layer an
+    engine does all but two projections (keys and values) for `rows_read` tokens of each text.
     """
     width = config.get("hidden_size") or config["dim"]
     inner = config.get("intermediate_size") or config["hidden_dim"]
     layers = config.get("num_hidden_layers") or config["n_layers"]
-    token = 2 * (4 * width**2 + 2 * width * inner) + 2 * 2 * sequence * width
-    return float(layers * token * batch * sequence)
+    both = 2 * 2 * width**2
+    rest = 2 * (2 * width**2 + 2 * width * inner) + 2 * 2 * sequence * width
+    tokens = (layers - 1) * (both + rest) * sequence + both * sequence + rest * rows_read
+    return float(batch * tokens)
+
+
+def work(model: Path, config: dict[str, Any], shape: dict[str, int], name: str) -> float:
+    """The operations that the engine of that name does.
+
+    What was built from the simplified ONNX leaves out the rows that nobody reads.
+    """
+    manifest = model / "engines" / name / "engine.json"
+    sources = read_json(manifest)["sources"] if manifest.is_file() else []
+    simplified = any(source.endswith(".onnx") for source in sources)
+    return operations(config, **shape, rows_read=1 if simplified else shape["sequence"])
 
 
 Load = Callable[[], Any]
@@ -165,8 +180,11 @@ def in_turns(workers: dict[str, Child], index: int, rounds: int) -> dict[str, li
     return blocks
 
 
-def rows(blocks: dict[str, list[list[float]]], work: float) -> dict[str, Any]:
-    """Milliseconds, speed-ups, TFLOP/s and share of the peak of each engine at one shape."""
+def rows(blocks: dict[str, list[list[float]]], work: Callable[[str], float]) -> dict[str, Any]:
+    """Milliseconds, speed-ups, TFLOP/s and share of the peak of each engine at one shape.
+
+    `work` gives the operations that the engine of a name does.
+    """
     medians = {
         name: statistics.median(statistics.fmean(block) for block in own)
         for name, own in blocks.items()
@@ -181,9 +199,12 @@ def rows(blocks: dict[str, list[list[float]]], work: float) -> dict[str, Any]:
     for name, own in blocks.items():
         if name.startswith("peak "):
             continue
-        entry: dict[str, Any] = {"ms": 1e3 * medians[name], "tflops": work / medians[name] / 1e12}
+        entry: dict[str, Any] = {
+            "ms": 1e3 * medians[name],
+            "tflops": work(name) / medians[name] / 1e12,
+        }
         kind = next((p for p in ("int8", "bf16") if p in name.partition(" (")[0]), "fp32")
-        entry["share"] = work / medians[name] / peaks[kind]
+        entry["share"] = 1e12 * entry["tflops"] / peaks[kind]
         for word, rival in (("speedup", BASELINE), ("over_best_peer", best)):
             if rival is not None:
                 ratio = speedup(own, blocks[rival])
@@ -221,7 +242,7 @@ def main() -> None:
         for index, shape in enumerate(SHAPES):
             blocks = in_turns(workers, index, options.rounds)
             key = f"{shape['batch']}x{shape['sequence']}"
-            document[key] = rows(blocks, operations(config, **shape))
+            document[key] = rows(blocks, partial(work, options.model, config, shape))
             print(f"{key} done", file=sys.stderr)
         document["peak_rss_bytes"] = {n: w.ask("peak_rss_bytes") for n, w in workers.items()}
     json.dump(document, sys.stdout, indent=1)
