@@ -155,7 +155,7 @@ rule build_openvino:
         host=PLAN.numerics,
         threads=lookup("threads", within=config),
         options=options_of("openvino"),
-        libraries=versions_of("openvino", "nncf"),
+        libraries=versions_of(*plan.libraries_of(config, "openvino")),
     script:
         "../scripts/build_openvino.py"
 
@@ -180,6 +180,6 @@ rule build_tvm:
         host=PLAN.numerics,
         threads=lookup("threads", within=config),
         options=options_of("tvm"),
-        libraries=versions_of("apache-tvm", "torch"),
+        libraries=versions_of("apache-tvm", "torch", "transformers"),
     script:
         "../scripts/build_tvm.py"

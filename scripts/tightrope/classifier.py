@@ -46,7 +46,30 @@ def load_classifier(
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
     if fits and labels:
         order_outputs(model, labels)
-    return model.eval()
+    require_masked_padding(model.eval(), source)
+    return model
+
+
+def require_masked_padding(model: Any, source: str) -> None:
+    """Raise TightropeError where masked tokens after a text change what the model answers.
+
+    Some decoders look for the last token by `pad_token_id` and not by the mask; batches are
+    padded with zeros.
+    """
+    tokens = min(4, (getattr(model.config, "max_position_embeddings", None) or 8) // 2)
+    ids = torch.arange(1, tokens + 1)[None] % model.config.vocab_size
+    mask = torch.ones_like(ids)
+    after = torch.zeros_like(ids)
+    with torch.inference_mode():
+        alone = model(input_ids=ids, attention_mask=mask).logits
+        padded = model(
+            input_ids=torch.cat([ids, after], 1), attention_mask=torch.cat([mask, after], 1)
+        ).logits
+    if (alone - padded).abs().max() > 1e-3 * alone.abs().max():
+        raise TightropeError(
+            f"{source}: not yet: its answers change with the padding behind a text, though it is "
+            "masked; take an encoder"
+        )
 
 
 def is_classifier(config: Any) -> bool:

@@ -1,6 +1,8 @@
 """The configuration: checked before anything runs, with defaults, errors in one line."""
 
 import difflib
+import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ def checked(config: Document, schema: Path | str) -> Document:
             "the configuration is empty: pass --configfile config/config.yaml "
             "(profiles/default does so by itself)"
         )
+    check_words_and_numbers(config)
     document = yaml.safe_load(Path(schema).read_text())
     config = with_types(config, document)
     check_schema(config, document)
@@ -30,6 +33,20 @@ def checked(config: Document, schema: Path | str) -> Document:
     for check in CHECKS:
         check(filled)
     return filled
+
+
+def check_words_and_numbers(value: Any, place: str = "") -> None:
+    """Raise ConfigError for a key that is no word and for a number that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"config: {place} = {value}: must be a finite number")
+    inner = enumerate(value) if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        inner = value.items()
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            name = f"{place}.{wrong[0]}" if place else wrong[0]
+            raise ConfigError(f"config: {name}: a key must be a word; put it in quotes")
+    for key, one in inner:
+        check_words_and_numbers(one, f"{place}.{key}" if place else str(key))
 
 
 def check_schema(config: Document, schema: Document) -> None:
@@ -108,6 +125,8 @@ def with_types(value: Any, schema: Document) -> Any:
     if isinstance(value, dict):
         return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
     kinds = schema.get("type", "string")
+    if isinstance(value, float) and value.is_integer() and takes_integers(schema):
+        return int(value)
     if value == "null" and {"type": "null"} in schema.get("anyOf", ()):
         return None
     if not isinstance(value, str) or kinds == "string":
@@ -115,6 +134,12 @@ def with_types(value: Any, schema: Document) -> Any:
     if value == "null":
         return None
     return value if "string" in kinds else typed(value)
+
+
+def takes_integers(schema: Document) -> bool:
+    """Whether a whole number is meant there: JSON Schema takes 4.0 for one too."""
+    options = [schema, *schema.get("anyOf", ())]
+    return any("integer" in option.get("type", ()) for option in options)
 
 
 def typed(word: str) -> Any:
@@ -168,6 +193,16 @@ def check_devices(config: Document) -> None:
         raise ConfigError("config: devices: not yet: this version runs engines on the cpu only")
 
 
+def check_threads(config: Document) -> None:
+    """No more threads than the processors of the machine that is measured, if it is this one."""
+    processors = os.cpu_count() or 1
+    if config["host"] == "auto" and config["threads"] != "auto" and config["threads"] > processors:
+        raise ConfigError(
+            f"config: threads = {config['threads']}: this machine has {processors} processors; "
+            "take fewer, or name the host that the jobs run on (`host`)"
+        )
+
+
 def check_variants(config: Document) -> None:
     """Every engine must have its precisions on the configured devices."""
     try:
@@ -196,6 +231,8 @@ def check_buckets(config: Document) -> None:
     """What is measured must lie within the buckets, and TVM needs some."""
     if config["buckets"] is None and config["engines"].get("tvm"):
         raise ConfigError("config: buckets = null: tvm compiles static shapes; say buckets: auto")
+    if not has_static_engines(config):
+        return
     loaded = [parse(name) for name in config["traffic"]["variants"]]
     for name, model in config["models"].items():
         buckets = buckets_of(config, name)
@@ -211,6 +248,11 @@ def check_buckets(config: Document) -> None:
                     f"config: {place} = {size}: beyond buckets.{key} = {buckets[key]}; give "
                     "buckets that hold it, or buckets: null for OpenVINO without static shapes"
                 )
+
+
+def has_static_engines(config: Document) -> bool:
+    """Whether an engine is asked for that compiles a program for each bucket."""
+    return any(ENGINES[engine].static and names for engine, names in config["engines"].items())
 
 
 def check_sources(config: Document) -> None:
@@ -245,6 +287,9 @@ def check_shapes(config: Document) -> None:
         if model["train"]:
             length = model["train"]["sequence"]
             lengths[f"models.{name}.train.sequence = {length}"] = length
+        if isinstance(config["buckets"], dict) and has_static_engines(config):
+            edges = config["buckets"]["sequence"]
+            lengths |= {f"buckets.sequence = {edge}": edge for edge in edges}
         for key, length in lengths.items():
             if length > longest:
                 raise ConfigError(f"config: {key}: {name} takes at most {longest} tokens")
@@ -253,6 +298,7 @@ def check_shapes(config: Document) -> None:
 CHECKS = (
     check_pool,
     check_devices,
+    check_threads,
     check_variants,
     check_traffic,
     check_sources,

@@ -33,7 +33,8 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
     except (DecodeError, onnx.checker.ValidationError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ArtifactError(f"{source}: no valid ONNX file ({reason}); export it again") from error
-    opset = max(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    standard = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
+    opset = max(standard, default=0)
     if opset < OLDEST_OPSET:
         raise TightropeError(
             f"{source}: opset {opset} is too old, at least {OLDEST_OPSET} is needed; convert it "
@@ -90,16 +91,22 @@ def standardized(model: onnx.ModelProto, inputs: dict[str, str], *, source: str)
     graph = result.graph
     given = given_inputs(graph, inputs, source)
     del graph.input[:]
+    del graph.value_info[:]
     nodes = []
-    for name in (TOKENS, MASK):
-        theirs = given[inputs[name]]
-        graph.input.append(
-            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, ["batch", "sequence"])
-        )
-        nodes += adapted(name, theirs, graph)
-    if inputs[SEGMENTS] in given:
-        zeros = onnx.helper.make_node("Sub", [TOKENS, TOKENS], ["tightrope_zeros"])
-        nodes += [zeros, *adapted("tightrope_zeros", given[inputs[SEGMENTS]], graph)]
+    ours = {TOKENS: TOKENS, MASK: MASK, SEGMENTS: "tightrope_zeros"}
+    wanted = [key for key in ours if inputs[key] in given]
+    # first away from all names that are given below: they may be swapped, or used inside
+    for key in wanted:
+        rename(graph, inputs[key], f"{key}_as_given")
+    for key in wanted:
+        rename(graph, ours[key], f"{ours[key]}_of_the_file")
+    for key in wanted:
+        if key == SEGMENTS:
+            nodes.append(onnx.helper.make_node("Sub", [TOKENS, TOKENS], [ours[key]]))
+        else:
+            kind, shape = onnx.TensorProto.INT64, ["batch", "sequence"]
+            graph.input.append(onnx.helper.make_tensor_value_info(key, kind, shape))
+        nodes += adapted(ours[key], f"{key}_as_given", given[inputs[key]], graph)
     for node in reversed(nodes):
         graph.node.insert(0, node)
     rename_output(graph, source)
@@ -133,23 +140,33 @@ def given_inputs(
     return given
 
 
-def adapted(name: str, theirs: onnx.ValueInfoProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    """Let the graph take `name`, int64, in the place of its input `theirs`; nodes to put first."""
+def adapted(
+    name: str, inner: str, theirs: onnx.ValueInfoProto, graph: onnx.GraphProto
+) -> list[onnx.NodeProto]:
+    """Let the graph take `name`, int64, where it reads `inner`, of the type of its input `theirs`.
+
+    Nodes to put first.
+    """
     kind = theirs.type.tensor_type.elem_type
     if kind != onnx.TensorProto.INT64:
-        cast = f"{name}_as_given"
-        replace_uses(graph, theirs.name, cast)
-        return [onnx.helper.make_node("Cast", [name], [cast], to=kind)]
-    replace_uses(graph, theirs.name, name)
+        return [onnx.helper.make_node("Cast", [name], [inner], to=kind)]
+    rename(graph, inner, name)
     return []
 
 
-def replace_uses(graph: onnx.GraphProto, old: str, new: str) -> None:
-    """Let every operator that reads `old` read `new`."""
+def rename(graph: onnx.GraphProto, old: str, new: str) -> None:
+    """Give a tensor another name wherever it is written and read, in branches and loops too."""
     for node in graph.node:
-        for place, name in enumerate(node.input):
-            if name == old:
-                node.input[place] = new
+        for names in (node.input, node.output):
+            for place, name in enumerate(names):
+                if name == old:
+                    names[place] = new
+        for attribute in node.attribute:
+            for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else ())):
+                rename(inner, old, new)
+    for value in graph.output:
+        if value.name == old:
+            value.name = new
 
 
 def rename_output(graph: onnx.GraphProto, source: str) -> None:
@@ -164,11 +181,12 @@ def rename_output(graph: onnx.GraphProto, source: str) -> None:
         )
     output = onnx.ValueInfoProto()
     output.CopyFrom(chosen[0])
-    output.name = "logits"
-    output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-    if chosen[0].name != "logits":
+    if output.name != "logits" or output.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
+        rename(graph, "logits", "logits_of_the_file")
         cast = onnx.helper.make_node("Cast", [chosen[0].name], ["logits"], to=1)
         graph.node.append(cast)
+    output.name = "logits"
+    output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
     del graph.output[:]
     graph.output.append(output)
 
@@ -184,7 +202,14 @@ def class_count(model: onnx.ModelProto) -> int:
 
 def vocabulary(model: onnx.ModelProto, source: str) -> int:
     """Rows of the table in which a standardized model looks its tokens up."""
-    rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
+    constants = [
+        (node.output[0], part.t)
+        for node in model.graph.node
+        for part in node.attribute
+        if node.op_type == "Constant" and part.HasField("t")
+    ]
+    tables = [*constants, *((tensor.name, tensor) for tensor in model.graph.initializer)]
+    rows = {name: tensor.dims[0] for name, tensor in tables if tensor.dims}
     same = {TOKENS}
     for node in model.graph.node:
         if node.op_type in ("Cast", "Identity") and node.input[0] in same:
@@ -197,9 +222,16 @@ def vocabulary(model: onnx.ModelProto, source: str) -> int:
 
 
 def original_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
-    """Logits that the file itself gives, as it came, for batches in the pipeline's names."""
+    """Logits that the file itself gives, as it came, for batches in the pipeline's names.
+
+    Raises ArtifactError naming the file where ONNX Runtime cannot run it.
+    """
     manifest = read_manifest(checkpoint)
-    model = read_onnx_file(manifest["source"], checkpoint.parent / FILE)
-    return run_onnx(
-        standardized(model, manifest["inputs"], source=manifest["source"]), batches, threads=threads
-    )
+    source = manifest["source"]
+    model = read_onnx_file(source, checkpoint.parent / FILE)
+    try:
+        return run_onnx(
+            standardized(model, manifest["inputs"], source=source), batches, threads=threads
+        )
+    except ArtifactError as error:
+        raise ArtifactError(f"{source}: {error}") from error

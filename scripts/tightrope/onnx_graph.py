@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.files import write_bytes
 from tightrope.inputs import Arrays
+from tightrope.supervise import in_one_line
 
 SEAL = "tightrope.sha256"
 LONGEST = "tightrope.max_sequence"
@@ -101,8 +102,11 @@ def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     import onnxslim
 
-    longest = max_sequence(model)
+    longest, inputs = max_sequence(model), list(model.graph.input)
     model = onnxslim.slim(model)
+    # it drops one that is not read, which callers give all the same
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
     set_max_sequence(model, longest)
     del model.graph.value_info[:]
     onnx.checker.check_model(model, full_check=True)
@@ -110,16 +114,30 @@ def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def run_onnx(model: onnx.ModelProto, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
-    """Logits, float32 [batch, classes], of each batch by ONNX Runtime without optimizations."""
+    """Logits, float32 [batch, classes], of each batch; raises as `run_all` does."""
+    return [outputs[0] for outputs in run_all(model, batches, threads=threads)]
+
+
+def run_all(
+    model: onnx.ModelProto, batches: list[Arrays], *, threads: int
+) -> list[list[np.ndarray]]:
+    """All outputs for each batch by ONNX Runtime without optimizations.
+
+    Raises ArtifactError with its reason where it cannot run the model.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
+    options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return [session.run(None, batch)[0] for batch in batches]
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        return [session.run(None, batch) for batch in batches]
+    except Exception as error:  # its errors have no class of their own
+        raise ArtifactError(f"ONNX Runtime cannot run the model: {in_one_line(error)}") from error
 
 
 def require_equal(
@@ -133,6 +151,8 @@ def require_equal(
     for ours, theirs in zip(found, expected, strict=True):
         if ours.shape != theirs.shape:
             raise ArtifactError(f"{path}: logits {ours.shape}, the checkpoint gives {theirs.shape}")
+        if not np.isfinite(theirs).all():
+            raise ArtifactError(f"{path}: the checkpoint answers with what is no number (NaN, inf)")
         difference = float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-6))
         if not difference <= tolerance:
             raise ArtifactError(

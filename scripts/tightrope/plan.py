@@ -197,6 +197,16 @@ def engine_libraries(*variants: str) -> dict[str, str | None]:
     return library_versions(*[name for one in sorted(engines) for name in ENGINES[one].libraries])
 
 
+def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
+    """What shapes the files of that engine: its runtime, and PyTorch where it converts from it."""
+    own = ENGINES[engine].libraries
+    return tuple(
+        dict.fromkeys(
+            [*own, *(("torch", "transformers") if from_checkpoint(config, engine) else ())]
+        )
+    )
+
+
 def traffic_settings(config: Document) -> Document:
     """`traffic` of the configuration without its variants: another one changes no other's job."""
     return {key: value for key, value in config["traffic"].items() if key != "variants"}

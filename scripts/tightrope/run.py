@@ -133,4 +133,6 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
     for one in read_json(summary)["recommendations"]:
         shape = ", ".join(f"{name} {size}" for name, size in one["shape"].items())
         lines.append(f"{one['model']}, {shape}: {one['variant'] or 'nothing'} ({one['why']})")
+    if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
+        lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
     return "\n".join(lines)

@@ -9,6 +9,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -84,7 +85,7 @@ class Child:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.process.kill()
+        self.kill()
         self.process.join()
         self.pipe.close()
 
@@ -100,7 +101,7 @@ class Child:
             while not self.pipe.poll(POLL_SECONDS):
                 self.check_limits()
                 if time.monotonic() - began > seconds:
-                    self.process.kill()
+                    self.kill()
                     raise self.failed(f"gave no answer within {seconds:.0f} s", transient=True)
             kind, value = self.pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -111,6 +112,17 @@ class Child:
             raise self.failed(*value)
         raise value
 
+    def kill(self) -> None:
+        """Kill the child and what it has started, as a compiler: it would go on computing."""
+        if not self.process.is_alive():
+            return
+        with suppress(psutil.NoSuchProcess):
+            started = psutil.Process(self.process.pid).children(recursive=True)
+            self.process.kill()
+            for one in started:
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+
     def failed(self, reason: str, transient: bool) -> WorkFailed:
         """The error of this child with that reason."""
         return WorkFailed(reason, transient, self.role)
@@ -118,11 +130,11 @@ class Child:
     def check_limits(self) -> None:
         """Kill the child beyond its limits and say why."""
         if time.monotonic() > self.deadline:
-            self.process.kill()
+            self.kill()
             reason = f"killed after {self.limits.seconds:.0f} s, the limit of this job"
             raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
         if resident_bytes(self.process.pid) > self.limits.memory_bytes:
-            self.process.kill()
+            self.kill()
             size = self.limits.memory_bytes / 1e9
             reason = f"killed above {size:.1f} GB of memory, the limit of this job"
             raise self.failed(f"{reason}; {REMEDY.format('mem_mb')}", transient=True)

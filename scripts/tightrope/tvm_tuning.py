@@ -6,7 +6,6 @@ its builder's processes and two of its mutators save the loops that way.
 """
 
 import hashlib
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -19,6 +18,8 @@ import tvm
 from tvm import te
 from tvm.target import Target
 
+from tightrope.errors import ArtifactError
+from tightrope.files import read_json, write_json
 from tightrope.tvm_schedules import Product, Tiles, lanes, tiled, tilings
 
 # candidates of a product, the most promising first
@@ -38,7 +39,7 @@ def tuned(
     `work` are by TVM version, target and threads, and the next build goes on where they end.
     """
     file = work / f"{key(host)}.json"
-    records = json.loads(file.read_text()) if file.is_file() else {}
+    records = read_records(file)
     weights = Counter(chain.from_iterable(calls))
     wanted = sorted(weights, key=lambda product: -product.operations * weights[product])
     start = time.perf_counter()
@@ -47,13 +48,21 @@ def tuned(
             if time.perf_counter() - start >= seconds:
                 break
             try_next(records.setdefault(str(product), {"tried": 0}), turn, product, host)
+            write_json(file, records)
     spent = time.perf_counter() - start
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(records, indent=1, sort_keys=True))
     known = {product: records.get(str(product), {}) for product in wanted}
     found = {product: Tiles(*r["tiles"]) for product, r in known.items() if "tiles" in r}
     tried = sum(record.get("tried", 0) for record in known.values())
     return found, {"seconds": round(spent, 1), "products": len(wanted), "candidates": tried}
+
+
+def read_records(file: Path) -> dict[str, Any]:
+    """The records of former builds, none where there is no file or a broken one."""
+    try:
+        return read_json(file) if file.is_file() else {}
+    except ArtifactError as error:
+        print(f"tuned anew: {error}")
+        return {}
 
 
 def key(host: Target) -> str:

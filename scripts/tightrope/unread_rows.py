@@ -12,24 +12,34 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from tightrope.onnx_graph import run_all
+
 FIRST = 0
 ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Pow")
 UNARY = ("Cast", "Erf", "Gelu", "Identity", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh")
+STANDARD = ("", "ai.onnx")
+# texts and tokens of the calls in which shapes are seen: a size that is neither stays the same
+TRIALS = ((3, 7), (2, 11))
 Node = onnx.NodeProto
 # for each input of an operator the axis of which only the first row is read, None for all of it
 Reads = list[int | None]
+# of each tensor its shape in each of the trials
+Shapes = dict[str, list[tuple[int, ...]]]
 
 
 def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of the model in which operators compute the first row only, where no other is read.
 
     It starts at each Gather of index 0 and goes up as long as every reader wants that row alone.
-    A model without such a place is given back as it is.
+    A model without such a place is given back as it is, and so is one with branches or loops,
+    which may read any tensor. Raises ArtifactError for a model that does not run.
     """
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = result.graph
-    shapes = inferred_shapes(result)
+    if any(part.HasField("g") or part.graphs for node in graph.node for part in node.attribute):
+        return result
+    shapes = shapes_seen(result)
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in small(graph)}
     reduced = first_row_only(graph, shapes, constants)
     made = {output for number in reduced for output in graph.node[number].output}
@@ -54,7 +64,7 @@ def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def first_row_only(
-    graph: onnx.GraphProto, shapes: dict[str, list[int]], constants: dict[str, np.ndarray]
+    graph: onnx.GraphProto, shapes: Shapes, constants: dict[str, np.ndarray]
 ) -> dict[int, Reads]:
     """By the number of each operator that can do with the first row: what it reads of its inputs.
 
@@ -84,68 +94,93 @@ def first_row_only(
     }
 
 
-def reads_first(node: Node, shapes: dict[str, list[int]], constants: dict[str, np.ndarray]) -> bool:
+def reads_first(node: Node, shapes: Shapes, constants: dict[str, np.ndarray]) -> bool:
     """Whether a Gather takes the first of axis 1, the tokens, where there may be more."""
-    if shapes.get(node.input[0], [0, 1])[1:2] in ([], [1]):
+    shape = shapes.get(node.input[0], [()])[0]
+    if len(shape) < 2 or is_one(node.input[0], 1, shapes):
         return False
     index = constants.get(node.input[1])
-    axis = next((one.i for one in node.attribute if one.name == "axis"), 0)
+    axis = attribute(node, "axis", 0) % len(shape)
     return axis == 1 and index is not None and index.ndim == 0 and int(index) == FIRST
 
 
-def needed(
-    node: Node, axis: int, shapes: dict[str, list[int]], producers: dict[str, Node]
-) -> Reads | None:
+def needed(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) -> Reads | None:
     """What an operator reads for the first row of its output's `axis`, None where that is all."""
+    if node.domain not in STANDARD:
+        return None
     if any(name and name not in shapes for name in [*node.input, *node.output]):
         return None
-    rank = len(shapes[node.output[0]])
     if node.op_type in ELEMENTWISE:
-        return [broadcast_axis(shapes[name], rank, axis) for name in node.input]
+        return [broadcast_axis(node, name, axis, shapes) for name in node.input]
     rule = RULES.get(node.op_type, unary if node.op_type in UNARY else None)
-    return rule(node, axis, rank, producers) if rule else None
+    return rule(node, axis, shapes, producers) if rule else None
 
 
-def broadcast_axis(shape: list[int], rank: int, axis: int) -> int | None:
+def attribute(node: Node, name: str, default: Any) -> Any:
+    """An attribute of an operator, the default where it is not said."""
+    found = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    return found.get(name, default)
+
+
+def rank(name: str, shapes: Shapes) -> int:
+    """How many axes a tensor has."""
+    return len(shapes[name][0])
+
+
+def is_one(name: str, axis: int, shapes: Shapes) -> bool:
+    """Whether that axis has one row whatever the request."""
+    return all(shape[axis] == 1 for shape in shapes[name])
+
+
+def broadcast_axis(node: Node, name: str, axis: int, shapes: Shapes) -> int | None:
     """The axis of an input that becomes `axis` of the output, None where it is broadcast."""
-    own = axis - (rank - len(shape))
-    return None if own < 0 or shape[own] == 1 else own
+    if not name:
+        return None
+    own = axis - (rank(node.output[0], shapes) - rank(name, shapes))
+    return None if own < 0 or is_one(name, own, shapes) else own
 
 
-def unary(node: Node, axis: int, rank: int, producers: Any) -> Reads:
+def unary(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads:
     """Each number by itself."""
     return [axis]
 
 
-def along_another_axis(node: Node, axis: int, rank: int, producers: Any) -> Reads | None:
+def along_another_axis(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads | None:
     """Softmax and LayerNormalization of each row by itself."""
-    over = next((one.i for one in node.attribute if one.name == "axis"), -1) % rank
-    return [axis, *[None] * (len(node.input) - 1)] if over > axis else None
+    over = attribute(node, "axis", -1) % rank(node.output[0], shapes)
+    if over <= axis:
+        return None
+    return [axis, *(broadcast_axis(node, name, axis, shapes) for name in node.input[1:])]
 
 
-def matmul(node: Node, axis: int, rank: int, producers: Any) -> Reads | None:
+def matmul(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads | None:
     """Rows of a product are rows of its first factor."""
-    return [axis, None] if axis == rank - 2 else None
+    first, both = rank(node.input[0], shapes), min(rank(name, shapes) for name in node.input)
+    return [first - 2, None] if both > 1 and axis == rank(node.output[0], shapes) - 2 else None
 
 
-def transpose(node: Node, axis: int, rank: int, producers: Any) -> Reads:
+def transpose(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads:
     """The same row under another number."""
-    return [next(one.ints for one in node.attribute if one.name == "perm")[axis]]
+    backwards = range(rank(node.output[0], shapes))[::-1]
+    return [attribute(node, "perm", list(backwards))[axis]]
 
 
-def reshape(node: Node, axis: int, rank: int, producers: dict[str, Node]) -> Reads | None:
-    """Where batch and tokens stay the first two axes, as the new shape says itself."""
+def reshape(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) -> Reads | None:
+    """Where texts and tokens are the first two axes before and after, as the new shape says."""
     shape = producers.get(node.input[1])
-    if axis != 1 or shape is None or shape.op_type != "Concat":
+    if axis != 1 or shape is None or shape.op_type != "Concat" or len(shape.input) < 2:
         return None
     tokens = producers.get(shape.input[1])
     if tokens is None or tokens.op_type != "Shape":
         return None
-    part = {one.name: one.i for one in tokens.attribute}
-    return [1, None] if (part.get("start"), part.get("end")) == (1, 2) else None
+    if (attribute(tokens, "start", 0), attribute(tokens, "end", None)) != (1, 2):
+        return None
+    pairs = zip(shapes[node.input[0]], shapes[node.output[0]], strict=True)
+    kept = all(before[:2] == after[:2] for before, after in pairs)
+    return [1, None] if kept and shapes[shape.input[0]][0] == (1,) else None
 
 
-RULES: dict[str, Callable[[Node, int, int, dict[str, Node]], Reads | None]] = {
+RULES: dict[str, Callable[[Node, int, Shapes, dict[str, Node]], Reads | None]] = {
     "LayerNormalization": along_another_axis,
     "MatMul": matmul,
     "Reshape": reshape,
@@ -154,15 +189,23 @@ RULES: dict[str, Callable[[Node, int, int, dict[str, Node]], Reads | None]] = {
 }
 
 
-def inferred_shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
-    """The shape of each tensor whose rank is known; 0 for a size that is not."""
-    graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        if value.type.tensor_type.HasField("shape"):
-            dims = value.type.tensor_type.shape.dim
-            shapes[value.name] = [dim.dim_value for dim in dims]
-    return shapes
+def shapes_seen(model: onnx.ModelProto) -> Shapes:
+    """The shape of each tensor in two calls; what it could be is not known from the file alone."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    names = [name for node in copy.graph.node for name in node.output if name]
+    del copy.graph.output[:]
+    copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    inputs = [one.name for one in copy.graph.input]
+    batches = [{name: np.ones(trial, np.int64) for name in inputs} for trial in TRIALS]
+    given = [{name: array.shape for name, array in batch.items()} for batch in batches]
+    constants = {tensor.name: tuple(tensor.dims) for tensor in copy.graph.initializer}
+    found = [
+        {name: np.shape(value) for name, value in zip(names, values, strict=True)}
+        for values in run_all(copy, batches, threads=1)
+    ]
+    trials = [{**constants, **one, **seen} for one, seen in zip(given, found, strict=True)]
+    return {name: [trial[name] for trial in trials] for name in trials[0]}
 
 
 def small(graph: onnx.GraphProto) -> list[onnx.TensorProto]:

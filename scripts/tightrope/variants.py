@@ -61,7 +61,11 @@ ENGINES = {
         static=True,
     ),
     "tvm": Engine(
-        {"cpu": ("fp32",)}, ("apache-tvm", "torch"), "checkpoint", static=True, compiler=True
+        {"cpu": ("fp32",)},
+        ("apache-tvm", "torch", "transformers"),
+        "checkpoint",
+        static=True,
+        compiler=True,
     ),
     "tensorrt": Engine(
         {"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},

@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -362,3 +363,72 @@ def test_what_is_wrong_within_the_buckets_is_named(
 
 def test_a_gpu_cannot_be_asked_for_outright_yet(schema: Path, config: dict[str, Any]) -> None:
     assert "not yet" in refused({**config, "devices": ["cpu", "cuda"]}, schema)
+
+
+def test_buckets_beyond_what_a_local_model_takes_are_refused(
+    schema: Path, config: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": 64}))
+    (tmp_path / "model.safetensors").write_bytes(b"not read here")
+    config["models"]["tiny"] |= {"checkpoint": f"path:{tmp_path}", "max_sequence": 64}
+    config["shapes"] = [{"batch": 1, "sequence": 64}]
+    config["buckets"] = {"batch": [1, 16], "sequence": [64, 128]}
+    assert refused(config, schema) == "config: buckets.sequence = 128: tiny takes at most 64 tokens"
+    config["engines"] = {"onnxruntime": ["fp32"]}
+    assert checked(config, schema)["buckets"] == config["buckets"]
+
+
+def test_buckets_are_no_matter_where_no_engine_has_them(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    config["engines"] = {"onnxruntime": ["fp32"], "openvino": []}
+    config["buckets"] = {"batch": [1], "sequence": [1]}
+    assert checked(config, schema)["buckets"] == config["buckets"]
+
+
+def test_more_threads_than_the_machine_has_are_refused_but_for_another_machine(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    config["threads"] = os.cpu_count()
+    assert checked(config, schema)["threads"] == os.cpu_count()
+    config["threads"] = 9999
+    message = refused(config, schema)
+    assert message.startswith("config: threads = 9999: this machine has ")
+    assert checked({**config, "host": "large-node"}, schema)["threads"] == 9999
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_no_finite_number_is_refused(
+    schema: Path, config: dict[str, Any], number: float
+) -> None:
+    config["tvm"] = {"tune_seconds": number}
+    assert (
+        refused(config, schema) == f"config: tvm.tune_seconds = {number}: must be a finite number"
+    )
+
+
+def test_a_whole_number_with_a_point_is_an_integer(schema: Path, config: dict[str, Any]) -> None:
+    config |= {"threads": 1.0, "calibration": {"samples": [8.0]}}
+    found = checked(config, schema)
+    numbers = [found["threads"], *found["calibration"]["samples"]]
+    assert numbers == [1, 8]
+    assert all(type(number) is int for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "words"),
+    [
+        ((), 3, "config: 3: a key must be a word; put it in quotes"),
+        (("models",), 2024, "config: models.2024: a key must be a word; put it in quotes"),
+        (("models",), True, "config: models.True: a key must be a word; put it in quotes"),
+        (("models",), None, "config: models.None: a key must be a word; put it in quotes"),
+    ],
+)
+def test_a_key_that_is_no_word_is_refused(
+    schema: Path, config: dict[str, Any], place: tuple[str, ...], key: Any, words: str
+) -> None:
+    inner = config
+    for name in place:
+        inner = inner[name]
+    inner[key] = {}
+    assert refused(config, schema) == words

@@ -86,6 +86,79 @@ def test_a_model_that_has_the_names_already_stays_as_it_is() -> None:
     assert standardized(once, own, source="onnx:m") == once
 
 
+@pytest.mark.parametrize(
+    ("inputs", "names"),
+    [
+        (("attention_mask", "input_ids"), ("attention_mask", "input_ids")),
+        (("ids", "attention_mask"), ("ids", "attention_mask")),
+    ],
+)
+def test_names_that_are_swapped_or_used_inside_are_no_matter(
+    inputs: tuple[str, str], names: tuple[str, str]
+) -> None:
+    """The tokens come as the first of `inputs`; a tensor inside is called input_ids."""
+    given = small_model(inputs=dict.fromkeys(inputs, TensorProto.INT64))
+    inner = "shifted" if "input_ids" in inputs else "input_ids"
+    given.graph.node[0].input[1] = inner
+    given.graph.node[1].input[0] = inputs[1]
+    given.graph.node.insert(0, helper.make_node("Identity", [inputs[0]], [inner]))
+    mapping = dict(zip(("input_ids", "attention_mask"), names, strict=True))
+    model = standardized(given, {**mapping, "token_type_ids": "segments"}, source="onnx:m")
+    np.testing.assert_array_equal(answers(model), EXPECTED)
+    assert vocabulary(model, "onnx:m") == ROWS
+
+
+@pytest.mark.parametrize("output", ["logits", "probabilities"])
+def test_an_output_in_another_type_becomes_float32(output: str) -> None:
+    """With `probabilities` a tensor inside is called logits."""
+    given = small_model(output="logits")
+    last = "logits" if output == "probabilities" else "sums"
+    given.graph.node[-1].output[0] = last
+    given.graph.node.append(helper.make_node("Cast", [last], [output], to=TensorProto.DOUBLE))
+    given.graph.output[0].name = output
+    given.graph.output[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    found = answers(standardized(given, NAMES, source="onnx:m"))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, EXPECTED)
+
+
+def test_an_input_that_a_branch_reads_is_renamed_there_too() -> None:
+    given = small_model()
+    shape = helper.make_tensor_value_info("same", TensorProto.FLOAT, None)
+    branches = [
+        helper.make_graph([helper.make_node("Cast", ["mask"], ["same"], to=1)], "b", [], [shape]),
+        helper.make_graph([helper.make_node("Cast", ["ids"], ["same"], to=1)], "b", [], [shape]),
+    ]
+    given.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "always"))
+    given.graph.node[1].CopyFrom(
+        helper.make_node(
+            "If", ["always"], ["weight"], then_branch=branches[0], else_branch=branches[1]
+        )
+    )
+    np.testing.assert_array_equal(answers(standardized(given, NAMES, source="onnx:m")), EXPECTED)
+
+
+def test_a_table_may_be_a_constant_of_the_graph() -> None:
+    given = small_model()
+    table = given.graph.initializer[0]
+    given.graph.node.insert(0, helper.make_node("Constant", [], ["table"], value=table))
+    del given.graph.initializer[0]
+    assert vocabulary(standardized(given, NAMES, source="onnx:m"), "onnx:m") == ROWS
+
+
+def test_a_file_without_standard_operators_is_refused(tmp_path: Path) -> None:
+    given = small_model()
+    del given.graph.node[:]
+    given.graph.node.append(
+        helper.make_node("Own", ["ids", "mask"], ["scores"], domain="of.elsewhere")
+    )
+    del given.opset_import[:]
+    given.opset_import.append(helper.make_opsetid("of.elsewhere", 1))
+    onnx.save(given, tmp_path / "model.onnx")
+    with pytest.raises(TightropeError, match="opset 0 is too old"):
+        read_onnx_file("onnx:m", tmp_path / "model.onnx")
+
+
 def test_classes_and_vocabulary_are_read_from_the_graph() -> None:
     model = standardized(small_model(), NAMES, source="onnx:m")
     assert class_count(model) == CLASSES

@@ -1,10 +1,12 @@
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tightrope import unread_rows
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs import stack
 from tightrope.onnx_graph import (
@@ -284,3 +286,37 @@ def test_runs_are_the_same_with_one_thread_and_two(tiny: TinyModel) -> None:
         run_onnx(load_onnx(tiny.simplified), [batch], threads=threads)[0] for threads in (1, 2)
     )
     np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+def test_an_input_that_is_not_read_stays_an_input() -> None:
+    model = small_model()
+    model.graph.input.append(helper.make_tensor_value_info("unread", TensorProto.INT64, ["n"]))
+    names = [one.name for one in model.graph.input]
+    assert [one.name for one in simplified(model).graph.input] == names
+
+
+def test_a_model_that_answers_with_no_number_is_named() -> None:
+    with pytest.raises(ArtifactError, match=re.escape("a.onnx: the checkpoint answers with what")):
+        require_equal([np.ones((2, 3))], [np.full((2, 3), np.nan)], path="a.onnx", tolerance=1e-4)
+
+
+def test_a_model_that_cannot_run_is_an_error_with_its_reason() -> None:
+    model = small_model()
+    model.graph.node[-1].domain = "of.elsewhere"
+    model.opset_import.append(helper.make_opsetid("of.elsewhere", 1))
+    with pytest.raises(ArtifactError, match=r"ONNX Runtime cannot run the model: .*of\.elsewhere"):
+        run_onnx(model, [], threads=1)
+
+
+def test_where_the_unread_rows_cannot_be_told_the_model_is_simplified_without(
+    tiny: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Here the calls in which shapes are seen are longer than the model takes."""
+    monkeypatch.setattr(unread_rows, "TRIALS", ((1, 10_000), (2, 10_000)))
+    target = tmp_path / "model.simplified.onnx"
+    simplify_onnx(tiny.onnx, tiny.checkpoint, tiny.data, target, threads=1)
+    assert "unread rows stay: ArtifactError: ONNX Runtime cannot run" in capsys.readouterr().out
+    full = simplified(load_onnx(tiny.onnx))
+    assert [node.op_type for node in load_onnx(target).graph.node] == [
+        node.op_type for node in full.graph.node
+    ]

@@ -16,6 +16,7 @@ from tightrope.plan import (
     engine_libraries,
     engine_modules,
     engine_options,
+    libraries_of,
     make_plan,
     records,
     rests,
@@ -337,6 +338,17 @@ def test_the_options_of_a_static_engine_hold_the_buckets_of_the_model(
     config["buckets"] = None
     assert options_of(config, "openvino") == {"route": "onnx", "blobs": False, "buckets": None}
     assert "buckets" not in config["openvino"]
+
+
+def test_an_engine_that_is_converted_from_pytorch_is_shaped_by_it_too(
+    config: dict[str, Any],
+) -> None:
+    assert libraries_of(config, "openvino") == ("openvino", "nncf")
+    config["openvino"]["route"] = "pytorch"
+    assert libraries_of(config, "openvino") == ("openvino", "nncf", "torch", "transformers")
+    for engine in ENGINES:
+        if ENGINES[engine].source == "checkpoint":
+            assert libraries_of(config, engine) == ENGINES[engine].libraries
 
 
 def test_the_code_and_the_libraries_of_two_variants_are_those_of_both_engines() -> None:

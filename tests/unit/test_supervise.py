@@ -218,3 +218,20 @@ def test_limits_lie_below_those_of_the_job() -> None:
     assert 0.5e9 < limits.memory_bytes < 1e9
     assert 300 < limits.seconds < 600
     assert limits.last_attempt is False
+
+
+def starts_a_sleeper(pipe: int) -> None:
+    sleeper = subprocess.Popen(["sleep", "600"])
+    os.write(pipe, f"{sleeper.pid}\n".encode())
+    time.sleep(600)
+
+
+def test_what_the_child_has_started_is_killed_with_it() -> None:
+    read, write = os.pipe()
+    limits = Limits(memory_bytes=64e9, seconds=2)
+    assert "killed after 2 s" in fails(starts_a_sleeper, write, limits=limits).reason
+    sleeper = int(os.read(read, 100))
+    deadline = time.monotonic() + 10
+    while psutil.pid_exists(sleeper) and psutil.Process(sleeper).status() != "zombie":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

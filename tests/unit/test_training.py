@@ -13,7 +13,12 @@ from tightrope.finetuning import chosen_precision, draw_batches
 from tightrope.inputs import load_encoder, read_split, stack
 from tightrope.manifest import read_manifest
 from tightrope.training import train_model
-from transformers import AutoModelForSequenceClassification, BertConfig
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertConfig,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+)
 
 TINY = (
     "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2&intermediate_size=64"
@@ -226,3 +231,17 @@ def test_bf16_training_is_recorded(tmp_path: Path, source: Path, texts: Path) ->
     manifest = train(tmp_path, source, texts, {**RECIPE, "precision": "bf16"})
     assert read_manifest(manifest)["training"]["precision"] == "bf16"
     assert read_manifest(manifest)["recipe"]["precision"] == "bf16"
+
+
+def test_a_model_that_finds_the_last_token_by_the_padding_id_is_not_yet_taken(
+    tmp_path: Path, texts: Path
+) -> None:
+    """Batches are padded with zeros and a mask, which such a model does not look at."""
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "n_positions": 64, "vocab_size": 200}
+    for padding in (None, 7):
+        folder = tmp_path / f"gpt-{padding}"
+        model = GPT2ForSequenceClassification(GPT2Config(**sizes, pad_token_id=padding))
+        model.save_pretrained(folder)
+        source = prepare_source(tmp_path / f"source-{padding}", f"path:{folder}")
+        with pytest.raises(TightropeError, match="not yet: its answers change with the padding"):
+            train(tmp_path / f"checkpoint-{padding}", source, texts)

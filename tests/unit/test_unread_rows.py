@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tightrope.onnx_graph import run_onnx
 from tightrope.unread_rows import without_unread_rows
@@ -180,3 +181,115 @@ def test_the_seal_of_a_saved_file_is_no_matter(tmp_path: Path) -> None:
     set_max_sequence(model, 16)
     save_onnx(without_unread_rows(model), tmp_path / "model.onnx")
     assert max_sequence(load_onnx(tmp_path / "model.onnx")) == 16
+
+
+PADDED = [
+    helper.make_node("Gather", ["table", "input_ids"], ["looked"]),
+    helper.make_node("Cast", ["attention_mask"], ["weight"], to=TensorProto.FLOAT),
+    helper.make_node("Unsqueeze", ["weight", "last"], ["column"]),
+    helper.make_node("Mul", ["looked", "column"], ["x"]),
+]
+SIZES = [
+    helper.make_node("Shape", ["input_ids"], ["texts"], start=0, end=1),
+    helper.make_node("Shape", ["input_ids"], ["tokens"], start=1, end=2),
+    helper.make_node("Concat", ["texts", "tokens", "width"], ["whole"], axis=0),
+]
+
+
+def branching(*, tokens: int) -> list[onnx.NodeProto]:
+    """Where there are more tokens than that, a branch reads all rows of y."""
+    output = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+    long = helper.make_node("ReduceMax", ["y", "middle"], ["z"], keepdims=1)
+    branches = {
+        "then_branch": helper.make_graph([long], "long", [], [output]),
+        "else_branch": helper.make_graph(
+            [helper.make_node("Tanh", ["y"], ["z"])], "short", [], [output]
+        ),
+    }
+    return [
+        helper.make_node("Tanh", ["x"], ["y"]),
+        helper.make_node("Shape", ["input_ids"], ["count"], start=1, end=2),
+        helper.make_node("Squeeze", ["count"], ["number"]),
+        helper.make_node("Greater", ["number", "many"], ["long"]),
+        helper.make_node("If", ["long"], ["last_of_it"], **branches),
+    ]
+
+
+def odd_graphs() -> dict[str, list[onnx.NodeProto]]:
+    """Graphs whose last tensor is `last_of_it`, [batch, sequence or 1, WIDTH]."""
+    node = helper.make_node
+    end = ["last_of_it"]
+    return {
+        "a branch reads it": branching(tokens=4),
+        "flattened": [
+            *SIZES,
+            node("Reshape", ["x", "flat"], ["rows"]),
+            node("Gemm", ["rows", "square"], ["product"]),
+            node("Reshape", ["product", "whole"], ["back"]),
+            node("Add", ["back", "x"], end),
+        ],
+        "heads that are not turned back": [
+            *SIZES,
+            node("Reshape", ["x", "split"], ["heads"]),
+            node("Transpose", ["heads"], ["turned"], perm=[0, 2, 1, 3]),
+            node("Reshape", ["turned", "whole"], end),
+        ],
+        "a shape of one part": [
+            node("Shape", ["x"], ["shape"]),
+            node("Concat", ["shape"], ["copy"], axis=0),
+            node("Reshape", ["x", "copy"], end),
+        ],
+        "turned without a permutation": [
+            node("Transpose", ["x"], ["turned"]),
+            node("Tanh", ["turned"], ["bent"]),
+            node("Transpose", ["bent"], end),
+        ],
+        "a factor without batches": [
+            node("Transpose", ["x"], ["turned"], perm=[0, 2, 1]),
+            node("MatMul", ["square", "turned"], ["product"]),
+            node("Transpose", ["product"], end, perm=[0, 2, 1]),
+        ],
+        "a scale for each text": [
+            node("Unsqueeze", ["x", "first"], ["wide"]),
+            node("LayerNormalization", ["wide", "scale"], ["normed"], axis=-1),
+            node("Squeeze", ["normed", "first"], end),
+        ],
+        "over all tokens": [node("Softmax", ["x"], end, axis=1)],
+        "an operator of another's": [node("Tanh", ["x"], end, domain="mine")],
+    }
+
+
+@pytest.mark.parametrize("name", odd_graphs())
+def test_the_answers_stay_whatever_the_graph(name: str) -> None:
+    nodes = [
+        *PADDED,
+        *odd_graphs()[name],
+        helper.make_node("Gather", ["last_of_it", "read"], ["token"], axis=1),
+        helper.make_node("MatMul", ["token", "w_classes"], ["logits"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"])
+        for name in ("input_ids", "attention_mask")
+    ]
+    constants = [
+        weights("table", 20, WIDTH),
+        weights("square", WIDTH, WIDTH),
+        weights("scale", WIDTH),
+        weights("w_classes", WIDTH, 3),
+        *(integers("read", 0), integers("many", 4), integers("first", [0])),
+        *(integers("middle", [1]), integers("last", [2]), integers("flat", [-1, WIDTH])),
+        *(integers("width", [WIDTH]), integers("split", [0, 0, HEADS, WIDTH // HEADS])),
+    ]
+    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 3])
+    graph = helper.make_graph(nodes, "odd", inputs, [output], constants)
+    sums = helper.make_node("CumSum", ["given", "axis"], ["sums"], reverse=1)
+    axis = helper.make_node("Constant", [], ["axis"], value=integers("one", 1))
+    opset = helper.make_opsetid("", 21)
+    mine = helper.make_function("mine", "Tanh", ["given"], ["sums"], [axis, sums], [opset])
+    opsets = [opset, helper.make_opsetid("mine", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10, functions=[mine])
+    onnx.checker.check_model(model)
+    before = run_onnx(model, batches(), threads=1)
+    after = run_onnx(without_unread_rows(model), batches(), threads=1)
+    for ours, theirs in zip(after, before, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)

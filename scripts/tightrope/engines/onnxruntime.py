@@ -17,6 +17,7 @@ from tightrope.supervise import WorkFailed
 
 FILE = "model.onnx"
 PROVIDER = "CPUExecutionProvider"
+FUSED = "com.microsoft"
 LEVELS = {
     "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
     "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
@@ -90,8 +91,11 @@ def fused(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with attention, skip-layer-norm and bias-gelu fused where their patterns match."""
     from onnxruntime.transformers import optimizer
 
-    found = optimizer.optimize_model(model, model_type="bert", opt_level=0)
-    return found.model
+    found = optimizer.optimize_model(model, model_type="bert", opt_level=0).model
+    # the fused operators are of its own domain, which it does not declare
+    if FUSED not in {one.domain for one in found.opset_import}:
+        found.opset_import.append(onnx.helper.make_opsetid(FUSED, 1))
+    return found
 
 
 def in_fp16(model: onnx.ModelProto) -> onnx.ModelProto:

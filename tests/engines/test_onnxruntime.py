@@ -1,0 +1,34 @@
+"""The options of ONNX Runtime, on real engines of the tiny model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tightrope.inputs import stack
+from tightrope.loading import load_engine
+from tightrope.manifest import read_manifest
+from tightrope.supervise import supervised
+from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
+
+
+def logits(path: Path, model: TinyModel) -> np.ndarray:
+    """Run in a child: logits of the first evaluation texts."""
+    run, _ = load_engine(path, threads=1)
+    return run(stack(evaluation_rows(model)[:16]))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8-dynamic"])
+def test_fused_operators_run_and_answer_the_same(
+    tiny: TinyModel, tmp_path: Path, precision: str
+) -> None:
+    variant = name_variant("onnxruntime", precision)
+    found = []
+    for fusions in (False, True):
+        options = {**OPTIONS["onnxruntime"], "fusions": fusions, "optimization": "basic"}
+        path = build_variant(tiny, variant, tmp_path / f"{fusions}/engine.json", options=options)
+        engine = read_manifest(path)
+        assert engine["status"] == "ok", engine.get("reason")
+        assert ("SkipLayerNormalization" in engine["executed"]) == fusions
+        found.append(supervised(logits, path, tiny, limits=LIMITS))
+    tolerance = 1e-4 if precision == "fp32" else 0.05
+    np.testing.assert_allclose(found[1], found[0], atol=tolerance * np.abs(found[0]).max())
