@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -75,6 +76,7 @@ class Child:
         self.role = role
         self.limits = limits
         self.deadline = (time.monotonic() if began is None else began) + limits.seconds
+        self.run = run_above()
         self.pipe, there = context.Pipe()
         arguments = (handler, self.pipe, there, os.getpid())
         self.process = context.Process(target=serve, args=arguments)
@@ -93,7 +95,8 @@ class Child:
         """The child's answer, which may take so many `seconds`.
 
         Raises WorkFailed when the handler raised, the child died or went beyond its limits;
-        an ArtifactError or StorageError of the handler is raised here as it was there.
+        an ArtifactError or StorageError of the handler is raised here as it was there, and a
+        TightropeError when the run has ended that waits for it.
         """
         began = time.monotonic()
         try:
@@ -128,7 +131,13 @@ class Child:
         return WorkFailed(reason, transient, self.role)
 
     def check_limits(self) -> None:
-        """Kill the child beyond its limits and say why."""
+        """Kill the child beyond its limits, or when nobody waits for it, and say why.
+
+        A killed Snakemake leaves its jobs; the next run may be building in the same folder.
+        """
+        if self.run is not None and not works(self.run):
+            self.kill()
+            raise TightropeError("the run of Snakemake that asked for this has ended")
         if time.monotonic() > self.deadline:
             self.kill()
             reason = f"killed after {self.limits.seconds:.0f} s, the limit of this job"
@@ -213,6 +222,23 @@ def in_one_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else "no message"
     return f"{type(error).__name__}: {text[:300]}"
+
+
+def run_above() -> psutil.Process | None:
+    """The process of Snakemake for which this one works, None where there is none."""
+    for one in psutil.Process().parents():
+        with suppress(psutil.Error):
+            if any(Path(word).stem == "snakemake" for word in one.cmdline()[:3]):
+                return one
+    return None
+
+
+def works(process: psutil.Process) -> bool:
+    """Whether the process is there and has not ended."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def resident_bytes(pid: int | None) -> int:

@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 
+import psutil
 from tiny_project import CONFIG, MODEL, Project
 
 # the parts of the tiny project that a run with these engines makes
@@ -73,3 +75,30 @@ def test_a_killed_run_goes_on_to_the_same_result_while_a_second_one_is_refused(
     for variant in ("cpu-pytorch-fp32", "cpu-onnxruntime-int8-minmax-8"):
         assert predictions(unrun, variant) == predictions(finished, variant)
     assert not [path for path in unrun.files() if path.endswith(".part")]
+
+
+def at_work(project: Project) -> list[psutil.Process]:
+    """Processes of any run in the project's folder."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.cwd() == str(project.folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def test_where_snakemake_alone_is_killed_its_build_ends_and_writes_nothing(unrun: Project) -> None:
+    """Else it would go on beside the next run's, in the same folder."""
+    unrun.configure(engines={"openvino": ["int8"]}, models=CONFIG["models"])
+    variant = "cpu-openvino-int8-nncf-8"
+    running = unrun.start()
+    wait_for(running, f"build_openvino/{MODEL}-cpu-int8-nncf-8", unrun)
+    time.sleep(1.0)
+    os.kill(running.pid, signal.SIGKILL)
+    assert at_work(unrun)
+    deadline = time.monotonic() + 10
+    while at_work(unrun):
+        assert time.monotonic() < deadline, at_work(unrun)
+        time.sleep(0.1)
+    running.communicate(timeout=30)
+    assert not (unrun / f"artifacts/{MODEL}/engines/{variant}/engine.json").exists()
