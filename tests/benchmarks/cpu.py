@@ -31,9 +31,11 @@ from tightrope.cores import physical_cores, pinned_processors
 from tightrope.files import read_json
 from tightrope.inputs import Arrays, timing_batches
 from tightrope.loading import load_engine
+from tightrope.plan import from_checkpoint
 from tightrope.statistics import speedup
 from tightrope.supervise import Child, Limits, WorkFailed
 from tightrope.timed_engine import TimedEngine
+from tightrope.variants import parse
 
 LIMITS = Limits(memory_bytes=16e9, seconds=7200)
 SHAPES = [
@@ -134,11 +136,13 @@ def operations(config: dict[str, Any], batch: int, sequence: int, rows_read: int
 def work(model: Path, config: dict[str, Any], shape: dict[str, int], name: str) -> float:
     """The operations that the engine of that name does.
 
-    What was built from the simplified ONNX leaves out the rows that nobody reads.
+    What is built from the simplified ONNX leaves out the rows that nobody reads.
     """
     manifest = model / "engines" / name / "engine.json"
-    sources = read_json(manifest)["sources"] if manifest.is_file() else []
-    simplified = any(source.endswith(".onnx") for source in sources)
+    simplified = False
+    if manifest.is_file():
+        engine = parse(name).engine
+        simplified = not from_checkpoint({engine: read_json(manifest)["options"]}, engine)
     return operations(config, **shape, rows_read=1 if simplified else shape["sequence"])
 
 
