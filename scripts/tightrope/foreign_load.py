@@ -14,6 +14,8 @@ STATISTICS = Path("/proc/stat")
 STEAL = 8  # the field of a cpu line that counts time taken by the hypervisor, see proc(5)
 TICKS = os.sysconf("SC_CLK_TCK")
 NANO = 1e-9
+# of a thread that ended after its folder was listed, before or after its file was opened
+ENDED = (FileNotFoundError, ProcessLookupError)
 
 
 class Counters(NamedTuple):
@@ -56,18 +58,19 @@ def thread_times() -> tuple[dict[int, float], float | None]:
     """
     used: dict[int, float] = {}
     waited = 0.0
-    try:
-        for task in TASKS.iterdir():
-            try:
-                ran, waiting, _ = (task / "schedstat").read_text().split()
-            except ProcessLookupError:
-                continue
-            used[int(task.name)] = int(ran) * NANO
-            waited += int(waiting) * NANO
-    except (FileNotFoundError, ValueError):
-        times = psutil.Process().threads()
-        return {thread.id: thread.user_time + thread.system_time for thread in times}, None
-    return used, waited
+    for task in TASKS.iterdir():
+        try:
+            ran, waiting, _ = (task / "schedstat").read_text().split()
+        except ENDED:
+            continue
+        except ValueError:
+            break
+        used[int(task.name)] = int(ran) * NANO
+        waited += int(waiting) * NANO
+    if used:
+        return used, waited
+    times = psutil.Process().threads()
+    return {thread.id: thread.user_time + thread.system_time for thread in times}, None
 
 
 def stolen_seconds(processors: set[int]) -> float:
@@ -93,7 +96,7 @@ def any_other_thread_runs() -> bool:
     for task in TASKS.iterdir():
         try:
             state = (task / "stat").read_text().rpartition(")")[2].split()[0]
-        except ProcessLookupError:
+        except ENDED:
             continue
         if state == "R" and task.name != own:
             return True

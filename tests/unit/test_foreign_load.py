@@ -237,3 +237,26 @@ def test_a_stranger_is_no_child() -> None:
 
 def test_other_programs_are_never_less_than_none() -> None:
     assert OtherPrograms().cores() >= 0
+
+
+def test_threads_that_end_meanwhile_are_no_matter() -> None:
+    """Between listing the threads and reading of one it may have ended."""
+
+    def amid_short_threads() -> tuple[int, int]:
+        known, stop = waiting_is_counted(), time.perf_counter() + 2
+        calls = unknown = 0
+
+        def spawn() -> None:
+            while time.perf_counter() < stop:
+                threading.Thread(target=time.sleep, args=(0.0001,)).start()
+
+        threading.Thread(target=spawn).start()
+        while time.perf_counter() < stop:
+            any_other_thread_runs()
+            unknown += known and counters().waited_s is None
+            calls += 1
+        return calls, unknown
+
+    calls, unknown = in_child(amid_short_threads)
+    assert calls > 100
+    assert unknown == 0
