@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -61,8 +62,10 @@ class WorkFailed(Exception):
 class Child:
     """A forked process that answers requests with `handler(*request)`; a context manager.
 
-    It dies with its parent. Between requests it sleeps on its pipe. `role` stands before the
-    reason of each of its failures; its time counts from `began` (`time.monotonic()`), or from now.
+    It dies with its parent. Between requests it sleeps on its pipe. Its temporary files lie in a
+    folder that goes with it: killed, it deletes none, and a runtime may unpack a whole model there.
+    `role` stands before the reason of each of its failures; its time counts from `began`
+    (`time.monotonic()`), or from now.
     """
 
     def __init__(
@@ -77,8 +80,9 @@ class Child:
         self.limits = limits
         self.deadline = (time.monotonic() if began is None else began) + limits.seconds
         self.run = run_above()
+        self.scratch = tempfile.TemporaryDirectory(prefix="tightrope.", ignore_cleanup_errors=True)
         self.pipe, there = context.Pipe()
-        arguments = (handler, self.pipe, there, os.getpid())
+        arguments = (handler, self.pipe, there, os.getpid(), self.scratch.name)
         self.process = context.Process(target=serve, args=arguments)
         self.process.start()
         there.close()
@@ -90,6 +94,7 @@ class Child:
         self.kill()
         self.process.join()
         self.pipe.close()
+        self.scratch.cleanup()
 
     def ask(self, *request: Any, seconds: float = math.inf) -> Any:
         """The child's answer, which may take so many `seconds`.
@@ -186,9 +191,13 @@ def failure(error: WorkFailed, what: str, limits: Limits) -> dict[str, Any]:
     return {"status": "failed", "reason": error.reason, "transient": error.transient}
 
 
-def serve(handler: Callable[..., Any], there: Connection, pipe: Connection, parent: int) -> None:
-    """Run in the child: answer requests until the pipe closes."""
+def serve(
+    handler: Callable[..., Any], there: Connection, pipe: Connection, parent: int, scratch: str
+) -> None:
+    """Run in the child: answer requests until the pipe closes, temporary files in `scratch`."""
     there.close()
+    # the variable is for libraries in C++, and for programs that are started
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return

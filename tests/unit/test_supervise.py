@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -235,3 +236,18 @@ def test_what_the_child_has_started_is_killed_with_it() -> None:
     while psutil.pid_exists(sleeper) and psutil.Process(sleeper).status() != "zombie":
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_what_a_child_leaves_in_its_temporary_folder_goes_with_it() -> None:
+    def make_two() -> list[str]:
+        started = [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"]
+        return [
+            tempfile.mkdtemp(),
+            subprocess.run(started, capture_output=True, text=True).stdout.strip(),
+        ]
+
+    with Child(make_two, ROOMY) as child:
+        made = [Path(one) for one in child.ask()]
+        assert [one.is_dir() for one in made] == [True, True]
+        assert not any(Path(tempfile.gettempdir()) == one.parent for one in made)
+    assert [one.exists() for one in made] == [False, False]
