@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -11,13 +11,21 @@ from tightrope.host import describe_host
 from tightrope.inputs import Arrays, batches_by_length, load_encoder, read_split
 from tightrope.loading import Run, load_engine
 from tightrope.manifest import read_manifest
-from tightrope.outputs import answers
+from tightrope.outputs import answers, rounded
 from tightrope.records import AccuracyRecord
 from tightrope.supervise import Limits, fill_in
 
 BATCH = 32
 # rows that are sorted by length together, after which the time is looked at
 CHUNK = 256
+
+
+class Answer(NamedTuple):
+    """What one example was answered; `logits` as they are recorded."""
+
+    prediction: int
+    margin: float
+    logits: list[float]
 
 
 def measure_accuracy(
@@ -65,7 +73,7 @@ def predict(
     max_seconds: float,
     threads: int,
 ) -> dict[str, Any]:
-    """Run in the child: `labels`, `predictions` and `margins` in the order of the split.
+    """Run in the child: `labels`, `predictions`, `margins`, `logits` in the order of the split.
 
     Of the first examples only, in whole chunks, where an engine is too slow for all of them.
     """
@@ -75,25 +83,28 @@ def predict(
     run, _ = load_engine(engine, threads=threads)
     classes = len(read_manifest(checkpoint)["labels"])
     size = largest_batch(read_manifest(engine)["options"])
-    answered: list[tuple[int, float]] = []
+    answered: list[Answer] = []
     for start in tqdm(range(0, len(rows), CHUNK), desc="predicting", unit="chunk"):
         if time.monotonic() - began > max_seconds and answered:
             break
         answered += answer_chunk(run, rows[start : start + CHUNK], size, classes)
     return {
         "labels": [example["label"] for example in examples[: len(answered)]],
-        "predictions": [prediction for prediction, _ in answered],
-        "margins": [margin for _, margin in answered],
+        "predictions": [answer.prediction for answer in answered],
+        "margins": [answer.margin for answer in answered],
+        "logits": [answer.logits for answer in answered],
     }
 
 
-def answer_chunk(run: Run, rows: list[Arrays], size: int, classes: int) -> list[tuple[int, float]]:
-    """Prediction and margin of each row, in batches of rows that are similar in length."""
-    found = [(0, 0.0)] * len(rows)
+def answer_chunk(run: Run, rows: list[Arrays], size: int, classes: int) -> list[Answer]:
+    """The answer to each row, in its order; run in batches of rows that are similar in length."""
+    found: dict[int, Answer] = {}
     for indices, batch in batches_by_length(rows, size):
-        for index, one in zip(indices, answers(run(batch), batch, classes=classes), strict=True):
-            found[index] = one
-    return found
+        logits = run(batch)
+        best = answers(logits, batch, classes=classes)
+        for index, one, row in zip(indices, best, rounded(logits), strict=True):
+            found[index] = Answer(*one, row)
+    return [found[index] for index in range(len(rows))]
 
 
 def largest_batch(options: dict[str, Any]) -> int:

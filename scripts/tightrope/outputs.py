@@ -7,6 +7,8 @@ import numpy as np
 from tightrope.inputs import Arrays
 from tightrope.supervise import WorkFailed
 
+DIGITS = 6
+
 
 def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
     """Raise WorkFailed unless `logits` are finite numbers [batch of the inputs, classes]."""
@@ -30,3 +32,8 @@ def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, flo
         (int(row.argmax()), float(first - second))
         for row, (second, first) in zip(logits, top, strict=True)
     ]
+
+
+def rounded(logits: Any) -> list[list[float]]:
+    """`logits` [batch, classes] to DIGITS significant digits, nearly all that float32 has."""
+    return [[float(f"{value:.{DIGITS}g}") for value in row] for row in np.asarray(logits).tolist()]

@@ -8,7 +8,7 @@ from typing import Any, Self
 from tightrope.errors import ArtifactError
 from tightrope.files import read_json, write_json
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(kw_only=True)
@@ -72,11 +72,13 @@ class LatencyRecord(Record):
 class AccuracyRecord(Record):
     """Every prediction on the evaluation split, in its order; of a slow engine the first ones.
 
-    `margins` are the highest logit less the second highest; `labels` is None, and nothing
-    was predicted, when the data has no labels. `data_sha256` is the split's.
+    `margins` are the highest logit less the second highest; `logits` are [examples, classes], to
+    six digits. `labels` is None, and nothing was predicted, when the data has no labels.
+    `data_sha256` is the split's.
     """
 
     data_sha256: str | None = None
     labels: list[int] | None = None
     predictions: list[int] = field(default_factory=list)
     margins: list[float] = field(default_factory=list)
+    logits: list[list[float]] = field(default_factory=list)

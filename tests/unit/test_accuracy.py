@@ -81,6 +81,15 @@ def test_margins_are_the_highest_logit_less_the_second(
     assert min(record.margins) > 0
 
 
+def test_logits_stand_in_the_order_of_the_split_to_six_digits(
+    record: AccuracyRecord, alone: np.ndarray
+) -> None:
+    assert np.shape(record.logits) == alone.shape
+    assert np.array(record.logits) == pytest.approx(alone, abs=1e-4)
+    assert np.argmax(record.logits, axis=1).tolist() == record.predictions
+    assert all(value == float(f"{value:.6g}") for row in record.logits for value in row)
+
+
 @pytest.mark.parametrize("size", [1, 7, 80, 1000])
 def test_predictions_are_the_same_whatever_the_batch_size(
     tiny: TinyModel,
@@ -126,6 +135,8 @@ def test_an_engine_that_is_too_slow_is_judged_on_the_first_examples(
     assert found.labels == record.labels[:size]
     assert found.predictions == record.predictions[:size]
     assert found.margins == pytest.approx(record.margins[:size], abs=1e-4)
+    assert len(found.logits) == size
+    assert found.logits[0] == pytest.approx(record.logits[0], abs=1e-4)
 
 
 def test_an_engine_of_smaller_buckets_than_the_batch_gives_the_same_predictions(
@@ -158,7 +169,7 @@ def test_an_engine_that_was_not_built_is_a_failed_record_with_its_reason(
     write_manifest(tmp_path / "engine.json", status="failed", reason="no such operator")
     found = measured(tiny, tmp_path / "engine.json", tmp_path)
     assert (found.status, found.reason) == ("failed", "not built: no such operator")
-    assert (found.predictions, found.labels) == ([], None)
+    assert (found.predictions, found.logits, found.labels) == ([], [], None)
 
 
 def test_data_without_labels_gives_a_record_without_predictions(

@@ -39,6 +39,7 @@ ACCURACY = AccuracyRecord(
     labels=[0, 1],
     predictions=[0, 0],
     margins=[0.5, 0.1],
+    logits=[[1.25, 0.75], [-0.1, -0.2]],
 )
 TRAFFIC = TrafficRecord(
     model="m",
@@ -66,7 +67,7 @@ def test_a_record_is_sorted_json_with_its_schema_and_no_statistics(record, tmp_p
     record.write(tmp_path / "a.json")
     document = json.loads((tmp_path / "a.json").read_text())
     assert list(document) == sorted(document)
-    assert document["schema"] == 2
+    assert document["schema"] == 3
     derived = ("p50", "p90", "mean", "speedup", "top1", "accuracy", "p_value", "verdict")
     assert not [word for word in derived if f'"{word}' in (tmp_path / "a.json").read_text()]
 
