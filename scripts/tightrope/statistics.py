@@ -3,14 +3,18 @@
 import math
 import random
 import statistics
+from collections.abc import Sequence
 from typing import NamedTuple
 
 # fewest samples for a percentile at confidence 0.99, by MLPerf's rule (MLCommons inference
 # rules, "latency-bound scenarios"): p50 11, p90 64, p99 662
 SAMPLES_FOR_PERCENTILE = {50: 11, 90: 64, 99: 662}
+LEVEL = 0.05  # of every test and, as its complement, of every interval
 Z = 1.959963984540054  # 97.5 % point of the normal distribution
+Z_POWER = 0.8416212335729143  # its 80 % point
 STUDENT = (12.7062, 4.3027, 3.1824, 2.7764)  # few degrees of freedom, see `student_point`
 RESAMPLES = 2000
+Rows = Sequence[Sequence[float]]
 
 
 class Interval(NamedTuple):
@@ -108,3 +112,57 @@ def accuracy_verdict(difference: Interval, budget: float) -> str:
     if difference.low >= -budget:
         return "kept"
     return "dropped" if difference.high < -budget else "undecided"
+
+
+def detectable_drop(changed: int, samples: int) -> float:
+    """The smallest drop of a share that McNemar's test finds with power 0.8 at level 0.05.
+
+    A fraction; 1 where the samples are too few for any. `changed` of the `samples` changed sides:
+    their share, with one more on either side as in `paired_difference`, is what the spread comes
+    from. Sample size of Connor (1987), "Sample size for testing differences in proportions for the
+    paired-sample design", solved for the difference. No fewer can change than are lost: where the
+    drop would be more than that share, the share is taken to be the drop.
+    """
+    if mcnemar_p_value(0, samples) >= LEVEL:
+        return 1.0
+    narrower = math.sqrt(samples - Z**2 + Z_POWER**2)
+    unit = (Z * math.sqrt(samples) + Z_POWER * narrower) / (samples + Z_POWER**2)
+    spread = max((changed + 2) / (samples + 2), unit**2)
+    return unit * math.sqrt(spread)
+
+
+def relative_error(logits: Rows, baseline: Rows) -> float | None:
+    """Root mean square of the difference over that of the baseline about its means by row.
+
+    Both are [examples, classes]. None where the baseline has the same logit for every class.
+    """
+    both = zip(logits, baseline, strict=True)
+    error = [ours - theirs for pair in both for ours, theirs in zip(*pair, strict=True)]
+    scale = [value - statistics.fmean(row) for row in baseline for value in row]
+    return root_mean_square(error) / root_mean_square(scale) if any(scale) else None
+
+
+def root_mean_square(values: list[float]) -> float:
+    """The root of the mean of the squares."""
+    return math.hypot(*values) / math.sqrt(len(values))
+
+
+def mean_divergence(baseline: Rows, logits: Rows) -> float:
+    """Mean over examples of KL(baseline || own), the Kullback-Leibler divergence, in nats.
+
+    Of the softmax of each row of the logits, [examples, classes] (Kullback and Leibler 1951, "On
+    Information and Sufficiency"). 0 where they differ by the same number in all classes of a row.
+    """
+    rows = zip(map(log_softmax, baseline), map(log_softmax, logits), strict=True)
+    found = [
+        math.fsum(math.exp(theirs) * (theirs - ours) for theirs, ours in zip(*pair, strict=True))
+        for pair in rows
+    ]
+    return max(0.0, statistics.fmean(found))  # rounding can take a zero below itself
+
+
+def log_softmax(row: Sequence[float]) -> list[float]:
+    """The logarithms of the softmax of one row of logits, whatever their size."""
+    highest = max(row)
+    total = highest + math.log(math.fsum(math.exp(value - highest) for value in row))
+    return [value - total for value in row]
