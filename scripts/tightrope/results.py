@@ -5,6 +5,7 @@ from typing import Any
 
 from tightrope import noise
 from tightrope.accuracy_results import accuracy_entry
+from tightrope.flips import Split
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.statistics import percentile, speed_verdict, speedup
 from tightrope.variants import Variant, parse
@@ -21,8 +22,12 @@ def result_entry(
     host: str,
     budget: float,
     rival: str,
+    split: Split,
 ) -> Entry:
-    """One of `results`; `rival` names its baseline, whose accuracy record is `baseline`."""
+    """One of `results`; `rival` names its baseline, whose accuracy record is `baseline`.
+
+    `split` is what both were judged on.
+    """
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
     return {
         **identity(latency.model, parse(latency.variant)),
@@ -42,7 +47,7 @@ def result_entry(
         "load_s": latency.load_s,
         "first_call_s": latency.first_call_s,
         "peak_rss_bytes": latency.peak_rss_bytes,
-        "accuracy": accuracy_entry(accuracy, baseline, budget),
+        "accuracy": accuracy_entry(accuracy, baseline, budget, split),
         "latency": [latency_entry(shape, latency) for shape in latency.shapes],
     }
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from tightrope import __version__
 from tightrope.files import read_json, write_bytes, write_json
+from tightrope.flips import Split
 from tightrope.host import fingerprint
+from tightrope.inputs import read_split
 from tightrope.manifest import read_manifest
 from tightrope.recommend import recommendations
 from tightrope.records import AccuracyRecord, LatencyRecord, Record
@@ -17,8 +19,9 @@ from tightrope.traffic_results import traffic_entry
 from tightrope.variants import parse
 
 SCHEMA = 1
-# fields of a result that make no column
+# fields of a result, and of its accuracy, that make no column
 NESTED = ("latency", "executed", "options")
+LISTED = ("flipped",)
 Paths = Iterable[Path | str]
 
 
@@ -49,7 +52,8 @@ def summarize(
     ]
     loads = [TrafficRecord.read(path) for path in traffic]
     judged = {(record.model, record.variant): record for _, _, record in runs}
-    results = [entry_of(*run, judged, baselines, budget_points / 100) for run in runs]
+    splits = {Path(path).parent.parent.name: evaluation_split(path) for path in data}
+    results = [entry_of(*run, judged, baselines, budget_points / 100, splits) for run in runs]
     results += [unavailable_entry(*one) for one in unavailable]
     models = [
         model_entry(checkpoint, source, results, baselines)
@@ -77,12 +81,29 @@ def entry_of(
     judged: dict[tuple[str, str], AccuracyRecord],
     baselines: dict[str, dict[str, str]],
     budget: float,
+    splits: dict[str, Split],
 ) -> dict[str, Any]:
     """The result of one variant, beside what it is compared with."""
     rival = baselines[latency.model][parse(latency.variant).device]
     baseline = judged.get((latency.model, rival))
-    host = fingerprint(latency.host)
-    return result_entry(engine, latency, accuracy, baseline, host=host, budget=budget, rival=rival)
+    return result_entry(
+        engine,
+        latency,
+        accuracy,
+        baseline,
+        host=fingerprint(latency.host),
+        budget=budget,
+        rival=rival,
+        split=splits[latency.model],
+    )
+
+
+def evaluation_split(data: Path | str) -> Split:
+    """The evaluation split of a model's data manifest, without what its report does not tell."""
+    manifest = read_json(data)
+    file = manifest["splits"]["evaluation"]["file"]
+    texts = [example.get("text") for example in read_split(data, "evaluation")]
+    return Split(manifest["files"][file]["sha256"], texts, manifest["labels"])
 
 
 def hosts(records: Iterable[Record]) -> dict[str, Any]:
@@ -132,7 +153,9 @@ def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
 
     rows = []
     for result in results:
-        flat = {key: value for key, value in result.items() if key not in NESTED}
+        flat = without(result, NESTED)
+        if result["accuracy"]:
+            flat["accuracy"] = without(result["accuracy"], LISTED)
         for shape in result["latency"] or [{}]:
             row = {**flat, **{f"latency.{key}": value for key, value in shape.items()}}
             if shape:
@@ -140,3 +163,8 @@ def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
             rows.append(row)
     frame = pandas.json_normalize(rows).convert_dtypes()
     write_bytes(target, frame.to_csv(index=False).encode())
+
+
+def without(entry: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """`entry` less the fields of these names."""
+    return {key: value for key, value in entry.items() if key not in names}

@@ -2,6 +2,7 @@ import math
 from typing import Any
 
 import pytest
+from tightrope.flips import Split
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.results import latency_entry, result_entry, unavailable_entry
 from tightrope.statistics import speedup
@@ -19,6 +20,7 @@ ENGINE = {
 PLAN = {"plan": {"pairs": 16, "calls": None}, "processors": [0, 1]}
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
+SPLIT = Split("d", [f"text {index}" for index in range(100)], ["bad", "good"])
 RESULT_FIELDS = {
     *("model", "variant", "device", "engine", "precision", "calibration", "host", "status"),
     *("reason", "size_bytes", "build_s", "load_s", "first_call_s", "peak_rss_bytes"),
@@ -31,7 +33,8 @@ SHAPE_FIELDS = {
 }
 ACCURACY_FIELDS = {
     *("top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "p_value", "flips"),
-    "verdict",
+    *("verdict", "agreement", "gained", "lost", "logit_error", "kl", "detectable"),
+    *("large_enough", "flipped"),
 }
 
 
@@ -68,6 +71,7 @@ def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -
         "labels": [0] * len(predictions),
         "predictions": predictions,
         "margins": [1.0] * len(predictions),
+        "logits": [[-float(prediction), 0.0] for prediction in predictions],
         "data_sha256": "d",
     }
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
@@ -76,7 +80,7 @@ def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -
 
 def entry(latency_record: LatencyRecord, accuracy_record: AccuracyRecord, **changes: Any) -> dict:
     baseline = accuracy([0] * 90 + [1] * 10, BASELINE)
-    options = {"host": "h", "budget": 0.01, "rival": BASELINE, **changes}
+    options = {"host": "h", "budget": 0.01, "rival": BASELINE, "split": SPLIT, **changes}
     return result_entry(ENGINE, latency_record, accuracy_record, baseline, **options)
 
 
@@ -100,7 +104,7 @@ def test_a_result_names_the_variant_that_it_is_compared_with(rival: str) -> None
 
 def test_an_engine_that_was_not_built_has_no_options_and_ran_nothing() -> None:
     facts = {"status": "failed", "reason": "no such operator", "build_s": 1.0, "files": {}}
-    options = {"host": "h", "budget": 0.01, "rival": BASELINE}
+    options = {"host": "h", "budget": 0.01, "rival": BASELINE, "split": SPLIT}
     failed = latency(status="failed", reason="not built: no such operator", shapes=[])
     found = result_entry(facts, failed, accuracy([], status="failed"), None, **options)
     assert (found["executed"], found["options"], found["size_bytes"]) == (None, None, 0)

@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from tightrope.errors import ArtifactError
 from tightrope.host import fingerprint
 from tightrope.manifest import clear_folder, write_manifest
 from tightrope.records import AccuracyRecord, LatencyRecord
-from tightrope.summary import summarize
+from tightrope.summary import evaluation_split, summarize
 from tightrope.traffic_record import TrafficRecord
 
 HOST = {
@@ -26,6 +27,9 @@ THEIRS = [[0.01 + 0.0001 * (i % 3), 0.0101] for i in range(10)]
 BASELINE, QUICK, FAILED = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-64", "cpu-onnxruntime-fp32"
 MISSING = ("m", "cuda-pytorch-fp32", "no NVIDIA GPU")
 BASELINES = {"m": {"cpu": BASELINE, "cuda": "cuda-pytorch-fp32"}}
+EXAMPLES = "".join(
+    json.dumps({"label": index % 2, "text": f"<script> {index}"}) + "\n" for index in range(1000)
+)
 OPTIONS = {"route": "onnx", "blobs": False, "buckets": {"batch": [1, 8], "sequence": [32, 64]}}
 
 
@@ -67,10 +71,11 @@ def write_run(folder: Path, variant: str) -> tuple[Path, Path, Path]:
     AccuracyRecord(
         **identity,
         **failed,
-        data_sha256="d",
+        data_sha256=hashlib.sha256(EXAMPLES.encode()).hexdigest(),
         labels=None if failed else [0, 1] * 500,
         predictions=[] if failed else [0, 1] * 499 + [0, int(alone)],
         margins=[] if failed else [1.0] * 1000,
+        logits=[] if failed else [[0.5, 0.25]] * 999 + [[0.5, 0.25 + alone]],
     ).write(accuracy)
     return engine, latency, accuracy
 
@@ -82,7 +87,7 @@ def write_model(folder: Path) -> tuple[Path, Path]:
     (clear_folder(checkpoint) / "model.safetensors").write_bytes(b"weights")
     write_manifest(checkpoint, task="text-classification", parameters=1234)
     splits = {"evaluation": {"file": "evaluation.jsonl", "samples": 1000}}
-    clear_folder(data)
+    (clear_folder(data) / "evaluation.jsonl").write_text(EXAMPLES)
     write_manifest(data, source="files:moods.csv", labels=["bad", "good"], splits=splits)
     return checkpoint, data
 
@@ -222,6 +227,41 @@ def test_answers_are_compared_with_the_baselines(summary: dict[str, Any]) -> Non
     assert by_variant(summary)[BASELINE]["accuracy"]["delta"] == 0
 
 
+def test_the_texts_of_changed_answers_come_from_the_evaluation_split(
+    summary: dict[str, Any],
+) -> None:
+    assert by_variant(summary)[QUICK]["accuracy"]["flipped"] == [
+        {
+            "index": 999,
+            "text": "<script> 999",
+            "label": "good",
+            "baseline": "good",
+            "prediction": "bad",
+            "baseline_margin": 1.0,
+            "margin": 1.0,
+        }
+    ]
+    assert by_variant(summary)[BASELINE]["accuracy"]["flipped"] == []
+
+
+def test_a_changed_text_of_the_evaluation_split_is_an_error_that_names_the_file(
+    tmp_path: Path,
+) -> None:
+    summarized(tmp_path)
+    file = tmp_path / "artifacts/m/data/evaluation.jsonl"
+    file.write_text(EXAMPLES.replace("script", "edited"))
+    with pytest.raises(ArtifactError, match=r"evaluation\.jsonl: its content is not the one"):
+        evaluation_split(file.with_name("data.json"))
+
+
+def test_inputs_without_a_text_have_none_to_tell(tmp_path: Path) -> None:
+    (tmp_path / "evaluation.jsonl").write_text('{"random": 0}\n{"random": 1}\n')
+    splits = {"evaluation": {"file": "evaluation.jsonl", "samples": 2}}
+    write_manifest(tmp_path / "data.json", source="random", labels=None, splits=splits)
+    found = evaluation_split(tmp_path / "data.json")
+    assert (found.texts, found.labels) == ([None, None], None)
+
+
 def test_the_fast_variant_is_recommended_for_each_shape(summary: dict[str, Any]) -> None:
     assert [one["shape"] for one in summary["recommendations"]] == [SHAPE, {**SHAPE, "batch": 8}]
     assert {one["variant"] for one in summary["recommendations"]} == {QUICK}
@@ -242,6 +282,7 @@ def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
 
     nested = ("latency", "executed", "options")
     walk("", {key: value for key, value in result.items() if key not in nested})
+    flat.pop("accuracy.flipped", None)
     walk("latency", shape)
     return flat
 
@@ -269,6 +310,7 @@ def test_the_csv_holds_the_same_values(folder: Path, summary: dict[str, Any]) ->
                 compared += 1
         assert not [name for name in set(row) - set(values) if row[name]]
         assert not [name for name in row if name.startswith(("executed", "options"))]
+        assert "accuracy.flipped" not in row and "accuracy.kl" in row
         assert row["baseline"] == ("" if values["status"] == "unavailable" else BASELINE)
     assert compared > 60
 
