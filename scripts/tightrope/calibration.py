@@ -65,8 +65,16 @@ def calibration_rows(
 
 
 def calibration_batches(*, onnx: str, calibration: str, data: str, checkpoint: str) -> list[Arrays]:
-    """The samples of the calibration cache of `onnx`, one a batch and without padding."""
+    """The samples of the calibration cache of `onnx`, one a batch and without padding.
+
+    Raises TightropeError for an imported cache, which holds ranges and no list of samples.
+    """
     cache = read_cache(calibration, model=onnx)
+    if "imported" in cache:
+        raise TightropeError(
+            f"{calibration}: imported ({cache['imported']}), it holds no samples, and this engine "
+            "collects ranges of its own from them; delete the file to calibrate here"
+        )
     sequence = cache["options"]["max_sequence"]
     rows = calibration_rows(data, checkpoint, samples=cache["samples"], max_sequence=sequence)
     return list(batches_of_equal_length(rows, 1))
@@ -124,10 +132,16 @@ def write_cache(path: Path | str, **fields: Any) -> None:
 
 def read_cache(path: Path | str, *, model: Path | str) -> dict[str, Any]:
     """The cache in `path`; refused when it was edited or belongs to another model."""
+    document = read_sealed(path)
+    if document["model_sha256"] != sha256(model):
+        raise ArtifactError(f"{path}: the cache of another model than {model}; delete it")
+    return document
+
+
+def read_sealed(path: Path | str) -> dict[str, Any]:
+    """The cache in `path`, of whichever model; refused when it was edited."""
     document = read_json(path)
     seal = document.pop("seal", None) if isinstance(document, dict) else None
     if seal != digest(document):
         raise ArtifactError(f"{path}: not the cache that was written; delete it and run again")
-    if document["model_sha256"] != sha256(model):
-        raise ArtifactError(f"{path}: the cache of another model than {model}; delete it")
     return document

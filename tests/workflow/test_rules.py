@@ -9,6 +9,8 @@ from tiny_project import Project
 
 RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 FIELD = re.compile(r"^    (\w+):", re.MULTILINE)
+# command lines for a person, which no rule runs
+TOOLS = {"tensorrt_cache"}
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +24,7 @@ def test_every_script_is_run_by_exactly_the_rule_of_its_name(
     fresh: Project, rules: dict[str, str]
 ) -> None:
     scripts = {path.stem for path in (fresh / "scripts").glob("*.py")}
-    assert set(rules) == scripts
+    assert set(rules) == scripts - TOOLS
     for name, body in rules.items():
         assert re.findall(r'"\.\./scripts/(\S+)"', body) == [f"{name}.py"]
         assert re.findall(r'code_of\(\s*"(\w+\.py)"', body) in ([f"{name}.py"], [])

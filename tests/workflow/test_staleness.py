@@ -142,6 +142,19 @@ def test_a_second_calibration_size_plans_its_int8_chain_alone(project: Project) 
     assert project.plan() == int8_chain(16) | REPORT
 
 
+def test_an_imported_calibration_cache_is_used_instead_of_calibrating(project: Project) -> None:
+    cache = f"artifacts/{MODEL}/calibration/minmax-8.json"
+    onnx = f"artifacts/{MODEL}/model.simplified.onnx"
+    tool = [sys.executable, "scripts/tensorrt_cache.py"]
+    for words in (["export", cache, "out"], ["import", "out", onnx, cache, "--force"]):
+        subprocess.run([*tool, *words], cwd=project.folder, check=True)
+    onnxruntime = "cpu-onnxruntime-int8-minmax-8"
+    quantized = {f"quantize_onnx/{MODEL}-u8s8-minmax-8"}
+    expected = quantized | builds(onnxruntime) | measurements(onnxruntime) | REPORT
+    assert project.plan() == expected
+    assert project.run("--", f"artifacts/{MODEL}/quantized/u8s8-minmax-8.onnx") == quantized
+
+
 def test_the_readme_way_to_another_calibration_size_does_the_same(project: Project) -> None:
     assert project.plan("--config", "calibration={samples: [16]}") == int8_chain(16) | REPORT
 
