@@ -36,7 +36,8 @@ def quantize_onnx(
     """Write `source` with the inputs of its weighted operators in INT8.
 
     Weights per channel, activations per tensor by the ranges of the cache. Raises
-    ArtifactError for a cache of another model, TightropeError where nothing was quantized.
+    ArtifactError for a cache of another model, TightropeError where nothing was quantized or
+    the cache lacks a range.
     """
     from onnxruntime.quantization import CalibrationMethod, QuantType
     from onnxruntime.quantization.calibrate import TensorData, TensorsData
@@ -55,6 +56,13 @@ def quantize_onnx(
         for name, (low, high) in cache["ranges"].items()
     }
     kind, options = SCHEMES[scheme]
+    needed = activations(model, nodes, outputs="OpTypesToExcludeOutputQuantization" not in options)
+    missing = [name for name in needed if name not in bounds]
+    if missing:
+        raise TightropeError(
+            f"{calibration}: has no range for {missing[0]} ({len(missing)} of {len(needed)} that "
+            f"{scheme} needs); calibrate this model, or import a cache that has them"
+        )
     quantizer = QDQQuantizer(
         load_model_with_shape_infer(Path(source)),
         True,  # weights per channel
@@ -82,3 +90,10 @@ def weighted_nodes(model: onnx.ModelProto) -> list[str]:
         for node in model.graph.node
         if node.op_type in WEIGHTED and node.input[1] in constants
     ]
+
+
+def activations(model: onnx.ModelProto, nodes: list[str], *, outputs: bool) -> list[str]:
+    """The first input of each of those operators, with `outputs` also what it gives."""
+    chosen = [node for node in model.graph.node if node.name in nodes]
+    names = [name for node in chosen for name in (node.input[0], *(node.output if outputs else ()))]
+    return list(dict.fromkeys(names))

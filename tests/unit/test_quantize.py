@@ -235,6 +235,40 @@ def test_the_ranges_of_the_cache_decide_the_scales(tiny: TinyModel, tmp_path: Pa
         assert usual.constants[name] == pytest.approx(absmax / 127, rel=0.01)
 
 
+@SCHEMES
+def test_a_cache_that_lacks_a_tensor_is_refused(
+    tiny: TinyModel, tmp_path: Path, scheme: str
+) -> None:
+    from tightrope.calibration import read_cache, write_cache
+
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    del cache["schema"], cache["ranges"]["gelu"]
+    write_cache(tmp_path / "a.json", **cache)
+    with pytest.raises(TightropeError, match=r"a\.json: has no range for gelu .*; calibrate"):
+        quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx", scheme=scheme)
+
+
+def test_outputs_need_a_range_only_where_they_are_quantized(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    from tightrope.calibration import read_cache, write_cache
+
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    del cache["schema"]
+    cache["ranges"] = {name: cache["ranges"][name] for name in inputs_of_weighted(tiny)}
+    write_cache(tmp_path / "a.json", **cache)
+    quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx", scheme="s8s8")
+    assert (tmp_path / "a.onnx").read_bytes() == tiny.s8s8.read_bytes()
+    with pytest.raises(TightropeError, match=r"a\.json: has no range for"):
+        quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "b.onnx", scheme="u8s8")
+
+
+def inputs_of_weighted(model: TinyModel) -> set[str]:
+    graph = load_onnx(model.simplified)
+    names = set(weighted_nodes(graph))
+    return {node.input[0] for node in graph.graph.node if node.name in names}
+
+
 def test_a_cache_of_another_model_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
     model = load_onnx(tiny.simplified)
     model.graph.name = "other"
