@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -125,19 +126,25 @@ def run_all(
 
     Raises ArtifactError with its reason where it cannot run the model.
     """
+    try:
+        session = open_model(model, threads=threads, optimized=False)
+        return [session.run(None, batch) for batch in batches]
+    except Exception as error:  # its errors have no class of their own
+        raise ArtifactError(f"ONNX Runtime cannot run the model: {in_one_line(error)}") from error
+
+
+def open_model(model: onnx.ModelProto, *, threads: int, optimized: bool = True) -> Any:
+    """A session of ONNX Runtime on the CPU."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    try:
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-        return [session.run(None, batch) for batch in batches]
-    except Exception as error:  # its errors have no class of their own
-        raise ArtifactError(f"ONNX Runtime cannot run the model: {in_one_line(error)}") from error
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
 
 
 def require_equal(

@@ -15,6 +15,7 @@ from tightrope.supervise import in_one_line
 from tightrope.torch_module import load_module
 from tightrope.unread_rows import without_unread_rows
 from tightrope.variants import is_onnx
+from tightrope.weighted import named_by_module
 
 # relative to the largest logit of a batch
 TOLERANCE = 1e-4
@@ -32,6 +33,8 @@ def simplify_onnx(
 ) -> None:
     """Write `source` with constants folded, dead nodes dropped and unread rows not computed.
 
+    Operators with weights bear the names of the checkpoint's modules.
+
     Raises ArtifactError, and writes nothing, where its logits differ from the checkpoint's
     on real examples of several shapes, alone and padded.
     """
@@ -46,7 +49,7 @@ def simplify_onnx(
         found = run_onnx(model, batches, threads=threads)
         return require_equal(found, expected, path=source, tolerance=TOLERANCE)
 
-    model = simplified(load_onnx(source))
+    model = named_by_module(simplified(load_onnx(source)), prefix="classifier.")
     worst = difference(model)
     try:
         shorter = without_unread_rows(model)

@@ -1,0 +1,22 @@
+"""Search the operators that stay in float so that the accuracy budget holds."""
+
+from tightrope.cores import intra_op_threads
+from tightrope.job import current_job
+from tightrope.operator_search import search_operators
+
+job = current_job(globals())
+search_operators(
+    job.input.onnx,
+    job.input.quantized,
+    job.input.sensitivity,
+    job.input.costs,
+    job.input.data,
+    job.input.checkpoint,
+    job.output.search,
+    state=job.params.state,
+    budget_points=job.params.budget_points,
+    seconds=job.params.seconds,
+    max_sequence=job.params.max_sequence,
+    threads=intra_op_threads(job.params.threads),
+    libraries=job.params.libraries,
+)

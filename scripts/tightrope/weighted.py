@@ -1,0 +1,52 @@
+"""The operators of an ONNX graph that have weights: what a scheme quantizes."""
+
+import onnx
+from onnx import helper
+
+# products of two activations, as those of attention, stay in float
+WEIGHTED = ("Conv", "Gemm", "MatMul")
+
+
+def weighted_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """Operators of a kind of WEIGHTED whose second input is a constant of the graph."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    return [
+        node for node in model.graph.node if node.op_type in WEIGHTED and node.input[1] in constants
+    ]
+
+
+def channel_axes(model: onnx.ModelProto) -> dict[str, int]:
+    """For each tensor that enters an operator with weights the axis of its channels."""
+    return {node.input[0]: 1 if node.op_type == "Conv" else -1 for node in weighted_nodes(model)}
+
+
+def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
+    """`model`, its operators with weights named as the modules of the checkpoint they come from.
+
+    The name is that of the bias, the only part that keeps it: `prefix` and `.bias` are taken off.
+    One without a bias keeps its own name.
+    """
+    constants = {tensor.name for tensor in model.graph.initializer}
+    taken = {node.name for node in model.graph.node}
+    for node in weighted_nodes(model):
+        readers = [one for one in model.graph.node if node.output[0] in one.input]
+        added = readers[0].input if [one.op_type for one in readers] == ["Add"] else ()
+        biases = [name for name in (*node.input[2:], *added) if name in constants]
+        name = biases[0].removeprefix(prefix).removesuffix(".bias") if biases else ""
+        if name and name not in taken and biases[0].endswith(".bias"):
+            taken.add(name)
+            node.name = name
+    return model
+
+
+def with_outputs(model: onnx.ModelProto, tensors: list[str]) -> onnx.ModelProto:
+    """A copy of `model` that also gives out those tensors, float32."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    known = {one.name for one in copy.graph.output}
+    copy.graph.output.extend(
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+        for name in tensors
+        if name not in known
+    )
+    return copy
