@@ -13,5 +13,7 @@ calibrate(
     method=job.wildcards.method,
     samples=int(job.wildcards.samples),
     max_sequence=job.params.max_sequence,
+    percentile=job.params.percentile,
     threads=intra_op_threads(job.params.threads),
+    libraries=job.params.libraries,
 )

@@ -40,7 +40,7 @@ MOODS = {
 
 
 class TinyModel(NamedTuple):
-    """Paths of the files of one model; caches of SAMPLES samples."""
+    """Paths of the files of one model; caches of SAMPLES samples, quantized ones by minmax."""
 
     data: Path
     checkpoint: Path
@@ -98,8 +98,16 @@ def run_chain(folder: Path, model: TinyModel) -> None:
     export_onnx(model.checkpoint, model.onnx, threads=1)
     simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, threads=1)
     inputs = (model.simplified, model.data, model.checkpoint)
-    calibrate(*inputs, model.minmax, method="minmax", samples=SAMPLES, **options)
-    calibrate(*inputs, model.nncf, method="nncf", samples=SAMPLES, **options)
+    for method in ("minmax", "nncf"):
+        calibrate(
+            *inputs,
+            getattr(model, method),
+            method=method,
+            samples=SAMPLES,
+            percentile=None,
+            libraries={},
+            **options,
+        )
     quantize_onnx(model.simplified, model.minmax, model.u8s8, scheme="u8s8")
     quantize_onnx(model.simplified, model.minmax, model.s8s8, scheme="s8s8")
 

@@ -97,13 +97,16 @@ def stack(rows: list[Arrays], *, sequence: int | None = None) -> Arrays:
     }
 
 
-def batches_of_equal_length(rows: list[Arrays], size: int) -> Iterator[Arrays]:
-    """Batches of at most `size` rows of one length each, so that no padding is in them."""
+def batches_of_equal_length(rows: list[Arrays], *, tokens: int) -> Iterator[Arrays]:
+    """Batches of one length each, so that no padding is in them; of at most so many `tokens`.
+
+    One row alone may have more.
+    """
     by_length: dict[int, list[Arrays]] = {}
     for row in rows:
         by_length.setdefault(len(row["input_ids"]), []).append(row)
     for length in sorted(by_length):
-        group = by_length[length]
+        group, size = by_length[length], max(1, tokens // length)
         for start in range(0, len(group), size):
             yield stack(group[start : start + size])
 

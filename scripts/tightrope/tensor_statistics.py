@@ -162,9 +162,7 @@ def not_finite(
     """What is wrong where tensor `name` holds what is no number."""
     first = int(np.argwhere(~np.isfinite(array))[0][0])
     ids = batch["input_ids"][min(first, len(batch["input_ids"]) - 1)]
-    sample = next(
-        index for index, row in enumerate(rows) if np.array_equal(row["input_ids"], ids)
-    )
+    sample = next(index for index, row in enumerate(rows) if np.array_equal(row["input_ids"], ids))
     operator = next((node.name for node in model.graph.node if name in node.output), "the graph")
     return (
         f"{path}: tensor {name} of operator {operator} is not finite (NaN or infinity) on "

@@ -5,7 +5,7 @@ import re
 import struct
 from pathlib import Path
 
-from tightrope.calibration import read_sealed, write_cache
+from tightrope.calibration_cache import read_sealed, write_cache
 from tightrope.errors import TightropeError
 from tightrope.files import read_bytes, sha256, write_bytes
 from tightrope.onnx_graph import load_onnx
@@ -150,7 +150,9 @@ def import_cache(
         model_sha256=sha256(onnx),
         samples_sha256=None,
         imported=header,
+        libraries={},
         ranges=kept,
+        channels={},
     )
     return len(ranges) - len(kept)
 

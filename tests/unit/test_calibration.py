@@ -1,22 +1,16 @@
 import json
-import resource
 from pathlib import Path
 
-import numpy as np
 import pytest
-from tightrope.calibration import (
-    calibrate,
-    calibration_rows,
-    minmax_ranges,
-    read_cache,
-    write_cache,
-)
+from tightrope.calibration import calibrate, calibration_batches, calibration_examples
+from tightrope.calibration_cache import read_cache, write_cache
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.files import sha256
-from tightrope.inputs import batches_of_equal_length
-from tightrope.onnx_graph import load_onnx, run_onnx, save_onnx
-from tightrope.supervise import supervised
-from tiny_model import LIMITS, LONGEST, SAMPLES, TinyModel
+from tightrope.files import digest, sha256
+from tightrope.inputs import Arrays, load_encoder, read_split
+from tightrope.onnx_graph import load_onnx, save_onnx
+from tiny_model import LONGEST, SAMPLES, TinyModel
+
+PERCENTILE = 99.0
 
 
 def make_cache(model: TinyModel, target: Path, samples: int, method: str = "minmax") -> dict:
@@ -28,26 +22,16 @@ def make_cache(model: TinyModel, target: Path, samples: int, method: str = "minm
         method=method,
         samples=samples,
         max_sequence=LONGEST,
+        percentile=PERCENTILE if method == "percentile" else None,
         threads=1,
+        libraries={},
     )
     return read_cache(target, model=model.simplified)
 
 
-def outputs_of(model: TinyModel, names: list[str], samples: int) -> dict[str, list[np.ndarray]]:
-    """Those tensors of the graph on the first samples, each sample run alone."""
-    graph = load_onnx(model.simplified)
-    kept = {one.name for one in graph.graph.output}
-    graph.graph.output.extend(type(graph.graph.output[0])(name=n) for n in names if n not in kept)
-    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    from onnxruntime import InferenceSession
-
-    session = InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    rows = calibration_rows(model.data, model.checkpoint, samples=samples, max_sequence=LONGEST)
-    for row in rows:
-        batch = {name: array[None] for name, array in row.items()}
-        for name, value in zip(names, session.run(names, batch), strict=True):
-            found[name].append(value)
-    return found
+def rows_of(model: TinyModel, samples: int) -> list[Arrays]:
+    examples = calibration_examples(model.data, samples)
+    return load_encoder(model.checkpoint, max_sequence=LONGEST)(examples)
 
 
 def test_a_repeat_gives_the_same_bytes(tiny: TinyModel, tmp_path: Path) -> None:
@@ -57,50 +41,11 @@ def test_a_repeat_gives_the_same_bytes(tiny: TinyModel, tmp_path: Path) -> None:
 
 def test_it_says_of_what_it_was_made(tiny: TinyModel) -> None:
     cache = read_cache(tiny.minmax, model=tiny.simplified)
-    assert (cache["method"], cache["samples"], cache["schema"]) == ("minmax", SAMPLES, 1)
+    assert (cache["method"], cache["samples"], cache["schema"]) == ("minmax", SAMPLES, 2)
     assert cache["options"]["max_sequence"] == LONGEST
     assert cache["model_sha256"] == sha256(tiny.simplified)
-    assert cache["samples_sha256"] == sha256(tiny.data.parent / "calibration.jsonl")
+    assert cache["samples_sha256"] == digest(read_split(tiny.data, "calibration")[:SAMPLES])
     assert str(tiny.data.parent.parent) not in tiny.minmax.read_text()
-
-
-def test_ranges_are_the_lowest_and_highest_value_of_the_first_samples(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
-    ranges = make_cache(tiny, tmp_path / "few.json", 5)["ranges"]
-    graph = load_onnx(tiny.simplified).graph
-    made = {name for node in graph.node for name in node.output} & set(ranges)
-    assert len(made) > 20
-    for name, arrays in outputs_of(tiny, sorted(made), 5).items():
-        low, high = min(array.min() for array in arrays), max(array.max() for array in arrays)
-        assert ranges[name] == pytest.approx([low, high], abs=1e-4), name
-
-
-def test_samples_after_the_first_are_not_looked_at(tiny: TinyModel, tmp_path: Path) -> None:
-    few = make_cache(tiny, tmp_path / "few.json", 5)["ranges"]
-    many = read_cache(tiny.minmax, model=tiny.simplified)["ranges"]
-    assert set(few) == set(many)
-    wider = [name for name in few if many[name] != few[name]]
-    assert len(wider) > len(few) / 2
-    for name, (low, high) in few.items():
-        assert many[name][0] <= low + 1e-4
-        assert many[name][1] >= high - 1e-4
-    rows = calibration_rows(tiny.data, tiny.checkpoint, samples=5, max_sequence=LONGEST)
-    batches = list(batches_of_equal_length(rows, 16))
-    assert minmax_ranges(tiny.simplified, batches, threads=1) == few
-
-
-def test_what_is_quantized_has_a_range(tiny: TinyModel) -> None:
-    ranges = read_cache(tiny.minmax, model=tiny.simplified)["ranges"]
-    graph = load_onnx(tiny.simplified).graph
-    constants = {tensor.name for tensor in graph.initializer}
-    weighted = [
-        node
-        for node in graph.node
-        if node.op_type in ("MatMul", "Gemm") and node.input[1] in constants
-    ]
-    assert len(weighted) == 14  # query, key, value, output and feed-forward of 2 layers; head
-    assert {node.input[0] for node in weighted} <= set(ranges)
 
 
 def test_the_nncf_cache_is_a_list_of_samples_without_ranges(tiny: TinyModel) -> None:
@@ -159,29 +104,35 @@ def test_a_cache_laid_out_anew_is_still_the_one_that_was_written(
     assert read_cache(tmp_path / "b.json", model=tiny.simplified)["ranges"] == fields["ranges"]
 
 
-def grown_bytes(path: Path, few: list, many: list) -> int:
-    """By how much the peak of resident memory grows from `few` batches to `many`."""
-    minmax_ranges(path, few, threads=1)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    minmax_ranges(path, many, threads=1)
-    return 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+def test_the_samples_of_a_cache_come_without_padding_in_its_order_of_length(
+    tiny: TinyModel,
+) -> None:
+    paths = {"onnx": tiny.simplified, "calibration": tiny.nncf}
+    paths |= {"data": tiny.data, "checkpoint": tiny.checkpoint}
+    batches = calibration_batches(**{name: str(path) for name, path in paths.items()})
+    found = sorted(batch["input_ids"].tolist()[0] for batch in batches)
+    assert found == sorted(row["input_ids"].tolist() for row in rows_of(tiny, SAMPLES))
 
 
-def test_memory_is_that_of_one_batch_whatever_the_sample_count(tiny: TinyModel) -> None:
-    draw = np.random.default_rng(0)
-    ids = draw.integers(5, 150, (16, LONGEST))
-    batch = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-    names = list(read_cache(tiny.minmax, model=tiny.simplified)["ranges"])
-    activations = len(names) * 16 * LONGEST * 64 * 4  # all of them of one batch, in bytes
-    grown = supervised(grown_bytes, tiny.simplified, [batch] * 2, [batch] * 40, limits=LIMITS)
-    assert grown < 5 * activations < 38 * activations
+def test_the_cache_of_other_samples_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    document = read_cache(tiny.nncf, model=tiny.simplified)
+    write_cache(tmp_path / "a.json", **{**document, "samples_sha256": "0" * 12})
+    with pytest.raises(ArtifactError, match=r"a\.json: the cache of other samples than"):
+        calibration_batches(
+            onnx=str(tiny.simplified),
+            calibration=str(tmp_path / "a.json"),
+            data=str(tiny.data),
+            checkpoint=str(tiny.checkpoint),
+        )
 
 
-def test_calibrating_leaves_the_batches_as_they_are(tiny: TinyModel) -> None:
-    rows = calibration_rows(tiny.data, tiny.checkpoint, samples=4, max_sequence=LONGEST)
-    batches = list(batches_of_equal_length(rows, 1))
-    before = run_onnx(load_onnx(tiny.simplified), batches, threads=1)
-    minmax_ranges(tiny.simplified, batches, threads=1)
-    after = run_onnx(load_onnx(tiny.simplified), batches, threads=1)
-    for one, other in zip(before, after, strict=True):
-        np.testing.assert_array_equal(one, other)
+def test_random_inputs_take_nothing_from_the_pool_and_are_nested(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    assert calibration_examples(tiny.data, 500, random=True)[:3] == calibration_examples(
+        "no/such/data.json", 3, random=True
+    )
+    few = make_cache(tiny, tmp_path / "few.json", 4, "random")["ranges"]
+    many = make_cache(tiny, tmp_path / "many.json", 8, "random")["ranges"]
+    assert all(many[name][1] >= high - 1e-4 for name, (_, high) in few.items())
+    assert few != read_cache(tiny.minmax, model=tiny.simplified)["ranges"]

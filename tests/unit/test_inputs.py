@@ -130,14 +130,15 @@ def test_a_stack_has_exactly_the_length_that_is_asked_for() -> None:
         stack(rows_of(3, 5), sequence=4)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 16])
-def test_batches_of_equal_length_have_no_padding_and_lose_nothing(size: int) -> None:
+@pytest.mark.parametrize("tokens", [1, 8, 12, 100])
+def test_batches_of_equal_length_have_no_padding_and_lose_nothing(tokens: int) -> None:
     rows = rows_of(4, 2, 4, 7, 2, 4, 4, 1, 4)
-    batches = list(batches_of_equal_length(rows, size))
+    batches = list(batches_of_equal_length(rows, tokens=tokens))
+    assert max(len(batch["input_ids"]) for batch in batches) == {1: 1, 8: 2, 12: 3, 100: 5}[tokens]
     for batch in batches:
         check_batch(batch, batch["input_ids"].shape)
         assert batch["attention_mask"].all()
-        assert len(batch["input_ids"]) <= size
+        assert batch["input_ids"].size <= tokens or len(batch["input_ids"]) == 1
     found = [tokens for batch in batches for tokens in real_tokens(batch)]
     assert sorted(found) == sorted(one["input_ids"].tolist() for one in rows)
 
@@ -168,5 +169,5 @@ def test_a_filled_batch_has_the_exact_shape_and_only_real_tokens(batch: int, seq
 
 
 def test_an_empty_split_gives_no_batches() -> None:
-    assert list(batches_of_equal_length([], 4)) == []
+    assert list(batches_of_equal_length([], tokens=4)) == []
     assert list(batches_by_length([], 4)) == []
