@@ -7,7 +7,7 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope import checkpoint, data, plan, run
 from tightrope.provenance import code_digest, library_versions
-from tightrope.variants import DEVICES, METHODS, either
+from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
 # relative: inputs are compared by path, and the project may be moved
 SCRIPTS = os.path.relpath(f"{workflow.basedir}/scripts")
@@ -49,6 +49,30 @@ def inputs_of(engine):
 
 def options_of(engine):
     return partial(plan.engine_options, config, engine)
+
+
+def quantize_inputs(wildcards):
+    return plan.quantize_inputs(wildcards)
+
+
+def repair_of(wildcards):
+    return plan.repair_of(config, wildcards)
+
+
+def percentile_of(wildcards):
+    return plan.percentile_of(config, wildcards)
+
+
+def audit_input(wildcards):
+    return plan.audit_input(wildcards)
+
+
+def audited_inputs(wildcards):
+    return plan.audited_inputs(config, wildcards)
+
+
+def audit_code(wildcards):
+    return code_of("audit_variant.py", *plan.engine_modules(wildcards.variant))
 
 
 def baseline_engine(wildcards):
@@ -93,6 +117,7 @@ wildcard_constraints:
     variant=either(set(JOBS["variant"])),
     device=either(DEVICES),
     rest=either(plan.rests(PLAN)),
-    scheme="u8s8|s8s8",
+    scheme=either(SCHEMES),
+    calibration=CALIBRATION,
     method=either(METHODS),
     samples="[1-9][0-9]*",

@@ -16,6 +16,7 @@ rule calibrate:
     params:
         code=code_of("calibrate.py"),
         max_sequence=lookup("models/{model}/max_sequence", within=config),
+        percentile=percentile_of,
         threads=lookup("threads", within=config),
         libraries=versions_of("onnxruntime", "tokenizers"),
     script:
@@ -24,12 +25,11 @@ rule calibrate:
 
 rule quantize_onnx:
     input:
-        onnx="artifacts/{model}/model.simplified.onnx",
-        calibration="artifacts/{model}/calibration/{method}-{samples}.json",
+        unpack(quantize_inputs),
     output:
-        onnx=ensure("artifacts/{model}/quantized/{scheme}-{method}-{samples}.onnx", non_empty=True),
+        onnx=ensure("artifacts/{model}/quantized/{scheme}-{calibration}.onnx", non_empty=True),
     log:
-        "<logs>/quantize_onnx/{model}-{scheme}-{method}-{samples}.log",
+        "<logs>/quantize_onnx/{model}-{scheme}-{calibration}.log",
     conda:
         "../envs/cpu.yaml"
     resources:
@@ -37,6 +37,89 @@ rule quantize_onnx:
         runtime=30,
     params:
         code=code_of("quantize_onnx.py"),
+        repair=repair_of,
         libraries=versions_of("onnx", "onnxruntime"),
     script:
         "../scripts/quantize_onnx.py"
+
+
+rule measure_sensitivity:
+    input:
+        onnx="artifacts/{model}/model.simplified.onnx",
+        quantized="artifacts/{model}/quantized/{scheme}-{method}-{samples}.onnx",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        sensitivity=ensure(
+            "artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.json", non_empty=True
+        ),
+    log:
+        "<logs>/measure_sensitivity/{model}-{scheme}-{method}-{samples}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=240,
+    params:
+        code=code_of("measure_sensitivity.py"),
+        samples=lookup("sensitivity_samples", within=config),
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=versions_of("onnxruntime", "tokenizers"),
+    script:
+        "../scripts/measure_sensitivity.py"
+
+
+rule measure_costs:
+    input:
+        onnx="artifacts/{model}/model.simplified.onnx",
+        quantized="artifacts/{model}/quantized/{scheme}-{method}-{samples}.onnx",
+    output:
+        costs=ensure("artifacts/{model}/costs/{scheme}-{method}-{samples}.json", non_empty=True),
+    log:
+        "<logs>/measure_costs/{model}-{scheme}-{method}-{samples}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=30,
+    params:
+        code=code_of("measure_costs.py"),
+        host=PLAN.host,
+        shapes=lookup("shapes", within=config),
+        threads=lookup("threads", within=config),
+        libraries=versions_of("onnxruntime"),
+    script:
+        "../scripts/measure_costs.py"
+
+
+rule search_operators:
+    input:
+        onnx="artifacts/{model}/model.simplified.onnx",
+        quantized="artifacts/{model}/quantized/{scheme}-{method}-{samples}.onnx",
+        sensitivity="artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.json",
+        costs="artifacts/{model}/costs/{scheme}-{method}-{samples}.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        search=ensure("artifacts/{model}/search/{scheme}-{method}-{samples}.json", non_empty=True),
+    log:
+        "<logs>/search_operators/{model}-{scheme}-{method}-{samples}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=240,
+    params:
+        code=code_of("search_operators.py"),
+        state="artifacts/{model}/work/search-{scheme}-{method}-{samples}.json",
+        budget_points=lookup("accuracy_budget_points", within=config),
+        seconds=lookup("search_seconds", within=config),
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=versions_of("onnxruntime", "tokenizers"),
+    script:
+        "../scripts/search_operators.py"

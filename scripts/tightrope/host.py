@@ -53,6 +53,12 @@ def numerics_fingerprint(host: dict[str, Any]) -> str:
     return digest({name: host[name] for name in ("isa", "gpu")})
 
 
+def saturates(host: dict[str, Any]) -> bool:
+    """Whether sums of two products of u8 and s8 are cut off at 16 bits: x86 without VNNI."""
+    vnni = {"avx512_vnni", "avx_vnni", "amx_int8"}
+    return "avx2" in host["isa"] and not vnni & set(host["isa"])
+
+
 def cpu_fields() -> dict[str, str]:
     """The fields of the first processor in /proc/cpuinfo."""
     text = Path("/proc/cpuinfo").read_text().split("\n\n")[0]

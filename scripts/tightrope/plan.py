@@ -7,14 +7,25 @@ from typing import IO, Any, NamedTuple
 
 from tightrope.config import Document, checked
 from tightrope.errors import ConfigError
-from tightrope.host import describe_host, fingerprint, numerics_fingerprint
+from tightrope.host import describe_host, fingerprint, numerics_fingerprint, saturates
 from tightrope.provenance import library_versions
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
 from tightrope.static_shapes import buckets_of
 from tightrope.toolchain import missing_compiler
-from tightrope.variants import DEVICES, ENGINES, Variant, baseline, configured, is_onnx, parse
+from tightrope.variants import (
+    AUTO,
+    DEVICES,
+    ENGINES,
+    Variant,
+    baseline,
+    configured,
+    is_onnx,
+    parse,
+)
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
+# precisions whose answers may collapse
+INTEGERS = ("int8", "fp8")
 REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
 
 
@@ -144,7 +155,7 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
     onnx = f"{folder}/model.simplified.onnx"
     checkpoint = f"{folder}/checkpoint/checkpoint.json"
     if variant.scheme is not None:
-        return {"source": f"{folder}/quantized/{variant.scheme}-{variant.calibration}.onnx"}
+        return {"source": quantized_onnx(config, wildcards.model, variant)}
     source = {"source": checkpoint if from_checkpoint(config, engine) else onnx}
     if variant.calibration is None:
         return source
@@ -154,6 +165,37 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
         "data": f"{folder}/data/data.json",
         "checkpoint": checkpoint,
     }
+
+
+def scheme_of(config: Document, variant: Variant) -> str | None:
+    """The scheme of the quantized ONNX of `variant`, weights within 7 bits where they must be."""
+    reduced = config["calibration"]["reduce_range"]
+    if reduced == "auto":
+        reduced = config["host"] == "auto" and saturates(describe_host())
+    return "u8s7" if variant.scheme == "u8s8" and reduced else variant.scheme
+
+
+def quantize_inputs(wildcards: Any) -> dict[str, str]:
+    """Inputs of the rule that quantizes; of a mixed model also the operators left in float."""
+    folder, calibration = f"artifacts/{wildcards.model}", wildcards.calibration
+    method, samples, *repair = calibration.split("-")
+    inputs = {
+        "onnx": f"{folder}/model.simplified.onnx",
+        "calibration": f"{folder}/calibration/{method}-{samples}.json",
+    }
+    if repair == ["auto"]:
+        inputs["search"] = f"{folder}/search/{wildcards.scheme}-{method}-{samples}.json"
+    return inputs
+
+
+def repair_of(config: Document, wildcards: Any) -> Document:
+    """The settings of the repair that ends the calibration's name, none where there is none."""
+    return config["repairs"].get("-".join(wildcards.calibration.split("-")[2:]), {})
+
+
+def percentile_of(config: Document, wildcards: Any) -> float | None:
+    """The percentile for the method of that name, None for the others: a change is not theirs."""
+    return config["calibration"]["percentile"] if wildcards.method == "percentile" else None
 
 
 def from_checkpoint(config: Document, engine: str) -> bool:
@@ -168,6 +210,28 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
     if ENGINES[engine].static:
         options["buckets"] = buckets_of(config, wildcards.model)
     return options
+
+
+def audit_input(wildcards: Any) -> dict[str, str]:
+    """The audit that comes before the latency of a variant in INT8 or FP8 is measured."""
+    if not parse(wildcards.variant).precision.startswith(INTEGERS):
+        return {}
+    return {"audit": f"artifacts/{wildcards.model}/audit/{wildcards.variant}.json"}
+
+
+def audited_inputs(config: Document, wildcards: Any) -> dict[str, str]:
+    """The quantized ONNX of a variant that is built from one."""
+    variant = parse(wildcards.variant)
+    if variant.scheme is None:
+        return {}
+    return {"quantized": quantized_onnx(config, wildcards.model, variant)}
+
+
+def quantized_onnx(config: Document, model: str, variant: Variant) -> str:
+    """The quantized ONNX of `variant`, that of a search for int8-auto."""
+    mixed = "-auto" if variant.precision == AUTO else ""
+    name = f"{scheme_of(config, variant)}-{variant.calibration}{mixed}"
+    return f"artifacts/{model}/quantized/{name}.onnx"
 
 
 def baseline_engine(plan: Plan, model: str, variant: str) -> str:

@@ -1,74 +1,169 @@
 """Quantized ONNX (Q/DQ) from a model and its calibration cache, without data."""
 
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 
-from tightrope.calibration import read_cache
-from tightrope.errors import TightropeError
+from tightrope.calibration_cache import read_cache
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.files import read_json
 from tightrope.onnx_graph import load_onnx, save_onnx
+from tightrope.repairs import Ranges, corrected_biases, smoothed
+from tightrope.weighted import WEIGHTED, weighted_nodes
 
-# operators with weights; attention's products of two activations stay in float
-WEIGHTED = ("Conv", "Gemm", "MatMul")
-# scheme -> activation type, options of onnxruntime.quantization's QDQQuantizer
-SCHEMES: dict[str, tuple[str, dict[str, Any]]] = {
-    # u8 activations are the fast path of CPUs with VNNI and of ONNX Runtime's CPU provider
-    "u8s8": ("QUInt8", {"ActivationSymmetric": False, "WeightSymmetric": True}),
-    # TensorRT takes int8 with zero-point 0 only, and no INT32 bias
-    "s8s8": (
-        "QInt8",
-        {
-            "ActivationSymmetric": True,
-            "WeightSymmetric": True,
-            "QuantizeBias": False,
-            "OpTypesToExcludeOutputQuantization": list(WEIGHTED),
-            "QDQDisableWeightAdjustForInt32Bias": True,
-        },
-    ),
+Repair = dict[str, Any]
+
+
+class Scheme(NamedTuple):
+    """Type of activations in onnxruntime's words, whether symmetric; weights are symmetric s8.
+
+    `reduced` keeps weights within 7 bits. With `shared` every reader of a rounded tensor gets it
+    rounded, as ONNX Runtime does it, else only the quantized operators do.
+    """
+
+    activations: str
+    symmetric: bool
+    reduced: bool = False
+    shared: bool = False
+
+
+SCHEMES = {
+    # u8 activations are the fast path of CPUs and of ONNX Runtime's CPU provider
+    "u8s8": Scheme("QUInt8", symmetric=False),
+    # without VNNI, sums of two products of u8 and s8 saturate at 16 bits
+    "u8s7": Scheme("QUInt8", symmetric=False, reduced=True),
+    # TensorRT takes int8 with zero-point 0 only, and fuses a residual sum whose skip is rounded too
+    "s8s8": Scheme("QInt8", symmetric=True, shared=True),
 }
 
 
 def quantize_onnx(
-    source: Path | str, calibration: Path | str, target: Path | str, *, scheme: str
+    source: Path | str,
+    calibration: Path | str,
+    target: Path | str,
+    *,
+    scheme: str,
+    repair: Repair | None = None,
+    in_float: Iterable[str] = (),
 ) -> None:
-    """Write `source` with the inputs of its weighted operators in INT8.
+    """Write `source` with the inputs of its operators with weights in INT8.
 
-    Weights per channel, activations per tensor by the ranges of the cache. Raises
-    ArtifactError for a cache of another model, TightropeError where nothing was quantized or
-    the cache lacks a range.
+    Weights per channel, activations per tensor by the ranges of the cache; biases and, unless
+    the repair says otherwise, outputs stay in float. `repair` is an entry of `repairs` of the
+    configuration. Operators named in `in_float`, or by the repair's patterns, are left out.
+    Raises ArtifactError for a cache of another model or an unknown operator, TightropeError
+    where nothing is quantized or the cache lacks a range.
     """
+    repair = repair or {}
+    model = load_onnx(source)
+    names = [node.name for node in weighted_nodes(model)]
+    kept = left_in_float(names, [*in_float, *repair.get("float", ())], path=source)
+    chosen = [name for name in names if name not in kept]
+    if not chosen:
+        why = "every one is left in float" if names else "there is none"
+        raise TightropeError(f"{source}: no {', '.join(WEIGHTED)} with weights to quantize: {why}")
+    cache = read_cache(calibration, model=source)
+    ranges, channels = cache["ranges"], cache["channels"]
+    require_ranges(ranges, model, chosen, outputs=bool(repair.get("outputs")), path=calibration)
+    if (strength := repair.get("smoothquant")) is not None:
+        model, ranges = smoothed(model, ranges, channels, chosen, strength=strength)
+    quantized = in_qdq(model, ranges, chosen, SCHEMES[scheme], repair)
+    if repair.get("bias_correction"):
+        corrected_biases(quantized, model, channels)
+    save_onnx(quantized, target)
+
+
+def operators_in_float(search: Path | str | None) -> list[str]:
+    """The operators that a search has left in float, none without one."""
+    return read_json(search)["in_float"] if search else []
+
+
+def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str) -> set[str]:
+    """Those of `names` that one of `patterns` matches, as a shell matches file names.
+
+    Raises ArtifactError for a pattern that matches none.
+    """
+    found: set[str] = set()
+    for pattern in patterns:
+        matching = {name for name in names if fnmatchcase(name, pattern)}
+        if not matching:
+            raise ArtifactError(
+                f"{path}: no operator with weights is named {pattern}; there are {', '.join(names)}"
+            )
+        found |= matching
+    return found
+
+
+def rounded_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProto:
+    """`model` in which the operators `nodes` alone read rounded activations.
+
+    ONNX Runtime's quantizer gives them to every reader: skip connections would be rounded for
+    nothing, layer after layer.
+    """
+    makers = {name: node for node in model.graph.node for name in node.output}
+    for node in model.graph.node:
+        if node.name not in nodes and node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+            node.input[:] = [unrounded(name, makers) for name in node.input]
+    return model
+
+
+def unrounded(name: str, makers: dict[str, onnx.NodeProto]) -> str:
+    """The tensor that was rounded to the one of that name, itself where it was not rounded.
+
+    `makers` has the operator that gives each tensor.
+    """
+    maker = makers.get(name)
+    source = makers.get(maker.input[0]) if maker is not None else None
+    rounds = source is not None and source.op_type == "QuantizeLinear"
+    return source.input[0] if source is not None and rounds else name
+
+
+def require_ranges(
+    ranges: Ranges, model: onnx.ModelProto, names: list[str], *, outputs: bool, path: Path | str
+) -> None:
+    """Raise TightropeError where an activation of those operators has no range."""
+    chosen = [node for node in weighted_nodes(model) if node.name in names]
+    needed = [one for node in chosen for one in (node.input[0], *(node.output if outputs else ()))]
+    needed = list(dict.fromkeys(needed))
+    missing = [name for name in needed if name not in ranges]
+    if missing:
+        raise TightropeError(
+            f"{path}: has no range for {missing[0]} ({len(missing)} of {len(needed)} that are "
+            "needed); calibrate this model, or import a cache that has them"
+        )
+
+
+def in_qdq(
+    model: onnx.ModelProto, ranges: Ranges, nodes: list[str], scheme: Scheme, repair: Repair
+) -> onnx.ModelProto:
+    """`model` with Q/DQ around those operators, by ONNX Runtime's quantizer."""
     from onnxruntime.quantization import CalibrationMethod, QuantType
     from onnxruntime.quantization.calibrate import TensorData, TensorsData
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
-    from onnxruntime.quantization.quant_utils import load_model_with_shape_infer
 
-    model = load_onnx(source)
-    nodes = weighted_nodes(model)
-    if not nodes:
-        raise TightropeError(
-            f"{source}: no {', '.join(WEIGHTED)} with weights, nothing to quantize"
-        )
-    cache = read_cache(calibration, model=source)
     bounds = {
         name: TensorData(lowest=np.float32(low), highest=np.float32(high))
-        for name, (low, high) in cache["ranges"].items()
+        for name, (low, high) in ranges.items()
     }
-    kind, options = SCHEMES[scheme]
-    needed = activations(model, nodes, outputs="OpTypesToExcludeOutputQuantization" not in options)
-    missing = [name for name in needed if name not in bounds]
-    if missing:
-        raise TightropeError(
-            f"{calibration}: has no range for {missing[0]} ({len(missing)} of {len(needed)} that "
-            f"{scheme} needs); calibrate this model, or import a cache that has them"
-        )
+    symmetric = {"symmetric": True, "asymmetric": False}
+    options = {
+        "ActivationSymmetric": symmetric.get(repair.get("activations"), scheme.symmetric),
+        "WeightSymmetric": True,
+        "QuantizeBias": False,
+        "QDQDisableWeightAdjustForInt32Bias": True,
+        # the sums of products are there in 32 bits: a bias is added to them, not to a rounded one
+        "OpTypesToExcludeOutputQuantization": [] if repair.get("outputs") else list(WEIGHTED),
+    }
     quantizer = QDQQuantizer(
-        load_model_with_shape_infer(Path(source)),
+        model,
         True,  # weights per channel
-        False,  # reduce_range
+        scheme.reduced,
         QuantType.QInt8,
-        QuantType[kind],
+        QuantType[scheme.activations],
         TensorsData(CalibrationMethod.MinMax, bounds),
         nodes,
         [],
@@ -79,21 +174,6 @@ def quantize_onnx(
     quantizer.model.topological_sort()
     quantized = quantizer.model.model
     del quantized.graph.value_info[:]
-    save_onnx(quantized, target)
-
-
-def weighted_nodes(model: onnx.ModelProto) -> list[str]:
-    """Names of the WEIGHTED operators whose second input is a constant of the graph."""
-    constants = {tensor.name for tensor in model.graph.initializer}
-    return [
-        node.name
-        for node in model.graph.node
-        if node.op_type in WEIGHTED and node.input[1] in constants
-    ]
-
-
-def activations(model: onnx.ModelProto, nodes: list[str], *, outputs: bool) -> list[str]:
-    """The first input of each of those operators, with `outputs` also what it gives."""
-    chosen = [node for node in model.graph.node if node.name in nodes]
-    names = [name for node in chosen for name in (node.input[0], *(node.output if outputs else ()))]
-    return list(dict.fromkeys(names))
+    return (
+        quantized if scheme.shared or repair.get("outputs") else rounded_only_for(quantized, nodes)
+    )

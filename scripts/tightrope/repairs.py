@@ -4,12 +4,15 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from tightrope.errors import ArtifactError
 from tightrope.weighted import weighted_nodes
 
 Ranges = dict[str, list[float]]
 Channels = dict[str, dict[str, list[float]]]
 # below this a channel counts as empty, and stays as it is
 SMALLEST = 1e-5
+# place of the bias among the inputs of an operator that has one
+BIAS = 2
 
 
 def smoothed(
@@ -20,7 +23,8 @@ def smoothed(
     Each channel of the input of the operators `nodes` is divided by s = max|x|^strength /
     max|w|^(1 - strength), the rows of the weights are multiplied by it, so that outputs stay
     the same (Xiao et al. 2023, "SmoothQuant", equation 4). The new ranges reach from the lowest
-    to the highest value. Convolutions stay as they are.
+    to the highest value. Convolutions stay as they are. Raises ArtifactError where `channels` has
+    no bounds of an input, as those of an imported cache.
     """
     made = onnx.ModelProto()
     made.CopyFrom(model)
@@ -28,7 +32,7 @@ def smoothed(
     own = [node for node in weighted_nodes(made) if node.name in nodes and node.op_type != "Conv"]
     for name in dict.fromkeys(node.input[0] for node in own):
         if name not in channels:
-            continue
+            raise ArtifactError(f"no bounds of the channels of {name}: calibrate for SmoothQuant")
         readers = [node for node in own if node.input[0] == name]
         low, high = (np.array(channels[name][end]) for end in ("low", "high"))
         rows = [np.abs(rows_of(node, weight(made, node))).max(axis=1) for node in readers]
@@ -64,9 +68,11 @@ def corrected_biases(
     floats = {node.name: node for node in weighted_nodes(original)}
     for node in list(quantized.graph.node):
         name = floats[node.name].input[0].removesuffix("_smoothed") if node.name in floats else ""
-        rounded = dequantized_weight(quantized, node) if name in channels else None
+        rounded = dequantized_weight(quantized, node) if name else None
         if rounded is None or node.op_type == "Conv":
             continue
+        if name not in channels:
+            raise ArtifactError(f"no means of the channels of {name}: calibrate to correct biases")
         mean = np.array(channels[name]["mean"])
         if floats[node.name].input[0] != name:
             mean = mean * smoothing_of(original, floats[node.name].input[0])
@@ -76,22 +82,22 @@ def corrected_biases(
 
 
 def add_to_output(model: onnx.ModelProto, node: onnx.NodeProto, values: np.ndarray) -> None:
-    """Add a vector to the output of `node`: to the bias that is added there, or as an operator."""
+    """Add a vector to the output of `node`: to its bias where it has one, or as an operator."""
     output = node.output[0]
     constants = {tensor.name for tensor in model.graph.initializer}
     readers = [one for one in model.graph.node if output in one.input]
-    if len(readers) == 1 and readers[0].op_type == "Add":
-        for place, name in enumerate(readers[0].input):
-            if name in constants:
-                total = constant_of(model, name) + values
-                readers[0].input[place] = add_constant(model, f"{output}_correction", total)
-                return
+    added = readers[0] if [one.op_type for one in readers] == ["Add"] else node
+    for place, name in enumerate(added.input):
+        if name in constants and (added is not node or place == BIAS):
+            total = constant_of(model, name) + values
+            added.input[place] = add_constant(model, f"{output}_correction", total)
+            return
     node.output[0] = f"{output}_uncorrected"
     constant = add_constant(model, f"{output}_correction", values)
-    added = helper.make_node(
+    correction = helper.make_node(
         "Add", [node.output[0], constant], [output], name=f"{node.name}.correction"
     )
-    model.graph.node.insert(place_of(model, node) + 1, added)
+    model.graph.node.insert(place_of(model, node) + 1, correction)
 
 
 def smoothing_of(model: onnx.ModelProto, name: str) -> np.ndarray:

@@ -6,8 +6,16 @@ from typing import Any, NamedTuple
 from tightrope.errors import ConfigError
 
 DEVICES = ("cpu", "cuda")
-METHODS = ("minmax", "nncf")
-CALIBRATED = ("int8", "int8-bf16", "int8-fp16", "fp8")
+METHODS = ("minmax", "entropy", "percentile", "random", "nncf")
+CALIBRATED = ("int8", "int8-auto", "int8-bf16", "int8-fp16", "fp8")
+# of the statistics of an ONNX file; nncf collects its own
+RANGES = ("minmax", "entropy", "percentile", "random")
+# u8s7 is u8s8 for CPUs whose sums saturate
+SCHEMES = ("u8s8", "u8s7", "s8s8")
+# mixed by a search: a scheme without repairs, with ranges of real samples
+AUTO = "int8-auto"
+# a repair is a key of `repairs` of the configuration
+REPAIR = "[a-z][a-z0-9_]*"
 
 
 class Engine(NamedTuple):
@@ -47,10 +55,13 @@ ENGINES = {
         compiler=True,
     ),
     "onnxruntime": Engine(
-        {"cpu": ("fp32", "fp16", "int8", "int8-dynamic"), "cuda": ("fp32", "fp16", "int8")},
+        {
+            "cpu": ("fp32", "fp16", "int8", "int8-auto", "int8-dynamic"),
+            "cuda": ("fp32", "fp16", "int8"),
+        },
         ("onnxruntime",),
         "onnx",
-        ("minmax",),
+        RANGES,
         {"cpu": "u8s8", "cuda": "s8s8"},
     ),
     "openvino": Engine(
@@ -71,7 +82,7 @@ ENGINES = {
         {"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},
         ("tensorrt-cu13",),
         "onnx",
-        ("minmax",),
+        RANGES,
         {"cuda": "s8s8"},
     ),
 }
@@ -104,15 +115,26 @@ class Variant(NamedTuple):
         """Scheme of the quantized ONNX that it is built from, None where it needs none."""
         return (ENGINES[self.engine].schemes or {}).get(self.device) if self.calibration else None
 
+    @property
+    def statistics(self) -> str | None:
+        """Name of the calibration cache: method and sample count, without the repair."""
+        return "-".join(self.calibration.split("-")[:2]) if self.calibration else None
+
+    @property
+    def repair(self) -> str | None:
+        """The repair that is part of its calibration's name, None where there is none."""
+        return "-".join((self.calibration or "").split("-")[2:]) or None
+
 
 def either(names: Any) -> str:
     """A regular expression for one of `names`, longer names first."""
     return "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
 
 
+CALIBRATION = rf"(?:{either(METHODS)})-[1-9][0-9]*(?:-{REPAIR})?"
 NAME = re.compile(
     rf"(?P<device>{either(DEVICES)})-(?P<engine>{either(ENGINES)})-(?P<precision>{either(PRECISIONS)})"
-    rf"(?:-(?P<calibration>(?:{either(METHODS)})-[1-9][0-9]*))?"
+    rf"(?:-(?P<calibration>{CALIBRATION}))?"
 )
 
 
@@ -121,7 +143,8 @@ def parse(name: str) -> Variant:
     match = NAME.fullmatch(name)
     if match is None:
         raise ConfigError(
-            f"{name}: no variant; a name is device-engine-precision, for int8 with -method-samples "
+            f"{name}: no variant; a name is device-engine-precision, for int8 with "
+            "-method-samples or -method-samples-repair "
             f"(devices {', '.join(DEVICES)}; engines {', '.join(ENGINES)}; "
             f"precisions {', '.join(PRECISIONS)}; methods {', '.join(METHODS)})"
         )
@@ -146,11 +169,15 @@ def check(variant: Variant) -> None:
     if (variant.precision in CALIBRATED) != (variant.calibration is not None):
         word = "needs" if variant.precision in CALIBRATED else "takes no"
         raise ConfigError(f"{variant}: impossible variant, {variant.precision} {word} calibration")
-    method = (variant.calibration or "").rpartition("-")[0]
+    method = (variant.calibration or "").partition("-")[0]
     if method and method not in ENGINES[variant.engine].methods:
         raise ConfigError(
             f"{variant}: impossible variant, {variant.engine} is calibrated with "
             f"{', '.join(ENGINES[variant.engine].methods) or 'nothing'}"
+        )
+    if variant.repair and (variant.scheme is None or variant.precision == AUTO):
+        raise ConfigError(
+            f"{variant}: impossible variant, {variant.engine} {variant.precision} takes no repair"
         )
 
 
@@ -174,22 +201,44 @@ def configured(config: dict[str, Any], model: str) -> list[Variant]:
 
 
 def with_calibrations(variant: Variant, config: dict[str, Any]) -> list[Variant]:
-    """`variant`, or where it needs calibration one for each method and sample count."""
+    """`variant`, or where it needs calibration one for each method and sample count.
+
+    Fed by a quantized ONNX, also one for each of these and each repair.
+    """
     if variant.precision not in CALIBRATED or not ENGINES[variant.engine].methods:
         return [variant]
     calibration = config["calibration"]
     known = ENGINES[variant.engine].methods
+    if variant.precision == AUTO:
+        known = tuple(method for method in known if method != "random")
     methods = [method for method in calibration["methods"] if method in known]
     if variant.device in ENGINES[variant.engine].precisions and not methods:
         raise ConfigError(
             f"engines.{variant.engine}: {variant.precision} needs one of the calibration methods "
             f"{', '.join(known)}, calibration.methods has {', '.join(calibration['methods'])}"
         )
-    return [
+    plain = [
         variant._replace(calibration=f"{method}-{count}")
         for method in methods
         for count in calibration["samples"]
-    ] or [variant]
+    ]
+    repaired = [
+        one._replace(calibration=f"{one.calibration}-{repair}")
+        for one in plain
+        for repair, settings in config["repairs"].items()
+        if takes_repair(one, settings)
+    ]
+    return [*plain, *repaired] or [variant]
+
+
+def takes_repair(variant: Variant, settings: dict[str, Any]) -> bool:
+    """Whether there is a variant of that name with a repair of these settings.
+
+    Zero-points other than 0, of asymmetric activations, are nothing for TensorRT's scheme.
+    """
+    if variant.precision == AUTO or variant.scheme is None:
+        return False
+    return variant.scheme != "s8s8" or settings["activations"] != "asymmetric"
 
 
 def baseline(device: str, checkpoint: str) -> Variant:

@@ -77,7 +77,14 @@ def test_the_defaults_are_valid_themselves(schema: Path, config: dict[str, Any])
     filled = checked(config, schema)
     assert checked(filled, schema) == filled
     assert filled["accuracy_budget_points"] == 1.0
-    assert filled["calibration"] == {"methods": ["minmax", "nncf"], "samples": [512], "pool": 1024}
+    assert filled["calibration"] == {
+        "methods": ["minmax", "nncf"],
+        "samples": [512],
+        "pool": 1024,
+        "percentile": 99.99,
+        "reduce_range": "auto",
+    }
+    assert filled["repairs"] == {}
     assert filled["buckets"] == "auto"
     assert filled["openvino"] == {"route": "onnx", "blobs": False}
     assert filled["tvm"] == {"tune_seconds": 60}

@@ -5,10 +5,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
+from tightrope.calibration_cache import read_cache, write_cache
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs import Arrays, stack
 from tightrope.onnx_graph import load_onnx, run_onnx, save_onnx
-from tightrope.quantize import quantize_onnx, weighted_nodes
+from tightrope.quantize import quantize_onnx
+from tightrope.weighted import weighted_nodes
 from tiny_model import TinyModel, evaluation_rows
 
 WEIGHTED = ("MatMul", "Gemm", "Conv")
@@ -215,8 +217,6 @@ def test_answers_are_those_of_the_float_model(
 
 
 def test_the_ranges_of_the_cache_decide_the_scales(tiny: TinyModel, tmp_path: Path) -> None:
-    from tightrope.calibration import read_cache, write_cache
-
     cache = read_cache(tiny.minmax, model=tiny.simplified)
     del cache["schema"]
     doubled = {name: [2 * low, 2 * high] for name, (low, high) in cache["ranges"].items()}
@@ -239,8 +239,6 @@ def test_the_ranges_of_the_cache_decide_the_scales(tiny: TinyModel, tmp_path: Pa
 def test_a_cache_that_lacks_a_tensor_is_refused(
     tiny: TinyModel, tmp_path: Path, scheme: str
 ) -> None:
-    from tightrope.calibration import read_cache, write_cache
-
     cache = read_cache(tiny.minmax, model=tiny.simplified)
     del cache["schema"], cache["ranges"]["gelu"]
     write_cache(tmp_path / "a.json", **cache)
@@ -251,22 +249,19 @@ def test_a_cache_that_lacks_a_tensor_is_refused(
 def test_outputs_need_a_range_only_where_they_are_quantized(
     tiny: TinyModel, tmp_path: Path
 ) -> None:
-    from tightrope.calibration import read_cache, write_cache
-
     cache = read_cache(tiny.minmax, model=tiny.simplified)
     del cache["schema"]
     cache["ranges"] = {name: cache["ranges"][name] for name in inputs_of_weighted(tiny)}
     write_cache(tmp_path / "a.json", **cache)
-    quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx", scheme="s8s8")
-    assert (tmp_path / "a.onnx").read_bytes() == tiny.s8s8.read_bytes()
+    quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx", scheme="u8s8")
+    assert (tmp_path / "a.onnx").read_bytes() == tiny.u8s8.read_bytes()
+    paths = (tiny.simplified, tmp_path / "a.json", tmp_path / "b.onnx")
     with pytest.raises(TightropeError, match=r"a\.json: has no range for"):
-        quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "b.onnx", scheme="u8s8")
+        quantize_onnx(*paths, scheme="u8s8", repair={"outputs": True})
 
 
 def inputs_of_weighted(model: TinyModel) -> set[str]:
-    graph = load_onnx(model.simplified)
-    names = set(weighted_nodes(graph))
-    return {node.input[0] for node in graph.graph.node if node.name in names}
+    return {node.input[0] for node in weighted_nodes(load_onnx(model.simplified))}
 
 
 def test_a_cache_of_another_model_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
@@ -291,12 +286,71 @@ def test_a_model_without_weights_is_refused(tiny: TinyModel, tmp_path: Path) -> 
         quantize_onnx(tmp_path / "square.onnx", tiny.minmax, tmp_path / "a.onnx", scheme="u8s8")
 
 
-def test_weighted_operators_are_those_with_a_constant_second_input(tiny: TinyModel) -> None:
-    model = load_onnx(tiny.simplified)
-    names = weighted_nodes(model)
-    others = [
-        node.name
-        for node in model.graph.node
-        if node.op_type in WEIGHTED and node.name not in names
-    ]
-    assert (len(names), len(others)) == (14, 4)
+def quantized(model: TinyModel, target: Path, **settings) -> Graph:
+    scheme = settings.pop("scheme", "u8s8")
+    quantize_onnx(model.simplified, model.minmax, target, scheme=scheme, **settings)
+    return Graph(target)
+
+
+def names_of(graph: Graph) -> list[str]:
+    return [node.name for node in weighted(graph)]
+
+
+def test_outputs_stay_in_float_unless_a_repair_says_otherwise(
+    tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path
+) -> None:
+    def readers_of_outputs(graph: Graph) -> set[str]:
+        outputs = {node.output[0] for node in weighted(graph)}
+        return {node.op_type for node in graph.nodes if outputs & set(node.input)}
+
+    assert "QuantizeLinear" not in readers_of_outputs(graphs["u8s8"])
+    usual = quantized(tiny, tmp_path / "a.onnx", repair={"outputs": True})
+    assert readers_of_outputs(usual) == {"QuantizeLinear"}
+
+
+def test_symmetric_activations_have_the_middle_as_zero_point(
+    tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path
+) -> None:
+    def zero_points(graph: Graph) -> set[int]:
+        activations = (
+            n for n in graph.of_kind("QuantizeLinear") if not graph.is_weight(n.input[0])
+        )
+        return {int(graph.constants[node.input[2]]) for node in activations}
+
+    assert len(zero_points(graphs["u8s8"])) > 1
+    symmetric = quantized(tiny, tmp_path / "a.onnx", repair={"activations": "symmetric"})
+    assert zero_points(symmetric) <= {127, 128}
+
+
+def test_without_vnni_weights_stay_within_seven_bits(tiny: TinyModel, tmp_path: Path) -> None:
+    graph = quantized(tiny, tmp_path / "a.onnx", scheme="u8s7")
+    for node in weighted(graph):
+        weight = graph.constants[graph.makers[node.input[1]].input[0]]
+        assert np.abs(weight.astype(int)).max() == 64
+
+
+def test_operators_are_left_in_float_by_name_and_by_pattern(
+    tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path
+) -> None:
+    every = names_of(graphs["u8s8"])
+    left = quantized(
+        tiny,
+        tmp_path / "a.onnx",
+        repair={"float": ["*layer.1.*"]},
+        in_float=["bert.encoder.layer.0.output.dense"],
+    )
+    floats = {name for name in every if "layer.1." in name or "layer.0.output" in name}
+    assert len(floats) == 7
+    pairs = {n.name for n in left.of_kind(*WEIGHTED) if left.dequantized(n.input[1])}
+    assert pairs == set(every) - floats
+
+
+def test_an_unknown_operator_is_refused_with_those_that_there_are(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    words = r"no operator with weights is named \*\.outptu; there are .*bert\.pooler\.dense"
+    with pytest.raises(ArtifactError, match=words):
+        quantized(tiny, tmp_path / "a.onnx", repair={"float": ["*.outptu"]})
+    with pytest.raises(TightropeError, match="to quantize: every one is left in float"):
+        quantized(tiny, tmp_path / "a.onnx", repair={"float": ["*"]})
+    assert not (tmp_path / "a.onnx").exists()

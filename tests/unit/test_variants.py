@@ -38,6 +38,7 @@ CONFIG: dict[str, Any] = {
         "tensorrt": ["fp16"],
     },
     "calibration": {"methods": ["minmax", "nncf"], "samples": [64, 512]},
+    "repairs": {},
 }
 
 
@@ -215,7 +216,7 @@ def test_every_engine_of_the_cpu_is_planned_in_the_precisions_that_were_asked_fo
         ("auto", {"openvino": ["fp16"]}, "cpu-openvino-fp16: .*has fp32, bf16, int8, int8-bf16"),
         (["cpu"], {"torchscript": ["fp16"]}, "torchscript on cpu has fp32, bf16$"),
         (["cuda"], {"tvm": ["fp32"]}, "cuda-tvm-fp32: .*tvm runs on cpu only"),
-        ("auto", {"onnxruntime": ["int8-bf16"]}, "onnxruntime on cpu has fp32, fp16, int8, int8-d"),
+        ("auto", {"onnxruntime": ["int8-bf16"]}, "onnxruntime on cpu has fp32, fp16, int8, int8-a"),
         ("auto", {"pytorch": ["int8"]}, "pytorch: int8 needs|pytorch on cpu has fp32, bf16"),
     ],
 )
@@ -254,3 +255,63 @@ def test_int8_of_an_engine_that_has_none_is_refused_with_what_it_has(engine: str
 )
 def test_the_scheme_belongs_to_the_target(name: str, scheme: str | None) -> None:
     assert parse(name).scheme == scheme
+
+
+def test_each_repair_is_one_more_variant_of_engines_fed_by_quantized_onnx() -> None:
+    repairs = {"smooth": {"activations": None}, "usual": {"activations": "symmetric"}}
+    calibration = {"methods": ["minmax", "nncf"], "samples": [64]}
+    engines = {"onnxruntime": ["int8"], "openvino": ["int8"]}
+    config = {**CONFIG, "devices": ["cpu"], "calibration": calibration, "repairs": repairs}
+    config["engines"] = engines
+    assert [name for name in names(config) if "int8" in name] == [
+        "cpu-onnxruntime-int8-minmax-64",
+        "cpu-onnxruntime-int8-minmax-64-smooth",
+        "cpu-onnxruntime-int8-minmax-64-usual",
+        "cpu-openvino-int8-nncf-64",
+    ]
+    found = parse("cpu-onnxruntime-int8-minmax-64-smooth")
+    assert (found.calibration, found.statistics) == ("minmax-64-smooth", "minmax-64")
+    assert (found.repair, found.scheme) == ("smooth", "u8s8")
+    assert parse("cpu-onnxruntime-int8-minmax-64").repair is None
+
+
+def test_tensorrt_takes_no_asymmetric_activations() -> None:
+    config = {
+        **CONFIG,
+        "devices": "auto",
+        "engines": {"tensorrt": ["int8-fp16"]},
+        "calibration": {"methods": ["entropy"], "samples": [8]},
+        "repairs": {"asym": {"activations": "asymmetric"}, "bias": {"activations": None}},
+    }
+    int8 = [name for name in names(config) if "int8" in name]
+    plain = "cuda-tensorrt-int8-fp16-entropy-8"
+    assert int8 == [plain, f"{plain}-bias"]
+
+
+def test_int8_auto_is_searched_on_real_samples_and_without_repairs() -> None:
+    config = {
+        **CONFIG,
+        "devices": ["cpu"],
+        "engines": {"onnxruntime": ["int8-auto"]},
+        "calibration": {"methods": ["entropy", "random", "nncf"], "samples": [8, 16]},
+        "repairs": {"smooth": {"activations": None}},
+    }
+    assert [name for name in names(config) if "int8" in name] == [
+        "cpu-onnxruntime-int8-auto-entropy-8",
+        "cpu-onnxruntime-int8-auto-entropy-16",
+    ]
+    config["calibration"] = {"methods": ["random"], "samples": [8]}
+    with pytest.raises(
+        ConfigError, match=r"int8-auto needs one of .* minmax, entropy, percentile,"
+    ):
+        names(config)
+    with pytest.raises(ConfigError, match="takes no repair"):
+        parse("cpu-onnxruntime-int8-auto-entropy-8-smooth")
+
+
+@pytest.mark.parametrize(
+    "name", ["cpu-openvino-int8-nncf-8-smooth", "cpu-inductor-int8-minmax-8-bias"]
+)
+def test_an_engine_that_quantizes_itself_takes_no_repair(name: str) -> None:
+    with pytest.raises(ConfigError, match="takes no repair"):
+        parse(name)
