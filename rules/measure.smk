@@ -1,5 +1,34 @@
+rule audit_variant:
+    input:
+        unpack(audited_inputs),
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        onnx="artifacts/{model}/model.simplified.onnx",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        audit=ensure("artifacts/{model}/audit/{variant}.json", non_empty=True),
+    log:
+        "<logs>/audit_variant/{model}-{variant}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=30,
+        last_attempt=last_attempt,
+    params:
+        code=audit_code,
+        host=PLAN.numerics,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=accuracy_libraries,
+    script:
+        "../scripts/audit_variant.py"
+
+
 rule measure_latency:
     input:
+        unpack(audit_input),
         engine="artifacts/{model}/engines/{variant}/engine.json",
         baseline=baseline_engine,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",

@@ -22,4 +22,5 @@ measure_latency(
     threads=intra_op_threads(job.params.threads),
     libraries=job.params.libraries,
     limits=Limits.of(job.resources),
+    audit=dict(job.input.items()).get("audit"),
 )

@@ -37,12 +37,14 @@ def measure_latency(
     threads: int,
     libraries: dict[str, str | None],
     limits: Limits,
+    audit: Path | str | None = None,
 ) -> None:
     """Write the LatencyRecord of `variant`, also when it cannot be measured.
 
     `engine` and `baseline` are engine.json files; they are the same for the baseline itself,
-    which is then measured alone, as is a variant whose baseline fails. `plan` is `latency` of
-    the configuration. A transient failure raises TightropeError unless this is the last attempt.
+    which is then measured alone, as is a variant whose baseline fails. What `audit` says has
+    collapsed, or failed, is not timed. `plan` is `latency` of the configuration. A transient
+    failure raises TightropeError unless this is the last attempt.
     """
     built, rival = read_json(engine), read_json(baseline)
     record = LatencyRecord(
@@ -57,6 +59,10 @@ def measure_latency(
     )
     if built["status"] != "ok":
         record.status, record.reason = "failed", f"not built: {built['reason']}"
+        return record.write(target)
+    audited = read_json(audit) if audit else {"status": "ok"}
+    if audited["status"] != "ok":
+        record.status, record.reason = "failed", audited["reason"]
         return record.write(target)
     if rival["status"] != "ok":
         record.baseline_failed = f"not built: {rival['reason']}"

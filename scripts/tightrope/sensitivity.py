@@ -8,14 +8,13 @@ from tqdm import tqdm
 
 from tightrope.calibration import calibration_examples
 from tightrope.files import digest, sha256, write_json
-from tightrope.inputs import Arrays, batches_by_length, load_encoder
+from tightrope.inputs import Arrays, batches_of_equal_length, load_encoder
+from tightrope.rounding import decibels
 from tightrope.statistics import mean_divergence, relative_error
 from tightrope.switched_model import SwitchedModel
+from tightrope.tensor_statistics import TOKENS
 
 SCHEMA = 1
-BATCH = 16
-# decibels of a signal without noise
-NOISELESS = 200.0
 
 
 def measure_sensitivity(
@@ -54,10 +53,11 @@ def measure_sensitivity(
 
 
 def sensitivities(model: SwitchedModel, rows: list[Arrays]) -> dict[str, dict[str, float]]:
-    """The fields of each operator by its name, in the order of the graph."""
+    """The fields of each operator by its name."""
     logits: dict[str | None, list[Any]] = {name: [] for name in (None, *model.operators)}
     power = {name: np.zeros(2) for name in model.operators}  # of signal and noise
-    batches = [batch for _, batch in batches_by_length(rows, BATCH)]
+    # padding would be part of the noise
+    batches = list(batches_of_equal_length(rows, tokens=TOKENS))
     with tqdm(total=len(batches) * len(model.operators), unit="call", desc="sensitivity") as bar:
         for batch in batches:
             reference, *outputs = model.run(batch, (), *model.outputs.values())
@@ -81,8 +81,3 @@ def sensitivities(model: SwitchedModel, rows: list[Arrays]) -> dict[str, dict[st
 def agreement(one: list[Any], other: list[Any]) -> float:
     """Share of rows of logits with the same answer."""
     return float(np.mean(np.argmax(one, axis=1) == np.argmax(other, axis=1)))
-
-
-def decibels(signal: float, noise: float) -> float:
-    """Ratio of powers in decibels, at most NOISELESS."""
-    return min(NOISELESS, float(10 * np.log10(signal / noise))) if noise > 0 else NOISELESS

@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tightrope.inputs import stack
+from tightrope.onnx_graph import load_onnx, run_onnx
+from tightrope.quantize import quantize_onnx
+from tightrope.switched_model import SwitchedModel
+from tightrope.weighted import weighted_nodes
+from tiny_model import TinyModel, evaluation_rows
+
+
+@pytest.fixture(scope="module")
+def model(tiny: TinyModel) -> SwitchedModel:
+    return SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
+
+
+def logits_of(path: Path, rows: list) -> np.ndarray:
+    return run_onnx(load_onnx(path), [stack(rows)], threads=1)[0]
+
+
+def test_every_operator_with_weights_can_be_chosen(tiny: TinyModel, model: SwitchedModel) -> None:
+    names = {node.name for node in weighted_nodes(load_onnx(tiny.simplified))}
+    assert set(model.operators) == names
+    assert len(names) == 14
+
+
+def test_all_in_float_is_the_model_in_float(tiny: TinyModel, model: SwitchedModel) -> None:
+    rows = evaluation_rows(tiny)[:20]
+    np.testing.assert_allclose(model.answers(rows, ()), logits_of(tiny.simplified, rows), atol=2e-4)
+
+
+def test_all_in_int8_is_the_quantized_file(tiny: TinyModel, model: SwitchedModel) -> None:
+    rows = evaluation_rows(tiny)[:20]
+    found, expected = model.answers(rows, model.operators), logits_of(tiny.u8s8, rows)
+    error = np.abs(expected - logits_of(tiny.simplified, rows)).max()
+    # one value at the edge of a step may round the other way
+    assert np.abs(found - expected).max() < 0.2 * error
+
+
+@pytest.mark.parametrize("name", ["bert.encoder.layer.0.output.dense", "classifier"])
+def test_one_operator_in_float_is_the_file_with_it_left_out(
+    tiny: TinyModel, model: SwitchedModel, tmp_path: Path, name: str
+) -> None:
+    paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
+    quantize_onnx(*paths, scheme="u8s8", in_float=[name])
+    rows = evaluation_rows(tiny)[:20]
+    found = model.answers(rows, set(model.operators) - {name})
+    error = np.abs(logits_of(tiny.u8s8, rows) - logits_of(tiny.simplified, rows)).max()
+    assert np.abs(found - logits_of(tmp_path / "a.onnx", rows)).max() < 0.2 * error
+    assert np.abs(found - model.answers(rows, model.operators)).max() > 0
