@@ -13,6 +13,7 @@ from tightrope.files import read_json, write_bytes
 from tightrope.page_sections import sections
 
 FILTERS = (
+    "bounded",
     "executed",
     "gain",
     "megabytes",
@@ -21,6 +22,7 @@ FILTERS = (
     "percentage",
     "points",
     "points_interval",
+    "points_up",
     "ratio",
     "ratio_interval",
     "shape_label",

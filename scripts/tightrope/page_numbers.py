@@ -34,6 +34,13 @@ def significant(value: float | None, digits: int = 3) -> str | None:
     return f"{rounded:,.{max(digits - 1 - exponent, 0)}f}".replace("-", MINUS)
 
 
+def bounded(value: float | None, floor: float, factor: float = 1) -> str | None:
+    """`value * factor` with two significant digits, "< floor" where a positive one is below."""
+    if is_number(value) and 0 < value * factor < floor:
+        return f"<{JOINED}{floor:f}".rstrip("0")
+    return significant(value * factor, 2) if is_number(value) else None
+
+
 def scaled(value: float | None, factor: float) -> str | None:
     """`value * factor` with three significant digits: seconds to ms, bytes to MB."""
     return significant(value * factor) if is_number(value) else None
@@ -74,6 +81,15 @@ def percentage(fraction: float | None, samples: int | None = None) -> str | None
 def points(fraction: float | None, samples: int | None = None) -> str | None:
     """A difference of accuracies in signed percentage points: -0.012 gives -1.2."""
     return signed(100 * fraction, point_decimals(samples)) if is_number(fraction) else None
+
+
+def points_up(fraction: float | None, samples: int | None = None) -> str | None:
+    """A size in percentage points without a sign, rounded up: what is found is no smaller."""
+    if not is_number(fraction):
+        return None
+    decimals = point_decimals(samples)
+    steps = math.ceil(round(100 * fraction * 10**decimals, 6))
+    return f"{steps / 10**decimals:.{decimals}f}"
 
 
 def points_interval(accuracy: Mapping[str, Any] | None) -> str | None:

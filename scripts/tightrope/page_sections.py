@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tightrope.page_answers import answers_section
 from tightrope.page_figures import row_at, speedups, trade_offs
 from tightrope.page_numbers import shape_label, shape_of
 from tightrope.page_steadiness import remarks, steadiness
@@ -98,6 +99,7 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
         "baseline_accuracy": baseline_accuracy(measured, baselines),
         "note": None if judged else NO_LABELS if measured else NOT_MEASURED,
         "judged": judged,
+        "answers": answers_section(measured, baselines, budget),
         "measured": measured,
         "picks": picks,
         "variants": list(dict.fromkeys(p["variant"] for p in picks if p["variant"])),

@@ -225,6 +225,42 @@ def test_no_label_of_the_histogram_lies_on_another(visit, width):
         assert apart or one[0] == other[0], (one, other)  # a rim lies under its own text
 
 
+def test_the_keyboard_opens_the_changed_answers_whose_texts_stay_text(visit):
+    page = visit(375)
+    flips = page.locator("#answers .flips").nth(1)
+    text = flips.get_by_text("<script>window.owned = true</script> is no token")
+    assert not text.is_visible()
+    flips.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert text.is_visible()
+    assert page.evaluate("window.owned") is None
+    page.keyboard.press("Tab")
+    table = flips.get_by_role("region")
+    assert table.evaluate("node => node === document.activeElement")
+    assert table.evaluate("node => node.scrollWidth > node.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_right_answer_has_another_colour_and_a_mark(visit, scheme):
+    page = visit(scheme=scheme)
+    right, wrong = (f"#answers .flips .verdict.{word}" for word in ("right", "wrong"))
+    assert colour_of(page, right, "color") != colour_of(page, wrong, "color")
+    mark = "node => getComputedStyle(node, '::before').content"
+    assert "\u2713" in page.locator(right).first.evaluate(mark)
+    assert "\u2713" not in page.locator(wrong).first.evaluate(mark)
+
+
+def test_the_table_of_answers_scrolls_under_the_names_of_its_variants(visit):
+    page = visit(375)
+    table = page.locator("#answers .scroll").first
+    assert table.evaluate("node => node.scrollWidth > node.clientWidth")
+    table.evaluate("node => (node.scrollLeft = 200)")
+    names, left = table.locator("[scope=row]"), table.bounding_box()["x"]
+    assert all(abs(one.bounding_box()["x"] - left) < 1 for one in names.all())
+    assert max(one.bounding_box()["width"] for one in names.all()) < 375 / 2
+
+
 def test_noisy_beside_a_recommendation_leads_to_the_remedy(visit):
     page = visit()
     page.locator("#deploy").get_by_role("link", name="noisy").click()
@@ -239,6 +275,8 @@ def test_print_shows_the_reasons_and_the_whole_table(visit):
     assert reasons.count() > 9
     assert all(reasons.nth(index).is_visible() for index in range(reasons.count()))
     assert page.locator("table.sortable").evaluate("node => node.scrollWidth") <= 1050
+    page.set_viewport_size({"width": 700, "height": 900})
+    assert page.locator("table.answers").evaluate("node => node.scrollWidth") <= 700
 
 
 def test_sorting_by_status_brings_marked_rows_together(visit):

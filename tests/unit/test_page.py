@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 from tightrope.errors import ArtifactError
 from tightrope.page import render_page
+from tightrope.page_answers import answers_section
 from tightrope.page_figures import speedups, trade_offs
 from tightrope.page_numbers import (
+    bounded,
     executed,
     gain,
     megabytes,
     milliseconds,
     points,
     points_interval,
+    points_up,
     ratio,
     ratio_interval,
     shape_label,
@@ -150,11 +153,13 @@ def test_text_from_the_summary_never_becomes_markup(render, summary):
         entry.update(model=ATTACK, variant=ATTACK, reason=ATTACK, loadgen=ATTACK)
     for row in summary["traffic"][0]["rows"]:
         row["padding"] = ATTACK
+    for example in summary["results"][1]["accuracy"]["flipped"]:
+        example.update(text=ATTACK, label=ATTACK, baseline=ATTACK, prediction=ATTACK)
     outline = render(summary)
     kinds = [attributes.get("type") for tag, attributes in outline.tags if tag == "script"]
     assert kinds == ["application/json", "module", "module"]
     assert not any(tag == "img" or "onerror" in attributes for tag, attributes in outline.tags)
-    assert ATTACK in outline.text
+    assert answers_part(outline.text).count(ATTACK) >= 4 * 9  # each field of the changed answers
     json.loads(outline.scripts[0])
 
 
@@ -359,7 +364,7 @@ def test_a_rate_that_was_not_asked_for_is_not_said_to_be_none(render, summary):
         for row in entry["rows"]:
             row.update(server_per_s=None, server_reason=None)
     text = render(summary).text
-    table = text[text.index("Changed answers") : text.index("Each figure is one run")]
+    table = text[text.index("Under real traffic") : text.index("Each figure is one run")]
     assert "none" not in table and "\N{EN DASH} not measured" in table
 
 
@@ -370,6 +375,81 @@ def test_what_failed_under_traffic_is_told_at_the_top_and_among_what_could_not_r
     assert "Everything that was asked for ran" not in text
     steady = [entry for entry in summary["traffic"] if entry["status"] == "ok"]
     assert "Everything that was asked for ran" in render({**summary, "traffic": steady}).text
+
+
+def answers_part(text):
+    start = text.index("Changed answers Each variant beside")
+    return text[start : text.index("Under real traffic")]
+
+
+def test_each_variant_stands_beside_the_answers_of_its_baseline(render, summary):
+    section = answers_part(render(summary).text).replace("\xa0", " ")
+    assert "cpu-pytorch-fp32 78.3 the baseline" in section
+    minus = "\N{MINUS SIGN}"
+    assert f"bf16 78.4 +0.1 {minus}0.3 to +0.5 kept 0.73 0.6 9 3 5 99.4 0.71 0.031" in section
+    assert (
+        f"{minus}4.9 {minus}6.3 to {minus}3.4 dropped < 0.001 2.2 139 100 27 90.7 25 52" in section
+    )
+
+
+def test_a_split_that_is_too_small_for_the_budget_is_told_with_what_it_could_find(render, summary):
+    section = answers_part(render(summary).text)
+    told = "cpu-onnxruntime-int8-dynamic : this split could have found a drop of 1.4 points, "
+    assert f"{told}not of 1.0." in section
+    assert section.count("this split could have found") == 3
+    for result in summary["results"]:
+        if result["accuracy"]:
+            result["accuracy"]["large_enough"] = True
+    assert "this split could have found" not in render(summary).text
+
+
+def test_a_drop_that_is_just_too_large_to_find_is_not_told_as_the_budget_itself(summary):
+    result = summary["results"][1]
+    result["accuracy"].update(detectable=0.01004, large_enough=False)
+    ((sentence, variants),) = answers_section([result], {}, 1.0)["too_small"]
+    assert sentence == "this split could have found a drop of 1.1 points, not of 1.0"
+    assert variants == ["cpu-pytorch-bf16"]
+    assert answers_section([result], {}, None)["too_small"] == []
+
+
+def test_changed_answers_are_told_with_the_one_that_was_right(render, summary):
+    section = answers_part(render(summary).text)
+    assert "9 changed answers of cpu-pytorch-bf16" in section
+    whole = "268 Whether all elements are finite. torch torch (right) 0.041 pandas 0.0087"
+    assert whole in section
+    both_wrong = "1187 Solve the linear system for several right-hand sides. scipy torch 0.0026"
+    assert f"{both_wrong} pandas 0.014" in section
+    # 3 and 5 right answers of the baseline, 5 and 11 of the variants
+    assert section.count("(right)") == 24
+
+
+def test_where_more_changed_than_are_listed_it_says_so(render, summary):
+    summary["results"][1]["accuracy"]["flips"] = 1200
+    section = answers_part(render(summary).text)
+    assert "1,200 changed answers of cpu-pytorch-bf16 The 9 of which the baseline was" in section
+    assert section.count("of which the baseline was surest") == 1
+
+
+def test_a_changed_answer_without_a_text_has_a_dash_in_its_place(render, summary):
+    summary["results"][1]["accuracy"]["flipped"][0].update(text=None, label=2, baseline=2)
+    section = answers_part(render(summary).text)
+    assert "268 \N{EN DASH} no text 2 2 (right) 0.041 pandas" in section
+
+
+def test_a_summary_of_before_these_fields_has_dashes_in_their_place(render, summary):
+    known = {"top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "verdict"}
+    for result in summary["results"]:
+        if result["accuracy"]:
+            result["accuracy"] = {key: result["accuracy"][key] for key in known}
+    section = answers_part(render(summary).text)
+    assert "kept" + " \N{EN DASH} not compared" * 8 in section
+    assert "None" not in section and "changed answers of" not in section
+
+
+def test_a_model_without_labels_has_no_table_of_answers(summary):
+    judged = {model["name"]: model["answers"] for model in sections(summary)["models"]}
+    assert judged["vit-tiny-photos"] is None
+    assert len(judged["minilm-docstrings"]["rows"]) == 13
 
 
 def on_another_host(summary, host):
@@ -456,6 +536,18 @@ def test_points_are_signed_and_no_finer_than_the_samples():
     assert points(-0.0001, 1500) == "0.0"
     assert points_interval({"delta_low": -0.01, "delta_high": 0.002}) == "\N{MINUS SIGN}1.0 to +0.2"
     assert points_interval(None) is None
+
+
+def test_a_size_in_points_is_rounded_up():
+    assert (points_up(0.01001, 1500), points_up(0.014, 1500)) == ("1.1", "1.4")
+    assert (points_up(0.003, 50), points_up(0.00123, 20_000)) == ("1", "0.13")
+    assert points_up(None) is None
+
+
+def test_a_number_below_its_floor_is_told_as_that():
+    assert (bounded(4.7e-11, 0.001), bounded(0.00123, 0.001)) == ("<\xa00.001", "0.0012")
+    assert (bounded(0.00712, 0.01, 100), bounded(1e-7, 0.01, 100)) == ("0.71", "<\xa00.01")
+    assert (bounded(0, 0.01), bounded(None, 0.01)) == ("0", None)
 
 
 def test_a_wide_speedup_interval_costs_a_decimal():
