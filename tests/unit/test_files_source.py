@@ -89,15 +89,78 @@ def test_a_missing_column_is_an_error_that_names_those_there_are(tmp_path: Path)
         read(tmp_path / "a.csv")
 
 
-def test_blank_labels_are_counted_in_the_error(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("sentence,mood\none,1\ntwo,\nthree,0\n")
-    with pytest.raises(TightropeError, match="'mood' is blank in 1 of 3 rows"):
-        read(tmp_path / "a.csv")
+FORMATS = pytest.mark.parametrize("kind", ["csv", "tsv.gz", "json", "jsonl", "parquet"])
 
 
-def test_fractions_are_no_labels(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("sentence,mood\none,0.5\ntwo,1\n")
-    with pytest.raises(TightropeError, match="holds fractions"):
+@FORMATS
+@pytest.mark.parametrize("blank", [None, float("nan"), "", " \t"], ids=repr)
+@pytest.mark.parametrize(("column", "place"), [("sentence", 0), ("mood", 1)])
+def test_a_blank_text_or_label_is_an_error_with_its_row_and_their_number(
+    tmp_path: Path, kind: str, blank: object, column: str, place: int
+) -> None:
+    rows: list[list] = [list(row) for row in ROWS]
+    for number in (4, 17):
+        rows[number - 1][place] = " " if kind == "tsv.gz" and blank == " \t" else blank
+    write_table(tmp_path / f"a.{kind}", rows)
+    said = rf"a\.{kind}: column '{column}' is blank in 2 of 30 rows, first in row 4 .*: fill"
+    with pytest.raises(TightropeError, match=said):
+        read(tmp_path / f"a.{kind}")
+
+
+def test_a_row_of_a_json_file_without_the_key_is_blank(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"sentence": "one", "mood": 1}\n{"mood": 0}\n')
+    with pytest.raises(TightropeError, match="'sentence' is blank in 1 of 2 rows, first in row 2"):
+        read(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("text", [5, 2.5, True, ["a", "b"], {"a": "b"}], ids=repr)
+def test_a_text_that_is_none_is_an_error_with_its_row(tmp_path: Path, text: object) -> None:
+    rows = [{"sentence": "one", "mood": 1}, {"sentence": text, "mood": 0}]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    with pytest.raises(TightropeError, match=r"a\.json: row 2 .*'sentence' holds .*, no text; set"):
+        read(tmp_path / "a.json")
+
+
+def test_bytes_of_a_parquet_file_are_no_texts(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.parquet", [(b"one", 0), (b"\xff", 1)])
+    with pytest.raises(TightropeError, match=r"a\.parquet: row 1 .*'sentence' holds b'one', no te"):
+        read(tmp_path / "a.parquet")
+
+
+@FORMATS
+def test_a_column_of_nothing_but_numbers_holds_no_texts(tmp_path: Path, kind: str) -> None:
+    write_table(tmp_path / f"a.{kind}", [(5, "one text"), (-2.5, "another"), (1000, "a third")])
+    with pytest.raises(
+        TightropeError, match=rf"a\.{kind}: .*column 'sentence' holds .*set columns"
+    ):
+        read(tmp_path / f"a.{kind}")
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_a_number_among_texts_is_a_text(tmp_path: Path, kind: str) -> None:
+    write_table(tmp_path / f"a.{kind}", [("10", 1), ("ten of ten", 1), ("nan", 0)])
+    assert [text for text, _ in read(tmp_path / f"a.{kind}").train] == ["10", "ten of ten", "nan"]
+
+
+@pytest.mark.parametrize("label", [0.5, [1], {"a": 1}], ids=repr)
+def test_a_label_is_a_whole_number_or_a_name(tmp_path: Path, label: object) -> None:
+    rows = [{"sentence": "one", "mood": 1}, {"sentence": "two", "mood": label}]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    with pytest.raises(TightropeError, match=r"a\.json: row 2 .*'mood' holds .*; labels are whole"):
+        read(tmp_path / "a.json")
+
+
+def test_a_date_is_no_label(tmp_path: Path) -> None:
+    write_table(
+        tmp_path / "a.parquet", [("one", pandas.Timestamp("2020-01-01")), ("two", None)][:1]
+    )
+    with pytest.raises(TightropeError, match=r"a\.parquet: row 1 .*'mood' holds .*; labels are"):
+        read(tmp_path / "a.parquet")
+
+
+def test_an_infinite_label_of_a_csv_is_an_error_with_its_row(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("sentence,mood\none,1\ntwo,inf\n")
+    with pytest.raises(TightropeError, match=r"a\.csv: row 2 .*'mood' holds inf; labels are whole"):
         read(tmp_path / "a.csv")
 
 

@@ -9,6 +9,7 @@ from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.material import Material, Row
 
 TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+ROWS = "(a heading is no row)"
 # Words of a file name that say which split it holds.
 WORDS = {
     "train": {"train", "training"},
@@ -70,7 +71,10 @@ def read_tables(files: list[Path], columns: dict[str, str]) -> list[tuple[str, A
 
 
 def read_rows(file: Path, columns: dict[str, str]) -> list[tuple[str, Any]]:
-    """Stripped text and label of every row; raises TightropeError naming the file."""
+    """Stripped text and label of every row, none of them blank.
+
+    Raises TightropeError naming the file, and the row and column where one is to blame.
+    """
     try:
         table = read_table(file, columns["text"])
     except (ValueError, OSError, EOFError, zlib.error) as error:
@@ -85,7 +89,7 @@ def read_rows(file: Path, columns: dict[str, str]) -> list[tuple[str, Any]]:
     if table.empty:
         raise TightropeError(f"{file}: has no rows")
     labels = whole_labels(file, columns["label"], table[columns["label"]])
-    texts = table[columns["text"]].fillna("").astype(str).str.strip()
+    texts = stripped_texts(file, columns["text"], table[columns["text"]])
     return list(zip(texts, labels, strict=True))
 
 
@@ -105,20 +109,72 @@ def read_table(file: Path, text: str) -> Any:
     return pandas.read_json(file, lines=suffix != ".json", dtype=False)
 
 
+def stripped_texts(file: Path, column: str, values: Any) -> list[str]:
+    """Texts without the space around them; raises TightropeError for what is none."""
+    require_filled(file, column, values)
+    texts = values.tolist()
+    remedy = "set columns.text of the model to the column that holds texts"
+    for row, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise TightropeError(
+                f"{file}: row {row} {ROWS}: column {column!r} holds {shown(text)}, no text; "
+                f"{remedy}"
+            )
+    if all(map(is_number, texts)):
+        raise TightropeError(
+            f"{file}: column {column!r} holds numbers only ({shown(texts[0])} in row 1), no texts; "
+            f"{remedy}"
+        )
+    return [text.strip() for text in texts]
+
+
 def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
-    """Labels as int or str; raises TightropeError for blanks and for fractions."""
-    blank = int(values.isna().sum())
+    """Labels as int or str; raises TightropeError for blanks, fractions and what is neither."""
+    require_filled(file, column, values)
+    labels = values.tolist()
+    for row, label in enumerate(labels, start=1):
+        if not isinstance(label, str | int) and not is_whole(label):
+            raise TightropeError(
+                f"{file}: row {row} {ROWS}: column {column!r} holds {shown(label)}; labels are "
+                "whole numbers or names: set columns.label of the model, or mend the table"
+            )
+    return [label if isinstance(label, str) else int(label) for label in labels]
+
+
+def require_filled(file: Path, column: str, values: Any) -> None:
+    """Raise TightropeError with the first blank row of a pandas column and their number."""
+    missing = zip(values.tolist(), values.isna().tolist(), strict=True)
+    blank = [
+        row
+        for row, (value, none) in enumerate(missing, start=1)
+        if none or (isinstance(value, str) and not value.strip())
+    ]
     if blank:
         raise TightropeError(
-            f"{file}: column {column!r} is blank in {blank} of {len(values)} rows; every text "
-            "needs a label: fill these in or take the rows out"
+            f"{file}: column {column!r} is blank in {len(blank)} of {len(values)} rows, first in "
+            f"row {blank[0]} {ROWS}; an example is a text and a label: fill these in or take the "
+            "rows out"
         )
-    labels = values.tolist()
-    if any(isinstance(label, float) and not label.is_integer() for label in labels):
-        raise TightropeError(
-            f"{file}: column {column!r} holds fractions; labels are whole numbers or names"
-        )
-    return [label if isinstance(label, str) else int(label) for label in labels]
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is nothing but a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_whole(value: Any) -> bool:
+    """Whether the value is a float without a fraction, as a column with whole numbers may be."""
+    return isinstance(value, float) and value.is_integer()
+
+
+def shown(value: Any) -> str:
+    """The value for an error, cut where it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def labelled(train: list[tuple[str, Any]], evaluation: list[tuple[str, Any]] | None) -> Material:
