@@ -1,5 +1,6 @@
 """Disjoint, stratified splits that are the same on every repeat."""
 
+import math
 import random
 import re
 import unicodedata
@@ -31,7 +32,8 @@ def split_material(
     Calibration is taken from the training material before train is. The first n rows of each
     split hold the labels in the proportions of the whole, for every n. A size of None takes all
     for train, and for evaluation all that the source sets apart, or else a fifth of its one pool.
-    Raises TightropeError naming `source` where there are too few rows.
+    Raises TightropeError naming `source` where there are too few rows, and where calibration
+    has none of a class.
     """
     if material.evaluation is None:
         pool = stratified(unique(material.train), balanced=balanced, seed=seed)
@@ -46,11 +48,12 @@ def split_material(
         taken = {fingerprint(text) for text, _ in material.evaluation}
         rest = [row for row in unique(material.train) if fingerprint(row[0]) not in taken]
         rest = stratified(rest, balanced=balanced, seed=seed)
-    calibration, rest = rest[: sizes["calibration"]], rest[sizes["calibration"] :]
-    found = {"train": rest[: sizes["train"]], "evaluation": evaluation, "calibration": calibration}
+    calibration, train = rest[: sizes["calibration"]], rest[sizes["calibration"] :]
+    found = {"train": train[: sizes["train"]], "evaluation": evaluation, "calibration": calibration}
     wanted = {**sizes, "evaluation": max(1, asked)}
     for split in SPLITS:
         check_size(source, split, len(found[split]), wanted[split])
+    check_classes(source, material, rest, len(calibration))
     return found
 
 
@@ -62,6 +65,27 @@ def check_size(source: str, split: str, found: int, wanted: int | None) -> None:
             f"{source}: only {found} distinct texts are left for {split}, {key} asks for "
             f"{wanted}; lower {key} or the other splits, or bring more data"
         )
+
+
+def check_classes(source: str, material: Material, rest: list[Row], pool: int) -> None:
+    """Raise TightropeError where a class has no row among the first `pool` of `rest`."""
+    places: dict[int, int] = {}
+    for place, (_, label) in enumerate(rest, start=1):
+        places.setdefault(label, place)
+    known = {label for _, label in (*material.train, *(material.evaluation or ()))}
+    missing = sorted(label for label in known if places.get(label, math.inf) > pool)
+    if not missing:
+        return
+    name = next((label for label in missing if label not in places), missing[0])
+    if name not in places:
+        remedy = "none is left besides those for evaluation: bring more, or take the class out"
+    else:
+        needed = max(places[label] for label in missing)
+        remedy = f"raise calibration.pool from {pool} to {needed} or more"
+    raise TightropeError(
+        f"{source}: no text of class {material.labels[name]!r} is in the calibration split "
+        f"({len(missing)} of {len(known)} classes are missing there); {remedy}"
+    )
 
 
 def unique(rows: Iterable[Row]) -> list[Row]:

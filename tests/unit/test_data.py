@@ -85,6 +85,50 @@ def test_too_few_texts_are_an_error_that_names_the_key(sizes: dict, key: str) ->
         split(Material(["a", "b"], POOL), **sizes)
 
 
+def rare(count: int) -> Material:
+    """Two classes of 200 texts, and `count` texts of a third."""
+    rows = [(f"text number {i}", i % 2) for i in range(400)]
+    return Material(["a", "b", "rare one"], rows + [(f"rare {i}", 2) for i in range(count)])
+
+
+def test_a_class_that_no_calibration_example_has_is_an_error_with_the_pool_it_takes() -> None:
+    said = (
+        r"files:x: no text of class 'rare one' is in the calibration split .*pool from 10 to 2\d "
+    )
+    with pytest.raises(TightropeError, match=said) as caught:
+        split(rare(2), evaluation=80, pool=10)
+    asked = int(str(caught.value).partition(" from 10 to ")[2].partition(" ")[0])
+    parts = split(rare(2), evaluation=80, pool=asked)
+    assert {label for _, label in parts["calibration"]} == {0, 1, 2}
+    with pytest.raises(TightropeError, match=f"from {asked - 1} to {asked} "):
+        split(rare(2), evaluation=80, pool=asked - 1)
+
+
+def test_fewer_calibration_examples_than_classes_are_an_error() -> None:
+    material = Material(list("abcd"), [(f"text number {i}", i % 4) for i in range(400)])
+    with pytest.raises(TightropeError, match=r"class 'd' .*\(1 of 4 classes .*from 3 to 4 "):
+        split(material, pool=3)
+    assert len(split(material, pool=4)["calibration"]) == 4
+
+
+def test_a_class_of_which_nothing_is_left_for_calibration_asks_for_more_data() -> None:
+    with pytest.raises(TightropeError, match=r"class 'rare one' .*none is left .*: bring more"):
+        split(rare(1), evaluation=300, pool=40)
+    evaluation = [(f"other {i}", i % 3) for i in range(30)]
+    with pytest.raises(TightropeError, match=r"class 'rare one' .*none is left .*: bring more"):
+        split(rare(0)._replace(evaluation=evaluation), pool=40)
+
+
+def test_a_class_all_of_whose_texts_bear_another_label_too_is_an_error() -> None:
+    material = rare(5)._replace(train=rare(5).train + [(f"rare {i}", 0) for i in range(5)])
+    with pytest.raises(TightropeError, match=r"class 'rare one' .*none is left"):
+        split(material, pool=40)
+
+
+def test_a_class_without_any_text_is_no_matter_of_the_splits() -> None:
+    assert len(split(rare(0), pool=40)["calibration"]) == 40
+
+
 def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path: Path) -> None:
     manifest = tmp_path / "data.json"
     sizes = {"train": None, "evaluation": 5}

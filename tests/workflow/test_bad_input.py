@@ -155,10 +155,33 @@ def test_a_read_only_folder_is_an_error_with_its_path_and_no_record_of_a_failure
         assert not (project / target).is_file()
 
 
-def test_a_table_that_cannot_be_read_is_named_by_prepare_data(unrun: Project) -> None:
-    (unrun / "texts.csv").write_text("words\nno label here\n")
-    done = unrun.snakemake("--", f"{FOLDER}/data/data.json")
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("words\nno label here\n", "has no column 'text'"),
+        ("text,label\na cat,cat\n,dog\n", "column 'text' is blank in 1 of 2 rows, first in row 2"),
+        ("text,label\na cat,cat\na dog,\n", "column 'label' is blank in 1 of 2 rows, first in row"),
+        ("text,label\n1,cat\n2,dog\n", "column 'text' holds numbers only"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_named_by_prepare_data(
+    unrun: Project, table: str, said: str
+) -> None:
+    (unrun / "texts.csv").write_text(table)
+    assert error_of_prepare_data(unrun).startswith(f"error: texts.csv: {said}")
+
+
+def test_a_class_without_a_calibration_example_is_named_by_prepare_data(unrun: Project) -> None:
+    with (unrun / "texts.csv").open("a") as stream:
+        stream.write("a rare bird,bird\n")
+    error = error_of_prepare_data(unrun)
+    assert error.startswith("error: files:texts.csv: no text of class 'bird' is in the calibration")
+
+
+def error_of_prepare_data(project: Project) -> str:
+    """The one line in the log of a prepare_data that must fail."""
+    done = project.snakemake("--", f"{FOLDER}/data/data.json")
     assert done.returncode != 0
-    errors = [line for line in unrun.log(f"prepare_data/{MODEL}").splitlines() if line]
-    assert len(errors) == 1
-    assert errors[0].startswith("error: texts.csv: has no column 'text'")
+    (error,) = [line for line in project.log(f"prepare_data/{MODEL}").splitlines() if line]
+    assert error in done.stdout
+    return error
