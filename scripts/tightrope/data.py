@@ -31,19 +31,23 @@ def prepare_data(
     splits: dict[str, int | None],
     pool: int,
     seed: int,
-) -> None:
+) -> int:
     """Write the splits of `source` beside `manifest`, and the manifest last.
+
+    Returns how many rows of a remote source were left out, for they had no text or no label.
 
     `splits` gives the sizes of train and evaluation, `pool` that of calibration. A line is
     {"label": index, "text": text}; for the source `random` {"random": seed of the input}.
     """
     sizes = {**splits, "calibration": pool}
-    fields: dict[str, Any] = {"source": source, "seed": seed, "labels": None}
+    fields: dict[str, Any] = {"source": source, "seed": seed, "labels": None, "left_out": 0}
     if source == "random":
         parts = random_splits(sizes, seed)
     else:
         material = read_source(source, columns=columns, sizes=sizes, seed=seed)
-        fields.update(labels=material.labels, revision=material.revision)
+        fields.update(
+            labels=material.labels, revision=material.revision, left_out=material.left_out
+        )
         parts = labelled_splits(source, material, sizes, seed)
     folder = clear_folder(manifest)
     fields["splits"] = {}
@@ -52,6 +56,7 @@ def prepare_data(
         write_bytes(folder / f"{split}.jsonl", "".join(lines).encode())
         fields["splits"][split] = {"file": f"{split}.jsonl", "samples": len(examples)}
     write_manifest(manifest, **fields)
+    return int(fields["left_out"])
 
 
 def read_source(

@@ -200,6 +200,28 @@ def test_a_hub_data_set_with_one_split_is_a_pool_of_sorted_labels() -> None:
         material_of("hub:a/b@main", hub_tables(named=False), {"text": "body", "label": "label"})
 
 
+COLUMNS = {"text": "text", "label": "label"}
+
+
+def test_rows_of_the_hub_without_text_or_label_are_left_out_and_counted() -> None:
+    rows = {"text": ["one", " ", None, "four", "five"], "label": [0, 1, 1, -1, None]}
+    features = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
+    tables = DatasetDict({"train": Dataset.from_dict(rows, features=features)})
+    material = material_of("hub:a/b@main", tables, COLUMNS)
+    assert material.train == [("one", 0)]
+    assert material.left_out == 4
+    assert material_of("hub:a/b@main", hub_tables(named=True), COLUMNS).left_out == 0
+
+
+@pytest.mark.parametrize("values", [[1, 2], [["a"], ["b"]]], ids=repr)
+def test_a_column_of_the_hub_that_holds_no_texts_is_an_error(values: list) -> None:
+    tables = DatasetDict({"train": Dataset.from_dict({"text": values, "label": [0, 1]})})
+    with pytest.raises(
+        TightropeError, match=r"hub:a/b@main: column 'text' holds .*, no texts; set"
+    ):
+        material_of("hub:a/b@main", tables, COLUMNS)
+
+
 def test_checking_the_configuration_imports_no_heavy_library(repository: Path) -> None:
     heavy = {"torch", "transformers", "pandas", "datasets", "numpy", "huggingface_hub"}
     code = (

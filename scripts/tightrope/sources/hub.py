@@ -93,7 +93,11 @@ def failed(source: str, error: Exception, remedy: str) -> TightropeError:
 
 
 def material_of(source: str, tables: Any, columns: dict[str, str]) -> Material:
-    """Material of a `datasets.DatasetDict`; rows without a label (-1 or None) are left out."""
+    """Material of a `datasets.DatasetDict`.
+
+    Rows without a text or a label (-1 or None) are left out and counted: what is on the hub
+    cannot be mended here. Raises TightropeError for a column that is missing or holds no texts.
+    """
     present = {
         role: next((name for name in names if name in tables), None)
         for role, names in ROLES.items()
@@ -102,9 +106,11 @@ def material_of(source: str, tables: Any, columns: dict[str, str]) -> Material:
         raise TightropeError(f"{source}: no train or validation split, only {', '.join(tables)}")
     labels = label_names(source, tables, [name for name in present.values() if name], columns)
     parts = {role: rows_of(tables[name], labels, columns) for role, name in present.items() if name}
+    read = sum(len(tables[name]) for name in present.values() if name)
+    left_out = read - sum(map(len, parts.values()))
     if len(parts) == 2:
-        return Material(labels, parts["train"], parts["evaluation"])
-    return Material(labels, next(iter(parts.values())))
+        return Material(labels, parts["train"], parts["evaluation"], left_out=left_out)
+    return Material(labels, next(iter(parts.values())), left_out=left_out)
 
 
 def label_names(source: str, tables: Any, splits: list[str], columns: dict[str, str]) -> list[str]:
@@ -116,6 +122,12 @@ def label_names(source: str, tables: Any, splits: list[str], columns: dict[str, 
                 f"{source}: has no column {column!r}, only {', '.join(features)}; "
                 "set columns.text and columns.label of the model"
             )
+    kind = getattr(features[columns["text"]], "dtype", "lists")
+    if kind not in ("string", "large_string"):
+        raise TightropeError(
+            f"{source}: column {columns['text']!r} holds {kind}, no texts; set columns.text of the "
+            "model to the column that holds texts"
+        )
     names = getattr(features[columns["label"]], "names", None)
     if names:
         return list(names)
@@ -125,9 +137,9 @@ def label_names(source: str, tables: Any, splits: list[str], columns: dict[str, 
 
 
 def rows_of(table: Any, labels: list[str], columns: dict[str, str]) -> list[Row]:
-    """Stripped texts with label indices."""
+    """Stripped texts with label indices, without the rows that lack one of the two."""
     named = getattr(table.features[columns["label"]], "names", None)
     index = {(i if named else name): i for i, name in enumerate(labels)}
     pairs = zip(table[columns["text"]], table[columns["label"]], strict=True)
-    found = ((str(text or "").strip(), label if named else str(label)) for text, label in pairs)
-    return [(text, index[label]) for text, label in found if label in index]
+    found = (((text or "").strip(), label if named else str(label)) for text, label in pairs)
+    return [(text, index[label]) for text, label in found if text and label in index]
