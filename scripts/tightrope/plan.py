@@ -135,6 +135,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     return {
         (model, str(variant)): [
             f"artifacts/{model}/engines/{variant}/engine.json",
+            *audits(model, variant),
             f"reports/{model}/{variant}.latency.json",
             f"reports/{model}/{variant}.accuracy.json",
             *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
@@ -214,9 +215,14 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
 
 def audit_input(wildcards: Any) -> dict[str, str]:
     """The audit that comes before the latency of a variant in INT8 or FP8 is measured."""
-    if not parse(wildcards.variant).precision.startswith(INTEGERS):
-        return {}
-    return {"audit": f"artifacts/{wildcards.model}/audit/{wildcards.variant}.json"}
+    found = audits(wildcards.model, parse(wildcards.variant))
+    return {"audit": found[0]} if found else {}
+
+
+def audits(model: str, variant: Variant) -> list[str]:
+    """The audit of that variant, none where its precision needs none."""
+    audited = variant.precision.startswith(INTEGERS)
+    return [f"artifacts/{model}/audit/{variant}.json"] if audited else []
 
 
 def audited_inputs(config: Document, wildcards: Any) -> dict[str, str]:

@@ -52,6 +52,7 @@ def jobs_of(*variants: str) -> set[str]:
     return (
         {f"build_{engine}/{MODEL}-{device}-{rest}" for device, engine, rest in parts}
         | {f"measure_latency/{MODEL}-{variant}" for variant in variants}
+        | {f"audit_variant/{MODEL}-{variant}" for variant in variants if "-int8" in variant}
         | {f"measure_accuracy/{MODEL}-{variant}" for variant in variants}
         | {"summarize/summarize", "render_report/render_report"}
     )

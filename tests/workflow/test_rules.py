@@ -86,4 +86,5 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
             assert facts[resource] == expected, (name, resource)
         assert facts["constraint"] == "cpu-node", name
         exclusive = facts.get("slurm_extra") == "--exclusive"
-        assert exclusive == (name == "build_tvm" or name.startswith("measure_")), name
+        timed = name.startswith("measure_") and name != "measure_sensitivity"
+        assert exclusive == (name == "build_tvm" or timed), name

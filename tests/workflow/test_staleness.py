@@ -25,8 +25,12 @@ def accuracies(*variants: str) -> set[str]:
     return {f"measure_accuracy/{MODEL}-{variant}" for variant in variants}
 
 
+def audits(*variants: str) -> set[str]:
+    return {f"audit_variant/{MODEL}-{variant}" for variant in variants if "-int8" in variant}
+
+
 def measurements(*variants: str) -> set[str]:
-    return latencies(*variants) | accuracies(*variants)
+    return latencies(*variants) | accuracies(*variants) | audits(*variants)
 
 
 def int8_chain(samples: int) -> set[str]:
