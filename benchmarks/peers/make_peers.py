@@ -1,20 +1,22 @@
-"""Make the engines that other optimizers give for a checkpoint, each by its own recipe.
+"""Make the engines that other optimizers give for a model of this project, each by its own recipe.
 
 Runs in the environment of the requirements.txt beside it; the README.md there says how.
 """
 
 import argparse
 import json
+import multiprocessing
+import resource
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import onnxruntime
-from openvino import Core
-from optimum.intel import OVModelForSequenceClassification
-from recipes import RECIPES, Recipe, Source
+from recipes import RECIPES, Recipe
+from source import MAX_DROP, Source, read_examples
 
 SCHEMA = 1
 PACKAGES = (
@@ -24,15 +26,23 @@ PACKAGES = (
 PRECISION = "INFERENCE_PRECISION_HINT"  # what decides whether OpenVINO computes fp32 in bf16
 
 
-def describe_openvino(file: Path) -> dict[str, Any]:
-    """Return the inputs and the settings that optimum-intel's class compiles this IR with."""
-    loaded = OVModelForSequenceClassification.from_pretrained(file.parent, compile=False)
-    compiled = Core().compile_model(loaded.model, "CPU", loaded.ov_config)
+def describe_openvino(file: Path, tool: str) -> dict[str, Any]:
+    """Return the inputs, and the settings that the tool compiles this IR with: NNCF has none."""
+    from openvino import Core
+
+    config: dict[str, str] = {}
+    if tool == "optimum-intel":
+        from optimum.intel import OVModelForSequenceClassification
+
+        loaded = OVModelForSequenceClassification.from_pretrained(file.parent, compile=False)
+        config = loaded.ov_config
+    model = Core().read_model(file)
+    compiled = Core().compile_model(model, "CPU", config)
     return {
         "runtime": "openvino",
-        "inputs": loaded.input_dtypes,
-        "shapes": {i.any_name: str(i.partial_shape) for i in loaded.model.inputs},
-        "settings": {"device": "CPU", "config": loaded.ov_config},
+        "inputs": {i.any_name: i.element_type.get_type_name() for i in model.inputs},
+        "shapes": {i.any_name: str(i.partial_shape) for i in model.inputs},
+        "settings": {"device": "CPU", "config": config},
         # no setting: what the plugin chose where the artifact was made
         "seen_when_made": {PRECISION: compiled.get_property(PRECISION).to_string()},
     }
@@ -40,6 +50,8 @@ def describe_openvino(file: Path) -> dict[str, Any]:
 
 def describe_onnxruntime(file: Path) -> dict[str, Any]:
     """Return the inputs and the settings that optimum-onnx and Olive open a session with."""
+    import onnxruntime
+
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     olive = file.with_name("model_config.json")  # Olive's own record of the model
     config = json.loads(olive.read_text())["config"] if olive.exists() else {}
@@ -52,32 +64,41 @@ def describe_onnxruntime(file: Path) -> dict[str, Any]:
     }
 
 
-def make(name: str, recipe: Recipe, source: Source, output: Path) -> dict[str, Any]:
-    """Make one artifact; where that fails, `status` says why and there is no `file`."""
+def make_apart(name: str, recipe: Recipe, source: Source, output: Path) -> dict[str, Any]:
+    """Make one artifact in a new process; where that fails, `status` says why, without `file`."""
     entry = {"name": name, "tool": recipe.tool, "version": version(recipe.tool)}
-    entry["recipe"] = recipe.command
-    folder = output / name
+    entry |= {"recipe": recipe.command, "made_from": recipe.made_from}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as process:
+        try:
+            return entry | process.submit(make, recipe, source, output / name).result()
+        except BrokenProcessPool as error:
+            return entry | {"status": f"failed: {error}"}
+
+
+def make(recipe: Recipe, source: Source, folder: Path) -> dict[str, Any]:
+    """Run the recipe and return what it made, what that took, and how it is run."""
     folder.mkdir(parents=True)
     begin = time.perf_counter()
     try:
         recipe.make(source, folder)
-        entry["seconds_to_build"] = round(time.perf_counter() - begin, 1)
+        cost = {"seconds_to_build": round(time.perf_counter() - begin, 1)}
+        cost["peak_rss_bytes"] = peak_rss_bytes()
         file = folder / recipe.file
         is_openvino = file.suffix == ".xml"
-        entry |= describe_openvino(file) if is_openvino else describe_onnxruntime(file)
+        found = describe_openvino(file, recipe.tool) if is_openvino else describe_onnxruntime(file)
     except Exception as error:  # whatever another tool raises: it is this artifact's result
-        return entry | {"status": f"failed: {type(error).__name__}: {error}"}
+        return {"status": f"failed: {type(error).__name__}: {error}"}
     weights = [file.with_suffix(".bin")] if is_openvino else []
     size = sum(path.stat().st_size for path in [file, *weights])
-    return entry | {"status": "ok", "file": f"{name}/{file.name}", "size_bytes": size}
+    place = {"status": "ok", "file": f"{folder.name}/{file.name}", "size_bytes": size}
+    return cost | found | place
 
 
-def read_texts(file: Path, samples: int) -> list[str]:
-    """Return the `text` of the first `samples` lines; ValueError where there are fewer."""
-    lines = file.read_text().splitlines()[:samples]
-    if len(lines) < samples:
-        raise ValueError(f"{file} has {len(lines)} lines, {samples} are asked for: --samples fewer")
-    return [json.loads(line)["text"] for line in lines]
+def peak_rss_bytes() -> int:
+    """The highest resident memory so far of this process or of one of its ended children."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(resource.getrusage(one).ru_maxrss for one in who) * 1024
 
 
 def link_checkpoint(checkpoint: Path, folder: Path) -> None:
@@ -97,24 +118,35 @@ def link_checkpoint(checkpoint: Path, folder: Path) -> None:
 def main() -> None:
     """Make every artifact and write OUTPUT/peers.json."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("checkpoint", type=Path, help="a transformers sequence classifier")
-    parser.add_argument("texts", type=Path, help="JSON lines with a `text` each, for calibration")
+    parser.add_argument("model", type=Path, help="artifacts/MODEL of this project")
     parser.add_argument("output", type=Path, help="a folder that does not exist yet")
     parser.add_argument("--max-sequence", type=int, default=128, help="tokens (default: 128)")
-    parser.add_argument("--samples", type=int, default=512, help="texts (default: 512)")
+    parser.add_argument("--samples", type=int, default=512, help="to calibrate (default: 512)")
+    parser.add_argument("--only", default="", help="words of which one is in the names: nncf,olive")
     options = parser.parse_args()
     if options.output.exists():
         parser.error(f"{options.output} exists: give a new folder or remove it")
-    texts = read_texts(options.texts, options.samples)
-    output = options.output.resolve()
+    model, output = options.model.resolve(), options.output.resolve()
+    examples = read_examples(model / "data/calibration.jsonl", options.samples)
     with tempfile.TemporaryDirectory() as folder:
-        link_checkpoint(options.checkpoint.resolve(), Path(folder))
-        source = Source(Path(folder), texts, options.max_sequence)
-        artifacts = [make(name, recipe, source, output) for name, recipe in RECIPES.items()]
+        link_checkpoint(model / "checkpoint", Path(folder))
+        source = Source(
+            Path(folder),
+            model / "model.simplified.onnx",
+            examples,
+            options.samples,
+            options.max_sequence,
+        )
+        artifacts = [
+            make_apart(name, recipe, source, output)
+            for name, recipe in RECIPES.items()
+            if any(word in name for word in options.only.split(","))
+        ]
     record = {
         "schema": SCHEMA,
         "packages": {name: version(name) for name in PACKAGES.split()},
         "calibration": {"max_sequence": options.max_sequence, "samples": options.samples},
+        "validation": {"max_drop": MAX_DROP, "samples": len(examples)},
         "artifacts": artifacts,
     }
     (output / "peers.json").write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
