@@ -57,6 +57,14 @@ def engines_in(folder: Path) -> dict[str, Path]:
     return {path.parent.name: path for path in paths if read_json(path)["status"] == "ok"}
 
 
+def peers_in(folder: Path | None) -> dict[str, dict[str, Any]]:
+    """What peers.json in the folder says of each artifact that was made, by the timed name."""
+    if folder is None:
+        return {}
+    artifacts = read_json(folder / "peers.json")["artifacts"]
+    return {f"peer {one['name']}": one for one in artifacts if one["status"] == "ok"}
+
+
 def load_peer(folder: Path, artifact: dict[str, Any], threads: int) -> Any:
     """`run` of another tool's artifact, with the settings of that tool but for the threads."""
     began = time.perf_counter()
@@ -133,13 +141,19 @@ def operations(config: dict[str, Any], batch: int, sequence: int, rows_read: int
     return float(batch * tokens)
 
 
-def work(model: Path, config: dict[str, Any], shape: dict[str, int], name: str) -> float:
+def work(
+    model: Path,
+    peers: dict[str, dict[str, Any]],
+    config: dict[str, Any],
+    shape: dict[str, int],
+    name: str,
+) -> float:
     """The operations that the engine of that name does.
 
     What is built from the simplified ONNX leaves out the rows that nobody reads.
     """
     manifest = model / "engines" / name / "engine.json"
-    simplified = False
+    simplified = peers.get(name, {}).get("made_from") == "model.simplified.onnx"
     if manifest.is_file():
         engine = parse(name).engine
         simplified = not from_checkpoint({engine: read_json(manifest)["options"]}, engine)
@@ -156,10 +170,8 @@ def candidates(model: Path, also: list[Path], peers: Path | None, threads: int) 
         suffix = "" if folder == model else f" ({folder.parent.parent.name})"
         for name, path in engines_in(folder).items():
             found[name + suffix] = partial(load_engine, path, threads=threads)
-    if peers is not None:
-        for artifact in json.loads((peers / "peers.json").read_text())["artifacts"]:
-            if artifact["status"] == "ok":
-                found[f"peer {artifact['name']}"] = partial(load_peer, peers, artifact, threads)
+    for name, artifact in peers_in(peers).items():
+        found[name] = partial(load_peer, peers, artifact, threads)
     return found | {f"peak {kind}": partial(load_peak, kind, threads) for kind in PEAKS}
 
 
@@ -231,6 +243,7 @@ def main() -> None:
     files = (options.model / "checkpoint/checkpoint.json", options.model / "data/data.json")
     batches = timing_batches(*files, SHAPES, max_sequence=128)
     config = read_json(options.model / "checkpoint/config.json")
+    peers = peers_in(options.peers)
     loads = candidates(options.model, options.also, options.peers, threads)
     words = [BASELINE, "peak ", *options.only.split(",")] if options.only else [""]
     document: dict[str, Any] = {"threads": threads, "rounds": options.rounds, "load_s": {}}
@@ -246,7 +259,7 @@ def main() -> None:
         for index, shape in enumerate(SHAPES):
             blocks = in_turns(workers, index, options.rounds)
             key = f"{shape['batch']}x{shape['sequence']}"
-            document[key] = rows(blocks, partial(work, options.model, config, shape))
+            document[key] = rows(blocks, partial(work, options.model, peers, config, shape))
             print(f"{key} done", file=sys.stderr)
         document["peak_rss_bytes"] = {n: w.ask("peak_rss_bytes") for n, w in workers.items()}
     json.dump(document, sys.stdout, indent=1)
