@@ -99,6 +99,7 @@ rule search_operators:
     input:
         onnx="artifacts/{model}/model.simplified.onnx",
         quantized="artifacts/{model}/quantized/{scheme}-{method}-{samples}.onnx",
+        calibration="artifacts/{model}/calibration/{method}-{samples}.json",
         sensitivity="artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.json",
         costs="artifacts/{model}/costs/{scheme}-{method}-{samples}.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
@@ -117,9 +118,10 @@ rule search_operators:
         code=code_of("search_operators.py"),
         state="artifacts/{model}/work/search-{scheme}-{method}-{samples}.json",
         budget_points=lookup("accuracy_budget_points", within=config),
+        smoothquant=lookup("search_smoothquant", within=config),
         seconds=lookup("search_seconds", within=config),
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),
-        libraries=versions_of("onnxruntime", "tokenizers"),
+        libraries=versions_of("onnx", "onnxruntime", "tokenizers"),
     script:
         "../scripts/search_operators.py"

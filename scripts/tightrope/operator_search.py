@@ -1,8 +1,10 @@
 """int8-auto: the fewest operators left in float so that the accuracy budget holds."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from tightrope.errors import TightropeError
 from tightrope.files import digest, read_json, sha256, write_json
 from tightrope.inputs import Arrays, load_encoder, read_split
+from tightrope.quantize import quantize_onnx
 from tightrope.statistics import accuracy_verdict, paired_difference
 from tightrope.switched_model import SwitchedModel
 
@@ -22,12 +25,15 @@ Trial = dict[str, Any]
 def search_operators(
     onnx_path: Path | str,
     quantized: Path | str,
+    calibration: Path | str,
     sensitivity: Path | str,
     costs: Path | str,
     data: Path | str,
     checkpoint: Path | str,
     target: Path | str,
     *,
+    scheme: str,
+    smoothquant: float | None,
     state: Path | str,
     budget_points: float,
     seconds: float,
@@ -35,42 +41,58 @@ def search_operators(
     threads: int,
     libraries: dict[str, str | None],
 ) -> None:
-    """Write which operators of `quantized` stay in float, and every trial that led there.
+    """Write which operators stay in float, with or without SmoothQuant, and every trial.
 
     A trial holds where its accuracy on the whole calibration split is `kept` within the budget,
     against the same model in float; examples without labels count as right where the answer
     stays. Trials are kept in `state` too, from which an interrupted search goes on; it ends after
-    `seconds` of all its sessions together, but not before one trial holds. Raises TightropeError
-    where the split is too small to tell that a budget holds.
+    `seconds` of all its sessions together. `smoothquant` is the strength that is tried where
+    `quantized` does not hold, None for none. Raises TightropeError where the split is too small
+    to tell that a budget holds.
     """
     examples = read_split(data, "calibration")
+    require_enough(data, len(examples), budget_points)
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     ranking = ranked(read_json(sensitivity)["operators"], read_json(costs)["operators"])
-    sources = {path: sha256(path) for path in (onnx_path, quantized)}
-    key = digest([sorted(sources.values()), digest(examples), max_sequence, budget_points])
-    model = SwitchedModel(onnx_path, quantized, threads=threads)
-    judge = Judge(model, rows, labels_of(examples), budget_points / 100, state=Path(state), key=key)
-    if not judge.holds(model.operators):
-        raise TightropeError(
-            f"{data}: {len(examples)} calibration examples are too few to tell a loss of "
-            f"{budget_points:g} points: enlarge calibration.pool or accuracy_budget_points"
-        )
-    in_float, stop = search(judge, [name for name, _ in ranking], seconds)
+    sources = {Path(path).name: sha256(path) for path in (onnx_path, quantized, calibration)}
+    key = digest([sources, digest(examples), max_sequence, budget_points])
+
+    def switched(strength: float | None) -> SwitchedModel:
+        if strength is None:
+            return SwitchedModel(onnx_path, quantized, threads=threads)
+        with TemporaryDirectory() as folder:
+            smooth = Path(folder, "model.onnx")
+            repair = {"smoothquant": strength}
+            quantize_onnx(onnx_path, calibration, smooth, scheme=scheme, repair=repair)
+            return SwitchedModel(onnx_path, smooth, threads=threads)
+
+    judge = Judge(switched, rows, labels_of(examples), budget_points / 100, Path(state), key)
+    strength, in_float, stop = search(judge, [name for name, _ in ranking], smoothquant, seconds)
     write_json(
         target,
         {
             "schema": SCHEMA,
             "in_float": in_float,
+            "smoothquant": strength,
             "stop": stop,
             "budget_points": budget_points,
             "samples": len(examples),
             "seconds": judge.seconds,
             "ranking": [{"operator": name, "kl_per_ms": value} for name, value in ranking],
             "trials": judge.trials,
-            "sources": {Path(path).name: digest for path, digest in sources.items()},
+            "sources": sources,
             "libraries": libraries,
         },
     )
+
+
+def require_enough(data: Path | str, samples: int, budget_points: float) -> None:
+    """Raise TightropeError where so many samples cannot tell that a budget holds."""
+    if accuracy_verdict(paired_difference(0, 0, samples), budget_points / 100) != "kept":
+        raise TightropeError(
+            f"{data}: {samples} calibration examples are too few to tell a loss of "
+            f"{budget_points:g} points: enlarge calibration.pool or accuracy_budget_points"
+        )
 
 
 def ranked(
@@ -90,82 +112,90 @@ def ranked(
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def search(judge: "Judge", ranking: list[str], seconds: float) -> tuple[list[str], str]:
-    """Operators to leave in float, and why no more was tried: `minimum` or `time limit`.
+def search(
+    judge: "Judge", ranking: list[str], smoothquant: float | None, seconds: float
+) -> tuple[float | None, list[str], str]:
+    """Strength of SmoothQuant, operators left in float, and `minimum` or `time limit`.
 
-    The shortest beginning of the ranking that holds, found by halving; then each of its
-    operators, the least sensitive first, goes back to int8 where that still holds.
+    All in int8 is tried first, then that with SmoothQuant, which costs next to nothing. Then
+    operators are left in float: the shortest beginning of the ranking that holds, found by
+    halving, of which each, the least sensitive first, goes back to int8 where that still holds.
     """
-    known_to_fail, holds = -1, len(ranking)
+    strength = None
+    for strength in dict.fromkeys((None, smoothquant)):
+        if judge.holds(strength, ()):
+            return strength, [], "minimum"
+    known_to_fail, holds = 0, len(ranking)
     while holds - known_to_fail > 1:
         if judge.seconds > seconds:
-            return sorted(ranking[:holds]), "time limit"
-        # all in int8 is tried first: nothing needs to be searched where it holds
-        middle = 0 if known_to_fail < 0 else (known_to_fail + holds) // 2
-        if judge.holds(ranking[:middle]):
+            return strength, sorted(ranking[:holds]), "time limit"
+        middle = (known_to_fail + holds) // 2
+        if judge.holds(strength, ranking[:middle]):
             holds = middle
         else:
             known_to_fail = middle
     chosen = ranking[:holds]
-    for name in reversed(chosen):
+    # the last one is needed: without it the beginning did not hold
+    for name in reversed(chosen[:-1]):
         if judge.seconds > seconds:
-            return sorted(chosen), "time limit"
+            return strength, sorted(chosen), "time limit"
         fewer = [one for one in chosen if one != name]
-        if judge.holds(fewer):
+        if judge.holds(strength, fewer):
             chosen = fewer
-    return sorted(chosen), "minimum"
+    return strength, sorted(chosen), "minimum"
 
 
 class Judge:
-    """Tries choices of operators on the calibration split, each once; remembers in `state`."""
+    """Tries choices of operators on the calibration split, each once; remembers in `state`.
+
+    `switched` makes the model for a strength of SmoothQuant.
+    """
 
     def __init__(
         self,
-        model: SwitchedModel,
+        switched: Callable[[float | None], SwitchedModel],
         rows: list[Arrays],
         labels: list[int] | None,
         budget: float,
-        *,
         state: Path,
         key: str,
     ) -> None:
-        self.model = model
+        self.switched = cache(switched)
         self.rows = rows
+        self.labels = labels
         self.budget = budget
         self.state = state
         self.key = key
         self.trials: list[Trial] = remembered(state, key)
         self.expected: np.ndarray | None = None
-        self.labels = labels
 
     @property
     def seconds(self) -> float:
         """Seconds of all trials, those of earlier sessions too."""
         return sum(trial["seconds"] for trial in self.trials)
 
-    def holds(self, in_float: Collection[str]) -> bool:
+    def holds(self, strength: float | None, in_float: Collection[str]) -> bool:
         """Whether the budget holds with those operators in float."""
-        names = sorted(in_float)
-        trial = next((one for one in self.trials if one["in_float"] == names), None)
-        if trial is None:
-            trial = self.tried(names)
-            self.trials.append(trial)
-            write_json(self.state, {"key": self.key, "trials": self.trials})
-        return trial["verdict"] == "kept"
+        trial = {"smoothquant": strength, "in_float": sorted(in_float)}
+        for known in self.trials:
+            if {name: known[name] for name in trial} == trial:
+                return known["verdict"] == "kept"
+        self.trials.append(trial | self.tried(strength, set(in_float)))
+        write_json(self.state, {"key": self.key, "trials": self.trials})
+        return self.trials[-1]["verdict"] == "kept"
 
-    def tried(self, names: list[str]) -> Trial:
+    def tried(self, strength: float | None, in_float: set[str]) -> Trial:
         """The change of accuracy with those operators in float, measured."""
         began = time.perf_counter()
+        model = self.switched(strength)
         if self.expected is None:
-            self.expected = self.model.answers(self.rows, ()).argmax(axis=1)
-        in_int8 = set(self.model.operators) - set(names)
-        found = self.model.answers(self.rows, in_int8).argmax(axis=1)
+            self.expected = model.answers(self.rows, ()).argmax(axis=1)
+        found = model.answers(self.rows, set(model.operators) - in_float).argmax(axis=1)
         labels = self.expected if self.labels is None else np.array(self.labels)
         gained = int(((found == labels) & (self.expected != labels)).sum())
         lost = int(((found != labels) & (self.expected == labels)).sum())
         change = paired_difference(gained, lost, len(labels))
         trial = {
-            "in_float": names,
             "gained": gained,
             "lost": lost,
             "flips": int((found != self.expected).sum()),
@@ -175,8 +205,9 @@ class Judge:
             "verdict": accuracy_verdict(change, self.budget),
             "seconds": time.perf_counter() - began,
         }
+        smooth = "" if strength is None else f"SmoothQuant {strength:g}, "
         print(
-            f"{len(names)} of {len(self.model.operators)} operators in float: "
+            f"{smooth}{len(in_float)} of {len(model.operators)} operators in float: "
             f"{100 * change.value:+.2f} points, {trial['flips']} flips, {trial['verdict']}",
             flush=True,
         )

@@ -48,20 +48,19 @@ def quantize_onnx(
     *,
     scheme: str,
     repair: Repair | None = None,
-    in_float: Iterable[str] = (),
 ) -> None:
     """Write `source` with the inputs of its operators with weights in INT8.
 
     Weights per channel, activations per tensor by the ranges of the cache; biases and, unless
     the repair says otherwise, outputs stay in float. `repair` is an entry of `repairs` of the
-    configuration. Operators named in `in_float`, or by the repair's patterns, are left out.
+    configuration; operators that its patterns name are left out.
     Raises ArtifactError for a cache of another model or an unknown operator, TightropeError
     where nothing is quantized or the cache lacks a range.
     """
     repair = repair or {}
     model = load_onnx(source)
     names = [node.name for node in weighted_nodes(model)]
-    kept = left_in_float(names, [*in_float, *repair.get("float", ())], path=source)
+    kept = left_in_float(names, repair.get("float", ()), path=source)
     chosen = [name for name in names if name not in kept]
     if not chosen:
         why = "every one is left in float" if names else "there is none"
@@ -77,9 +76,10 @@ def quantize_onnx(
     save_onnx(quantized, target)
 
 
-def operators_in_float(search: Path | str | None) -> list[str]:
-    """The operators that a search has left in float, none without one."""
-    return read_json(search)["in_float"] if search else []
+def found_by_search(search: Path | str) -> Repair:
+    """What the search of `operator_search` has found, as a repair."""
+    document = read_json(search)
+    return {"smoothquant": document["smoothquant"], "float": document["in_float"]}
 
 
 def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str) -> set[str]:

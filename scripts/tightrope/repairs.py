@@ -1,5 +1,7 @@
 """Repairs of a quantized model that need no training: SmoothQuant and bias correction."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -11,6 +13,7 @@ Ranges = dict[str, list[float]]
 Channels = dict[str, dict[str, list[float]]]
 # below this a channel counts as empty, and stays as it is
 SMALLEST = 1e-5
+SMOOTHED = "_smoothed"
 # place of the bias among the inputs of an operator that has one
 BIAS = 2
 
@@ -37,13 +40,13 @@ def smoothed(
         low, high = (np.array(channels[name][end]) for end in ("low", "high"))
         rows = [np.abs(rows_of(node, weight(made, node))).max(axis=1) for node in readers]
         scale = smoothing(np.maximum(np.abs(low), np.abs(high)), np.max(rows, axis=0), strength)
-        multiplied = f"{name}_smoothed"
+        multiplied = f"{name}{SMOOTHED}"
         place = place_of(made, readers[0])
         made.graph.node.insert(place, scaling(made, name, multiplied, 1 / scale))
         for node in readers:
             node.input[0] = multiplied
             scaled = rows_of(node, rows_of(node, weight(made, node)) * scale[:, None])
-            node.input[1] = add_constant(made, f"{node.input[1]}_smoothed", scaled)
+            node.input[1] = add_constant(made, f"{node.input[1]}{SMOOTHED}", scaled)
         ranges[multiplied] = [float((low / scale).min()), float((high / scale).max())]
     drop_unread(made)
     return made, ranges
@@ -67,15 +70,13 @@ def corrected_biases(
     """
     floats = {node.name: node for node in weighted_nodes(original)}
     for node in list(quantized.graph.node):
-        name = floats[node.name].input[0].removesuffix("_smoothed") if node.name in floats else ""
+        name = floats[node.name].input[0].removesuffix(SMOOTHED) if node.name in floats else ""
         rounded = dequantized_weight(quantized, node) if name else None
         if rounded is None or node.op_type == "Conv":
             continue
         if name not in channels:
             raise ArtifactError(f"no means of the channels of {name}: calibrate to correct biases")
-        mean = np.array(channels[name]["mean"])
-        if floats[node.name].input[0] != name:
-            mean = mean * smoothing_of(original, floats[node.name].input[0])
+        mean = np.array(channels[name]["mean"]) * smoothing_of(original, floats[node.name].input[0])
         lost = rows_of(node, weight(original, floats[node.name]) - rounded)
         add_to_output(quantized, node, mean @ lost)
     drop_unread(quantized)
@@ -100,8 +101,10 @@ def add_to_output(model: onnx.ModelProto, node: onnx.NodeProto, values: np.ndarr
     model.graph.node.insert(place_of(model, node) + 1, correction)
 
 
-def smoothing_of(model: onnx.ModelProto, name: str) -> np.ndarray:
-    """What the channels of tensor `name` were multiplied by in `smoothed`."""
+def smoothing_of(model: onnx.ModelProto, name: str) -> Any:
+    """What the channels of tensor `name` were multiplied by in `smoothed`, 1 where it was not."""
+    if not name.endswith(SMOOTHED):
+        return 1.0
     maker = next(node for node in model.graph.node if name in node.output)
     return constant_of(model, maker.input[1])
 

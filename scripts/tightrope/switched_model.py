@@ -10,7 +10,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.inputs import Arrays, batches_by_length
 from tightrope.onnx_graph import load_onnx, open_model
-from tightrope.repairs import add_constant, constant_of, dequantized_weight, drop_unread
+from tightrope.repairs import (
+    add_constant,
+    constant_of,
+    dequantized_weight,
+    drop_unread,
+    rows_of,
+    smoothing_of,
+)
 from tightrope.weighted import weighted_nodes, with_outputs
 
 SWITCHES = "tightrope_switches"
@@ -62,9 +69,11 @@ def with_switches(
             index = add_integer(model, f"{node.name}.index", len(names))
             names.append(node.name)
             original = makers[makers[node.input[0]].input[0]].input[0]
+            factors = np.reshape(smoothing_of(model, original), (-1, 1))
+            exact = rows_of(node, rows_of(node, floats[node.name]) / factors)
             weights = [
                 add_constant(model, f"{node.name}.{kind}", array)
-                for kind, array in (("rounded", rounded), ("float", floats[node.name]))
+                for kind, array in (("rounded", rounded), ("float", exact))
             ]
             nodes += [
                 helper.make_node("Gather", [SWITCHES, index], switch[:1], name=switch[0]),

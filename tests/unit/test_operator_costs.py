@@ -43,7 +43,7 @@ def test_rows_that_are_not_read_cost_nothing(tiny: TinyModel, tmp_path: Path) ->
 @pytest.mark.parametrize("left", ["classifier", "bert.pooler.dense"])
 def test_only_what_is_quantized_has_a_cost(tiny: TinyModel, tmp_path: Path, left: str) -> None:
     paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
-    quantize_onnx(*paths, scheme="u8s8", in_float=[left])
+    quantize_onnx(*paths, scheme="u8s8", repair={"float": [left]})
     operators = costs_of(tiny, tmp_path / "a.onnx", tmp_path / "a.json")["operators"]
     assert left not in operators
     assert len(operators) == 13

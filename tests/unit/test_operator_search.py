@@ -3,10 +3,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tightrope.calibration_cache import read_cache, write_cache
 from tightrope.errors import TightropeError
 from tightrope.files import read_json, write_json
 from tightrope.inputs import load_encoder, read_split
 from tightrope.operator_search import ranked, search, search_operators
+from tightrope.quantize import quantize_onnx
 from tightrope.statistics import paired_difference
 from tightrope.switched_model import SwitchedModel
 from tiny_model import LONGEST, TinyModel
@@ -15,17 +17,21 @@ from tiny_model import LONGEST, TinyModel
 class Arithmetic:
     """A judge by arithmetic: operators cost what `costs` says, and the sum may be `budget`."""
 
-    def __init__(self, costs: dict[str, float], budget: float, seconds: float = 0.0) -> None:
-        self.costs, self.budget, self.each = costs, budget, seconds
-        self.tried: list[set[str]] = []
+    def __init__(
+        self, costs: dict[str, float], budget: float, seconds: float = 0.0, smooth: float = 1.0
+    ) -> None:
+        self.costs, self.budget, self.each, self.smooth = costs, budget, seconds, smooth
+        self.tried: list[tuple[float | None, set[str]]] = []
 
     @property
     def seconds(self) -> float:
         return self.each * len(self.tried)
 
-    def holds(self, in_float) -> bool:
-        self.tried.append(set(in_float))
-        return sum(cost for name, cost in self.costs.items() if name not in in_float) <= self.budget
+    def holds(self, strength: float | None, in_float) -> bool:
+        """What remains counts `smooth` times with SmoothQuant."""
+        self.tried.append((strength, set(in_float)))
+        remains = sum(cost for name, cost in self.costs.items() if name not in in_float)
+        return remains * (1.0 if strength is None else self.smooth) <= self.budget
 
 
 COSTS = {"a": 8.0, "b": 4.0, "c": 2.0, "d": 1.0, "e": 0.5}
@@ -37,27 +43,35 @@ COSTS = {"a": 8.0, "b": 4.0, "c": 2.0, "d": 1.0, "e": 0.5}
 )
 def test_the_shortest_beginning_of_the_ranking_that_holds(budget: float, chosen: list) -> None:
     judge = Arithmetic(COSTS, budget)
-    assert search(judge, list(COSTS), seconds=10) == (chosen, "minimum")
+    assert search(judge, list(COSTS), None, seconds=10) == (None, chosen, "minimum")
 
 
 def test_one_that_did_not_help_goes_back_to_int8() -> None:
     """The ranking put b first, and c alone is to blame."""
     judge = Arithmetic({"b": 0.1, "c": 9.0, "d": 0.1}, 1.0)
-    assert search(judge, ["b", "c", "d"], seconds=10) == (["c"], "minimum")
+    assert search(judge, ["b", "c", "d"], None, seconds=10) == (None, ["c"], "minimum")
 
 
 def test_where_all_in_int8_holds_nothing_else_is_tried() -> None:
     judge = Arithmetic(COSTS, 100)
-    search(judge, list(COSTS), seconds=10)
-    assert judge.tried == [set()]
+    search(judge, list(COSTS), 0.8, seconds=10)
+    assert judge.tried == [(None, set())]
+
+
+def test_smoothquant_is_tried_before_an_operator_is_left_in_float() -> None:
+    judge = Arithmetic(COSTS, 8, smooth=0.5)
+    assert search(judge, list(COSTS), 0.8, seconds=10) == (0.8, [], "minimum")
+    assert judge.tried == [(None, set()), (0.8, set())]
+    judge = Arithmetic(COSTS, 4, smooth=0.5)
+    assert search(judge, list(COSTS), 0.8, seconds=10) == (0.8, ["a"], "minimum")
 
 
 def test_at_the_time_limit_the_last_choice_that_held_stands() -> None:
     judge = Arithmetic(COSTS, 3.6, seconds=1.0)
-    assert search(judge, list(COSTS), seconds=0.5) == (sorted(COSTS), "time limit")
+    assert search(judge, list(COSTS), None, seconds=0.5) == (None, sorted(COSTS), "time limit")
     assert len(judge.tried) == 1
     judge = Arithmetic(COSTS, 3.6, seconds=1.0)
-    chosen, stop = search(judge, list(COSTS), seconds=2.5)
+    _, chosen, stop = search(judge, list(COSTS), None, seconds=2.5)
     assert stop == "time limit"
     assert set(chosen) >= {"a", "b"}
 
@@ -91,10 +105,13 @@ def searched(tiny: TinyModel, evidence: tuple[Path, Path], folder: Path, budget:
     search_operators(
         tiny.simplified,
         tiny.u8s8,
+        tiny.minmax,
         *evidence,
         tiny.data,
         tiny.checkpoint,
         folder / "search.json",
+        scheme="u8s8",
+        smoothquant=0.8,
         state=folder / "work/state.json",
         budget_points=budget,
         seconds=60,
@@ -110,7 +127,8 @@ def test_a_search_judges_the_whole_pool_and_keeps_every_trial(
 ) -> None:
     found = searched(tiny, evidence, tmp_path, budget=20)
     assert (found["samples"], found["in_float"], found["stop"]) == (40, [], "minimum")
-    assert [len(trial["in_float"]) for trial in found["trials"]] == [14, 0]
+    assert [trial["in_float"] for trial in found["trials"]] == [[]]
+    assert found["smoothquant"] is None
     examples = read_split(tiny.data, "calibration")
     rows = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
     model = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
@@ -118,7 +136,7 @@ def test_a_search_judges_the_whole_pool_and_keeps_every_trial(
     labels = np.array([example["label"] for example in examples])
     gained, lost = ((ours == labels) > (theirs == labels)), ((ours == labels) < (theirs == labels))
     change = paired_difference(int(gained.sum()), int(lost.sum()), 40)
-    trial = found["trials"][1]
+    trial = found["trials"][0]
     assert (trial["delta"], trial["delta_low"]) == (change.value, change.low)
     assert trial["flips"] == (ours != theirs).sum()
     assert found["ranking"][0]["operator"] == "classifier"
@@ -134,7 +152,7 @@ def test_a_search_goes_on_from_where_it_was_interrupted(
     state.write_text(json.dumps({**document, "trials": [marked]}))
     found = searched(tiny, evidence, tmp_path, budget=20)
     assert found["trials"][0] == marked
-    assert len(found["trials"]) == 2
+    assert len(found["trials"]) == 1
     state.write_text(json.dumps({**document, "key": "of another search"}))
     assert searched(tiny, evidence, tmp_path, budget=20)["trials"][0]["seconds"] != 0.125
 
@@ -146,3 +164,22 @@ def test_a_pool_that_cannot_tell_is_an_error(
     with pytest.raises(TightropeError, match=words):
         searched(tiny, evidence, tmp_path, budget=1)
     assert not (tmp_path / "search.json").exists()
+
+
+def test_a_strict_budget_is_met_with_smoothquant_or_operators_in_float(
+    tiny: TinyModel, evidence: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """One lost answer of 40 is more than 10 points with its interval, none is less."""
+    quantized = tmp_path / "coarse.onnx"
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    cut = {name: [value / 50 for value in pair] for name, pair in cache["ranges"].items()}
+    cache["ranges"] = cut
+    write_cache(tmp_path / "coarse.json", **cache)
+    quantize_onnx(tiny.simplified, tmp_path / "coarse.json", quantized, scheme="u8s8")
+    coarse = tiny._replace(u8s8=quantized, minmax=tmp_path / "coarse.json")
+    found = searched(coarse, evidence, tmp_path, budget=7)
+    assert found["trials"][0]["verdict"] != "kept"
+    held = [one for one in found["trials"] if one["verdict"] == "kept"]
+    assert held[-1]["in_float"] == found["in_float"]
+    assert held[-1]["smoothquant"] == found["smoothquant"] == 0.8
+    assert held[-1]["flips"] == 0

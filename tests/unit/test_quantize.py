@@ -336,8 +336,7 @@ def test_operators_are_left_in_float_by_name_and_by_pattern(
     left = quantized(
         tiny,
         tmp_path / "a.onnx",
-        repair={"float": ["*layer.1.*"]},
-        in_float=["bert.encoder.layer.0.output.dense"],
+        repair={"float": ["*layer.1.*", "bert.encoder.layer.0.output.dense"]},
     )
     floats = {name for name in every if "layer.1." in name or "layer.0.output" in name}
     assert len(floats) == 7

@@ -43,7 +43,7 @@ def test_an_operators_numbers_are_those_of_a_file_with_it_alone_in_int8(
 ) -> None:
     others = [name for name in record["operators"] if name != NAME]
     paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
-    quantize_onnx(*paths, scheme="u8s8", in_float=others)
+    quantize_onnx(*paths, scheme="u8s8", repair={"float": others})
     examples = read_split(tiny.data, "calibration")[:16]
     batch = stack(load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples))
     found, expected = (

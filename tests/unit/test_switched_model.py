@@ -43,9 +43,21 @@ def test_one_operator_in_float_is_the_file_with_it_left_out(
     tiny: TinyModel, model: SwitchedModel, tmp_path: Path, name: str
 ) -> None:
     paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
-    quantize_onnx(*paths, scheme="u8s8", in_float=[name])
+    quantize_onnx(*paths, scheme="u8s8", repair={"float": [name]})
     rows = evaluation_rows(tiny)[:20]
     found = model.answers(rows, set(model.operators) - {name})
     error = np.abs(logits_of(tiny.u8s8, rows) - logits_of(tiny.simplified, rows)).max()
     assert np.abs(found - logits_of(tmp_path / "a.onnx", rows)).max() < 0.2 * error
     assert np.abs(found - model.answers(rows, model.operators)).max() > 0
+
+
+def test_a_smoothed_model_switches_too(tiny: TinyModel, tmp_path: Path) -> None:
+    paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
+    quantize_onnx(*paths, scheme="u8s8", repair={"smoothquant": 0.5})
+    model = SwitchedModel(tiny.simplified, tmp_path / "a.onnx", threads=1)
+    rows = evaluation_rows(tiny)[:20]
+    expected = logits_of(tiny.simplified, rows)
+    np.testing.assert_allclose(model.answers(rows, ()), expected, atol=2e-4)
+    error = np.abs(logits_of(tmp_path / "a.onnx", rows) - expected).max()
+    found = model.answers(rows, model.operators)
+    assert np.abs(found - logits_of(tmp_path / "a.onnx", rows)).max() < 0.2 * error

@@ -1,4 +1,4 @@
-"""Calibration, repairs, int8-auto and the audit: what each change plans, and what a collapse does."""
+"""Calibration, repairs, int8-auto and the audit: what is planned, and what a collapse does."""
 
 import json
 import struct
