@@ -8,10 +8,11 @@ import numpy as np
 from tightrope.calibration import calibration_batches
 from tightrope.data import prepare_data
 from tightrope.engine_folder import build_engine
+from tightrope.engine_table import ENGINES
 from tightrope.inputs import Arrays, load_encoder, read_split
 from tightrope.provenance import library_versions
 from tightrope.supervise import Limits, supervised
-from tightrope.variants import CALIBRATED, ENGINES, Variant
+from tightrope.variants import CALIBRATED, Variant
 
 ARCHITECTURE = (
     "scratch:bert?hidden_size=64&num_hidden_layers=2&num_attention_heads=2&intermediate_size=128"

@@ -11,9 +11,10 @@ import jsonschema
 import yaml
 
 from tightrope import checkpoint, data
+from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.static_shapes import buckets_of
-from tightrope.variants import ENGINES, configured, is_onnx, parse
+from tightrope.variants import configured, is_onnx, parse
 
 Document = dict[str, Any]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from tightrope.config import Document, checked
+from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.host import describe_host, fingerprint, numerics_fingerprint, saturates
 from tightrope.provenance import library_versions
@@ -15,7 +16,6 @@ from tightrope.toolchain import missing_compiler
 from tightrope.variants import (
     AUTO,
     DEVICES,
-    ENGINES,
     Variant,
     baseline,
     configured,

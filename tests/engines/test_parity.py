@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tightrope.engine_table import ENGINES
 from tightrope.errors import ArtifactError
 from tightrope.files import sha256
 from tightrope.host import describe_host
@@ -16,7 +17,7 @@ from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
 from tightrope.supervise import WorkFailed, supervised
 from tightrope.torch_module import load_module
-from tightrope.variants import ENGINES, Variant
+from tightrope.variants import Variant
 from tiny_model import LIMITS, LONGEST, TinyModel, evaluation_rows, name_variant
 from transformers import BertForSequenceClassification  # noqa: F401  children inherit the import
 

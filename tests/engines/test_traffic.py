@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from tightrope.accuracy import measure_accuracy
 from tightrope.buckets import bucket_edges
+from tightrope.engine_table import ENGINES
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.files import sha256
 from tightrope.inputs import Arrays
@@ -27,7 +28,7 @@ from tightrope.supervise import Limits
 from tightrope.traffic import measure_traffic
 from tightrope.traffic_record import TrafficRecord
 from tightrope.traffic_results import TIE
-from tightrope.variants import ENGINES, Variant
+from tightrope.variants import Variant
 from tiny_model import LIMITS, LONGEST, TinyModel, build_variant, evaluation_rows, name_variant
 
 Build = Callable[[Variant], Path]

@@ -8,8 +8,9 @@ import jsonschema
 import pytest
 import yaml
 from tightrope.config import check_traffic, checked
+from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
-from tightrope.variants import DEVICES, ENGINES, METHODS, PRECISIONS, configured
+from tightrope.variants import DEVICES, METHODS, PRECISIONS, configured
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 
@@ -113,6 +114,21 @@ def test_every_configuration_of_the_project_is_valid(repository: Path, schema: P
         filled = checked(yaml.safe_load(file.read_text()), schema)
         for model in filled["models"]:
             assert configured(filled, model)
+
+
+def test_every_overlay_of_the_project_is_valid_over_the_study(
+    repository: Path, schema: Path
+) -> None:
+    study = yaml.safe_load((repository / "config/int8.yaml").read_text())
+    files = list((repository / "config/overlays").glob("*.yaml"))
+    assert files
+    for file in files:
+        laid = yaml.safe_load(file.read_text())
+        calibration = {**study["calibration"], **laid.pop("calibration")}
+        found = configured(
+            checked({**study, **laid, "calibration": calibration}, schema), "minilm-int8"
+        )
+        assert "cpu-onnxruntime-int8-minmax-512-smooth" in map(str, found)
 
 
 def test_the_configuration_that_was_given_is_left_as_it_was(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from snakemake.iocontainers import Wildcards
 from tightrope.config import checked
+from tightrope.engine_table import ENGINES
 from tightrope.host import describe_host, fingerprint, numerics_fingerprint
 from tightrope.plan import (
     Plan,
@@ -22,7 +23,7 @@ from tightrope.plan import (
     rests,
     unavailable_reason,
 )
-from tightrope.variants import ENGINES, Variant, parse
+from tightrope.variants import Variant, parse
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 NO_GPU, GPU = {"gpu": None}, {"gpu": "NVIDIA H100"}

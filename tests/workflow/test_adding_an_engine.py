@@ -19,7 +19,7 @@ def add_engine(project: Project) -> int:
     (project / "scripts/build_numpy.py").write_text(script)
     rules = project / "rules/engines.smk"
     rules.write_text(f"{rules.read_text()}\n\n{rule}")
-    project.edit("scripts/tightrope/variants.py", TABLE, LINE + TABLE)
+    project.edit("scripts/tightrope/engine_table.py", TABLE, LINE + TABLE)
     project.edit(
         "config/schema.yaml",
         "      tvm: *precisions\n",

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import yaml
-from tightrope.variants import ENGINES
+from tightrope.engine_table import ENGINES
 from tiny_project import Project
 
 RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
