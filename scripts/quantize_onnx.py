@@ -11,4 +11,5 @@ quantize_onnx(
     job.output.onnx,
     scheme=job.wildcards.scheme,
     repair=found_by_search(search) if search else job.params.repair,
+    may_stay_in_float=search is not None,  # the engine then fails and says so
 )

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.accuracy import answer_chunk, largest_batch
-from tightrope.calibration import calibration_examples
 from tightrope.files import read_json, sha256, write_json
-from tightrope.inputs import Arrays, load_encoder
+from tightrope.inputs import Arrays, load_encoder, read_split
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
 from tightrope.onnx_graph import load_onnx, open_model
@@ -67,9 +66,7 @@ def audited(
     threads: int,
 ) -> Facts:
     """Run in the child: the fields of the record that the answers decide."""
-    splits = read_manifest(data)["splits"]
-    samples = min(SAMPLES, splits["calibration"]["samples"])
-    examples = calibration_examples(data, samples)
+    examples = read_split(data, "calibration")[:SAMPLES]
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     classes = len(read_manifest(checkpoint)["labels"])
     session = open_model(load_onnx(onnx_path), threads=threads)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.calibration_cache import read_cache
 from tightrope.errors import TightropeError
 from tightrope.files import digest, read_json, sha256, write_json
 from tightrope.inputs import Arrays, load_encoder, read_split
@@ -67,6 +68,8 @@ def search_operators(
             return SwitchedModel(onnx_path, smooth, threads=threads)
 
     judge = Judge(switched, rows, labels_of(examples), budget_points / 100, Path(state), key)
+    if not read_cache(calibration, model=onnx_path)["channels"]:
+        smoothquant = None  # an imported cache has only ranges
     strength, in_float, stop = search(judge, [name for name, _ in ranking], smoothquant, seconds)
     write_json(
         target,

@@ -48,6 +48,7 @@ def quantize_onnx(
     *,
     scheme: str,
     repair: Repair | None = None,
+    may_stay_in_float: bool = False,
 ) -> None:
     """Write `source` with the inputs of its operators with weights in INT8.
 
@@ -55,13 +56,15 @@ def quantize_onnx(
     the repair says otherwise, outputs stay in float. `repair` is an entry of `repairs` of the
     configuration; operators that its patterns name are left out.
     Raises ArtifactError for a cache of another model or an unknown operator, TightropeError
-    where nothing is quantized or the cache lacks a range.
+    where the cache lacks a range, or where nothing is quantized unless it `may_stay_in_float`.
     """
     repair = repair or {}
     model = load_onnx(source)
     names = [node.name for node in weighted_nodes(model)]
     kept = left_in_float(names, repair.get("float", ()), path=source)
     chosen = [name for name in names if name not in kept]
+    if not chosen and may_stay_in_float:
+        return save_onnx(model, target)
     if not chosen:
         why = "every one is left in float" if names else "there is none"
         raise TightropeError(f"{source}: no {', '.join(WEIGHTED)} with weights to quantize: {why}")

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from tightrope.calibration import calibration_examples
 from tightrope.files import digest, sha256, write_json
-from tightrope.inputs import Arrays, batches_of_equal_length, load_encoder
+from tightrope.inputs import Arrays, batches_of_equal_length, load_encoder, read_split
 from tightrope.rounding import decibels
 from tightrope.statistics import mean_divergence, relative_error
 from tightrope.switched_model import SwitchedModel
@@ -35,14 +34,14 @@ def measure_sensitivity(
     that stay), `logit_error` and `kl` as in reports/summary.json, `sqnr_db` (signal to
     quantization noise of the operator's own output, decibels).
     """
-    examples = calibration_examples(data, samples)
+    examples = read_split(data, "calibration")[:samples]
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     model = SwitchedModel(onnx_path, quantized, threads=threads)
     write_json(
         target,
         {
             "schema": SCHEMA,
-            "samples": samples,
+            "samples": len(examples),
             "model_sha256": sha256(onnx_path),
             "quantized_sha256": sha256(quantized),
             "samples_sha256": digest(examples),

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.inputs import Arrays, batches_by_length
-from tightrope.onnx_graph import load_onnx, open_model
+from tightrope.onnx_graph import load_onnx, open_model, require_one_file
 from tightrope.repairs import (
     add_constant,
     constant_of,
@@ -29,6 +29,7 @@ class SwitchedModel:
 
     It computes in float what the quantized file stands for: values rounded to those that int8 can
     hold, multiplied and added up in float32. `operators` are the names of what can be chosen.
+    Weights are there twice: raises TightropeError where they do not fit into 2 GiB.
     """
 
     def __init__(self, source: Path | str, quantized: Path | str, *, threads: int) -> None:
@@ -36,6 +37,7 @@ class SwitchedModel:
         makers = {node.name: node.output[0] for node in model.graph.node}
         self.outputs = {name: makers[name] for name in self.operators}
         model = with_outputs(model, list(self.outputs.values()))
+        require_one_file(quantized, model.ByteSize())
         self.session = open_model(model, threads=threads)
         self.logits = model.graph.output[0].name
 

@@ -7,7 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from tightrope.config import check_traffic, checked
+from tightrope.config import checked
+from tightrope.config_checks import check_traffic
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.variants import DEVICES, METHODS, PRECISIONS, configured
@@ -455,3 +456,13 @@ def test_a_key_that_is_no_word_is_refused(
         inner = inner[name]
     inner[key] = {}
     assert refused(config, schema) == words
+
+
+def test_a_pool_that_cannot_tell_the_budget_of_int8_auto_is_refused_with_one_that_can(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    config |= {"engines": {"onnxruntime": ["int8-auto"]}, "accuracy_budget_points": 0.25}
+    with pytest.raises(ConfigError, match=r"calibration\.pool = 1024 can tell .* a pool of 1107,"):
+        checked(config, schema)
+    checked({**config, "calibration": {"pool": 1107}}, schema)
+    checked({**config, "engines": {"onnxruntime": ["int8"]}}, schema)

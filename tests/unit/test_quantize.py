@@ -353,3 +353,13 @@ def test_an_unknown_operator_is_refused_with_those_that_there_are(
     with pytest.raises(TightropeError, match="to quantize: every one is left in float"):
         quantized(tiny, tmp_path / "a.onnx", repair={"float": ["*"]})
     assert not (tmp_path / "a.onnx").exists()
+
+
+def test_what_a_search_leaves_wholly_in_float_is_the_model_in_float(
+    tiny: TinyModel, batches: list[Arrays], tmp_path: Path
+) -> None:
+    quantized(tiny, tmp_path / "a.onnx", repair={"float": ["*"]}, may_stay_in_float=True)
+    expected = run_onnx(load_onnx(tiny.simplified), batches, threads=1)
+    found = run_onnx(load_onnx(tmp_path / "a.onnx"), batches, threads=1)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

@@ -1,0 +1,173 @@
+"""What must hold between the keys of a configuration, and between it and this machine."""
+
+import difflib
+import os
+from typing import Any
+
+from tightrope import checkpoint, data
+from tightrope.engine_table import ENGINES
+from tightrope.errors import ConfigError
+from tightrope.static_shapes import buckets_of
+from tightrope.statistics import accuracy_verdict, paired_difference
+from tightrope.variants import AUTO, configured, is_onnx, parse
+
+Document = dict[str, Any]
+# no larger pool is looked for
+LARGEST_POOL = 100_000
+
+
+def nearest(word: str, allowed: list[str]) -> str:
+    """`; did you mean "x"?` where one of `allowed` is close to `word`, else nothing."""
+    close = difflib.get_close_matches(word, allowed, n=1, cutoff=0.6)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
+def check_pool(config: Document) -> None:
+    """No sample count may be larger than the pool of calibration examples."""
+    pool = config["calibration"]["pool"]
+    for count in config["calibration"]["samples"]:
+        if count > pool:
+            raise ConfigError(
+                f"config: calibration.samples = {count}: more than calibration.pool = {pool}; "
+                "enlarge the pool or take fewer samples"
+            )
+
+
+def check_search(config: Document) -> None:
+    """The pool must be large enough to tell that the budget of int8-auto holds."""
+    pool, points = config["calibration"]["pool"], config["accuracy_budget_points"]
+    searched = any(AUTO in precisions for precisions in config["engines"].values())
+    if searched and not can_tell(pool, points / 100):
+        enough = next((n for n in range(pool, LARGEST_POOL) if can_tell(n, points / 100)), None)
+        remedy = f"take a pool of {enough}, " if enough else ""
+        raise ConfigError(
+            f"config: accuracy_budget_points = {points:g}: more than calibration.pool = {pool} can "
+            f"tell for {AUTO}; {remedy}a larger budget, or leave {AUTO} out"
+        )
+
+
+def can_tell(samples: int, budget: float) -> bool:
+    """Whether so many examples without a change show that the budget holds."""
+    return accuracy_verdict(paired_difference(0, 0, samples), budget) == "kept"
+
+
+def check_devices(config: Document) -> None:
+    """Engines for NVIDIA GPUs are not built yet, so they cannot be asked for outright."""
+    if "cuda" in config["devices"]:
+        raise ConfigError("config: devices: not yet: this version runs engines on the cpu only")
+
+
+def check_threads(config: Document) -> None:
+    """No more threads than the processors of the machine that is measured, if it is this one."""
+    processors = os.cpu_count() or 1
+    if config["host"] == "auto" and config["threads"] != "auto" and config["threads"] > processors:
+        raise ConfigError(
+            f"config: threads = {config['threads']}: this machine has {processors} processors; "
+            "take fewer, or name the host that the jobs run on (`host`)"
+        )
+
+
+def check_variants(config: Document) -> None:
+    """Every engine must have its precisions on the configured devices."""
+    try:
+        configured_names(config)
+    except ConfigError as error:
+        raise ConfigError(f"config: engines on devices = {config['devices']}: {error}") from None
+
+
+def configured_names(config: Document) -> list[str]:
+    """The names of the variants of all models."""
+    variants = [one for model in config["models"] for one in configured(config, model)]
+    return list(dict.fromkeys(map(str, variants)))
+
+
+def check_traffic(config: Document) -> None:
+    """Traffic is measured for configured variants only."""
+    known = configured_names(config)
+    for name in config["traffic"]["variants"]:
+        if name not in known:
+            raise ConfigError(
+                f"config: traffic.variants: {name}: no configured variant{nearest(name, known)}"
+            )
+
+
+def check_buckets(config: Document) -> None:
+    """What is measured must lie within the buckets, and TVM needs some."""
+    if config["buckets"] is None and config["engines"].get("tvm"):
+        raise ConfigError("config: buckets = null: tvm compiles static shapes; say buckets: auto")
+    if not has_static_engines(config):
+        return
+    loaded = [parse(name) for name in config["traffic"]["variants"]]
+    for name, model in config["models"].items():
+        buckets = buckets_of(config, name)
+        if buckets is None:
+            continue
+        wanted = [(f"shapes: {key}", key, one[key]) for one in config["shapes"] for key in buckets]
+        wanted.append((f"models.{name}.max_sequence", "sequence", model["max_sequence"]))
+        if any(ENGINES[variant.engine].static for variant in loaded):
+            wanted.append(("traffic.batch", "batch", config["traffic"]["batch"]))
+        for place, key, size in wanted:
+            if size > max(buckets[key]):
+                raise ConfigError(
+                    f"config: {place} = {size}: beyond buckets.{key} = {buckets[key]}; give "
+                    "buckets that hold it, or buckets: null for OpenVINO without static shapes"
+                )
+
+
+def has_static_engines(config: Document) -> bool:
+    """Whether an engine is asked for that compiles a program for each bucket."""
+    return any(ENGINES[engine].static and names for engine, names in config["engines"].items())
+
+
+def check_sources(config: Document) -> None:
+    """Local files and folders that the models name must be there."""
+    for name, model in config["models"].items():
+        for key, local_files in (("checkpoint", checkpoint), ("data", data)):
+            try:
+                local_files.local_files(model[key])
+            except ConfigError as error:
+                raise ConfigError(f"config: models.{name}.{key} = {model[key]}: {error}") from None
+
+
+def check_recipes(config: Document) -> None:
+    """What is an ONNX file already cannot be trained."""
+    for name, model in config["models"].items():
+        if is_onnx(model["checkpoint"]) and model["train"]:
+            raise ConfigError(
+                f"config: models.{name}.train: the model is an ONNX file and cannot be trained; "
+                "remove train, or start from its checkpoint"
+            )
+
+
+def check_shapes(config: Document) -> None:
+    """No sequence may be longer than a model takes, where that is known without fetching it."""
+    for name, model in config["models"].items():
+        longest = checkpoint.longest_sequence(model["checkpoint"])
+        if longest is None:
+            continue
+        wanted = {f"shapes: sequence = {shape['sequence']}": shape for shape in config["shapes"]}
+        lengths = {key: shape["sequence"] for key, shape in wanted.items()}
+        lengths[f"models.{name}.max_sequence = {model['max_sequence']}"] = model["max_sequence"]
+        if model["train"]:
+            length = model["train"]["sequence"]
+            lengths[f"models.{name}.train.sequence = {length}"] = length
+        if isinstance(config["buckets"], dict) and has_static_engines(config):
+            edges = config["buckets"]["sequence"]
+            lengths |= {f"buckets.sequence = {edge}": edge for edge in edges}
+        for key, length in lengths.items():
+            if length > longest:
+                raise ConfigError(f"config: {key}: {name} takes at most {longest} tokens")
+
+
+CHECKS = (
+    check_pool,
+    check_search,
+    check_devices,
+    check_threads,
+    check_variants,
+    check_traffic,
+    check_sources,
+    check_recipes,
+    check_shapes,
+    check_buckets,
+)
