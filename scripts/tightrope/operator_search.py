@@ -1,26 +1,18 @@
 """int8-auto: the fewest operators left in float so that the accuracy budget holds."""
 
-import time
-from collections.abc import Callable, Collection
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-
-import numpy as np
 
 from tightrope.calibration_cache import read_cache
-from tightrope.errors import TightropeError
 from tightrope.files import digest, read_json, sha256, write_json
-from tightrope.inputs import Arrays, load_encoder, read_split
+from tightrope.inputs import load_encoder, read_split
+from tightrope.operator_trials import Judge, labels_of, require_enough
 from tightrope.quantize import quantize_onnx
-from tightrope.statistics import accuracy_verdict, paired_difference
 from tightrope.switched_model import SwitchedModel
 
 SCHEMA = 1
 # int8 that saves nothing comes first
 NOTHING = 1e-12
-Trial = dict[str, Any]
 
 
 def search_operators(
@@ -89,15 +81,6 @@ def search_operators(
     )
 
 
-def require_enough(data: Path | str, samples: int, budget_points: float) -> None:
-    """Raise TightropeError where so many samples cannot tell that a budget holds."""
-    if accuracy_verdict(paired_difference(0, 0, samples), budget_points / 100) != "kept":
-        raise TightropeError(
-            f"{data}: {samples} calibration examples are too few to tell a loss of "
-            f"{budget_points:g} points: enlarge calibration.pool or accuracy_budget_points"
-        )
-
-
 def ranked(
     sensitivity: dict[str, dict[str, float]], costs: dict[str, list[dict[str, float]]]
 ) -> list[tuple[str, float]]:
@@ -116,7 +99,7 @@ def ranked(
 
 
 def search(
-    judge: "Judge", ranking: list[str], smoothquant: float | None, seconds: float
+    judge: Judge, ranking: list[str], smoothquant: float | None, seconds: float
 ) -> tuple[float | None, list[str], str]:
     """Strength of SmoothQuant, operators left in float, and `minimum` or `time limit`.
 
@@ -146,85 +129,3 @@ def search(
         if judge.holds(strength, fewer):
             chosen = fewer
     return strength, sorted(chosen), "minimum"
-
-
-class Judge:
-    """Tries choices of operators on the calibration split, each once; remembers in `state`.
-
-    `switched` makes the model for a strength of SmoothQuant.
-    """
-
-    def __init__(
-        self,
-        switched: Callable[[float | None], SwitchedModel],
-        rows: list[Arrays],
-        labels: list[int] | None,
-        budget: float,
-        state: Path,
-        key: str,
-    ) -> None:
-        self.switched = cache(switched)
-        self.rows = rows
-        self.labels = labels
-        self.budget = budget
-        self.state = state
-        self.key = key
-        self.trials: list[Trial] = remembered(state, key)
-        self.expected: np.ndarray | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of all trials, those of earlier sessions too."""
-        return sum(trial["seconds"] for trial in self.trials)
-
-    def holds(self, strength: float | None, in_float: Collection[str]) -> bool:
-        """Whether the budget holds with those operators in float."""
-        trial = {"smoothquant": strength, "in_float": sorted(in_float)}
-        for known in self.trials:
-            if {name: known[name] for name in trial} == trial:
-                return known["verdict"] == "kept"
-        self.trials.append(trial | self.tried(strength, set(in_float)))
-        write_json(self.state, {"key": self.key, "trials": self.trials})
-        return self.trials[-1]["verdict"] == "kept"
-
-    def tried(self, strength: float | None, in_float: set[str]) -> Trial:
-        """The change of accuracy with those operators in float, measured."""
-        began = time.perf_counter()
-        model = self.switched(strength)
-        if self.expected is None:
-            self.expected = model.answers(self.rows, ()).argmax(axis=1)
-        found = model.answers(self.rows, set(model.operators) - in_float).argmax(axis=1)
-        labels = self.expected if self.labels is None else np.array(self.labels)
-        gained = int(((found == labels) & (self.expected != labels)).sum())
-        lost = int(((found != labels) & (self.expected == labels)).sum())
-        change = paired_difference(gained, lost, len(labels))
-        trial = {
-            "gained": gained,
-            "lost": lost,
-            "flips": int((found != self.expected).sum()),
-            "delta": change.value,
-            "delta_low": change.low,
-            "delta_high": change.high,
-            "verdict": accuracy_verdict(change, self.budget),
-            "seconds": time.perf_counter() - began,
-        }
-        smooth = "" if strength is None else f"SmoothQuant {strength:g}, "
-        print(
-            f"{smooth}{len(in_float)} of {len(model.operators)} operators in float: "
-            f"{100 * change.value:+.2f} points, {trial['flips']} flips, {trial['verdict']}",
-            flush=True,
-        )
-        return trial
-
-
-def labels_of(examples: list[dict[str, Any]]) -> list[int] | None:
-    """The labels of the examples, None where they have none."""
-    return [one["label"] for one in examples] if "label" in examples[0] else None
-
-
-def remembered(state: Path, key: str) -> list[Trial]:
-    """The trials of an interrupted search of the same things, none of another."""
-    if not state.is_file():
-        return []
-    document = read_json(state)
-    return document["trials"] if document["key"] == key else []
