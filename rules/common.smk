@@ -21,6 +21,8 @@ config.update(plan.checked_or_exit(config, f"{workflow.basedir}/config/schema.ya
 PLAN = plan.make_plan(config)
 JOBS = plan.columns(PLAN.jobs)
 TRAFFIC_JOBS = plan.columns(PLAN.traffic)
+AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
+SEARCHES = plan.search_columns(config, PLAN.jobs)
 TRAFFIC = plan.traffic_settings(config)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 

@@ -4,6 +4,11 @@ rule summarize:
         latencies=collect("reports/{model}/{variant}.latency.json", zip, **JOBS),
         accuracies=collect("reports/{model}/{variant}.accuracy.json", zip, **JOBS),
         traffic=collect("reports/{model}/{variant}.traffic.json", zip, **TRAFFIC_JOBS),
+        audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),
+        sensitivities=collect(
+            "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", zip, **SEARCHES
+        ),
+        searches=collect("artifacts/{model}/search/{scheme}-{calibration}.json", zip, **SEARCHES),
         checkpoints=collect("artifacts/{model}/checkpoint/checkpoint.json", model=PLAN.models),
         data=collect("artifacts/{model}/data/data.json", model=PLAN.models),
     output:

@@ -144,6 +144,22 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     }
 
 
+def audited(jobs: Jobs) -> Jobs:
+    """Those of the jobs whose answers may collapse."""
+    return [job for job in jobs if job[1].precision.startswith(INTEGERS)]
+
+
+def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
+    """Model, scheme and calibration of each search of these jobs, as `columns` has the jobs."""
+    found = dict.fromkeys(
+        (model, scheme_of(config, variant), variant.calibration)
+        for model, variant in jobs
+        if variant.precision == AUTO
+    )
+    names = ("model", "scheme", "calibration")
+    return {name: [search[place] for search in found] for place, name in enumerate(names)}
+
+
 def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, str]:
     """Inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
 

@@ -10,6 +10,7 @@ from tightrope.files import read_json, write_bytes, write_json
 from tightrope.flips import Split
 from tightrope.host import fingerprint
 from tightrope.inputs import read_split
+from tightrope.int8_results import Records, read_records, sensitivity_entries, with_int8
 from tightrope.manifest import read_manifest
 from tightrope.recommend import recommendations
 from tightrope.records import AccuracyRecord, LatencyRecord, Record
@@ -20,7 +21,7 @@ from tightrope.variants import parse
 
 SCHEMA = 1
 # fields of a result, and of its accuracy, that make no column
-NESTED = ("latency", "executed", "options")
+NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
 Paths = Iterable[Path | str]
 
@@ -30,6 +31,9 @@ def summarize(
     latencies: Paths,
     accuracies: Paths,
     traffic: Paths,
+    audits: Paths,
+    sensitivities: Paths,
+    searches: Paths,
     checkpoints: Paths,
     data: Paths,
     json_target: Path | str,
@@ -42,7 +46,8 @@ def summarize(
     """Write the summary of all records, whose fields docs/summary-json.md names.
 
     `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and
-    `data`, one each a model; `traffic` are the records of what was measured under traffic.
+    `data`, one each a model; `traffic` are the records of what was measured under traffic,
+    `audits`, `sensitivities` and `searches` are in `artifacts/{model}/`.
     `unavailable` has (model, variant, reason), `baselines` the name of what the variants of each
     model and device are compared with.
     """
@@ -55,8 +60,11 @@ def summarize(
     splits = {Path(path).parent.parent.name: evaluation_split(path) for path in data}
     results = [entry_of(*run, judged, baselines, budget_points / 100, splits) for run in runs]
     results += [unavailable_entry(*one) for one in unavailable]
+    found = read_records(audits), read_records(searches)
+    results = [with_int8(result, *found) for result in results]
+    sensitive = read_records(sensitivities)
     models = [
-        model_entry(checkpoint, source, results, baselines)
+        model_entry(checkpoint, source, results, baselines, sensitive)
         for checkpoint, source in zip(checkpoints, data, strict=True)
     ]
     document = {
@@ -120,6 +128,7 @@ def model_entry(
     data: Path | str,
     results: list[dict[str, Any]],
     baselines: dict[str, dict[str, str]],
+    sensitivities: Records,
 ) -> tuple[str, dict[str, Any]]:
     """Name and entry of the model whose manifests these are."""
     made, source = read_manifest(checkpoint), read_json(data)
@@ -136,6 +145,7 @@ def model_entry(
             **{f"{split}_samples": part["samples"] for split, part in source["splits"].items()},
         },
         "baselines": {device: baselines[name][device] for device in devices},
+        "sensitivity": sensitivity_entries(name, sensitivities),
     }
 
 

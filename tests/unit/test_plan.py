@@ -10,6 +10,8 @@ from tightrope.engine_table import ENGINES
 from tightrope.host import describe_host, fingerprint, numerics_fingerprint
 from tightrope.plan import (
     Plan,
+    audit_input,
+    audited,
     baseline_engine,
     baseline_of,
     columns,
@@ -19,8 +21,10 @@ from tightrope.plan import (
     engine_options,
     libraries_of,
     make_plan,
+    quantize_inputs,
     records,
     rests,
+    search_columns,
     unavailable_reason,
 )
 from tightrope.variants import Variant, parse
@@ -224,6 +228,45 @@ def test_every_job_has_its_own_records(config: dict[str, Any]) -> None:
         "reports/n/cpu-onnxruntime-fp32.latency.json",
         "reports/n/cpu-onnxruntime-fp32.accuracy.json",
     ]
+
+
+def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:
+    config["engines"]["pytorch"] = ["bf16", "int8-dynamic"]
+    found = [(model, str(variant)) for model, variant in audited(make_plan(config).jobs)]
+    assert found == [
+        ("m", "cpu-pytorch-int8-dynamic"),
+        ("m", "cpu-onnxruntime-int8-minmax-64"),
+        ("m", "cpu-openvino-int8-nncf-64"),
+        ("n", "cpu-onnxruntime-int8-minmax-64"),
+        ("n", "cpu-openvino-int8-nncf-64"),
+    ]
+    for model, variant in make_plan(config).jobs:
+        place = Wildcards(fromdict={"model": model, "variant": str(variant)})
+        assert bool(audit_input(place)) == ((model, str(variant)) in found)
+    fp8 = ("m", parse("cuda-tensorrt-fp8-minmax-64"))
+    assert audited([fp8, ("m", parse("cuda-tensorrt-fp16"))]) == [fp8]
+
+
+@pytest.mark.parametrize(("reduced", "scheme"), [(False, "u8s8"), (True, "u8s7")])
+def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(
+    config: dict[str, Any], reduced: bool, scheme: str
+) -> None:
+    config["engines"]["onnxruntime"] = ["int8", "int8-auto"]
+    config["calibration"].update(samples=[32, 64], reduce_range=reduced)
+    found = search_columns(config, make_plan(config).jobs)
+    assert found == {
+        "model": ["m", "m", "n", "n"],
+        "scheme": [scheme] * 4,
+        "calibration": ["minmax-32", "minmax-64"] * 2,
+    }
+    place = {"model": "n", "scheme": scheme, "calibration": "minmax-64-auto"}
+    quantized = quantize_inputs(Wildcards(fromdict=place))
+    assert quantized["search"] == f"artifacts/n/search/{scheme}-minmax-64.json"
+
+
+def test_without_int8_auto_there_is_no_search(config: dict[str, Any]) -> None:
+    none = {"model": [], "scheme": [], "calibration": []}
+    assert search_columns(config, make_plan(config).jobs) == none
 
 
 def test_device_engine_and_rest_are_the_name_of_each_job(config: dict[str, Any]) -> None:

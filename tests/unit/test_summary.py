@@ -119,15 +119,18 @@ def summarized(
     folder: Path,
     variants: tuple[str, ...] = (BASELINE, QUICK, FAILED),
     traffic: tuple[Path, ...] = (),
+    quantized: dict[str, list[Path]] | None = None,
     baselines: dict[str, dict[str, str]] = BASELINES,
 ) -> Any:
     engines, latencies, accuracies = zip(*(write_run(folder, v) for v in variants), strict=True)
     checkpoint, data = write_model(folder)
+    records = quantized or {}
     summarize(
         engines,
         latencies,
         accuracies,
         traffic,
+        *(records.get(kind, []) for kind in ("audit", "sensitivity", "search")),
         [checkpoint],
         [data],
         folder / "summary.json",
@@ -280,7 +283,7 @@ def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
         else:
             flat[prefix.removeprefix(".")] = value
 
-    nested = ("latency", "executed", "options")
+    nested = ("latency", "executed", "options", "audit", "search")
     walk("", {key: value for key, value in result.items() if key not in nested})
     flat.pop("accuracy.flipped", None)
     walk("latency", shape)
@@ -309,7 +312,8 @@ def test_the_csv_holds_the_same_values(folder: Path, summary: dict[str, Any]) ->
                 assert float(text) == value, name
                 compared += 1
         assert not [name for name in set(row) - set(values) if row[name]]
-        assert not [name for name in row if name.startswith(("executed", "options"))]
+        left_out = ("executed", "options", "audit", "search")
+        assert not [name for name in row if name.startswith(left_out)]
         assert "accuracy.flipped" not in row and "accuracy.kl" in row
         assert row["baseline"] == ("" if values["status"] == "unavailable" else BASELINE)
     assert compared > 60
@@ -356,6 +360,35 @@ def test_without_traffic_it_has_none_of_it(summary: dict[str, Any]) -> None:
     assert summary["traffic"] == []
 
 
+def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Path) -> None:
+    auto, folder = "cpu-onnxruntime-int8-auto-minmax-64", tmp_path / "artifacts/m"
+    facts = {"status": "ok", "reason": None, "answers": {"samples": 128}, "tensors": []}
+    found = {"in_float": ["a"], "stop": "minimum", "samples": 1024, "seconds": 3.0, "trials": []}
+    fields = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
+    records = {
+        f"audit/{auto}": facts,
+        "sensitivity/u8s8-minmax-64": {"samples": 128, "operators": {"a": fields}},
+        "search/u8s8-minmax-64": {**found, "budget_points": 1.0, "ranking": [{"operator": "a"}]},
+    }
+    paths = {}
+    for name, record in records.items():
+        path = folder / f"{name}.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(record))
+        paths[path.parent.name] = [path]
+    summary = summarized(tmp_path, (BASELINE, auto), quantized=paths)
+    results = by_variant(summary)
+    assert results[auto]["audit"] == facts
+    assert results[auto]["search"] == {**found, "budget_points": 1.0, "operators": 1}
+    sensitive = {"samples": 128, "operators": [{"operator": "a", **fields}]}
+    assert summary["models"]["m"]["sensitivity"] == {"u8s8-minmax-64": sensitive}
+    for name in (BASELINE, MISSING[1]):
+        assert (results[name]["audit"], results[name]["search"]) == (None, None)
+    header = (tmp_path / "summary.csv").read_text().partition("\n")[0].split(",")
+    assert "calibration" in header
+    assert not [name for name in header if name.startswith(("audit", "search"))]
+
+
 def test_a_broken_record_is_named(tmp_path: Path) -> None:
     _, latency, _ = paths = write_run(tmp_path, BASELINE)
     latency.write_text(latency.read_text()[:-50])
@@ -363,7 +396,7 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=rf"{latency.name}: no valid JSON"):
         summarize(
             *([path] for path in paths),
-            [],
+            *([], [], [], []),
             [checkpoint],
             [data],
             tmp_path / "summary.json",
