@@ -1,4 +1,7 @@
-"""Colours and shapes of the charts: engine by colour, precision by shape, light and dark."""
+"""Colours and shapes of the charts, light and dark.
+
+Engine by colour and precision by shape; calibration method by both.
+"""
 
 from typing import Any
 
@@ -29,6 +32,17 @@ COLOURS = {
     "tvm": ("#482f02", "#946b17"),
     "tensorrt": ("#06a25b", "#36af71"),
 }
+# Calibration method to (light, dark), told apart as the engines are.
+METHOD_COLOURS = {
+    "minmax": ("#0a3776", "#1162d4"),
+    "entropy": ("#c27e0a", "#e9560c"),
+    "percentile": ("#471f33", "#b24d80"),
+    "random": ("#7f804d", "#b2b280"),
+    "nncf": ("#188b8b", "#a8f0f0"),
+}
+METHOD_SHAPES = dict(zip(METHOD_COLOURS, SHAPES.values(), strict=False))
+# of what is marked among bars that have the quiet ink
+MARKED = ("#0a4fa3", "#86b7f7")
 INKS = {
     "light": {"page": "#fcfcfa", "text": "#1d1f22", "quiet": "#5d6269", "line": "#e4e4df"},
     "dark": {"page": "#16181b", "text": "#eceded", "quiet": "#a3a9b1", "line": "#2e3237"},
@@ -39,12 +53,14 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 def chart_config(scheme: str) -> dict[str, Any]:
     """Vega-Lite config of every chart for the colour scheme "light" or "dark"."""
     ink = INKS[scheme]
-    palette = [pair[scheme == "dark"] for pair in COLOURS.values()]
+    engines, methods = (
+        [pair[scheme == "dark"] for pair in pairs.values()] for pairs in (COLOURS, METHOD_COLOURS)
+    )
     return {
         "background": None,
         "font": FONT,
         "aria": False,
-        "range": {"category": palette, "symbol": list(SHAPES.values())},
+        "range": {"category": engines, "ordinal": methods, "symbol": list(SHAPES.values())},
         "view": {"stroke": None},
         "title": {"color": ink["quiet"], "fontSize": 12, "fontWeight": 400, "anchor": "start"},
         "axis": {
@@ -66,6 +82,7 @@ def chart_config(scheme: str) -> dict[str, Any]:
             "budget": {"color": ink["text"], "strokeWidth": 1.25, "strokeDash": [5, 4]},
             "edge": {"color": ink["text"], "strokeWidth": 1, "strokeDash": [2, 3]},
             "bars": {"color": ink["quiet"], "fillOpacity": 0.75},
+            "marked": {"color": MARKED[scheme == "dark"]},
             "label": {"color": ink["text"], "fontSize": 12},
             "halo": {"color": ink["page"], "fontSize": 12, "stroke": ink["page"], "strokeWidth": 4},
             "ring": {"color": ink["text"], "strokeWidth": 1.5, "filled": False},

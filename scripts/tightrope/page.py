@@ -8,7 +8,7 @@ import vl_convert
 from jinja2 import Environment, StrictUndefined
 
 from tightrope import page_numbers
-from tightrope.chart_style import COLOURS, SHAPES, chart_config
+from tightrope.chart_style import COLOURS, METHOD_COLOURS, METHOD_SHAPES, SHAPES, chart_config
 from tightrope.files import read_json, write_bytes
 from tightrope.page_sections import sections
 
@@ -49,6 +49,8 @@ def render_page(summary: Path, target: Path, *, template: Path, style: Path, scr
         },
         colours=COLOURS,
         paths=SHAPES,
+        method_colours=METHOD_COLOURS,
+        method_paths=METHOD_SHAPES,
         style=read(style),
         scripts=scripts,
         script_hashes=[content_hash(text) for text in scripts],

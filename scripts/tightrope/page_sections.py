@@ -5,6 +5,7 @@ from typing import Any
 
 from tightrope.page_answers import answers_section
 from tightrope.page_figures import row_at, speedups, trade_offs
+from tightrope.page_int8 import has_vnni, int8_section
 from tightrope.page_numbers import shape_label, shape_of
 from tightrope.page_steadiness import remarks, steadiness
 from tightrope.page_traffic import traffic_section
@@ -24,8 +25,7 @@ def sections(summary: Record) -> dict[str, Any]:
     models = [model_section(summary, name, hosts) for name in model_names(summary)]
     charts: dict[str, Any] = {}
     for model in models:
-        histograms = model["traffic"]["figures"] if model["traffic"] else []
-        for figure in model["trade_offs"] + model["speedups"] + histograms:
+        for figure in drawn(model):
             figure["id"] = f"chart-{len(charts) + 1}"
             charts[figure["id"]] = figure.pop("chart")
     results, traffic = summary.get("results") or [], summary.get("traffic") or []
@@ -39,11 +39,21 @@ def sections(summary: Record) -> dict[str, Any]:
         "real_traffic": bool(traffic),
         "traffic_failed": sum(entry.get("status") == "failed" for entry in traffic),
         "counts": {word: statuses.count(word) for word in ("ok", "failed", "unavailable")},
+        "vnni": has_vnni(results, summary.get("hosts") or {}),
         "devices": {result.get("device") for result in results},
         "engines": used(results, "engine"),
         "precisions": used(results, "precision"),
         "charts": charts,
     }
+
+
+def drawn(model: Record) -> list[dict[str, Any]]:
+    """What has a chart of its own, in the order of the page."""
+    figures = [*model["trade_offs"], *model["speedups"]]
+    if model["int8"]:
+        figures += [one for figure in model["int8"]["figures"] for one in figure["panels"]]
+        figures += model["int8"]["sensitivities"]
+    return figures + (model["traffic"]["figures"] if model["traffic"] else [])
 
 
 def used(results: Iterable[Record], field: str) -> set[str]:
@@ -100,6 +110,7 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
         "note": None if judged else NO_LABELS if measured else NOT_MEASURED,
         "judged": judged,
         "answers": answers_section(measured, baselines, budget),
+        "int8": int8_section(results, facts, hosts, budget),
         "measured": measured,
         "picks": picks,
         "variants": list(dict.fromkeys(p["variant"] for p in picks if p["variant"])),

@@ -99,7 +99,7 @@ def test_every_chart_is_drawn_inside_its_frame(visit, width):
             plot.querySelectorAll("svg path").length,
         ])"""
     )
-    assert len(boxes) == 11
+    assert len(boxes) == 16
     assert all(frame - 20 <= chart <= frame + 1 and marks > 3 for frame, chart, marks in boxes)
 
 
@@ -151,7 +151,7 @@ def test_page_and_charts_change_with_the_colour_scheme(visit):
     wait_for_charts(page, "dark")
     dark = [colour_of(page, *part) for part in parts]
     assert all(one != other for one, other in zip(light, dark, strict=True))
-    assert page.locator(".plot svg").count() == 11
+    assert page.locator(".plot svg").count() == 16
     assert page.seen["messages"] == []
 
 
@@ -261,6 +261,72 @@ def test_the_table_of_answers_scrolls_under_the_names_of_its_variants(visit):
     assert max(one.bounding_box()["width"] for one in names.all()) < 375 / 2
 
 
+def test_the_navigation_leads_to_the_section_on_int8(visit):
+    page = visit()
+    page.get_by_role("navigation").get_by_role("link", name="INT8").click()
+    assert page.evaluate("location.hash") == "#int8"
+    assert page.locator("#int8 h2").is_visible()
+
+
+@pytest.mark.parametrize("width", [375, 1400])
+def test_both_panels_over_calibration_samples_have_a_count_at_the_same_place(visit, width):
+    page = visit(width)
+    figure = page.locator("#int8 figure").first
+    marks = figure.locator(".plot").evaluate_all(
+        """plots => plots.map((plot) => [...plot.querySelectorAll(".mark-symbol path")]
+            .map((mark) => mark.getBoundingClientRect())
+            .map((box) => (box.left + box.right) / 2)
+            .sort((a, b) => a - b))"""
+    )
+    assert len(marks) == 2 and len(marks[0]) == len(marks[1]) == 10  # a hollow one is two
+    assert all(abs(one - other) < 5 for one, other in zip(*marks, strict=True))
+
+
+def test_the_keyboard_opens_why_a_variant_collapsed_and_what_was_tried(visit):
+    page = visit(375)
+    for place, word in ((".quantized .remarks", "at fault: operator"), (".search details", "kept")):
+        part = page.locator(f"#int8 {place}")
+        told = part.get_by_text(word).first
+        assert not told.is_visible()
+        part.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert told.is_visible()
+    page.keyboard.press("Tab")
+    table = page.locator("#int8 .search").get_by_role("region")
+    assert table.evaluate("node => node === document.activeElement")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_operator_left_in_float_has_another_colour_and_a_diamond(visit, scheme):
+    page = visit(375, scheme)
+    bars = page.locator("#int8 .sensitivity .mark-rect path")
+    fills = bars.evaluate_all("nodes => nodes.map((node) => getComputedStyle(node).fill)")
+    assert len(fills) == 38
+    assert sorted(fills.count(fill) for fill in set(fills)) == [2, 36]
+    texts = page.locator("#int8 .sensitivity .mark-text.role-mark text").all_text_contents()
+    marked = {text for text in texts if "\u25c6" in text}
+    layers = ("bert.encoder.layer.3.output.dense", "bert.encoder.layer.4.output.dense")
+    assert marked == {f"\u25c6 {layer}" for layer in layers}
+
+
+def test_no_name_of_an_operator_reaches_into_its_number_on_a_narrow_page(visit):
+    page = visit(375)
+    boxes = page.evaluate(
+        """[...document.querySelectorAll("#int8 .sensitivity .mark-text.role-mark text")]
+            .map((text) => text.getBoundingClientRect())
+            .map((box) => [box.left, box.top, box.right, box.bottom])"""
+    )
+    assert len(boxes) == 4 * 38  # names and numbers, each with its rim
+    rows = {}
+    for left, top, right, _ in boxes:
+        rows.setdefault(round(top), set()).add((round(left), round(right)))
+    assert len(rows) == 38
+    for ends in rows.values():
+        (_, name_ends), (number_starts, _) = sorted(ends)
+        assert name_ends < number_starts
+
+
 def test_noisy_beside_a_recommendation_leads_to_the_remedy(visit):
     page = visit()
     page.locator("#deploy").get_by_role("link", name="noisy").click()
@@ -276,7 +342,8 @@ def test_print_shows_the_reasons_and_the_whole_table(visit):
     assert all(reasons.nth(index).is_visible() for index in range(reasons.count()))
     assert page.locator("table.sortable").evaluate("node => node.scrollWidth") <= 1050
     page.set_viewport_size({"width": 700, "height": 900})
-    assert page.locator("table.answers").evaluate("node => node.scrollWidth") <= 700
+    for table in page.locator("table.answers").all():
+        assert table.evaluate("node => node.scrollWidth") <= 700
 
 
 def test_sorting_by_status_brings_marked_rows_together(visit):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import vl_convert
-from tightrope.chart_style import COLOURS, INKS, SHAPES, chart_config
+from tightrope.chart_style import COLOURS, INKS, METHOD_COLOURS, SHAPES, chart_config
 from tightrope.charts import accuracy_latency_chart, log_ticks, speedup_chart
 from tightrope.length_chart import BARS, length_bars, length_chart
 
@@ -200,10 +200,11 @@ def test_few_samples_are_counted_in_whole_numbers_none_twice(most):
     assert ticks.count("1") <= 1 and ticks.count("0") == 2 and str(min(most, 2)) in ticks
 
 
+@pytest.mark.parametrize("pairs", [COLOURS, METHOD_COLOURS])
 @pytest.mark.parametrize("dark", [False, True])
-def test_engines_stand_out_from_the_page_and_from_each_other(dark):
+def test_engines_and_methods_stand_out_from_the_page_and_from_each_other(dark, pairs):
     page = INKS["dark" if dark else "light"]["page"]
-    colours = [pair[dark] for pair in COLOURS.values()]
+    colours = [pair[dark] for pair in pairs.values()]
     assert min(contrast(colour, page) for colour in colours) >= 3
     for matrix in SIGHT.values():
         seen = [lab(matrix @ linear(colour)) for colour in colours]

@@ -81,7 +81,7 @@ def render(tmp_path):
 
 
 def failed(result):
-    empty = {"accuracy": None, "latency": [], "size_bytes": None}
+    empty = {"accuracy": None, "latency": [], "size_bytes": None, "audit": None, "search": None}
     return {**result, **empty, "status": "failed", "reason": "killed: out of memory"}
 
 
@@ -155,11 +155,22 @@ def test_text_from_the_summary_never_becomes_markup(render, summary):
         row["padding"] = ATTACK
     for example in summary["results"][1]["accuracy"]["flipped"]:
         example.update(text=ATTACK, label=ATTACK, baseline=ATTACK, prediction=ATTACK)
+    quantized = next(r for r in summary["results"] if (r["audit"] or {}).get("tensors"))
+    quantized["audit"].update(status=ATTACK, reason=ATTACK)
+    quantized["audit"]["tensors"][0]["operator"] = ATTACK
+    auto = next(r for r in summary["results"] if r["search"])
+    auto["search"].update(in_float=[ATTACK], stop=ATTACK)
+    auto["search"]["trials"][0]["verdict"] = ATTACK
+    auto.update(variant=ATTACK, calibration=f"{ATTACK.replace('-', '')}-7-{ATTACK}", engine=ATTACK)
+    (sensitivity,) = summary["models"][ATTACK]["sensitivity"].values()
+    sensitivity["operators"][0]["operator"] = ATTACK
+    summary["models"][ATTACK]["sensitivity"] = {ATTACK: sensitivity}
     outline = render(summary)
     kinds = [attributes.get("type") for tag, attributes in outline.tags if tag == "script"]
     assert kinds == ["application/json", "module", "module"]
     assert not any(tag == "img" or "onerror" in attributes for tag, attributes in outline.tags)
     assert answers_part(outline.text).count(ATTACK) >= 4 * 9  # each field of the changed answers
+    assert int8_part(outline.text).count(ATTACK) >= 8
     json.loads(outline.scripts[0])
 
 
@@ -174,16 +185,18 @@ def test_the_page_names_no_address_to_load_from_and_forbids_loading(render, summ
 def test_each_chart_has_words_and_a_table_beside_it(render, summary):
     outline = render(summary)
     plots = [a for _, a in outline.tags if a.get("class") == "plot"]
-    assert len(plots) == 11
+    figures = [a for tag, a in outline.tags if tag == "figure"]
+    # two figures have a panel for the accuracy and one for the agreement
+    assert (len(plots), len(figures)) == (16, 14)
     assert all(len(plot["aria-label"]) > 50 for plot in plots)
-    assert len(re.findall(r"All \d+ as a table", outline.text)) == len(plots)
+    assert len(re.findall(r"All \d+ as a table", outline.text)) == len(figures)
 
 
 def test_fields_beyond_the_contract_may_be_missing(render, summary):
     for key in ("created", "accuracy_budget_points", "tightrope"):
         del summary[key]
     for result in summary["results"]:
-        for key in ("executed", "measured", "engine_sha256"):
+        for key in ("executed", "measured", "engine_sha256", "audit", "search"):
             result.pop(key, None)
         for key in ("threads", "baseline_failed"):
             del result[key]
@@ -193,6 +206,7 @@ def test_fields_beyond_the_contract_may_be_missing(render, summary):
     del summary["traffic"]
     for model in summary["models"].values():
         model.pop("labels", None)
+        del model["sensitivity"]
     text = render(summary).text
     assert "cpu-openvino-bf16" in text
     assert "How steady was it?" not in text and "Real traffic" not in text
@@ -255,7 +269,7 @@ def test_a_noisy_row_says_why_in_words_and_the_remedy_stands_once(render, summar
     assert "noisy : other programs kept 0.7 cores busy" in outline.text
     remedy = "delete reports/<model>/<variant>.latency.json and run again; only that is measured"
     assert outline.text.count(remedy) == 1
-    assert "9 of 62 rows noisy" in outline.text
+    assert "9 of 90 rows noisy" in outline.text
 
 
 def test_what_stopped_at_the_time_limit_is_counted_with_the_key_to_raise(render, summary):
@@ -270,7 +284,7 @@ def test_a_steady_run_says_so(render, summary):
         for row in result["latency"]:
             row.update(noisy=False, noise=[], stop="width", hit_pairs=0, threads_busy=2)
     text = render(summary).text
-    assert "None of 62 rows noisy" in text and "None of the rows stopped at the time limit" in text
+    assert "None of 90 rows noisy" in text and "None of the rows stopped at the time limit" in text
     assert "hit by other load" not in text and "than configured" not in text
 
 
@@ -336,7 +350,7 @@ def test_a_model_whose_traffic_all_failed_has_the_reasons_and_no_table(render, s
     summary["traffic"] = [e for e in summary["traffic"] if e["status"] != "ok"]
     outline = render(summary)
     assert "Under real traffic minilm-docstrings Failed" in outline.text
-    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 10
+    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 15
 
 
 def test_a_summary_without_traffic_has_no_section_on_it(render, summary):
@@ -371,7 +385,7 @@ def test_a_rate_that_was_not_asked_for_is_not_said_to_be_none(render, summary):
 def test_what_failed_under_traffic_is_told_at_the_top_and_among_what_could_not_run(render, summary):
     summary["results"] = [r for r in summary["results"] if r["status"] == "ok"]
     text = render(summary).text
-    assert "18 measured, 1 failed under real traffic" in text
+    assert "25 measured, 1 failed under real traffic" in text
     assert "Everything that was asked for ran" not in text
     steady = [entry for entry in summary["traffic"] if entry["status"] == "ok"]
     assert "Everything that was asked for ran" in render({**summary, "traffic": steady}).text
@@ -379,7 +393,7 @@ def test_what_failed_under_traffic_is_told_at_the_top_and_among_what_could_not_r
 
 def answers_part(text):
     start = text.index("Changed answers Each variant beside")
-    return text[start : text.index("Under real traffic")]
+    return text[start : text.index("INT8 Integers of 8 bits")]
 
 
 def test_each_variant_stands_beside_the_answers_of_its_baseline(render, summary):
@@ -394,9 +408,9 @@ def test_each_variant_stands_beside_the_answers_of_its_baseline(render, summary)
 
 def test_a_split_that_is_too_small_for_the_budget_is_told_with_what_it_could_find(render, summary):
     section = answers_part(render(summary).text)
-    told = "cpu-onnxruntime-int8-dynamic : this split could have found a drop of 1.4 points, "
-    assert f"{told}not of 1.0." in section
-    assert section.count("this split could have found") == 3
+    told = "cpu-onnxruntime-int8-minmax-512-smooth : this split could have found a drop of 1.4 "
+    assert f"cpu-onnxruntime-int8-dynamic , {told}points, not of 1.0." in section
+    assert section.count("this split could have found") == 7
     for result in summary["results"]:
         if result["accuracy"]:
             result["accuracy"]["large_enough"] = True
@@ -449,7 +463,73 @@ def test_a_summary_of_before_these_fields_has_dashes_in_their_place(render, summ
 def test_a_model_without_labels_has_no_table_of_answers(summary):
     judged = {model["name"]: model["answers"] for model in sections(summary)["models"]}
     assert judged["vit-tiny-photos"] is None
-    assert len(judged["minilm-docstrings"]["rows"]) == 13
+    assert len(judged["minilm-docstrings"]["rows"]) == 20
+
+
+def int8_part(text):
+    return text[text.index("INT8 Integers of 8 bits") : text.index("Under real traffic")]
+
+
+def test_each_quantized_variant_stands_with_its_calibration_its_answers_and_its_audit(
+    render, summary
+):
+    section = int8_part(render(summary).text)
+    dash, minus = "\N{EN DASH}", "\N{MINUS SIGN}"
+    change = f"+0.1 {minus}0.8 to +1.1 96.1 kept passed 20.0"
+    smooth = "int8-minmax-512-smooth minmax 512 smooth"
+    assert f"{smooth} {change} bert. encoder. layer. 3. output. dense" in section
+    dynamic = f"cpu-onnxruntime-int8-dynamic {dash} ranges are found at run time {dash} ranges"
+    assert dynamic in section
+    assert f"cpu-openvino-int8-nncf-512 nncf 512 {dash} none +0.4" in section
+    why = "collapsed collapsed: one answer to 98 % of 128 examples; at fault: operator bert."
+    assert f"{minus}58.7 {minus}61.5 to {minus}55.8 20.6 dropped {why}" in section
+
+
+def test_what_int8_auto_left_in_float_is_told_with_every_trial(render, summary):
+    section = int8_part(render(summary).text)
+    told = (
+        "2 of 38 operators stay in float; 8 trials on 1,024 calibration examples in 28 s; ended at"
+    )
+    assert f"cpu-onnxruntime-int8-auto-minmax-512 : {told} the minimum." in section
+    assert "the minimum. bert.encoder.layer.3.output.dense bert.encoder.layer.4.output" in section
+    minus = "\N{MINUS SIGN}"
+    assert (
+        f"2 0 {minus}1.7 {minus}3.4 to +0.1 88 undecided 3 19 0.0 {minus}0.5 to +0.5 7" in section
+    )
+
+
+def test_the_table_of_sensitivities_says_what_stays_in_float(render, summary):
+    section = int8_part(render(summary).text)
+    assert "u8s8-minmax-512 38 operators on 128 examples" in section
+    first, second = (f"bert.encoder.layer.{layer}.output.dense" for layer in (3, 4))
+    assert f"{first} 13 7.0 93.0 27.6 in float {second} 4.8" in section.replace("\xa0", " ")
+    assert section.count("in float bert.encoder") == 2
+
+
+def test_that_accuracy_does_not_carry_over_is_told_once_and_only_of_vnni(render, summary):
+    told = "does not carry over to an x86 CPU without it"
+    assert render(summary).text.count(told) == 1
+    (host,) = summary["hosts"].values()
+    host["isa"] = ["avx2", "avx512f"]
+    assert told not in render(summary).text
+
+
+def test_a_summary_of_before_audits_and_searches_still_has_its_calibrations(render, summary):
+    for result in summary["results"]:
+        del result["audit"], result["search"]
+    for model in summary["models"].values():
+        del model["sensitivity"]
+    section = int8_part(render(summary).text)
+    assert section.count("not audited") == 13 and section.count("not known") == 26
+    assert "All 9 as a table" in section and "None" not in section
+    assert "left in float" not in section and "Sensitivity of operators" not in section
+
+
+def test_without_int8_there_is_no_section_on_it(render, summary):
+    summary["results"] = [r for r in summary["results"] if "int8" not in r["precision"]]
+    outline = render(summary)
+    assert not any(a.get("id") == "int8" or a.get("href") == "#int8" for _, a in outline.tags)
+    assert "cpu-openvino-bf16" in outline.text
 
 
 def on_another_host(summary, host):
