@@ -15,6 +15,7 @@ EXTENT = 34  # pixels left of both panels, so that the same count stands at the 
 SPREAD = 0.025  # of the width, between series at the same count
 ROW_HEIGHT = 24  # a line for the name, below it the bar
 LEAST = 1e-6  # of the highest bar; what is less has no length
+TOLD = {"change": "accuracy change", "agreed": "agreement with fp32"}
 Point = dict[str, Any]
 
 
@@ -85,7 +86,8 @@ def panel(
 
 def series(across: alt.X, up: alt.Y, told: str) -> list[alt.Chart]:
     """A mark for each point, hollow where precisions are mixed, and a line through each series."""
-    tips = [alt.Tooltip(f"{name}:N", title=name) for name in ("variant", "samples", told)]
+    told_as = {"variant": "variant", "samples": "samples", told: TOLD[told]}
+    tips = [alt.Tooltip(f"{name}:N", title=title) for name, title in told_as.items()]
     shape = alt.Shape("method:N", scale=alt.Scale(domain=list(METHOD_COLOURS)), legend=None)
     place, common = (across, up, shape), {"size": 95, "opacity": 1}
     full, mixed = (alt.Chart().transform_filter(f"{sign}datum.mixed") for sign in ("!", ""))
@@ -142,7 +144,8 @@ def sensitivity_chart(rows: Sequence[Point], *, description: str) -> dict[str, A
     start = across["scale"]["domain"][0]
     drawn = [{**row, "millinats": max(row["millinats"], start)} for row in rows]
     order = alt.Y("operator:N", sort=[row["operator"] for row in rows], axis=None)
-    told = [alt.Tooltip(f"{name}:N", title=name) for name in ("operator", "label", "agreement")]
+    told_as = {"operator": "operator", "label": "KL, millinats", "agreement": "agreement"}
+    told = [alt.Tooltip(f"{name}:N", title=title) for name, title in told_as.items()]
     layers = [
         alt.Chart()
         .transform_filter(f"{sign}datum.in_float")
