@@ -16,8 +16,8 @@ TENSOR = (
     *("operator", "tensor", "low", "high", "found_low", "found_high", "saturated", "levels"),
     *("sqnr_db", "channel_ratio", "weight_ratio", "findings"),
 )
-SEARCH = ("in_float", "stop", "samples", "budget_points", "seconds")
-TRIAL = ("delta", "delta_low", "delta_high", "flips", "verdict", "seconds")
+SEARCH = ("in_float", "smoothquant", "stop", "samples", "budget_points", "seconds")
+TRIAL = ("smoothquant", "delta", "delta_low", "delta_high", "flips", "verdict", "seconds")
 
 
 def read_records(paths: Iterable[Path | str]) -> Records:

@@ -92,7 +92,9 @@ def search_part(result: Record) -> dict[str, Any]:
     """The sentence on the search of an int8-auto variant, and what it rests on."""
     search = result["search"]
     left, trials = len(search["in_float"]), len(search["trials"])
+    smooth = search.get("smoothquant")
     words = [
+        *([f"SmoothQuant {smooth:g}"] if smooth is not None else []),
         f"{left} of {whole(search['operators'])} operators "
         f"{'stays' if left == 1 else 'stay'} in float",
         f"{trials} {'trial' if trials == 1 else 'trials'} on {whole(search['samples'])} "

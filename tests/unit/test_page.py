@@ -487,14 +487,13 @@ def test_each_quantized_variant_stands_with_its_calibration_its_answers_and_its_
 
 def test_what_int8_auto_left_in_float_is_told_with_every_trial(render, summary):
     section = int8_part(render(summary).text)
-    told = (
-        "2 of 38 operators stay in float; 8 trials on 1,024 calibration examples in 28 s; ended at"
-    )
+    told = "SmoothQuant 0.8; 2 of 38 operators stay in float; 8 trials on 1,024 calibration examples in 28 s; ended at"
     assert f"cpu-onnxruntime-int8-auto-minmax-512 : {told} the minimum." in section
     assert "the minimum. bert.encoder.layer.3.output.dense bert.encoder.layer.4.output" in section
     minus = "\N{MINUS SIGN}"
     assert (
-        f"2 0 {minus}1.7 {minus}3.4 to +0.1 88 undecided 3 19 0.0 {minus}0.5 to +0.5 7" in section
+        f"2 0.8 0 {minus}1.7 {minus}3.4 to +0.1 88 undecided 3 0.8 19 0.0 {minus}0.5 to +0.5 7"
+        in section
     )
 
 

@@ -363,7 +363,14 @@ def test_without_traffic_it_has_none_of_it(summary: dict[str, Any]) -> None:
 def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Path) -> None:
     auto, folder = "cpu-onnxruntime-int8-auto-minmax-64", tmp_path / "artifacts/m"
     facts = {"status": "ok", "reason": None, "answers": {"samples": 128}, "tensors": []}
-    found = {"in_float": ["a"], "stop": "minimum", "samples": 1024, "seconds": 3.0, "trials": []}
+    found = {
+        "in_float": ["a"],
+        "smoothquant": 0.8,
+        "stop": "minimum",
+        "samples": 1024,
+        "seconds": 3.0,
+        "trials": [],
+    }
     fields = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
     records = {
         f"audit/{auto}": facts,
