@@ -5,7 +5,7 @@ from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from tightrope import checkpoint, data, plan, run
+from tightrope import checkpoint, data, job_inputs, plan, run
 from tightrope.provenance import code_digest, library_versions
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
@@ -46,7 +46,7 @@ def checkpoint_libraries(wildcards):
 
 
 def inputs_of(engine):
-    return partial(plan.engine_inputs, config, engine)
+    return partial(job_inputs.engine_inputs, config, engine)
 
 
 def options_of(engine):
@@ -54,7 +54,7 @@ def options_of(engine):
 
 
 def quantize_inputs(wildcards):
-    return plan.quantize_inputs(wildcards)
+    return job_inputs.quantize_inputs(wildcards)
 
 
 def repair_of(wildcards):
@@ -66,11 +66,11 @@ def percentile_of(wildcards):
 
 
 def audit_input(wildcards):
-    return plan.audit_input(wildcards)
+    return job_inputs.audit_input(wildcards)
 
 
 def audited_inputs(wildcards):
-    return plan.audited_inputs(config, wildcards)
+    return job_inputs.audited_inputs(config, wildcards)
 
 
 def audit_code(wildcards):

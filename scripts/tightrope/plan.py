@@ -8,7 +8,8 @@ from typing import IO, Any, NamedTuple
 from tightrope.config import Document, checked
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
-from tightrope.host import describe_host, fingerprint, numerics_fingerprint, saturates
+from tightrope.host import describe_host, fingerprint, numerics_fingerprint
+from tightrope.job_inputs import audits, from_checkpoint, scheme_of
 from tightrope.provenance import library_versions
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
 from tightrope.static_shapes import buckets_of
@@ -24,8 +25,6 @@ from tightrope.variants import (
 )
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
-# precisions whose answers may collapse
-INTEGERS = ("int8", "fp8")
 REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
 
 
@@ -146,7 +145,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
 
 def audited(jobs: Jobs) -> Jobs:
     """Those of the jobs whose answers may collapse."""
-    return [job for job in jobs if job[1].precision.startswith(INTEGERS)]
+    return [job for job in jobs if audits(job[0], job[1])]
 
 
 def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
@@ -160,51 +159,6 @@ def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
     return {name: [search[place] for search in found] for place, name in enumerate(names)}
 
 
-def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, str]:
-    """Inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
-
-    `source` is the checkpoint or the ONNX file, the quantized one for a variant that has a
-    scheme. One that collects statistics of its own also gets the calibration cache, the ONNX
-    file to which that belongs, the data and the checkpoint.
-    """
-    variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
-    folder = f"artifacts/{wildcards.model}"
-    onnx = f"{folder}/model.simplified.onnx"
-    checkpoint = f"{folder}/checkpoint/checkpoint.json"
-    if variant.scheme is not None:
-        return {"source": quantized_onnx(config, wildcards.model, variant)}
-    source = {"source": checkpoint if from_checkpoint(config, engine) else onnx}
-    if variant.calibration is None:
-        return source
-    return source | {
-        "onnx": onnx,
-        "calibration": f"{folder}/calibration/{variant.calibration}.json",
-        "data": f"{folder}/data/data.json",
-        "checkpoint": checkpoint,
-    }
-
-
-def scheme_of(config: Document, variant: Variant) -> str | None:
-    """The scheme of the quantized ONNX of `variant`, weights within 7 bits where they must be."""
-    reduced = config["calibration"]["reduce_range"]
-    if reduced == "auto":
-        reduced = config["host"] == "auto" and saturates(describe_host())
-    return "u8s7" if variant.scheme == "u8s8" and reduced else variant.scheme
-
-
-def quantize_inputs(wildcards: Any) -> dict[str, str]:
-    """Inputs of the rule that quantizes; of a mixed model also the operators left in float."""
-    folder, calibration = f"artifacts/{wildcards.model}", wildcards.calibration
-    method, samples, *repair = calibration.split("-")
-    inputs = {
-        "onnx": f"{folder}/model.simplified.onnx",
-        "calibration": f"{folder}/calibration/{method}-{samples}.json",
-    }
-    if repair == ["auto"]:
-        inputs["search"] = f"{folder}/search/{wildcards.scheme}-{method}-{samples}.json"
-    return inputs
-
-
 def repair_of(config: Document, wildcards: Any) -> Document:
     """The settings of the repair that ends the calibration's name, none where there is none."""
     return config["repairs"].get("-".join(wildcards.calibration.split("-")[2:]), {})
@@ -215,45 +169,12 @@ def percentile_of(config: Document, wildcards: Any) -> float | None:
     return config["calibration"]["percentile"] if wildcards.method == "percentile" else None
 
 
-def from_checkpoint(config: Document, engine: str) -> bool:
-    """Whether that engine is built from the checkpoint, not from ONNX."""
-    route = config.get(engine, {}).get("route")
-    return (route == "pytorch") if route else ENGINES[engine].source == "checkpoint"
-
-
 def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
     """The engine's own section of the configuration, and its buckets where it has them."""
     options = dict(config.get(engine, {}))
     if ENGINES[engine].static:
         options["buckets"] = buckets_of(config, wildcards.model)
     return options
-
-
-def audit_input(wildcards: Any) -> dict[str, str]:
-    """The audit that comes before the latency of a variant in INT8 or FP8 is measured."""
-    found = audits(wildcards.model, parse(wildcards.variant))
-    return {"audit": found[0]} if found else {}
-
-
-def audits(model: str, variant: Variant) -> list[str]:
-    """The audit of that variant, none where its precision needs none."""
-    audited = variant.precision.startswith(INTEGERS)
-    return [f"artifacts/{model}/audit/{variant}.json"] if audited else []
-
-
-def audited_inputs(config: Document, wildcards: Any) -> dict[str, str]:
-    """The quantized ONNX of a variant that is built from one."""
-    variant = parse(wildcards.variant)
-    if variant.scheme is None:
-        return {}
-    return {"quantized": quantized_onnx(config, wildcards.model, variant)}
-
-
-def quantized_onnx(config: Document, model: str, variant: Variant) -> str:
-    """The quantized ONNX of `variant`, that of a search for int8-auto."""
-    mixed = "-auto" if variant.precision == AUTO else ""
-    name = f"{scheme_of(config, variant)}-{variant.calibration}{mixed}"
-    return f"artifacts/{model}/quantized/{name}.onnx"
 
 
 def baseline_engine(plan: Plan, model: str, variant: str) -> str:

@@ -30,8 +30,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from tightrope.cores import physical_cores, pinned_processors
 from tightrope.files import read_json
 from tightrope.inputs import Arrays, timing_batches
+from tightrope.job_inputs import from_checkpoint
 from tightrope.loading import load_engine
-from tightrope.plan import from_checkpoint
 from tightrope.statistics import speedup
 from tightrope.supervise import Child, Limits, WorkFailed
 from tightrope.timed_engine import TimedEngine

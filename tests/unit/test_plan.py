@@ -8,20 +8,18 @@ from snakemake.iocontainers import Wildcards
 from tightrope.config import checked
 from tightrope.engine_table import ENGINES
 from tightrope.host import describe_host, fingerprint, numerics_fingerprint
+from tightrope.job_inputs import audit_input, engine_inputs, quantize_inputs
 from tightrope.plan import (
     Plan,
-    audit_input,
     audited,
     baseline_engine,
     baseline_of,
     columns,
-    engine_inputs,
     engine_libraries,
     engine_modules,
     engine_options,
     libraries_of,
     make_plan,
-    quantize_inputs,
     records,
     rests,
     search_columns,
