@@ -19,8 +19,7 @@ from tightrope.supervise import Limits, peak_rss_bytes, supervised
 from tightrope.tensor_statistics import collect_statistics
 
 TOKENS = 128
-PLAN = (("minmax", 2048), ("percentile", 2048), ("entropy", 2048), ("minmax", 12000))
-PLAN += (("entropy", 12000),)
+PLAN = ("minmax:2048", "percentile:2048", "entropy:2048", "minmax:12000", "entropy:12000")
 LIMITS = Limits(memory_bytes=16e9, seconds=3600)
 
 
@@ -28,12 +27,15 @@ def main() -> None:
     """Measure each method in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
-    folder = parser.parse_args().model
+    parser.add_argument("--plan", nargs="*", default=PLAN, help="method:samples")
+    options = parser.parse_args()
     threads = intra_op_threads("auto")
     print("| method | samples | seconds | peak memory, GB |\n| --- | ---: | ---: | ---: |")
-    for method, samples in PLAN:
-        seconds, peak = supervised(measured, folder, method, samples, threads, limits=LIMITS)
-        print(f"| {method} | {samples:,} | {seconds:.0f} | {peak / 1e9:.2f} |", flush=True)
+    for words in options.plan:
+        method, samples = words.split(":")
+        work = (options.model, method, int(samples), threads)
+        seconds, peak = supervised(measured, *work, limits=LIMITS)
+        print(f"| {method} | {int(samples):,} | {seconds:.0f} | {peak / 1e9:.2f} |", flush=True)
 
 
 def measured(folder: Path, method: str, samples: int, threads: int) -> tuple[float, int]:
