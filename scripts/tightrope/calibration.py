@@ -1,11 +1,13 @@
 """The calibration of a model: the statistics of its tensors on a list of samples, as a file."""
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
 from tightrope.calibration_cache import read_cache, write_cache
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.files import digest, sha256
+from tightrope.files import sha256
 from tightrope.inputs import (
     Arrays,
     Example,
@@ -56,7 +58,7 @@ def calibrate(
         samples=samples,
         options=options,
         model_sha256=sha256(onnx_path),
-        samples_sha256=digest(examples),
+        samples_sha256=samples_sha256(examples),
         libraries=libraries,
         **fields,
     )
@@ -78,6 +80,11 @@ def calibration_examples(data: Path | str, samples: int, *, random: bool = False
     return examples[:samples]
 
 
+def samples_sha256(examples: list[Example]) -> str:
+    """Hex digest of a list of examples as sorted JSON."""
+    return hashlib.sha256(json.dumps(examples, sort_keys=True).encode()).hexdigest()
+
+
 def calibration_batches(*, onnx: str, calibration: str, data: str, checkpoint: str) -> list[Arrays]:
     """The samples of the calibration cache of `onnx`, one a batch and without padding.
 
@@ -91,7 +98,7 @@ def calibration_batches(*, onnx: str, calibration: str, data: str, checkpoint: s
             "collects ranges of its own from them; delete the file to calibrate here"
         )
     examples = calibration_examples(data, cache["samples"], random=cache["method"] == "random")
-    if cache["samples_sha256"] != digest(examples):
+    if cache["samples_sha256"] != samples_sha256(examples):
         raise ArtifactError(f"{calibration}: the cache of other samples than {data}; delete it")
     encode = load_encoder(checkpoint, max_sequence=cache["options"]["max_sequence"])
     return list(batches_of_equal_length(encode(examples), tokens=1))

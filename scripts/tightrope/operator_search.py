@@ -38,10 +38,10 @@ def search_operators(
 
     A trial holds where its accuracy on the whole calibration split is `kept` within the budget,
     against the same model in float; examples without labels count as right where the answer
-    stays. Trials are kept in `state` too, from which an interrupted search goes on; it ends after
-    `seconds` of all its sessions together. `smoothquant` is the strength that is tried where
-    `quantized` does not hold, None for none. Raises TightropeError where the split is too small
-    to tell that a budget holds.
+    stays. Trials are kept in `state` too, from which an interrupted search goes on; those of all
+    its sessions take at most `seconds` together, but for the first two. `smoothquant` is the
+    strength that is tried where `quantized` does not hold, None for none. Raises TightropeError
+    where the split is too small to tell that a budget holds.
     """
     examples = read_split(data, "calibration")
     require_enough(data, len(examples), budget_points)
@@ -113,7 +113,7 @@ def search(
             return strength, [], "minimum"
     known_to_fail, holds = 0, len(ranking)
     while holds - known_to_fail > 1:
-        if judge.seconds > seconds:
+        if not judge.has_time(seconds):
             return strength, sorted(ranking[:holds]), "time limit"
         middle = (known_to_fail + holds) // 2
         if judge.holds(strength, ranking[:middle]):
@@ -123,7 +123,7 @@ def search(
     chosen = ranking[:holds]
     # the last one is needed: without it the beginning did not hold
     for name in reversed(chosen[:-1]):
-        if judge.seconds > seconds:
+        if not judge.has_time(seconds):
             return strength, sorted(chosen), "time limit"
         fewer = [one for one in chosen if one != name]
         if judge.holds(strength, fewer):

@@ -55,6 +55,11 @@ class Judge:
         """Seconds of all trials, those of earlier sessions too."""
         return sum(trial["seconds"] for trial in self.trials)
 
+    def has_time(self, seconds: float) -> bool:
+        """Whether another trial, as long as the longest so far, ends within so many seconds."""
+        longest = max((trial["seconds"] for trial in self.trials), default=0.0)
+        return self.seconds + longest <= seconds
+
     def holds(self, strength: float | None, in_float: Collection[str]) -> bool:
         """Whether the budget holds with those operators in float."""
         trial = {"smoothquant": strength, "in_float": sorted(in_float)}

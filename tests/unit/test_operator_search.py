@@ -8,6 +8,7 @@ from tightrope.errors import TightropeError
 from tightrope.files import read_json, write_json
 from tightrope.inputs import load_encoder, read_split
 from tightrope.operator_search import ranked, search, search_operators
+from tightrope.operator_trials import Judge
 from tightrope.quantize import quantize_onnx
 from tightrope.statistics import paired_difference
 from tightrope.switched_model import SwitchedModel
@@ -26,6 +27,9 @@ class Arithmetic:
     @property
     def seconds(self) -> float:
         return self.each * len(self.tried)
+
+    def has_time(self, seconds: float) -> bool:
+        return self.seconds + self.each <= seconds
 
     def holds(self, strength: float | None, in_float) -> bool:
         """What remains counts `smooth` times with SmoothQuant."""
@@ -74,6 +78,13 @@ def test_at_the_time_limit_the_last_choice_that_held_stands() -> None:
     _, chosen, stop = search(judge, list(COSTS), None, seconds=2.5)
     assert stop == "time limit"
     assert set(chosen) >= {"a", "b"}
+
+
+def test_no_trial_is_begun_that_would_end_after_the_limit(tmp_path: Path) -> None:
+    trials = [{"seconds": 2.0}, {"seconds": 5.0}]
+    write_json(tmp_path / "state.json", {"key": "k", "trials": trials})
+    judge = Judge(SwitchedModel, [], None, 0.01, tmp_path / "state.json", "k")
+    assert (judge.seconds, judge.has_time(12.0), judge.has_time(11.9)) == (7.0, True, False)
 
 
 def test_the_ranking_is_by_divergence_for_the_time_saved() -> None:
