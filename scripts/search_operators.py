@@ -15,6 +15,7 @@ search_operators(
     job.input.checkpoint,
     job.output.search,
     scheme=job.wildcards.scheme,
+    code=job.params.code,
     smoothquant=job.params.smoothquant,
     state=job.params.state,
     budget_points=job.params.budget_points,

@@ -16,8 +16,8 @@ from tightrope.inputs import (
     read_split,
 )
 
-# of the seeds of random inputs: those of a data source `random` are lower
-RANDOM_SEED = 7_000_000
+# of the seeds of random inputs: no data source `random` reaches so far
+RANDOM_SEED = 7 * 10**18
 
 
 def calibrate(

@@ -17,7 +17,7 @@ TENSOR = (
     *("sqnr_db", "channel_ratio", "weight_ratio", "findings"),
 )
 SEARCH = ("in_float", "smoothquant", "stop", "samples", "budget_points", "seconds")
-TRIAL = ("smoothquant", "delta", "delta_low", "delta_high", "flips", "verdict", "seconds")
+TRIAL = ("delta", "delta_low", "delta_high", "flips", "verdict", "seconds")
 
 
 def read_records(paths: Iterable[Path | str]) -> Records:

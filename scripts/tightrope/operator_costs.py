@@ -43,7 +43,9 @@ def measure_costs(
     timed: dict[Any, dict[str, float]] = {}
     for shape, pairs in sized(model, other, shapes, threads):
         for node, twin, size in tqdm(pairs, desc="costs", unit="operator"):
-            key = (node.op_type, size, constant_of(model, node.input[1]).shape)
+            attributes = tuple(sorted(one.SerializeToString() for one in node.attribute))
+            weights = constant_of(model, node.input[1]).shape
+            key = (node.op_type, attributes, len(node.input), size, weights)
             if key not in timed:
                 timed[key] = timed_pair(model, node, other, twin, size, threads=threads)
             costs.setdefault(node.name, []).append({**shape, **timed[key]})

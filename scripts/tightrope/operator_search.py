@@ -26,6 +26,7 @@ def search_operators(
     target: Path | str,
     *,
     scheme: str,
+    code: str,
     smoothquant: float | None,
     state: Path | str,
     budget_points: float,
@@ -34,41 +35,38 @@ def search_operators(
     threads: int,
     libraries: dict[str, str | None],
 ) -> None:
-    """Write which operators stay in float, with or without SmoothQuant, and every trial.
+    """Write which operators stay in float beside SmoothQuant, and every trial.
 
     A trial holds where its accuracy on the whole calibration split is `kept` within the budget,
     against the same model in float; examples without labels count as right where the answer
     stays. Trials are kept in `state` too, from which an interrupted search goes on; those of all
-    its sessions take at most `seconds` together, but for the first two. `smoothquant` is the
-    strength that is tried where `quantized` does not hold, None for none. Raises TightropeError
-    where the split is too small to tell that a budget holds.
+    its sessions take at most `seconds` together, but for the first. `smoothquant` is the strength
+    at which `quantized` is smoothed, None for not at all. Raises TightropeError where the split is
+    too small to tell that a budget holds.
     """
     examples = read_split(data, "calibration")
     require_enough(data, len(examples), budget_points)
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     ranking = ranked(read_json(sensitivity)["operators"], read_json(costs)["operators"])
     sources = {Path(path).name: sha256(path) for path in (onnx_path, quantized, calibration)}
-    key = digest([sources, digest(examples), max_sequence, budget_points])
-
-    def switched(strength: float | None) -> SwitchedModel:
-        if strength is None:
-            return SwitchedModel(onnx_path, quantized, threads=threads)
-        with TemporaryDirectory() as folder:
-            smooth = Path(folder, "model.onnx")
-            repair = {"smoothquant": strength}
-            quantize_onnx(onnx_path, calibration, smooth, scheme=scheme, repair=repair)
-            return SwitchedModel(onnx_path, smooth, threads=threads)
-
-    judge = Judge(switched, rows, labels_of(examples), budget_points / 100, Path(state), key)
     if not read_cache(calibration, model=onnx_path)["channels"]:
         smoothquant = None  # an imported cache has only ranges
-    strength, in_float, stop = search(judge, [name for name, _ in ranking], smoothquant, seconds)
+    settings = [max_sequence, budget_points, smoothquant, code, libraries, sha256(checkpoint)]
+    key = digest([sources, digest(examples), settings])
+    with TemporaryDirectory() as folder:
+        if smoothquant is not None:
+            quantized = Path(folder, "model.onnx")
+            repair = {"smoothquant": smoothquant}
+            quantize_onnx(onnx_path, calibration, quantized, scheme=scheme, repair=repair)
+        model = SwitchedModel(onnx_path, quantized, threads=threads)
+    judge = Judge(model, rows, labels_of(examples), budget_points / 100, Path(state), key)
+    in_float, stop = search(judge, [name for name, _ in ranking], seconds)
     write_json(
         target,
         {
             "schema": SCHEMA,
             "in_float": in_float,
-            "smoothquant": strength,
+            "smoothquant": smoothquant,
             "stop": stop,
             "budget_points": budget_points,
             "samples": len(examples),
@@ -98,25 +96,21 @@ def ranked(
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def search(
-    judge: Judge, ranking: list[str], smoothquant: float | None, seconds: float
-) -> tuple[float | None, list[str], str]:
-    """Strength of SmoothQuant, operators left in float, and `minimum` or `time limit`.
+def search(judge: Judge, ranking: list[str], seconds: float) -> tuple[list[str], str]:
+    """Operators left in float, and `minimum` or `time limit`.
 
-    All in int8 is tried first, then that with SmoothQuant, which costs next to nothing. Then
-    operators are left in float: the shortest beginning of the ranking that holds, found by
-    halving, of which each, the least sensitive first, goes back to int8 where that still holds.
+    All in int8 is tried first. Then the shortest beginning of the ranking that holds is found by
+    halving, and each of its operators, the least sensitive first, goes back to int8 where the
+    budget still holds.
     """
-    strength = None
-    for strength in dict.fromkeys((None, smoothquant)):
-        if judge.holds(strength, ()):
-            return strength, [], "minimum"
+    if judge.holds(()):
+        return [], "minimum"
     known_to_fail, holds = 0, len(ranking)
     while holds - known_to_fail > 1:
         if not judge.has_time(seconds):
-            return strength, sorted(ranking[:holds]), "time limit"
+            return sorted(ranking[:holds]), "time limit"
         middle = (known_to_fail + holds) // 2
-        if judge.holds(strength, ranking[:middle]):
+        if judge.holds(ranking[:middle]):
             holds = middle
         else:
             known_to_fail = middle
@@ -124,8 +118,8 @@ def search(
     # the last one is needed: without it the beginning did not hold
     for name in reversed(chosen[:-1]):
         if not judge.has_time(seconds):
-            return strength, sorted(chosen), "time limit"
+            return sorted(chosen), "time limit"
         fewer = [one for one in chosen if one != name]
-        if judge.holds(strength, fewer):
+        if judge.holds(fewer):
             chosen = fewer
-    return strength, sorted(chosen), "minimum"
+    return sorted(chosen), "minimum"

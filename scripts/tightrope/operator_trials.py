@@ -1,8 +1,7 @@
 """Choices of operators in float, tried on the calibration split and remembered."""
 
 import time
-from collections.abc import Callable, Collection
-from functools import cache
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +26,18 @@ def require_enough(data: Path | str, samples: int, budget_points: float) -> None
 
 
 class Judge:
-    """Tries choices of operators on the calibration split, each once; remembers in `state`.
-
-    `switched` makes the model for a strength of SmoothQuant.
-    """
+    """Tries choices of operators on the calibration split, each once; remembers in `state`."""
 
     def __init__(
         self,
-        switched: Callable[[float | None], SwitchedModel],
+        model: SwitchedModel,
         rows: list[Arrays],
         labels: list[int] | None,
         budget: float,
         state: Path,
         key: str,
     ) -> None:
-        self.switched = cache(switched)
+        self.model = model
         self.rows = rows
         self.labels = labels
         self.budget = budget
@@ -60,20 +56,19 @@ class Judge:
         longest = max((trial["seconds"] for trial in self.trials), default=0.0)
         return self.seconds + longest <= seconds
 
-    def holds(self, strength: float | None, in_float: Collection[str]) -> bool:
+    def holds(self, in_float: Collection[str]) -> bool:
         """Whether the budget holds with those operators in float."""
-        trial = {"smoothquant": strength, "in_float": sorted(in_float)}
-        for known in self.trials:
-            if {name: known[name] for name in trial} == trial:
-                return known["verdict"] == "kept"
-        self.trials.append(trial | self.tried(strength, set(in_float)))
-        write_json(self.state, {"key": self.key, "trials": self.trials})
-        return self.trials[-1]["verdict"] == "kept"
+        names = sorted(in_float)
+        trial = next((one for one in self.trials if one["in_float"] == names), None)
+        if trial is None:
+            trial = {"in_float": names, **self.tried(set(names))}
+            self.trials.append(trial)
+            write_json(self.state, {"key": self.key, "trials": self.trials})
+        return trial["verdict"] == "kept"
 
-    def tried(self, strength: float | None, in_float: set[str]) -> Trial:
+    def tried(self, in_float: set[str]) -> Trial:
         """The change of accuracy with those operators in float, measured."""
-        began = time.perf_counter()
-        model = self.switched(strength)
+        began, model = time.perf_counter(), self.model
         if self.expected is None:
             self.expected = model.answers(self.rows, ()).argmax(axis=1)
         found = model.answers(self.rows, set(model.operators) - in_float).argmax(axis=1)
@@ -91,9 +86,8 @@ class Judge:
             "verdict": accuracy_verdict(change, self.budget),
             "seconds": time.perf_counter() - began,
         }
-        smooth = "" if strength is None else f"SmoothQuant {strength:g}, "
         print(
-            f"{smooth}{len(in_float)} of {len(model.operators)} operators in float: "
+            f"{len(in_float)} of {len(model.operators)} operators in float: "
             f"{100 * change.value:+.2f} points, {trial['flips']} flips, {trial['verdict']}",
             flush=True,
         )

@@ -92,10 +92,11 @@ def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str
     """
     found: set[str] = set()
     for pattern in patterns:
-        matching = {name for name in names if fnmatchcase(name, pattern)}
+        matching = {name for name in names if name == pattern or fnmatchcase(name, pattern)}
         if not matching:
             raise ArtifactError(
-                f"{path}: no operator with weights is named {pattern}; there are {', '.join(names)}"
+                f"{path}: no operator with weights is named {pattern}: correct `float` of the "
+                f"repair; there are {', '.join(names)}"
             )
         found |= matching
     return found

@@ -32,21 +32,25 @@ def smoothed(
     made = onnx.ModelProto()
     made.CopyFrom(model)
     ranges = dict(ranges)
-    own = [node for node in weighted_nodes(made) if node.name in nodes and node.op_type != "Conv"]
-    for name in dict.fromkeys(node.input[0] for node in own):
+    every = [node for node in weighted_nodes(made) if node.op_type != "Conv"]
+    chosen = [node for node in every if node.name in nodes]
+    for name in dict.fromkeys(node.input[0] for node in chosen):
         if name not in channels:
             raise ArtifactError(f"no bounds of the channels of {name}: calibrate for SmoothQuant")
-        readers = [node for node in own if node.input[0] == name]
+        # of all that read it, so that the factors do not depend on which of them are chosen
+        readers = [node for node in every if node.input[0] == name]
         low, high = (np.array(channels[name][end]) for end in ("low", "high"))
         rows = [np.abs(rows_of(node, weight(made, node))).max(axis=1) for node in readers]
         scale = smoothing(np.maximum(np.abs(low), np.abs(high)), np.max(rows, axis=0), strength)
         multiplied = f"{name}{SMOOTHED}"
+        readers = [node for node in chosen if node.input[0] == name]
         place = place_of(made, readers[0])
         made.graph.node.insert(place, scaling(made, name, multiplied, 1 / scale))
         for node in readers:
             node.input[0] = multiplied
             scaled = rows_of(node, rows_of(node, weight(made, node)) * scale[:, None])
-            node.input[1] = add_constant(made, f"{node.input[1]}{SMOOTHED}", scaled)
+            # a weight may be shared by operators with other inputs
+            node.input[1] = add_constant(made, f"{node.name}.weight{SMOOTHED}", scaled)
         ranges[multiplied] = [float((low / scale).min()), float((high / scale).max())]
     drop_unread(made)
     return made, ranges

@@ -29,7 +29,7 @@ class SwitchedModel:
 
     It computes in float what the quantized file stands for: values rounded to those that int8 can
     hold, multiplied and added up in float32. `operators` are the names of what can be chosen.
-    Weights are there twice: raises TightropeError where they do not fit into 2 GiB.
+    Raises TightropeError where both weights together do not fit into 2 GiB.
     """
 
     def __init__(self, source: Path | str, quantized: Path | str, *, threads: int) -> None:
@@ -73,10 +73,7 @@ def with_switches(
             original = makers[makers[node.input[0]].input[0]].input[0]
             factors = np.reshape(smoothing_of(model, original), (-1, 1))
             exact = rows_of(node, rows_of(node, floats[node.name]) / factors)
-            weights = [
-                add_constant(model, f"{node.name}.{kind}", array)
-                for kind, array in (("rounded", rounded), ("float", exact))
-            ]
+            weights = [node.input[1], add_constant(model, f"{node.name}.float", exact)]
             nodes += [
                 helper.make_node("Gather", [SWITCHES, index], switch[:1], name=switch[0]),
                 helper.make_node(

@@ -161,7 +161,8 @@ def not_finite(
 ) -> str:
     """What is wrong where tensor `name` holds what is no number."""
     first = int(np.argwhere(~np.isfinite(array))[0][0])
-    ids = batch["input_ids"][min(first, len(batch["input_ids"]) - 1)]
+    # the first axis may be that of all tokens
+    ids = batch["input_ids"][first * len(batch["input_ids"]) // len(array)]
     sample = next(index for index, row in enumerate(rows) if np.array_equal(row["input_ids"], ids))
     operator = next((node.name for node in model.graph.node if name in node.output), "the graph")
     return (

@@ -8,11 +8,24 @@ WEIGHTED = ("Conv", "Gemm", "MatMul")
 
 
 def weighted_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """Operators of a kind of WEIGHTED whose second input is a constant of the graph."""
-    constants = {tensor.name for tensor in model.graph.initializer}
+    """Operators of a kind of WEIGHTED whose second input is a constant of the graph.
+
+    Of products only those with a matrix, and of Gemm only those that do nothing besides.
+    """
+    axes = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
     return [
-        node for node in model.graph.node if node.op_type in WEIGHTED and node.input[1] in constants
+        node
+        for node in model.graph.node
+        if node.op_type in WEIGHTED
+        and node.input[1] in axes
+        and (node.op_type == "Conv" or (axes[node.input[1]] == 2 and is_plain(node)))
     ]
+
+
+def is_plain(node: onnx.NodeProto) -> bool:
+    """Whether a product neither scales nor transposes its input."""
+    given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    return given.get("alpha", 1) == given.get("beta", 1) == 1 and not given.get("transA", 0)
 
 
 def channel_axes(model: onnx.ModelProto) -> dict[str, int]:
@@ -24,7 +37,8 @@ def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
     """`model`, its operators with weights named as the modules of the checkpoint they come from.
 
     The name is that of the bias, the only part that keeps it: `prefix` and `.bias` are taken off.
-    One without a bias keeps its own name.
+    One without a bias keeps its own name; one that has none, or that of another, is named by its
+    output.
     """
     constants = {tensor.name for tensor in model.graph.initializer}
     taken = {node.name for node in model.graph.node}
@@ -36,6 +50,11 @@ def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
         if name and name not in taken and biases[0].endswith(".bias"):
             taken.add(name)
             node.name = name
+    seen: set[str] = set()
+    for node in model.graph.node:
+        if not node.name or node.name in seen:
+            node.name = f"{node.op_type}_{node.output[0]}"
+        seen.add(node.name)
     return model
 
 

@@ -157,21 +157,24 @@ ANSWERS = {
     ("change", "reason"),
     [
         ({}, None),
-        ({"commonest": 1.0}, "one answer to 100 % of 128 examples"),
-        ({"commonest": 1.0, "float_commonest": 0.99}, None),
+        ({"commonest": 1.0, "agreement": 0.3}, "one answer to 100 % of 128 examples"),
+        ({"commonest": 1.0, "agreement": 0.3, "float_commonest": 0.99}, None),
         (
-            {"accuracy": {"value": 0.3, "low": 0.22, "high": 0.38}},
+            {"accuracy": {"value": 0.3, "low": 0.22, "high": 0.38}, "agreement": 0.3},
             "accuracy 30 % of 128 examples, 86 % in float, 25 % by chance",
         ),
+        # one answer more is no collapse, however near to an edge the model was
+        ({"commonest": 0.985, "float_commonest": 0.975, "agreement": 0.99}, None),
         # a model that never was better than chance has not collapsed
         (
             {
                 "accuracy": {"value": 0.3, "low": 0.22, "high": 0.38},
                 "float_accuracy": {"value": 0.3, "low": 0.22, "high": 0.38},
+                "agreement": 0.3,
             },
             None,
         ),
-        ({"accuracy": {"value": 0.6, "low": 0.51, "high": 0.68}}, None),
+        ({"accuracy": {"value": 0.6, "low": 0.51, "high": 0.68}, "agreement": 0.6}, None),
     ],
 )
 def test_a_collapse_is_one_answer_or_chance_where_float_is_better(

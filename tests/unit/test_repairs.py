@@ -108,3 +108,36 @@ def test_a_cache_without_channels_repairs_nothing(
     paths = (tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx")
     with pytest.raises(ArtifactError, match=r"no .* of the channels of layer_norm.*: calibrate"):
         quantize_onnx(*paths, scheme="u8s8", repair=repair)
+
+
+def test_a_weight_that_two_operators_share_is_smoothed_for_each(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    table, shared = (draw.standard_normal((8, 8)).astype(np.float32) for _ in range(2))
+    table[:, 0] *= 50
+    nodes = [
+        onnx.helper.make_node("Gather", ["table", "input_ids"], ["x"], name="lookup"),
+        onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="first"),
+        onnx.helper.make_node("Relu", ["y"], ["z"], name="relu"),
+        onnx.helper.make_node("MatMul", ["z", "w"], ["logits"], name="second"),
+    ]
+    constants = {"table": table, "w": shared}
+    graph = onnx.helper.make_graph(
+        nodes,
+        "shared",
+        [onnx.helper.make_tensor_value_info("input_ids", onnx.TensorProto.INT64, ["n"])],
+        [onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    opset = [onnx.helper.make_opsetid("", 21)]
+    model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=10)
+    batch = {"input_ids": np.arange(8)}
+    first = np.maximum(table @ shared, 0)
+    bounds = {"x": table, "z": first}
+    channels = {
+        name: {"low": list(v.min(0)), "high": list(v.max(0)), "mean": list(v.mean(0))}
+        for name, v in bounds.items()
+    }
+    found, _ = smoothed(model, {}, channels, ["first", "second"], strength=0.8)
+    np.testing.assert_allclose(
+        run_onnx(found, [batch], threads=1)[0], first @ shared, rtol=2e-4, atol=1e-3
+    )

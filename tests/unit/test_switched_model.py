@@ -61,3 +61,17 @@ def test_a_smoothed_model_switches_too(tiny: TinyModel, tmp_path: Path) -> None:
     error = np.abs(logits_of(tmp_path / "a.onnx", rows) - expected).max()
     found = model.answers(rows, model.operators)
     assert np.abs(found - logits_of(tmp_path / "a.onnx", rows)).max() < 0.2 * error
+
+
+def test_what_is_tried_smoothed_is_what_is_built(tiny: TinyModel, tmp_path: Path) -> None:
+    """Query, key and value read one tensor: its factors are those of all three."""
+    name = "bert.encoder.layer.0.attention.self.query"
+    for target, repair in (("a", {}), ("b", {"float": [name]})):
+        paths = (tiny.simplified, tiny.minmax, tmp_path / f"{target}.onnx")
+        quantize_onnx(*paths, scheme="u8s8", repair={"smoothquant": 0.8, **repair})
+    model = SwitchedModel(tiny.simplified, tmp_path / "a.onnx", threads=1)
+    rows = evaluation_rows(tiny)[:20]
+    found = model.answers(rows, set(model.operators) - {name})
+    built = logits_of(tmp_path / "b.onnx", rows)
+    error = np.abs(built - logits_of(tiny.simplified, rows)).max()
+    assert np.abs(found - built).max() < 0.2 * error

@@ -37,7 +37,7 @@ def build(
     """
     model = load_onnx(source)
     longest = max_sequence(model)
-    if options["fusions"] and precision != "int8":
+    if options["fusions"] and precision not in ("int8", "int8-auto"):
         model = fused(model)
     if precision == "fp16":
         model = in_fp16(model)
