@@ -37,6 +37,7 @@ TOLERANCES = {
     ("onnxruntime", "fp32"): 1e-4,
     ("onnxruntime", "fp16"): 0.01,
     ("onnxruntime", "int8"): 0.05,
+    ("onnxruntime", "int8-auto"): 0.05,
     ("onnxruntime", "int8-dynamic"): 0.05,
     ("openvino", "fp32"): 1e-4,
     ("openvino", "bf16"): 0.01,

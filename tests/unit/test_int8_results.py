@@ -28,6 +28,7 @@ def search(in_float: list[str]) -> dict[str, Any]:
     trial = {**tried, "in_float": in_float, "delta_high": 0.005, "verdict": "kept", "seconds": 3.5}
     ranking = [{"operator": name, "kl_per_ms": 1.0} for name in ("a", "b", "c")]
     facts = {"schema": 1, "stop": "minimum", "budget_points": 1.0, "samples": 1024, "seconds": 3.5}
+    facts["smoothquant"] = 0.8
     return {**facts, "in_float": in_float, "ranking": ranking, "trials": [trial], "sources": {}}
 
 
@@ -63,6 +64,7 @@ def test_a_search_tells_how_many_operators_each_trial_left_in_float() -> None:
     found = with_int8(result(AUTO, "int8-auto", "minmax-64"), {}, records)
     assert found["search"] == {
         "in_float": ["a", "b"],
+        "smoothquant": 0.8,
         "stop": "minimum",
         "samples": 1024,
         "budget_points": 1.0,
