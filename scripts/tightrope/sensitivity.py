@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from tightrope.files import digest, sha256, write_json
+from tightrope.calibration import samples_sha256
+from tightrope.files import sha256, write_json
 from tightrope.inputs import Arrays, batches_of_equal_length, load_encoder, read_split
 from tightrope.rounding import decibels
 from tightrope.statistics import mean_divergence, relative_error
@@ -44,7 +45,7 @@ def measure_sensitivity(
             "samples": len(examples),
             "model_sha256": sha256(onnx_path),
             "quantized_sha256": sha256(quantized),
-            "samples_sha256": digest(examples),
+            "samples_sha256": samples_sha256(examples),
             "libraries": libraries,
             "operators": sensitivities(model, rows),
         },

@@ -45,8 +45,8 @@ def collect_statistics(
 ) -> Statistics:
     """Statistics on encoded samples `rows`, of every tensor that a scheme may quantize.
 
-    `minmax` ranges reach from the lowest to the highest value. `percentile` cuts as many values
-    off both ends together as are left of so many percent; `entropy` takes the range whose
+    `minmax` ranges reach from the lowest to the highest value. `percentile` keeps so many
+    percent of the values and cuts half of the rest off each end; `entropy` takes the range whose
     histogram loses least information in int8 (Migacz 2017, "8-bit Inference with TensorRT").
     Raises ArtifactError naming tensor, operator and sample where a value is not finite.
     """
