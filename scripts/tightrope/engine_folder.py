@@ -66,8 +66,8 @@ def build_in_folder(
     """Run in the child: what the engine module says about the files, and the memory it took."""
     module = engine_module(variant.engine)
     samples = {"batches": batches()} if batches else {}
-    settings = {"precision": variant.precision, "threads": threads, "options": options}
+    settings = {"precision": variant.precision, "device": variant.device, "threads": threads}
     with storage_errors(folder):
-        facts = module.build(source, folder, **settings, **samples)
+        facts = module.build(source, folder, **settings, options=options, **samples)
     require_precision(facts["executed"], variant.precision)
     return {**facts, "build_peak_rss_bytes": peak_rss_bytes()}

@@ -28,7 +28,7 @@ def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float
     began = time.perf_counter()
     module = engine_module(variant.engine)
     imported = time.perf_counter()
-    settings = {"precision": variant.precision, "threads": threads}
+    settings = {"precision": variant.precision, "device": variant.device, "threads": threads}
     run = module.load(Path(path).parent, **settings, options=manifest["options"])
     loaded = time.perf_counter()
     return within(run, manifest.get("max_sequence")), {

@@ -18,7 +18,7 @@ EXAMPLES = ((2, 16), (1, 16))
 
 
 def build(
-    source: Path, target: Path, *, precision: str, threads: int, options: Options
+    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
     """Write the checkpoint's weights in that type into folder `target`, compiled once to see."""
     manifest = read_manifest(source)
@@ -38,7 +38,7 @@ def build(
     }
 
 
-def load(path: Path, *, precision: str, threads: int, options: Options) -> Any:
+def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
     torch.set_num_threads(threads)
     return runner(compiled(path, precision))

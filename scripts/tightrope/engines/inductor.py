@@ -23,6 +23,7 @@ def build(
     target: Path,
     *,
     precision: str,
+    device: str,
     threads: int,
     options: Options,
     batches: list[Arrays] | None = None,
@@ -48,7 +49,7 @@ def build(
     }
 
 
-def load(path: Path, *, precision: str, threads: int, options: Options) -> Any:
+def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
     torch.set_num_threads(threads)
     return runner(aoti_load_package(str(path / FILE)))

@@ -28,7 +28,7 @@ Options = dict[str, Any]
 
 
 def build(
-    source: Path, target: Path, *, precision: str, threads: int, options: Options
+    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
     """Put the ONNX file `source` (Q/DQ for int8) into folder `target`, profiled in a session.
 
@@ -53,7 +53,7 @@ def build(
     }
 
 
-def load(path: Path, *, precision: str, threads: int, options: Options) -> Any:
+def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
     session = open_session(path / FILE, session_options(threads, options))
 

@@ -29,6 +29,7 @@ def build(
     target: Path,
     *,
     precision: str,
+    device: str,
     threads: int,
     options: Options,
     batches: list[Arrays] | None = None,
@@ -53,7 +54,7 @@ def build(
     }
 
 
-def load(path: Path, *, precision: str, threads: int, options: Options) -> Any:
+def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]`.
 
     For any batch and sequence without buckets, else within them: `run` pads up to the nearest.

@@ -14,7 +14,7 @@ Options = dict[str, Any]
 
 
 def build(
-    source: Path, target: Path, *, precision: str, threads: int, options: Options
+    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
     """Write the checkpoint's weights into folder `target`; for int8-dynamic in fp32."""
     manifest = read_manifest(source)
@@ -30,7 +30,7 @@ def build(
     }
 
 
-def load(path: Path, *, precision: str, threads: int, options: Options) -> Any:
+def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
     torch.set_num_threads(threads)
     return runner(prepared(path, precision))

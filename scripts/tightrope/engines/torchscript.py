@@ -15,7 +15,7 @@ Options = dict[str, Any]
 
 
 def build(
-    source: Path, target: Path, *, precision: str, threads: int, options: Options
+    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
     """Write the checkpoint of manifest `source` as TorchScript into folder `target`."""
     torch.set_num_threads(threads)
@@ -34,7 +34,7 @@ def build(
     }
 
 
-def load(path: Path, *, precision: str, threads: int, options: Options) -> Any:
+def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
     torch.set_num_threads(threads)
     return runner(torch.jit.load(str(path / FILE)))

@@ -25,6 +25,7 @@ def build(
     target: Path,
     *,
     precision: str,
+    device: str,
     threads: int,
     options: dict[str, Any],
 ) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def build(
 
 
 def load(
-    path: Path, *, precision: str, threads: int, options: dict[str, Any]
+    path: Path, *, precision: str, device: str, threads: int, options: dict[str, Any]
 ) -> Callable[[Arrays], Any]:
     """`run(inputs) -> float32 logits [batch, classes]`, padded up to the nearest bucket.
 

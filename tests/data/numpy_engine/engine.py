@@ -8,7 +8,9 @@ from tightrope.executed import counted
 from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
 
 
-def build(source: Path, target: Path, *, precision: str, threads: int, options: Any) -> Any:
+def build(
+    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Any
+) -> Any:
     """Put the ONNX file `source` into folder `target`."""
     model = load_onnx(source)
     executed = counted((node.op_type, "fp32") for node in model.graph.node)
@@ -17,7 +19,7 @@ def build(source: Path, target: Path, *, precision: str, threads: int, options: 
     return facts
 
 
-def load(path: Path, *, precision: str, threads: int, options: Any) -> Any:
+def load(path: Path, *, precision: str, device: str, threads: int, options: Any) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
     evaluator = ReferenceEvaluator(load_onnx(path / "model.onnx"))
     return lambda inputs: evaluator.run(None, inputs)[0]
