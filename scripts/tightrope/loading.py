@@ -8,14 +8,25 @@ from typing import Any
 
 from tightrope.inputs import Arrays
 from tightrope.manifest import read_manifest
+from tightrope.supervise import WorkFailed, in_one_line
 from tightrope.variants import parse
 
 Run = Callable[[Arrays], Any]
 
 
 def engine_module(engine: str) -> Any:
-    """The module of that engine; importing it imports the runtime."""
-    return importlib.import_module(f"tightrope.engines.{engine}")
+    """The module of that engine; importing it imports the runtime.
+
+    Raises WorkFailed where that is missing.
+    """
+    try:
+        return importlib.import_module(f"tightrope.engines.{engine}")
+    except (ImportError, OSError) as error:
+        raise WorkFailed(
+            f"{engine} cannot be imported ({in_one_line(error)}): install what envs/cpu.txt, or on "
+            "a GPU envs/gpu.txt, names",
+            transient=False,
+        ) from error
 
 
 def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float]]:
@@ -48,4 +59,6 @@ def within(run: Run, longest: int | None) -> Run:
             raise ValueError(f"a request of {tokens} tokens: this model takes 1 to {longest}")
         return run(inputs)
 
+    # what times it on its device is there where its runtime can tell
+    checked.device_seconds = getattr(run, "device_seconds", None)
     return checked

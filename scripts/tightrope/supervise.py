@@ -26,6 +26,11 @@ POLL_SECONDS = 0.5
 REMEDY = "raise its {} with --set-resources and say --config retry_failed=true"
 # errors of the surroundings, not of the variant: they end the job
 PASSED_ON = (ArtifactError, StorageError)
+# words of PyTorch, ONNX Runtime, TensorRT and CUDA for a GPU whose memory is full
+OUT_OF_MEMORY = (
+    *("out of memory", "out_of_memory", "outofmemory", "memoryallocation"),
+    *("failed to allocate memory", "insufficient memory"),
+)
 
 
 @dataclass(frozen=True)
@@ -223,7 +228,13 @@ def answer(handler: Callable[..., Any], request: tuple[Any, ...]) -> tuple[str, 
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             return "raised", cannot_be_written(error.filename or "a file of this job", error)
         traceback.print_exc()
-        return "failed", (in_one_line(error), False)
+        return "failed", (in_one_line(error), is_out_of_memory(error))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of a runtime says that memory, most often that of the GPU, is full."""
+    words = f"{type(error).__name__}: {error}".casefold()
+    return any(word in words for word in OUT_OF_MEMORY)
 
 
 def in_one_line(error: BaseException) -> str:

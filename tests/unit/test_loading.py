@@ -43,3 +43,18 @@ def test_the_engine_is_not_run_for_a_request_beyond_the_limit() -> None:
 
 def test_without_a_limit_the_engine_itself_is_what_runs() -> None:
     assert within(lengths, None) is lengths
+
+
+class OnGpu:
+    """An engine that can tell the time on its device."""
+
+    def __call__(self, inputs: Arrays) -> Any:
+        return lengths(inputs)
+
+    def device_seconds(self, inputs: Arrays, calls: int) -> list[float]:
+        return [1e-3] * calls
+
+
+def test_the_clock_of_a_gpu_is_not_lost_to_the_limit() -> None:
+    assert within(OnGpu(), 64).device_seconds(tokens(1, 8), 3) == [1e-3] * 3
+    assert within(lengths, 64).device_seconds is None
