@@ -48,8 +48,9 @@ class LatencyRecord(Record):
     Each of `shapes` holds the shape (`batch`, `sequence`), `first_call_s` (the first of that
     shape) and what `comparison.compare` gives: `warmups`, one for each load of the engine;
     `blocks_s` and `baseline_blocks_s`, one list of seconds a call for each block, blocks of the
-    same index measured next to each other; `hits`, for each pair why it was hit by other load, or
-    None; `stop`, why no more was measured.
+    same index measured next to each other; `device_s`, seconds of calls on inputs that are on the
+    GPU, None on the CPU; `hits`, for each pair why it was hit by other load, or None; `stop`, why
+    no more was measured.
     `baseline` and its blocks are None for the baseline itself, or where the baseline cannot run:
     then `baseline_failed` says why. `plan` is `latency` of the configuration, `processors` those
     to which both processes were pinned, `reference` the fixed workload `before` and `after`.

@@ -101,6 +101,7 @@ def latency_entry(shape: Entry, record: LatencyRecord) -> Entry:
         **{f"p{percent}_s": percentile(samples, percent) for percent in (50, 90, 99)},
         "mean_s": mean,
         "throughput_per_s": size["batch"] / mean,
+        "device_p50_s": percentile(shape["device_s"], 50) if shape.get("device_s") else None,
         "first_call_s": shape["first_call_s"],
         "speedup": None,
         "threads_busy": shape["threads_busy"],

@@ -16,6 +16,8 @@ Run = Callable[[Any], Any]
 BUSY = 0.10
 STABLE = 0.05
 LEAD_SHARE = 0.1
+DEVICE_SECONDS = 0.2
+FEWEST_CALLS, MOST_CALLS = 5, 1000
 
 
 class TimedEngine:
@@ -117,6 +119,17 @@ class TimedEngine:
             "stolen_s": counted.stolen_s,
             "idle_s": idle,
         }
+
+    def device(self, index: int) -> list[float] | None:
+        """Seconds of calls on inputs that are on the GPU, None for an engine on the CPU.
+
+        As many calls as take about `DEVICE_SECONDS`.
+        """
+        timed = getattr(self.run, "device_seconds", None)
+        if timed is None:
+            return None
+        calls = int(DEVICE_SECONDS / max(self.typical_s[index], DEVICE_SECONDS / MOST_CALLS))
+        return timed(self.inputs[index], max(calls, FEWEST_CALLS))
 
     def threads(self) -> dict[str, float]:
         """`busy`: threads that worked in the blocks since the last request; `cores`: CPU time

@@ -39,7 +39,11 @@ def compare_loads(
                 first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
                 part = second_half(plan, earlier) if earlier else first_half(plan)
                 shape = compare(workers, index, part, threads, earlier)
-                shapes[index] = {"first_call_s": first[workers[0]], **earlier, **shape}
+                on_device = (earlier.get("device_s") or []) + (
+                    workers[0].ask("device", index) or []
+                )
+                facts_of_load = {"first_call_s": first[workers[0]], **earlier}
+                shapes[index] = {**facts_of_load, **shape, "device_s": on_device or None}
             peak = workers[0].ask("peak_rss_bytes")
             facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
     return shapes, facts

@@ -650,3 +650,14 @@ def test_executed_operators_are_summed_by_precision():
     counts = {"MatMul": {"int8": 36, "fp32": 12}, "Softmax": {"fp32": 30}}
     assert executed(counts) == "fp32 42, int8 36"
     assert executed(None) is None
+
+
+def test_times_on_a_gpu_are_a_column_where_there_are_some(render, summary):
+    title = "On the GPU, ms"
+    assert title not in render(summary).text
+    row = next(row for result in summary["results"] for row in result["latency"])
+    row["device_p50_s"] = 0.01234
+    page = render(summary)
+    assert title in page.text
+    assert "12.3" in page.text
+    assert "without the copies of inputs and logits" in page.text

@@ -215,3 +215,10 @@ def test_image_shapes_keep_height_and_width() -> None:
     found = row(image)
     assert (found["batch"], found["height"], found["width"]) == (4, 32, 48)
     assert "sequence" not in found
+
+
+def test_the_time_on_a_gpu_is_a_median_of_its_own_and_null_on_a_cpu() -> None:
+    own = shape(device_s=[0.004] * 19 + [0.1])
+    assert row(own)["device_p50_s"] == 0.004
+    assert row(shape(device_s=None))["device_p50_s"] is None
+    assert row(shape())["device_p50_s"] is None

@@ -354,3 +354,28 @@ def test_a_worker_answers_when_its_threads_sleep_or_soon_after() -> None:
     with loaded(spinning, processors=tuple(PROCESSORS)) as worker:
         worker.ask("block", 0, 0.0, 1, LIMIT)
     assert time.monotonic() - began < 5
+
+
+class OnGpu:
+    """Calls of 1 ms, and a clock that says which calls it was asked for."""
+
+    def __call__(self, inputs: Any) -> Any:
+        wait(0.001)
+
+    def device_seconds(self, inputs: Any, calls: int) -> list[float]:
+        return [5e-4] * calls
+
+
+def test_an_engine_on_a_gpu_is_timed_there_too_for_a_fifth_of_a_second() -> None:
+    engine = TimedEngine(lambda: (OnGpu(), LOAD), [TOKENS], PROCESSORS)
+    with Child(engine, LIMITS) as child:
+        child.ask("load")
+        child.ask("warm_up", 0, 9, LIMIT, 0.01)
+        assert 60 <= len(child.ask("device", 0)) <= 200
+
+
+def test_an_engine_on_the_cpu_has_no_other_clock() -> None:
+    engine = TimedEngine(lambda: (wait, LOAD), [0.001], PROCESSORS)
+    with Child(engine, LIMITS) as child:
+        child.ask("load")
+        assert child.ask("device", 0) is None
