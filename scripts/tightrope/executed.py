@@ -28,6 +28,14 @@ def is_product(kind: str) -> bool:
     return any(word in name for word in PRODUCTS)
 
 
+def as_tf32(executed: Executed) -> Executed:
+    """`executed` with fp32 called tf32, for a GPU that rounds the operands of products to that."""
+    return {
+        kind: {"tf32" if name == "fp32" else name: count for name, count in counts.items()}
+        for kind, counts in executed.items()
+    }
+
+
 def require_precision(executed: Executed, precision: str) -> None:
     """Raise WorkFailed unless a matrix product ran in what the name of the variant says first.
 

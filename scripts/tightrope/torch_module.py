@@ -12,7 +12,12 @@ from tightrope.errors import ArtifactError
 from tightrope.inputs import Arrays
 from tightrope.manifest import read_manifest
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+DTYPES = {
+    "fp32": torch.float32,
+    "tf32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
 INPUTS = ("input_ids", "attention_mask")
 
 
@@ -55,10 +60,11 @@ def logits_module(checkpoint: Path, dtype: torch.dtype, *, attention: str = "sdp
     return LogitsOnly(load_module(checkpoint.parent, dtype, attention=attention)).eval()
 
 
-def example_inputs(batch: int, sequence: int) -> dict[str, torch.Tensor]:
+def example_inputs(batch: int, sequence: int, device: str = "cpu") -> dict[str, torch.Tensor]:
     """Tokens to trace or compile with, int64 [batch, sequence], a tensor for each input."""
     # the exporter takes one tensor given twice for one input
-    return {name: torch.ones(batch, sequence, dtype=torch.int64) for name in INPUTS}
+    shape = (batch, sequence)
+    return {name: torch.ones(shape, dtype=torch.int64, device=device) for name in INPUTS}
 
 
 def dynamic_shapes(max_sequence: int | None = None) -> dict[str, Any]:

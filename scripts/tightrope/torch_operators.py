@@ -12,7 +12,16 @@ import torch
 
 from tightrope.executed import Executed, counted, is_product
 
-DTYPES = {"float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16"}
+DTYPES = {
+    "float": "fp32",
+    "c10::BFloat16": "bf16",
+    "c10::Half": "fp16",
+    "signed char": "int8",
+    "c10::Float8_e4m3fn": "fp8",
+}
+TENSORS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
+# a matrix product for which Inductor chose a kernel of its own
+TEMPLATE = "triton_tem"
 ONEDNN = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "s8": "int8", "u8": "int8"}
 PRIMITIVE = re.compile(r"onednn_verbose,.*?exec,cpu,(\w+),.*?\bsrc(?:_\w+)?:(\w+):.*?\bwei:(\w+):")
 
@@ -42,7 +51,8 @@ def profiled(run: Callable[[], Any]) -> Executed:
 def is_product_event(event: Any) -> bool:
     """Whether an event of the profiler is a product of floating-point or integer matrices."""
     words = event.name().replace("mm", "matmul")
-    return "::" in words and is_product(words) and any(d in DTYPES for d in event.dtypes())
+    known = "::" in words or words.startswith(TEMPLATE)
+    return known and is_product(words) and any(d in DTYPES for d in event.dtypes())
 
 
 def short(name: str) -> str:
@@ -55,6 +65,20 @@ def precision_of(event: Any) -> str:
     if event.name().startswith("quantized::"):
         return "int8"
     return next(DTYPES[name] for name in event.dtypes() if name in DTYPES)
+
+
+def in_graph(program: torch.export.ExportedProgram) -> Executed:
+    """Matrix products in the graph of `program`, by the type of their first operand.
+
+    For packages compiled for a GPU, which call kernels past PyTorch's dispatcher: what Inductor
+    makes of a graph keeps the types that are in it.
+    """
+    found = []
+    for node in program.graph.nodes:
+        name = getattr(node.target, "__name__", "").partition(".")[0]
+        if node.op == "call_function" and is_product(name.replace("mm", "matmul")):
+            found.append((name, TENSORS[node.args[0].meta["val"].dtype]))
+    return counted(found)
 
 
 def logged_by_onednn(run: Callable[[], Any]) -> Executed:

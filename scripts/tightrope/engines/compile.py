@@ -9,7 +9,8 @@ from torch._inductor import config as inductor
 from torch._inductor.utils import fresh_cache
 
 from tightrope.manifest import read_manifest
-from tightrope.torch_module import DTYPES, LogitsOnly, example_inputs, load_module, runner
+from tightrope.torch_device import attention, prepare, runner_on, with_tf32
+from tightrope.torch_module import DTYPES, LogitsOnly, example_inputs, load_module
 from tightrope.torch_operators import profiled
 
 Options = dict[str, Any]
@@ -20,19 +21,22 @@ EXAMPLES = ((2, 16), (1, 16))
 def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
-    """Write the checkpoint's weights in that type into folder `target`, compiled once to see."""
+    """Write the checkpoint's weights into folder `target`, compiled once to see.
+
+    In the type that the engine computes in, where torchao quantizes them in bf16.
+    """
     manifest = read_manifest(source)
-    load_module(source.parent, DTYPES[precision]).save_pretrained(target)
-    torch.set_num_threads(threads)
+    prepare(device, precision, threads)
+    load_module(source.parent, dtype_of(precision)).save_pretrained(target)
     began = time.perf_counter()
-    module = compiled(target, precision)
+    module = compiled(target, precision, device, options)
     seconds = time.perf_counter() - began
-    example = example_inputs(*EXAMPLES[0])
-    with torch.inference_mode():
+    example = example_inputs(*examples_of(device, options)[0], device)
+    with torch.inference_mode(), attention(options.get("attention", "auto")):
         executed = profiled(lambda: module(**example))
     return {
         "format": "safetensors",
-        "executed": executed,
+        "executed": with_tf32(executed, device),
         "compile_s": seconds,
         "max_sequence": manifest["max_sequence"],
     }
@@ -40,19 +44,56 @@ def build(
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
-    torch.set_num_threads(threads)
-    return runner(compiled(path, precision))
+    prepare(device, precision, threads)
+    return runner_on(device, compiled(path, precision, device, options), options)
 
 
-def compiled(folder: Path, precision: str) -> Any:
+def dtype_of(precision: str) -> torch.dtype:
+    """The type of the weights in the file."""
+    return DTYPES.get(precision, torch.bfloat16)
+
+
+def examples_of(device: str, options: Options) -> list[tuple[int, int]]:
+    """Shapes to compile at; on a GPU the largest, for which its kernels are then tuned."""
+    if device == "cpu" or options["buckets"] is None:
+        return list(EXAMPLES)
+    batch, sequence = (max(options["buckets"][axis]) for axis in ("batch", "sequence"))
+    return [(max(batch, 2), sequence), (1, sequence)]
+
+
+def compiled(folder: Path, precision: str, device: str, options: Options) -> Any:
     """The classifier in `folder`, compiled with frozen weights, batch and sequence dynamic.
 
     From nothing each time: what a serving process on a new machine waits for.
     """
-    inductor.freezing = True
-    module = LogitsOnly(load_module(folder, DTYPES[precision])).eval()
-    program = torch.compile(module, dynamic=True)
-    with fresh_cache(), torch.inference_mode():
-        for batch, sequence in EXAMPLES:
-            program(**example_inputs(batch, sequence))
+    module = LogitsOnly(load_module(folder, dtype_of(precision))).eval().to(device)
+    # quantized weights are tensors of torchao's own, which freezing cannot fold
+    inductor.freezing = precision in DTYPES
+    if precision not in DTYPES:
+        quantize(module, precision)
+    tuned = {"max_autotune": True} if options.get("autotune") else None
+    program = torch.compile(module, dynamic=True, options=tuned)
+    kind = attention(options.get("attention", "auto"))
+    with fresh_cache(), torch.inference_mode(), kind:
+        for batch, sequence in examples_of(device, options):
+            program(**example_inputs(batch, sequence, device))
     return program
+
+
+def quantize(module: torch.nn.Module, precision: str) -> None:
+    """Round the linear layers of `module` as torchao does; activations by the range of each row.
+
+    int8-dynamic: weights in int8 per output channel; fp8: both in E4M3, from Ada on.
+    """
+    from torchao.quantization import (
+        Float8DynamicActivationFloat8WeightConfig,
+        Int8DynamicActivationInt8WeightConfig,
+        PerRow,
+        quantize_,
+    )
+
+    kinds = {
+        "int8-dynamic": Int8DynamicActivationInt8WeightConfig,
+        "fp8": lambda: Float8DynamicActivationFloat8WeightConfig(granularity=PerRow()),
+    }
+    quantize_(module, kinds[precision]())

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from tightrope.manifest import read_manifest
-from tightrope.torch_module import DTYPES, LogitsOnly, example_inputs, load_module, runner
+from tightrope.torch_device import attention, prepare, runner_on, with_tf32
+from tightrope.torch_module import DTYPES, LogitsOnly, example_inputs, load_module
 from tightrope.torch_operators import profiled
 
 Options = dict[str, Any]
@@ -18,22 +19,22 @@ def build(
 ) -> dict[str, Any]:
     """Write the checkpoint's weights into folder `target`; for int8-dynamic in fp32."""
     manifest = read_manifest(source)
+    prepare(device, precision, threads)
     load_module(source.parent, dtype_of(precision)).save_pretrained(target)
-    torch.set_num_threads(threads)
-    module, example = prepared(target, precision), example_inputs(2, 8)
-    with torch.inference_mode():
+    module, example = prepared(target, precision).to(device), example_inputs(2, 8, device)
+    with torch.inference_mode(), attention(options.get("attention", "auto")):
         executed = profiled(lambda: module(**example))
     return {
         "format": "safetensors",
-        "executed": executed,
+        "executed": with_tf32(executed, device),
         "max_sequence": manifest["max_sequence"],
     }
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
-    torch.set_num_threads(threads)
-    return runner(prepared(path, precision))
+    prepare(device, precision, threads)
+    return runner_on(device, prepared(path, precision).to(device), options)
 
 
 def dtype_of(precision: str) -> torch.dtype:

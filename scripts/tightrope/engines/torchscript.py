@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from tightrope.manifest import read_manifest
-from tightrope.torch_module import DTYPES, example_inputs, logits_module, runner
+from tightrope.torch_device import prepare, runner_on, with_tf32
+from tightrope.torch_module import DTYPES, example_inputs, logits_module
 from tightrope.torch_operators import profiled
 
 FILE = "model.pt"
@@ -18,23 +19,26 @@ def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
     """Write the checkpoint of manifest `source` as TorchScript into folder `target`."""
-    torch.set_num_threads(threads)
-    module, example = logits_module(source, DTYPES[precision]), example_inputs(2, 8)
+    prepare(device, precision, threads)
+    module, example = logits_module(source, DTYPES[precision]), example_inputs(2, 8, device)
     with torch.inference_mode(), warnings.catch_warnings():
         # constants that the tracer warns of are checks of the sizes of the example
         warnings.simplefilter("ignore", torch.jit.TracerWarning)
-        traced = torch.jit.trace(module, example_kwarg_inputs=example, strict=False)
-        torch.jit.optimize_for_inference(torch.jit.freeze(traced)).save(str(target / FILE))
+        traced = torch.jit.trace(module.to(device), example_kwarg_inputs=example, strict=False)
+        frozen = torch.jit.freeze(traced)
+        # what it packs is for the CPU
+        whole = torch.jit.optimize_for_inference(frozen) if device == "cpu" else frozen
+        whole.save(str(target / FILE))
         saved = torch.jit.load(str(target / FILE))
         executed = profiled(lambda: saved(**example))
     return {
         "format": "torchscript",
-        "executed": executed,
+        "executed": with_tf32(executed, device),
         "max_sequence": read_manifest(source)["max_sequence"],
     }
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
-    torch.set_num_threads(threads)
-    return runner(torch.jit.load(str(path / FILE)))
+    prepare(device, precision, threads)
+    return runner_on(device, torch.jit.load(str(path / FILE), map_location=device), options)
