@@ -1,30 +1,25 @@
-"""ONNX Runtime on its CPU provider."""
+"""ONNX Runtime on its own providers: the CPU's and CUDA's."""
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
-import onnxruntime
 
-from tightrope.errors import ArtifactError
-from tightrope.executed import Executed, counted
+from tightrope import onnxruntime_gpu
 from tightrope.inputs import Arrays
 from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
-from tightrope.supervise import WorkFailed
+from tightrope.onnxruntime_session import (
+    CPU,
+    Options,
+    Providers,
+    open_session,
+    profiled,
+    session_options,
+)
 
 FILE = "model.onnx"
-PROVIDER = "CPUExecutionProvider"
 FUSED = "com.microsoft"
-LEVELS = {
-    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
-    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-}
-TYPES = {"float": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "int8", "uint8": "int8"}
-Options = dict[str, Any]
 
 
 def build(
@@ -35,6 +30,7 @@ def build(
     fp16 converts it, int8-dynamic quantizes its weights; `fusions` of the options runs ONNX
     Runtime's optimizer for transformers before.
     """
+    providers = providers_of(device, options)
     model = load_onnx(source)
     longest = max_sequence(model)
     if options["fusions"] and precision not in ("int8", "int8-auto"):
@@ -44,7 +40,8 @@ def build(
     if precision == "int8-dynamic":
         model = dynamically_quantized(model)
     save_onnx(model, target / FILE)
-    executed, provider = profiled(target / FILE, threads, options)
+    plain = onnxruntime_gpu.without_graphs(providers)
+    executed, provider = profiled(target / FILE, threads, options, plain)
     return {
         "format": "onnx",
         "executed": executed,
@@ -55,7 +52,10 @@ def build(
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
-    session = open_session(path / FILE, session_options(threads, options))
+    providers = providers_of(device, options)
+    session = open_session(path / FILE, session_options(threads, options), providers)
+    if device == "cuda":
+        return onnxruntime_gpu.bound_runner(session, options)
 
     def run(inputs: Arrays) -> Any:
         return session.run(None, inputs)[0]
@@ -63,28 +63,12 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     return run
 
 
-def session_options(threads: int, options: Options) -> onnxruntime.SessionOptions:
-    """So many intra-op threads, which sleep between calls; the rest as configured."""
-    chosen = onnxruntime.SessionOptions()
-    chosen.intra_op_num_threads = threads
-    chosen.inter_op_num_threads = 1
-    chosen.log_severity_level = 3
-    chosen.graph_optimization_level = LEVELS[options["optimization"]]
-    chosen.enable_cpu_mem_arena = chosen.enable_mem_pattern = options["arena"]
-    # a spinning pool of an idle engine would slow down the engine that is timed next to it
-    chosen.add_session_config_entry("session.force_spinning_stop", "1")
-    chosen.add_session_config_entry(
-        "session.intra_op.allow_spinning", str(int(options["spinning"]))
-    )
-    return chosen
-
-
-def open_session(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    """A session on the CPU provider; raises ArtifactError for a file that is no ONNX."""
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=[PROVIDER])
-    except onnxruntime.capi.onnxruntime_pybind11_state.InvalidProtobuf as error:
-        raise ArtifactError(f"{path}: no readable ONNX file; delete it and run again") from error
+def providers_of(device: str, options: Options) -> Providers:
+    """The provider of that device; WorkFailed where the GPU cannot be used."""
+    if device == "cpu":
+        return [(CPU, {})]
+    onnxruntime_gpu.prepare()
+    return [onnxruntime_gpu.cuda_provider(options)]
 
 
 def fused(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -120,35 +104,3 @@ def dynamically_quantized(model: onnx.ModelProto) -> onnx.ModelProto:
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
         )
         return onnx.load(target)
-
-
-def profiled(path: Path, threads: int, options: Options) -> tuple[Executed, dict[str, int]]:
-    """What one call runs after optimization, by class and type; how many on which provider.
-
-    Raises WorkFailed where a provider took part that was not asked for.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        chosen = session_options(threads, options)
-        chosen.enable_profiling = True
-        chosen.profile_file_prefix = str(Path(folder, "profile"))
-        session = open_session(path, chosen)
-        session.run(None, {one.name: np.ones((1, 8), np.int64) for one in session.get_inputs()})
-        events = json.loads(Path(session.end_profiling()).read_text())
-    nodes = [one["args"] for one in events if one["name"].endswith("_kernel_time")]
-    providers = counted((node["provider"], "operators") for node in nodes)
-    if set(providers) != {PROVIDER}:
-        raise WorkFailed(f"fell back to {', '.join({*providers} - {PROVIDER})}", transient=False)
-    kinds = [(node["op_name"], operand_type(node)) for node in nodes]
-    executed = counted((kind, name) for kind, name in kinds if name is not None)
-    return executed, {name: counts["operators"] for name, counts in providers.items()}
-
-
-def operand_type(node: dict[str, Any]) -> str | None:
-    """int8 where an operand is, else the type of the first one; None for counting in integers.
-
-    A runtime's name for int8 by the range of each call is DynamicQuantizeMatMul, of which the
-    first operand is still in fp32.
-    """
-    names = [next(iter(operand)) for operand in node["input_type_shape"]]
-    kinds = [TYPES[name] for name in names if name in TYPES]
-    return "int8" if "int8" in kinds else next(iter(kinds), None)

@@ -1,0 +1,92 @@
+"""ONNX Runtime's TensorRT provider: its engine and its timing cache lie in the variant's folder."""
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from tightrope.executed import Executed, counted, is_product
+from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
+from tightrope.onnxruntime_gpu import bound_runner, cuda_provider, prepare, without_graphs
+from tightrope.onnxruntime_session import (
+    Options,
+    Providers,
+    open_session,
+    profiled,
+    session_options,
+)
+from tightrope.optimization_profiles import Profile
+from tightrope.supervise import WorkFailed
+from tightrope.typed_onnx import typed
+
+FILE = "model.onnx"
+TENSORRT = "TensorrtExecutionProvider"
+SESSION = {"optimization": "all", "spinning": True, "arena": True}
+
+
+def build(
+    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
+) -> dict[str, Any]:
+    """Put the ONNX file `source`, typed, into folder `target`, and the engine that TensorRT makes.
+
+    Raises WorkFailed where an operator with floating-point numbers is left to another provider.
+    """
+    prepare()
+    model = typed(load_onnx(source), precision)
+    longest = max_sequence(model)
+    save_onnx(model, target / FILE)
+    providers = without_graphs(providers_of(target, options))
+    _, provider = profiled(target / FILE, threads, SESSION, providers)
+    if not list(target.glob("*.engine")):
+        raise WorkFailed(f"{TENSORRT} has kept no engine (the log says why)", transient=False)
+    return {
+        "format": "onnx",
+        "executed": declared(model, precision),
+        "provider": provider,
+        "max_sequence": longest,
+    }
+
+
+def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
+    """`run(inputs) -> float32 logits [batch, classes]` within the optimization profile."""
+    prepare()
+    session = open_session(
+        path / FILE, session_options(threads, SESSION), providers_of(path, options)
+    )
+    return bound_runner(session, options)
+
+
+def providers_of(folder: Path, options: Options) -> Providers:
+    """TensorRT with its caches in `folder`, and CUDA's for counting in integers.
+
+    One profile: from the least to the most of all `profiles` of the options, best at the largest
+    of the shapes for which these are.
+    """
+    profiles = [Profile.of(one) for one in options["profiles"]]
+    shapes = {
+        "min": min(one.min for one in profiles),
+        "opt": max((one.opt for one in profiles), key=lambda shape: shape.batch * shape.sequence),
+        "max": max(one.max for one in profiles),
+    }
+    names = ("input_ids", "attention_mask")
+    ranges = {
+        f"trt_profile_{key}_shapes": ",".join(f"{name}:{shape}" for name in names)
+        for key, shape in shapes.items()
+    }
+    kept = {
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": str(folder),
+        "trt_timing_cache_enable": "1",
+        "trt_timing_cache_path": str(folder),
+        "trt_cuda_graph_enable": str(int(options["graphs"])),
+    }
+    return [(TENSORRT, {"device_id": "0", **kept, **ranges}), cuda_provider(options)]
+
+
+def declared(model: onnx.ModelProto, precision: str) -> Executed:
+    """Matrix products of the typed file: ONNX Runtime does not show the layers of its engine.
+
+    From version 11 on TensorRT computes in the types of the file.
+    """
+    kinds = [node.op_type for node in model.graph.node if is_product(node.op_type)]
+    return counted((kind, precision) for kind in kinds)

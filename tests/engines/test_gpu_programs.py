@@ -1,0 +1,194 @@
+"""What programs on a GPU are made of, run on the CPU: shapes, buffers, padding, attention."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tightrope.by_shape import MOST_SHAPES, ByShape
+from tightrope.inputs import Arrays, stack
+from tightrope.static_shapes import Buckets
+from tightrope.supervise import WorkFailed, supervised
+from tightrope.variants import Variant
+from tiny_model import LIMITS, TinyModel, evaluation_rows
+
+Build = Callable[[Variant], Path]
+FP32 = Variant("cpu", "onnxruntime", "fp32")
+
+
+@pytest.fixture(scope="module")
+def batches(tiny: TinyModel) -> list[Arrays]:
+    rows = sorted(evaluation_rows(tiny), key=lambda row: len(row["input_ids"]))
+    return [stack(rows[:1]), stack(rows[3:6]), stack(rows[-2:]), stack(rows[:1])]
+
+
+class Counting:
+    """A program that says for which shape it was made."""
+
+    def __init__(self, inputs: Arrays) -> None:
+        self.shape = inputs["input_ids"].shape
+
+    def __call__(self, inputs: Arrays) -> np.ndarray:
+        assert inputs["input_ids"].shape == self.shape
+        return inputs["input_ids"].sum(1, keepdims=True).astype(np.float32)
+
+
+def ids(batch: int, sequence: int) -> Arrays:
+    return {"input_ids": np.ones((batch, sequence), np.int64)}
+
+
+def test_each_shape_has_a_program_of_its_own_made_once() -> None:
+    made: list[Any] = []
+
+    def make(inputs: Arrays) -> Counting:
+        made.append(Counting(inputs))
+        return made[-1]
+
+    run = ByShape(make, None)
+    for shape in ((2, 3), (2, 4), (2, 3)):
+        assert run(ids(*shape)).tolist() == [[shape[1]]] * 2
+    assert [one.shape for one in made] == [(2, 3), (2, 4)]
+
+
+def test_with_buckets_requests_share_the_programs_of_the_nearest() -> None:
+    run = ByShape(Counting, Buckets({"batch": [1, 4], "sequence": [4, 8]}))
+    assert run(ids(3, 5)).tolist() == [[5.0]] * 3
+    assert run(ids(4, 8)).shape == (4, 1)
+    assert [program.shape for program in run.programs.values()] == [(4, 8)]
+    with pytest.raises(ValueError, match="batches of 1 to 4"):
+        run(ids(5, 1))
+
+
+def test_only_the_last_used_programs_are_kept() -> None:
+    run = ByShape(Counting, None)
+    for length in range(1, MOST_SHAPES + 3):
+        run(ids(1, length))
+        run(ids(1, 1))
+    assert len(run.programs) == MOST_SHAPES
+    assert (1, 1) in run.programs
+    assert (1, 2) not in run.programs
+
+
+def torch_answers(checkpoint: Path, batches: list[Arrays]) -> Any:
+    import torch
+    from tightrope.cuda_program import CudaProgram
+    from tightrope.torch_module import logits_module, runner
+
+    module = logits_module(checkpoint, torch.bfloat16)
+    run = ByShape(lambda inputs: CudaProgram(module, inputs, device="cpu"), None)
+    plain = runner(module)
+    first = [run(batch) for batch in batches]
+    copies = [logits.copy() for logits in first]
+    again = [run(batch) for batch in batches]
+    return first, copies, again, [plain(batch) for batch in batches]
+
+
+def test_logits_through_buffers_are_those_without_and_stay(
+    tiny: TinyModel, batches: list[Arrays]
+) -> None:
+    answers = supervised(torch_answers, tiny.checkpoint, batches, limits=LIMITS)
+    for first, copy, again, plain in zip(*answers, strict=True):
+        assert first.dtype == np.float32
+        np.testing.assert_array_equal(first, copy)
+        np.testing.assert_array_equal(first, again)
+        np.testing.assert_array_equal(first, plain)
+
+
+def bound_answers(folder: Path, batches: list[Arrays]) -> Any:
+    from tightrope.engines.onnxruntime import FILE
+    from tightrope.onnxruntime_gpu import NO_GRAPH, BoundProgram
+    from tightrope.onnxruntime_session import open_session, session_options
+
+    options = {"optimization": "all", "spinning": True, "arena": True}
+    session = open_session(folder / FILE, session_options(1, options))
+    run = ByShape(lambda inputs: BoundProgram(session, inputs, NO_GRAPH, device="cpu"), None)
+    first = [run(batch) for batch in batches]
+    copies = [logits.copy() for logits in first]
+    again = [run(batch) for batch in batches]
+    seconds = run.device_seconds(batches[0], 5)
+    return first, copies, again, [session.run(None, batch)[0] for batch in batches], seconds
+
+
+def test_logits_of_bound_buffers_are_those_of_a_plain_session_and_stay(
+    built: Build, batches: list[Arrays]
+) -> None:
+    folder = built(FP32).parent
+    *answers, seconds = supervised(bound_answers, folder, batches, limits=LIMITS)
+    for first, copy, again, plain in zip(*answers, strict=True):
+        np.testing.assert_array_equal(first, copy)
+        np.testing.assert_array_equal(first, again)
+        np.testing.assert_array_equal(first, plain)
+    assert len(seconds) == 5
+    assert all(0 < one < 5 for one in seconds)
+
+
+def missing_provider(folder: Path) -> None:
+    from tightrope.engines.onnxruntime import FILE
+    from tightrope.onnxruntime_gpu import cuda_provider
+    from tightrope.onnxruntime_session import open_session, session_options
+
+    options = {"optimization": "all", "spinning": True, "arena": True, "graphs": False}
+    open_session(folder / FILE, session_options(1, options), [cuda_provider(options)])
+
+
+def test_a_provider_that_cannot_be_loaded_is_a_failure_not_the_cpu(built: Build) -> None:
+    with pytest.raises(WorkFailed, match=r"fell back to CPU.*: CUDA.*not be loaded"):
+        supervised(missing_provider, built(FP32).parent, limits=LIMITS)
+
+
+def products_with(checkpoint: Path, kind: str) -> set[str]:
+    import torch
+    from tightrope.torch_device import attention
+    from tightrope.torch_module import example_inputs, logits_module
+    from tightrope.torch_operators import profiled
+
+    module, example = logits_module(checkpoint, torch.float32), example_inputs(2, 8)
+    with torch.inference_mode(), attention(kind):
+        return set(profiled(lambda: module(**example)))
+
+
+def test_the_attention_that_was_asked_for_is_the_one_that_is_recorded(tiny: TinyModel) -> None:
+    flash = supervised(products_with, tiny.checkpoint, "flash", limits=LIMITS)
+    math = supervised(products_with, tiny.checkpoint, "math", limits=LIMITS)
+    assert any("flash" in kind for kind in flash)
+    assert not any("flash" in kind for kind in math)
+    assert "bmm" in math
+    with pytest.raises(WorkFailed, match="No viable backend"):
+        supervised(products_with, tiny.checkpoint, "efficient", limits=LIMITS)
+
+
+def products_in_graph(checkpoint: Path, precision: str) -> Any:
+    from tightrope.engines.inductor import exported
+    from tightrope.torch_module import DTYPES, logits_module
+    from tightrope.torch_operators import in_graph
+
+    return in_graph(exported(logits_module(checkpoint, DTYPES[precision]), 64, "cpu"))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_products_of_an_exported_graph_are_counted_in_their_type(
+    tiny: TinyModel, precision: str
+) -> None:
+    found = supervised(products_in_graph, tiny.checkpoint, precision, limits=LIMITS)
+    assert found == {"linear": {precision: 14}, "scaled_dot_product_attention": {precision: 2}}
+
+
+def quantized_products(checkpoint: Path) -> Any:
+    import torch
+    from tightrope.engines.compile import quantize
+    from tightrope.torch_module import example_inputs, logits_module
+    from tightrope.torch_operators import profiled
+
+    module, example = logits_module(checkpoint, torch.bfloat16), example_inputs(2, 8)
+    plain = module(**example).float()
+    quantize(module, "int8-dynamic")
+    with torch.inference_mode():
+        difference = (module(**example).float() - plain).norm() / plain.norm()
+        return profiled(lambda: module(**example)), float(difference)
+
+
+def test_torchao_rounds_linear_layers_to_int8_and_the_profiler_sees_it(tiny: TinyModel) -> None:
+    executed, difference = supervised(quantized_products, tiny.checkpoint, limits=LIMITS)
+    assert sum(counts.get("int8", 0) for counts in executed.values()) >= 12
+    assert 1e-5 < difference < 0.05
