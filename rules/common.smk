@@ -65,6 +65,22 @@ def percentile_of(wildcards):
     return plan.percentile_of(config, wildcards)
 
 
+def gpus_of_device(wildcards):
+    return plan.gpus(wildcards.device)
+
+
+def gpus_of_variant(wildcards):
+    return plan.gpus(plan.device_of(wildcards.variant))
+
+
+def environment_of_device(wildcards):
+    return plan.environment(wildcards.device)
+
+
+def environment_of_variant(wildcards):
+    return plan.environment(plan.device_of(wildcards.variant))
+
+
 def audit_input(wildcards):
     return job_inputs.audit_input(wildcards)
 

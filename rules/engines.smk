@@ -8,11 +8,12 @@ rule build_pytorch:
     log:
         "<logs>/build_pytorch/{model}-{device}-{rest}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_device
     threads: WHOLE_MACHINE
     resources:
         mem_mb=8000,
         runtime=30,
+        gpu=gpus_of_device,
         last_attempt=last_attempt,
     params:
         code=code_of("build_pytorch.py", "tightrope/engines/pytorch.py"),
@@ -35,11 +36,12 @@ rule build_torchscript:
     log:
         "<logs>/build_torchscript/{model}-{device}-{rest}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_device
     threads: WHOLE_MACHINE
     resources:
         mem_mb=8000,
         runtime=30,
+        gpu=gpus_of_device,
         last_attempt=last_attempt,
     params:
         code=code_of("build_torchscript.py", "tightrope/engines/torchscript.py"),
@@ -62,11 +64,12 @@ rule build_compile:
     log:
         "<logs>/build_compile/{model}-{device}-{rest}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_device
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
+        gpu=gpus_of_device,
         last_attempt=last_attempt,
     params:
         code=code_of("build_compile.py", "tightrope/engines/compile.py"),
@@ -74,7 +77,7 @@ rule build_compile:
         host=PLAN.numerics,
         threads=lookup("threads", within=config),
         options=options_of("compile"),
-        libraries=versions_of("torch", "transformers"),
+        libraries=versions_of("torch", "transformers", "torchao"),
     script:
         "../scripts/build_compile.py"
 
@@ -89,11 +92,12 @@ rule build_inductor:
     log:
         "<logs>/build_inductor/{model}-{device}-{rest}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_device
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
+        gpu=gpus_of_device,
         last_attempt=last_attempt,
     params:
         code=code_of("build_inductor.py", "tightrope/engines/inductor.py"),
@@ -116,11 +120,12 @@ rule build_onnxruntime:
     log:
         "<logs>/build_onnxruntime/{model}-{device}-{rest}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_device
     threads: WHOLE_MACHINE
     resources:
         mem_mb=8000,
         runtime=30,
+        gpu=gpus_of_device,
         last_attempt=last_attempt,
     params:
         code=code_of("build_onnxruntime.py", "tightrope/engines/onnxruntime.py"),
@@ -131,6 +136,35 @@ rule build_onnxruntime:
         libraries=versions_of("onnxruntime"),
     script:
         "../scripts/build_onnxruntime.py"
+
+
+rule build_onnxruntime_tensorrt:
+    input:
+        unpack(inputs_of("onnxruntime_tensorrt")),
+    output:
+        manifest=ensure(
+            "artifacts/{model}/engines/{device}-onnxruntime_tensorrt-{rest}/engine.json",
+            non_empty=True,
+        ),
+    log:
+        "<logs>/build_onnxruntime_tensorrt/{model}-{device}-{rest}.log",
+    conda:
+        "../envs/gpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=60,
+        gpu=1,
+        last_attempt=last_attempt,
+    params:
+        code=code_of("build_onnxruntime_tensorrt.py", "tightrope/engines/onnxruntime_tensorrt.py"),
+        variant="{device}-onnxruntime_tensorrt-{rest}",
+        host=PLAN.numerics,
+        threads=lookup("threads", within=config),
+        options=options_of("onnxruntime_tensorrt"),
+        libraries=versions_of("onnxruntime", "tensorrt-cu13"),
+    script:
+        "../scripts/build_onnxruntime_tensorrt.py"
 
 
 rule build_openvino:
@@ -183,3 +217,31 @@ rule build_tvm:
         libraries=versions_of("apache-tvm", "torch", "transformers"),
     script:
         "../scripts/build_tvm.py"
+
+
+rule build_tensorrt:
+    input:
+        unpack(inputs_of("tensorrt")),
+    output:
+        manifest=ensure(
+            "artifacts/{model}/engines/{device}-tensorrt-{rest}/engine.json", non_empty=True
+        ),
+    log:
+        "<logs>/build_tensorrt/{model}-{device}-{rest}.log",
+    conda:
+        "../envs/gpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=120,
+        gpu=1,
+        last_attempt=last_attempt,
+    params:
+        code=code_of("build_tensorrt.py", "tightrope/engines/tensorrt.py"),
+        variant="{device}-tensorrt-{rest}",
+        host=PLAN.numerics,
+        threads=lookup("threads", within=config),
+        options=options_of("tensorrt"),
+        libraries=versions_of("tensorrt-cu13", "polygraphy", "torch"),
+    script:
+        "../scripts/build_tensorrt.py"

@@ -10,11 +10,12 @@ rule audit_variant:
     log:
         "<logs>/audit_variant/{model}-{variant}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_variant
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=30,
+        gpu=gpus_of_variant,
         last_attempt=last_attempt,
     params:
         code=audit_code,
@@ -43,11 +44,12 @@ rule measure_latency:
     log:
         "<logs>/measure_latency/{model}-{variant}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_variant
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
+        gpu=gpus_of_variant,
         last_attempt=last_attempt,
     params:
         code=latency_code,
@@ -76,11 +78,12 @@ rule measure_accuracy:
     log:
         "<logs>/measure_accuracy/{model}-{variant}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_variant
     threads: WHOLE_MACHINE
     resources:
         mem_mb=8000,
         runtime=60,
+        gpu=gpus_of_variant,
         last_attempt=last_attempt,
     params:
         code=accuracy_code,
@@ -108,11 +111,12 @@ rule measure_traffic:
     log:
         "<logs>/measure_traffic/{model}-{variant}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_variant
     threads: WHOLE_MACHINE
     resources:
         mem_mb=8000,
         runtime=60,
+        gpu=gpus_of_variant,
         last_attempt=last_attempt,
     params:
         code=traffic_code,

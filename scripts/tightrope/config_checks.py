@@ -7,6 +7,8 @@ from typing import Any
 from tightrope import checkpoint, data
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
+from tightrope.host import describe_host
+from tightrope.optimization_profiles import check_profiles
 from tightrope.static_shapes import buckets_of
 from tightrope.statistics import accuracy_verdict, paired_difference
 from tightrope.variants import AUTO, configured, is_onnx, parse
@@ -49,12 +51,6 @@ def check_search(config: Document) -> None:
 def can_tell(samples: int, budget: float) -> bool:
     """Whether so many examples without a change show that the budget holds."""
     return accuracy_verdict(paired_difference(0, 0, samples), budget) == "kept"
-
-
-def check_devices(config: Document) -> None:
-    """Engines for NVIDIA GPUs are not built yet, so they cannot be asked for outright."""
-    if "cuda" in config["devices"]:
-        raise ConfigError("config: devices: not yet: this version runs engines on the cpu only")
 
 
 def check_threads(config: Document) -> None:
@@ -115,8 +111,20 @@ def check_buckets(config: Document) -> None:
 
 
 def has_static_engines(config: Document) -> bool:
-    """Whether an engine is asked for that compiles a program for each bucket."""
-    return any(ENGINES[engine].static and names for engine, names in config["engines"].items())
+    """Whether an engine is asked for that has a program for each bucket."""
+    graphs = config["cuda"]["graphs"] and uses_gpu(config)
+    return any(
+        names and (ENGINES[engine].static or (graphs and "graphs" in ENGINES[engine].cuda))
+        for engine, names in config["engines"].items()
+        if not engine.endswith("tensorrt")
+    )
+
+
+def uses_gpu(config: Document) -> bool:
+    """Whether variants for a GPU are planned."""
+    if config["devices"] == "auto":
+        return describe_host()["gpu"] is not None
+    return "cuda" in config["devices"]
 
 
 def check_sources(config: Document) -> None:
@@ -162,7 +170,6 @@ def check_shapes(config: Document) -> None:
 CHECKS = (
     check_pool,
     check_search,
-    check_devices,
     check_threads,
     check_variants,
     check_traffic,
@@ -170,4 +177,5 @@ CHECKS = (
     check_recipes,
     check_shapes,
     check_buckets,
+    check_profiles,
 )

@@ -23,6 +23,8 @@ class Engine(NamedTuple):
     static: bool = False
     # generates C++ or links what it generated
     compiler: bool = False
+    # keys of `cuda` of the configuration that it reads on a GPU
+    cuda: tuple[str, ...] = ()
 
 
 ENGINES = {
@@ -30,17 +32,31 @@ ENGINES = {
         {"cpu": ("fp32", "bf16", "int8-dynamic"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
         ("torch", "transformers"),
         "checkpoint",
+        cuda=("attention",),
     ),
-    "torchscript": Engine({"cpu": ("fp32", "bf16")}, ("torch", "transformers"), "checkpoint"),
+    "torchscript": Engine(
+        {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "fp16")},
+        ("torch", "transformers"),
+        "checkpoint",
+        cuda=("graphs",),
+    ),
     "compile": Engine(
-        {"cpu": ("fp32", "bf16")}, ("torch", "transformers"), "checkpoint", compiler=True
+        {
+            "cpu": ("fp32", "bf16"),
+            "cuda": ("fp32", "tf32", "bf16", "fp16", "int8-dynamic", "fp8"),
+        },
+        ("torch", "transformers", "torchao"),
+        "checkpoint",
+        compiler=True,
+        cuda=("attention", "autotune", "graphs"),
     ),
     "inductor": Engine(
-        {"cpu": ("fp32", "bf16", "int8")},
+        {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
         ("torch", "transformers", "torchao"),
         "checkpoint",
         ("minmax",),
         compiler=True,
+        cuda=("autotune", "graphs"),
     ),
     "onnxruntime": Engine(
         {
@@ -51,6 +67,13 @@ ENGINES = {
         "onnx",
         RANGES,
         {"cpu": "u8s8", "cuda": "s8s8"},
+        cuda=("graphs",),
+    ),
+    "onnxruntime_tensorrt": Engine(
+        {"cuda": ("fp32", "fp16")},
+        ("onnxruntime", "tensorrt-cu13"),
+        "onnx",
+        cuda=("graphs",),
     ),
     "openvino": Engine(
         {"cpu": ("fp32", "bf16", "int8", "int8-bf16")},
@@ -68,9 +91,10 @@ ENGINES = {
     ),
     "tensorrt": Engine(
         {"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},
-        ("tensorrt-cu13",),
+        ("tensorrt-cu13", "polygraphy", "torch"),
         "onnx",
         RANGES,
         {"cuda": "s8s8"},
+        cuda=("graphs",),
     ),
 }

@@ -8,8 +8,10 @@ from typing import IO, Any, NamedTuple
 from tightrope.config import Document, checked
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
+from tightrope.gpu import missing_packages
 from tightrope.host import describe_host, fingerprint, numerics_fingerprint
 from tightrope.job_inputs import audits, from_checkpoint, scheme_of
+from tightrope.optimization_profiles import profiles_of
 from tightrope.provenance import library_versions
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
 from tightrope.static_shapes import buckets_of
@@ -97,10 +99,11 @@ def unavailable_reason(
     engine = ENGINES[variant.engine]
     if from_checkpoint(config, variant.engine) and is_onnx(checkpoint):
         return "no checkpoint: the model is an ONNX file"
-    if variant.device != "cpu" and host["gpu"] is None:
-        return "no NVIDIA GPU"
-    if variant.device != "cpu":
-        return "not yet: this version runs engines on the cpu only"
+    # asked for outright, as on the head node of a cluster, it is planned and fails where it must
+    if variant.device == "cuda" and config["devices"] == "auto":
+        missing = missing_packages(variant.engine) if host["gpu"] else "no NVIDIA GPU"
+        if missing:
+            return missing
     return missing_compiler() if engine.compiler else None
 
 
@@ -170,9 +173,17 @@ def percentile_of(config: Document, wildcards: Any) -> float | None:
 
 
 def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
-    """The engine's own section of the configuration, and its buckets where it has them."""
-    options = dict(config.get(engine, {}))
-    if ENGINES[engine].static:
+    """The engine's own section of the configuration, and what else of it shapes its engines.
+
+    On a GPU that is what it reads of `cuda`; buckets where it has a program for each.
+    """
+    on_gpu = wildcards.device == "cuda"
+    read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
+    options = dict(config.get(engine, {})) | read
+    if engine.endswith("tensorrt"):
+        profiles = profiles_of(config, wildcards.model)
+        options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
+    elif ENGINES[engine].static or "graphs" in read:
         options["buckets"] = buckets_of(config, wildcards.model)
     return options
 
@@ -185,6 +196,21 @@ def baseline_engine(plan: Plan, model: str, variant: str) -> str:
 def baseline_of(plan: Plan, model: str, variant: str) -> str:
     """The name of the variant that `variant` is compared with."""
     return plan.baselines[model][parse(variant).device]
+
+
+def device_of(variant: str) -> str:
+    """The device of the variant of that name."""
+    return parse(variant).device
+
+
+def gpus(device: str) -> int:
+    """How many GPUs a job on that device takes."""
+    return int(device == "cuda")
+
+
+def environment(device: str) -> str:
+    """The conda file of jobs on that device, seen from the rules."""
+    return f"../envs/{'gpu' if device == 'cuda' else 'cpu'}.yaml"
 
 
 def rests(plan: Plan) -> set[str]:

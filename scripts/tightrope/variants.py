@@ -97,8 +97,8 @@ def check(variant: Variant) -> None:
             f"{variant}: impossible variant, {variant.engine} on {variant.device} has "
             f"{', '.join(devices[variant.device])}"
         )
-    if (variant.precision in CALIBRATED) != (variant.calibration is not None):
-        word = "needs" if variant.precision in CALIBRATED else "takes no"
+    if is_calibrated(variant) != (variant.calibration is not None):
+        word = "needs" if is_calibrated(variant) else "takes no"
         raise ConfigError(f"{variant}: impossible variant, {variant.precision} {word} calibration")
     method = (variant.calibration or "").partition("-")[0]
     if method and method not in ENGINES[variant.engine].methods:
@@ -110,6 +110,11 @@ def check(variant: Variant) -> None:
         raise ConfigError(
             f"{variant}: impossible variant, {variant.engine} {variant.precision} takes no repair"
         )
+
+
+def is_calibrated(variant: Variant) -> bool:
+    """Whether its ranges come from samples, not from each call."""
+    return variant.precision in CALIBRATED and bool(ENGINES[variant.engine].methods)
 
 
 def configured(config: dict[str, Any], model: str) -> list[Variant]:
@@ -136,7 +141,7 @@ def with_calibrations(variant: Variant, config: dict[str, Any]) -> list[Variant]
 
     Fed by a quantized ONNX, also one for each of these and each repair.
     """
-    if variant.precision not in CALIBRATED or not ENGINES[variant.engine].methods:
+    if not is_calibrated(variant):
         return [variant]
     calibration = config["calibration"]
     known = ENGINES[variant.engine].methods

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 from tightrope import accuracy, supervise
-from tightrope.accuracy import measure_accuracy
+from tightrope.accuracy import largest_batch, measure_accuracy
 from tightrope.data import prepare_data
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.files import sha256
@@ -217,3 +217,19 @@ def test_a_measurement_beyond_its_limits_is_tried_again_before_it_has_failed(
     assert not (tmp_path / "accuracy.json").exists()
     found = measured(tiny, engine, tmp_path, limits=Limits(memory_bytes=1e6, seconds=60))
     assert (found.status, found.transient) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ({}, 32),
+        ({"buckets": None}, 32),
+        ({"buckets": {"batch": [1, 16], "sequence": [64]}}, 16),
+        ({"buckets": {"batch": [64], "sequence": [64]}}, 32),
+        ({"profiles": [[[1, 1], [8, 64], [12, 128]], [[1, 1], [1, 64], [4, 128]]]}, 12),
+    ],
+)
+def test_a_batch_is_no_larger_than_what_the_engine_was_built_for(
+    options: dict[str, Any], rows: int
+) -> None:
+    assert largest_batch(options) == rows

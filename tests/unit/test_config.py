@@ -385,8 +385,25 @@ def test_what_is_wrong_within_the_buckets_is_named(
     assert named in message.replace(str(value), "")
 
 
-def test_a_gpu_cannot_be_asked_for_outright_yet(schema: Path, config: dict[str, Any]) -> None:
-    assert "not yet" in refused({**config, "devices": ["cpu", "cuda"]}, schema)
+def test_a_gpu_can_be_asked_for_outright(schema: Path, config: dict[str, Any]) -> None:
+    assert checked({**config, "devices": ["cpu", "cuda"]}, schema)["devices"] == ["cpu", "cuda"]
+
+
+def test_what_is_measured_must_lie_within_the_buckets_of_cuda_graphs(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    config |= {"devices": ["cuda"], "engines": {"compile": ["fp16"]}}
+    config["buckets"] = {"batch": [1], "sequence": [8]}
+    assert "beyond buckets.sequence = [8]" in refused(config, schema)
+    assert checked({**config, "cuda": {"graphs": False}}, schema)["cuda"]["graphs"] is False
+
+
+def test_what_is_measured_must_lie_within_the_profiles(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    config |= {"devices": ["cuda"], "engines": {"tensorrt": ["fp16"]}}
+    config["tensorrt"] = {"profiles": [{"batch": [1, 2, 3], "sequence": [1, 4, 8]}]}
+    assert "in none of tensorrt.profiles" in refused(config, schema)
 
 
 def test_buckets_beyond_what_a_local_model_takes_are_refused(

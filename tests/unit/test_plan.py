@@ -15,9 +15,12 @@ from tightrope.plan import (
     baseline_engine,
     baseline_of,
     columns,
+    device_of,
     engine_libraries,
     engine_modules,
     engine_options,
+    environment,
+    gpus,
     libraries_of,
     make_plan,
     records,
@@ -151,7 +154,8 @@ def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, A
 
 def test_every_variant_is_either_a_job_or_unavailable(config: dict[str, Any]) -> None:
     every = {name: list(engine.precisions.get("cpu", ())) for name, engine in ENGINES.items()}
-    plan = make_plan({**config, "devices": "auto", "engines": {**every, "tensorrt": ["fp16"]}})
+    on_gpu = {"tensorrt": ["fp16"], "onnxruntime_tensorrt": ["fp16"]}
+    plan = make_plan({**config, "devices": "auto", "engines": {**every, **on_gpu}})
     for model in plan.models:
         jobs, reasons = jobs_of(plan, model), reasons_of(plan, model)
         assert not set(jobs) & set(reasons)
@@ -183,13 +187,40 @@ def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
         ("cuda-pytorch-fp32", GPU, "onnx:m.onnx", NO_CHECKPOINT),
         ("cuda-onnxruntime-fp32", NO_GPU, "onnx:m.onnx", "no NVIDIA GPU"),
         ("cuda-pytorch-fp32", NO_GPU, "path:m", "no NVIDIA GPU"),
-        ("cuda-pytorch-fp32", GPU, "path:m", "not yet: this version runs engines on the cpu only"),
     ],
 )
 def test_the_first_thing_that_is_missing_is_the_reason(
     variant: str, host: dict[str, Any], source: str, reason: str | None
 ) -> None:
-    assert unavailable_reason({}, parse(variant), host, source) == reason
+    assert unavailable_reason({"devices": "auto"}, parse(variant), host, source) == reason
+
+
+@pytest.mark.parametrize(
+    ("variant", "package"),
+    [
+        ("cuda-pytorch-fp32", "PyTorch without CUDA"),
+        ("cuda-onnxruntime-fp32", "no onnxruntime-gpu"),
+        ("cuda-tensorrt-fp16", "no tensorrt"),
+    ],
+)
+def test_with_a_gpu_what_is_not_installed_is_unavailable_and_named(
+    variant: str, package: str
+) -> None:
+    reason = unavailable_reason({"devices": "auto"}, parse(variant), GPU, "path:m")
+    assert reason == f"{package}: install what envs/gpu.txt names"
+
+
+def test_a_gpu_that_is_asked_for_outright_is_planned_without_one(config: dict[str, Any]) -> None:
+    plan = make_plan({**config, "devices": ["cuda"], "engines": {"tensorrt": ["fp16"]}})
+    assert jobs_of(plan, "m") == ["cuda-pytorch-fp32", "cuda-tensorrt-fp16"]
+    assert jobs_of(plan, "n") == ["cuda-onnxruntime-fp32", "cuda-tensorrt-fp16"]
+    assert reasons_of(plan, "m") == {}
+
+
+def test_jobs_on_a_gpu_take_one_and_the_packages_for_it() -> None:
+    assert (gpus("cuda"), gpus("cpu")) == (1, 0)
+    assert (environment("cuda"), environment("cpu")) == ("../envs/gpu.yaml", "../envs/cpu.yaml")
+    assert (device_of("cuda-tensorrt-fp16"), device_of("cpu-pytorch-fp32")) == ("cuda", "cpu")
 
 
 def test_traffic_is_measured_of_the_models_that_have_the_variant(config: dict[str, Any]) -> None:
@@ -364,8 +395,24 @@ def test_the_options_of_an_engine_are_its_section_of_the_configuration(
         "spinning": True,
         "arena": True,
     }
-    for engine in ("pytorch", "torchscript", "compile", "inductor", "tensorrt"):
+    for engine in ("pytorch", "torchscript", "compile", "inductor"):
         assert options_of(config, engine) == {}
+
+
+def test_the_options_on_a_gpu_are_what_the_engine_reads_of_cuda(config: dict[str, Any]) -> None:
+    buckets = {"batch": [1, 4], "sequence": [32, 64, 128]}
+    eager = engine_options(config, "pytorch", wildcards(parse("cuda-pytorch-fp16")))
+    assert eager == {"attention": "auto"}
+    compiled = engine_options(config, "compile", wildcards(parse("cuda-compile-fp16")))
+    assert compiled == {"attention": "auto", "autotune": True, "graphs": True, "buckets": buckets}
+    plan = engine_options(config, "tensorrt", wildcards(parse("cuda-tensorrt-fp16")))
+    assert plan == {
+        "graphs": True,
+        "hardware_compatibility": "none",
+        "optimization_level": 3,
+        "profiles": [[[1, 1], [4, 64], [4, 128]]],
+        "version_compatible": False,
+    }
 
 
 def test_the_options_of_a_static_engine_hold_the_buckets_of_the_model(

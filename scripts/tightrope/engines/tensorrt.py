@@ -1,0 +1,171 @@
+"""TensorRT 11: a plan built from typed ONNX by Polygraphy's loaders, run on buffers of PyTorch."""
+
+from pathlib import Path
+from typing import Any
+
+import tensorrt as trt
+import torch
+from polygraphy.backend.trt import CreateConfig, EngineBytesFromNetwork, NetworkFromOnnxPath
+from polygraphy.backend.trt import Profile as Ranges
+
+from tightrope.by_shape import ByShape
+from tightrope.cuda_program import CudaProgram, Program
+from tightrope.executed import as_tf32
+from tightrope.files import digest, read_json
+from tightrope.host import nvidia_gpu
+from tightrope.inputs import Arrays
+from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
+from tightrope.optimization_profiles import Profile, choose
+from tightrope.polygraphy_errors import with_reasons
+from tightrope.supervise import WorkFailed
+from tightrope.tensorrt_inspection import executed
+from tightrope.tensorrt_version import require_same, require_version
+from tightrope.torch_device import prepare
+from tightrope.torch_module import INPUTS
+from tightrope.typed_onnx import typed
+
+ONNX, PLAN, LAYERS = "model.onnx", "model.plan", "layers.json"
+Options = dict[str, Any]
+
+
+def build(
+    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
+) -> dict[str, Any]:
+    """Write the typed ONNX file, TensorRT's plan and its layers into folder `target`.
+
+    `source` is an ONNX file, for int8 and fp8 one with Q/DQ. The model's folder work/tensorrt keeps
+    the times of kernels for later builds. Raises WorkFailed with TensorRT's own reason.
+    """
+    require_version(trt.__version__)
+    prepare(device, precision, threads)
+    model = typed(load_onnx(source), precision)
+    longest = max_sequence(model)
+    save_onnx(model, target / ONNX)
+    plan = built(target / ONNX, precision, options, target.parent.parent / "work" / "tensorrt")
+    (target / PLAN).write_bytes(plan)
+    information = inspected(deserialized(plan, options), Profile.of(options["profiles"][0]))
+    (target / LAYERS).write_text(information)
+    found = executed(information)
+    return {
+        "format": "tensorrt-plan",
+        # its inspector does not say which products in fp32 took the TF32 that they were allowed
+        "executed": as_tf32(found) if precision == "tf32" else found,
+        "built_on": place(),
+        "max_sequence": longest,
+    }
+
+
+def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
+    """`run(inputs) -> float32 logits [batch, classes]` for shapes within the profiles.
+
+    Raises WorkFailed for a plan of another TensorRT or GPU.
+    """
+    require_version(trt.__version__)
+    prepare(device, precision, threads)
+    require_same(read_json(path / "engine.json")["built_on"], place(), options)
+    engine = deserialized((path / PLAN).read_bytes(), options)
+    profiles = [Profile.of(one) for one in options["profiles"]]
+    pool = torch.cuda.graph_pool_handle() if options["graphs"] else None
+    # programs run one after the other, so that they can share what they scribble on
+    scratch = torch.empty(engine.device_memory_size_v2, dtype=torch.uint8, device="cuda")
+
+    def make(inputs: Arrays) -> CudaProgram:
+        return CudaProgram(program(engine, profiles, scratch, inputs), inputs, pool)
+
+    return ByShape(make, buckets=None)
+
+
+def built(model: Path, precision: str, options: Options, work: Path) -> bytes:
+    """The plan of an ONNX file; times of kernels are read from and kept in folder `work`."""
+    cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu()[1]})}.cache"
+    work.mkdir(parents=True, exist_ok=True)
+    level = options["hardware_compatibility"].upper()
+    config = CreateConfig(
+        profiles=[ranges(Profile.of(one)) for one in options["profiles"]],
+        tf32=precision == "tf32",
+        load_timing_cache=str(cache) if cache.is_file() else None,
+        profiling_verbosity=trt.ProfilingVerbosity.DETAILED,
+        builder_optimization_level=options["optimization_level"],
+        hardware_compatibility_level=getattr(trt.HardwareCompatibilityLevel, level),
+        version_compatible=options["version_compatible"],
+    )
+    network = NetworkFromOnnxPath(str(model))
+    with with_reasons():
+        return bytes(EngineBytesFromNetwork(network, config, save_timing_cache=str(cache))())
+
+
+def ranges(profile: Profile) -> Ranges:
+    """The profile in Polygraphy's words, the same for both inputs."""
+    found = Ranges()
+    for name in INPUTS:
+        found.add(name, min=tuple(profile.min), opt=tuple(profile.opt), max=tuple(profile.max))
+    return found
+
+
+def deserialized(plan: bytes, options: Options) -> trt.ICudaEngine:
+    """The engine of a plan; WorkFailed where this TensorRT cannot load it."""
+    runtime = trt.Runtime(trt.Logger(trt.Logger.ERROR))
+    # such a plan brings code of the TensorRT that built it; it is our own
+    runtime.engine_host_code_allowed = options["version_compatible"]
+    engine = runtime.deserialize_cuda_engine(plan)
+    if engine is None:
+        raise WorkFailed(
+            f"TensorRT {trt.__version__} cannot load the plan on {place()['gpu']} (the log of this "
+            "job says why): delete the engine's folder and run again",
+            transient=False,
+        )
+    return engine
+
+
+def inspected(engine: trt.ICudaEngine, profile: Profile) -> str:
+    """What the inspector says of the layers, JSON, at the shape for which `profile` is best."""
+    inspector = engine.create_engine_inspector()
+    # without the shapes of a context it names no types
+    inspector.execution_context = context = engine.create_execution_context()
+    set_shapes(context, 0, tuple(profile.opt))
+    return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
+
+
+def set_shapes(context: trt.IExecutionContext, profile: int, shape: tuple[int, ...]) -> None:
+    """Choose the profile and set the shape of both inputs."""
+    stream = torch.cuda.current_stream()
+    succeeded(context.set_optimization_profile_async(profile, stream.cuda_stream), "a profile")
+    stream.synchronize()
+    for name in INPUTS:
+        succeeded(context.set_input_shape(name, shape), f"the shape {shape} of {name}")
+
+
+def succeeded(answer: bool, what: str) -> None:
+    """Raise RuntimeError where TensorRT, which raises nothing, has answered with False."""
+    if not answer:
+        raise RuntimeError(f"TensorRT refused {what} (the log of this job says why)")
+
+
+def program(
+    engine: trt.ICudaEngine, profiles: list[Profile], scratch: torch.Tensor, inputs: Arrays
+) -> Program:
+    """The engine for inputs as large as `inputs`; ValueError where no profile holds them.
+
+    A graph holds the state of the context from which it was captured: one context each.
+    """
+    context = engine.create_execution_context(trt.ExecutionContextAllocationStrategy.USER_MANAGED)
+    context.set_device_memory(scratch.data_ptr(), scratch.nbytes)
+    shape = next(iter(inputs.values())).shape
+    set_shapes(context, choose(profiles, *shape), shape)
+    names = map(engine.get_tensor_name, range(engine.num_io_tensors))
+    output = next(n for n in names if engine.get_tensor_mode(n) == trt.TensorIOMode.OUTPUT)
+    logits = torch.empty(tuple(context.get_tensor_shape(output)), device="cuda")
+    succeeded(context.set_tensor_address(output, logits.data_ptr()), "the buffer of logits")
+
+    def call(**tensors: torch.Tensor) -> torch.Tensor:
+        for name, tensor in tensors.items():
+            succeeded(context.set_tensor_address(name, tensor.data_ptr()), f"the buffer of {name}")
+        succeeded(context.execute_async_v3(torch.cuda.current_stream().cuda_stream), "a call")
+        return logits
+
+    return call
+
+
+def place() -> dict[str, str]:
+    """The version and the GPU to which a plan belongs."""
+    return {"tensorrt": trt.__version__, "gpu": torch.cuda.get_device_name()}
