@@ -1,6 +1,7 @@
 # make summary    the pipeline, up to reports/summary.html
 # make test       lint, then every test
 # make lint       the checks of form only
+# make gpu-check  tests and a small run on an NVIDIA GPU, with what `python3` has installed
 # make clean-env  remove .venv
 # Each makes .venv from the lock files in envs/ where it is missing, stale or half made.
 
@@ -10,6 +11,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# What gpu-check runs in: .venv, where there is one, else the environment at hand.
+GPU_PYTHON ?= python3
 # Where torch comes from, if not from pip's own index: the README says when and why.
 TORCH_INDEX ?=
 
@@ -26,7 +29,7 @@ ifeq ($(shell test -w "$$HOME" && echo yes),)
 export XDG_CACHE_HOME ?= $(CURDIR)/.venv/cache
 endif
 
-.PHONY: summary test lint clean-env
+.PHONY: summary test lint gpu-check clean-env
 
 summary: $(RUN_ENV)
 	@python -m snakemake --cores 1 reports/summary.html
@@ -40,6 +43,10 @@ test: $(TEST_ENV)
 
 lint: $(TEST_ENV)
 	@$(LINT)
+
+# In no environment of its own: the packages for a GPU are gigabytes, and here as PYTHON has them.
+gpu-check:
+	@$(GPU_PYTHON) tests/gpu/check.py
 
 clean-env:
 	@rm -rf .venv

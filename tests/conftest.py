@@ -2,6 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tightrope.host import nvidia_gpu
 from tightrope.variants import Variant
 from tiny_model import TinyModel, build_variant, make_tiny_model
 
@@ -31,5 +32,12 @@ def built(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Engine tests come first: they fork, which a process with OpenMP threads must not do."""
-    items.sort(key=lambda item: "engines" not in item.path.parts)
+    """Engine tests come first: they fork, which a process with OpenMP threads must not do.
+
+    Those marked `gpu` are skipped where there is none.
+    """
+    items.sort(key=lambda item: not {"engines", "gpu"} & set(item.path.parts))
+    if nvidia_gpu()[0] is None:
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
