@@ -51,6 +51,7 @@ class TinyModel(NamedTuple):
     nncf: Path
     u8s8: Path
     s8s8: Path
+    e4m3: Path
 
 
 def make_tiny_model(folder: Path) -> TinyModel:
@@ -68,6 +69,7 @@ def make_tiny_model(folder: Path) -> TinyModel:
         nncf=folder / "calibration" / f"nncf-{SAMPLES}.json",
         u8s8=folder / "quantized" / f"u8s8-minmax-{SAMPLES}.onnx",
         s8s8=folder / "quantized" / f"s8s8-minmax-{SAMPLES}.onnx",
+        e4m3=folder / "quantized" / f"e4m3-minmax-{SAMPLES}.onnx",
     )
     supervised(run_chain, folder, model, limits=LIMITS)
     return model
@@ -109,8 +111,8 @@ def run_chain(folder: Path, model: TinyModel) -> None:
             libraries={},
             **options,
         )
-    quantize_onnx(model.simplified, model.minmax, model.u8s8, scheme="u8s8")
-    quantize_onnx(model.simplified, model.minmax, model.s8s8, scheme="s8s8")
+    for scheme in ("u8s8", "s8s8", "e4m3"):
+        quantize_onnx(model.simplified, model.minmax, getattr(model, scheme), scheme=scheme)
 
 
 def write_data(table: Path, manifest: Path) -> None:

@@ -13,31 +13,32 @@ from tightrope.errors import ArtifactError, TightropeError
 from tightrope.files import read_json
 from tightrope.onnx_graph import load_onnx, save_onnx
 from tightrope.repairs import Ranges, corrected_biases, smoothed
+from tightrope.symmetric import with_symmetric_pairs
 from tightrope.weighted import WEIGHTED, weighted_nodes
 
 Repair = dict[str, Any]
 
 
 class Scheme(NamedTuple):
-    """Type of activations in onnxruntime's words, whether symmetric; weights are symmetric s8.
+    """Type of activations in onnxruntime's words; weights are symmetric s8.
 
-    `reduced` keeps weights within 7 bits. With `shared` every reader of a rounded tensor gets it
-    rounded, as ONNX Runtime does it, else only the quantized operators do.
+    `reduced` keeps weights within 7 bits. A scheme with a `symmetric` type has activations and
+    weights in it, all with zero-point 0.
     """
 
-    activations: str
-    symmetric: bool
+    activations: str = ""
     reduced: bool = False
-    shared: bool = False
+    symmetric: int | None = None
 
 
 SCHEMES = {
     # u8 activations are the fast path of CPUs and of ONNX Runtime's CPU provider
-    "u8s8": Scheme("QUInt8", symmetric=False),
+    "u8s8": Scheme("QUInt8"),
     # without VNNI, sums of two products of u8 and s8 saturate at 16 bits
-    "u8s7": Scheme("QUInt8", symmetric=False, reduced=True),
-    # TensorRT takes int8 with zero-point 0 only, and fuses a residual sum whose skip is rounded too
-    "s8s8": Scheme("QInt8", symmetric=True, shared=True),
+    "u8s7": Scheme("QUInt8", reduced=True),
+    # TensorRT takes zero-point 0 only, and fuses a residual sum whose skip is rounded too
+    "s8s8": Scheme(symmetric=onnx.TensorProto.INT8),
+    "e4m3": Scheme(symmetric=onnx.TensorProto.FLOAT8E4M3FN),
 }
 
 
@@ -144,6 +145,23 @@ def require_ranges(
 def in_qdq(
     model: onnx.ModelProto, ranges: Ranges, nodes: list[str], scheme: Scheme, repair: Repair
 ) -> onnx.ModelProto:
+    """`model` with Q/DQ around those operators.
+
+    Raises TightropeError for asymmetric activations where the scheme has zero-point 0 only.
+    """
+    if scheme.symmetric is None:
+        return in_onnxruntimes_qdq(model, ranges, nodes, scheme, repair)
+    if repair.get("activations") == "asymmetric":
+        raise TightropeError(
+            "TensorRT has zero-point 0 only: take `activations: asymmetric` out of the repair"
+        )
+    outputs = bool(repair.get("outputs"))
+    return with_symmetric_pairs(model, ranges, nodes, kind=scheme.symmetric, outputs=outputs)
+
+
+def in_onnxruntimes_qdq(
+    model: onnx.ModelProto, ranges: Ranges, nodes: list[str], scheme: Scheme, repair: Repair
+) -> onnx.ModelProto:
     """`model` with Q/DQ around those operators, by ONNX Runtime's quantizer."""
     from onnxruntime.quantization import CalibrationMethod, QuantType
     from onnxruntime.quantization.calibrate import TensorData, TensorsData
@@ -153,9 +171,8 @@ def in_qdq(
         name: TensorData(lowest=np.float32(low), highest=np.float32(high))
         for name, (low, high) in ranges.items()
     }
-    symmetric = {"symmetric": True, "asymmetric": False}
     options = {
-        "ActivationSymmetric": symmetric.get(repair.get("activations"), scheme.symmetric),
+        "ActivationSymmetric": repair.get("activations") == "symmetric",
         "WeightSymmetric": True,
         "QuantizeBias": False,
         "QDQDisableWeightAdjustForInt32Bias": True,
@@ -178,6 +195,4 @@ def in_qdq(
     quantizer.model.topological_sort()
     quantized = quantizer.model.model
     del quantized.graph.value_info[:]
-    return (
-        quantized if scheme.shared or repair.get("outputs") else rounded_only_for(quantized, nodes)
-    )
+    return quantized if repair.get("outputs") else rounded_only_for(quantized, nodes)

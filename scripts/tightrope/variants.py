@@ -9,8 +9,8 @@ from tightrope.errors import ConfigError
 DEVICES = ("cpu", "cuda")
 METHODS = ("minmax", "entropy", "percentile", "random", "nncf")
 CALIBRATED = ("int8", "int8-auto", "int8-bf16", "int8-fp16", "fp8")
-# u8s7 is u8s8 for CPUs whose sums saturate
-SCHEMES = ("u8s8", "u8s7", "s8s8")
+# u8s7 is u8s8 for CPUs whose sums saturate; s8s8 and e4m3 have zero-point 0 only
+SCHEMES = ("u8s8", "u8s7", "s8s8", "e4m3")
 # mixed by a search: a scheme without repairs, with ranges of real samples
 AUTO = "int8-auto"
 # a repair is a key of `repairs` of the configuration
@@ -44,7 +44,8 @@ class Variant(NamedTuple):
     @property
     def scheme(self) -> str | None:
         """Scheme of the quantized ONNX that it is built from, None where it needs none."""
-        return (ENGINES[self.engine].schemes or {}).get(self.device) if self.calibration else None
+        found = (ENGINES[self.engine].schemes or {}).get(self.device) if self.calibration else None
+        return "e4m3" if found and self.precision == "fp8" else found
 
     @property
     def statistics(self) -> str | None:
@@ -170,11 +171,11 @@ def with_calibrations(variant: Variant, config: dict[str, Any]) -> list[Variant]
 def takes_repair(variant: Variant, settings: dict[str, Any]) -> bool:
     """Whether there is a variant of that name with a repair of these settings.
 
-    Zero-points other than 0, of asymmetric activations, are nothing for TensorRT's scheme.
+    Zero-points other than 0, of asymmetric activations, are nothing for TensorRT's schemes.
     """
     if variant.precision == AUTO or variant.scheme is None:
         return False
-    return variant.scheme != "s8s8" or settings["activations"] != "asymmetric"
+    return variant.scheme not in ("s8s8", "e4m3") or settings["activations"] != "asymmetric"
 
 
 def baseline(device: str, checkpoint: str) -> Variant:

@@ -14,7 +14,10 @@ from tightrope.weighted import weighted_nodes
 from tiny_model import TinyModel, evaluation_rows
 
 WEIGHTED = ("MatMul", "Gemm", "Conv")
-SCHEMES = pytest.mark.parametrize("scheme", ["u8s8", "s8s8"])
+SCHEMES = pytest.mark.parametrize("scheme", ["u8s8", "s8s8", "e4m3"])
+IN_INT8 = pytest.mark.parametrize("scheme", ["u8s8", "s8s8"])
+FOR_TENSORRT = pytest.mark.parametrize("scheme", ["s8s8", "e4m3"])
+E4M3 = helper.tensor_dtype_to_np_dtype(TensorProto.FLOAT8E4M3FN)
 
 
 class Graph:
@@ -44,7 +47,7 @@ class Graph:
 
 @pytest.fixture(scope="module")
 def graphs(tiny: TinyModel) -> dict[str, Graph]:
-    return {"u8s8": Graph(tiny.u8s8), "s8s8": Graph(tiny.s8s8)}
+    return {scheme: Graph(getattr(tiny, scheme)) for scheme in ("u8s8", "s8s8", "e4m3")}
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +99,7 @@ def test_both_inputs_of_every_weighted_operator_are_quantized(
         assert all(graphs[scheme].dequantized(name) for name in node.input[:2]), node.name
 
 
-@SCHEMES
+@IN_INT8
 def test_weights_are_int8_per_channel_and_symmetric(graphs: dict[str, Graph], scheme: str) -> None:
     graph = graphs[scheme]
     for node in weighted(graph):
@@ -116,7 +119,7 @@ def test_activations_are_quantized_per_tensor_in_the_type_of_the_scheme(
     graphs: dict[str, Graph], scheme: str
 ) -> None:
     graph = graphs[scheme]
-    wanted = {"u8s8": np.uint8, "s8s8": np.int8}[scheme]
+    wanted = {"u8s8": np.uint8, "s8s8": np.int8, "e4m3": E4M3}[scheme]
     activations = [
         node for node in graph.of_kind("QuantizeLinear") if not graph.is_weight(node.input[0])
     ]
@@ -127,7 +130,7 @@ def test_activations_are_quantized_per_tensor_in_the_type_of_the_scheme(
         assert scale > 0
 
 
-@SCHEMES
+@IN_INT8
 def test_weights_are_the_checkpoints_to_half_a_step(
     tiny: TinyModel, graphs: dict[str, Graph], scheme: str
 ) -> None:
@@ -142,40 +145,49 @@ def test_weights_are_the_checkpoints_to_half_a_step(
         assert (np.abs(weight * scale - original) <= 0.501 * scale).all()
 
 
-def test_tensorrts_rules_hold_for_every_pair(graphs: dict[str, Graph]) -> None:
-    """TensorRT takes int8 with zero-point 0, positive scales, channels on weights only."""
-    graph = graphs["s8s8"]
+@FOR_TENSORRT
+def test_tensorrts_rules_hold_for_every_pair(graphs: dict[str, Graph], scheme: str) -> None:
+    """TensorRT takes zero-point 0, positive scales, channels on weights only.
+
+    The scales are numbers of float16, so that a file in that type is rounded in the same way.
+    """
+    graph = graphs[scheme]
     pairs = list(graph.of_kind("QuantizeLinear", "DequantizeLinear"))
     assert len(pairs) > 20
     for node in pairs:
         assert node.domain in ("", "ai.onnx")
         assert len(node.input) == 3
         scale, zero = graph.constants[node.input[1]], graph.constants[node.input[2]]
-        assert zero.dtype == np.int8
-        assert not zero.any()
+        assert zero.dtype == {"s8s8": np.int8, "e4m3": E4M3}[scheme]
+        assert not zero.astype(np.float32).any()
         assert scale.dtype == np.float32
-        assert np.isfinite(scale).all()
-        assert (scale > 0).all()
+        assert (scale >= 2**-14).all()
+        np.testing.assert_array_equal(scale.astype(np.float16).astype(np.float32), scale)
         assert scale.size == 1 or graph.is_weight(node.input[0])
 
 
-def test_tensorrt_gets_biases_in_float(graphs: dict[str, Graph]) -> None:
-    graph = graphs["s8s8"]
+@FOR_TENSORRT
+def test_tensorrt_gets_biases_in_float(graphs: dict[str, Graph], scheme: str) -> None:
+    graph = graphs[scheme]
     assert TensorProto.INT32 not in {
         tensor.data_type
         for tensor in graph.model.graph.initializer
         if tensor.name.endswith(("bias", "bias_quantized"))
     }
+    stored = {"s8s8": np.int8, "e4m3": E4M3}[scheme]
     for node in graph.of_kind("DequantizeLinear"):
-        assert graph.constants.get(node.input[0], np.zeros(1, np.int8)).dtype == np.int8
+        assert graph.constants.get(node.input[0], np.zeros(1, stored)).dtype == stored
     biased = [node for node in graph.of_kind("Gemm") if len(node.input) == 3]
     assert biased
     for node in biased:
         assert graph.constants[node.input[2]].dtype == np.float32
 
 
-def test_outputs_of_weighted_operators_stay_float_for_tensorrt(graphs: dict[str, Graph]) -> None:
-    graph = graphs["s8s8"]
+@FOR_TENSORRT
+def test_outputs_of_weighted_operators_stay_float_for_tensorrt(
+    graphs: dict[str, Graph], scheme: str
+) -> None:
+    graph = graphs[scheme]
     made = {name for node in weighted(graph) for name in node.output}
     assert not [node.name for node in graph.of_kind("QuantizeLinear") if node.input[0] in made]
 
@@ -194,16 +206,39 @@ def test_layernorm_softmax_and_attention_products_stay_float(
         assert not [name for name in inputs if graph.dequantized(name)], node.name
 
 
-def test_attention_products_read_no_quantized_tensor_for_tensorrt(
-    graphs: dict[str, Graph],
+@FOR_TENSORRT
+def test_only_products_and_residual_sums_read_rounded_tensors_for_tensorrt(
+    graphs: dict[str, Graph], scheme: str
 ) -> None:
-    graph = graphs["s8s8"]
-    products = [node for node in graph.of_kind("MatMul") if not graph.is_weight(node.input[1])]
-    for node in products:
-        assert not [name for name in node.input if graph.dequantized(name)], node.name
+    """The row of the last layer is taken from the tensor that was not rounded."""
+    graph = graphs[scheme]
+    readers = [
+        node
+        for node in graph.nodes
+        if node.op_type not in ("QuantizeLinear", "DequantizeLinear")
+        and any(graph.dequantized(name) for name in node.input)
+    ]
+    products = {node.name for node in weighted(graph)}
+    sums = [node for node in readers if node.name not in products]
+    assert {node.name for node in readers} > products
+    assert [node.op_type for node in sums] == ["Add"] * 4  # two of each layer
+    for node in sums:
+        (skip,) = (name for name in node.input if graph.dequantized(name))
+        assert any(skip in one.input for one in weighted(graph)), node.name
 
 
-@pytest.mark.parametrize(("scheme", "tolerance"), [("u8s8", 0.05), ("s8s8", 0.05)])
+@FOR_TENSORRT
+def test_skips_stay_rounded_where_smoothquant_scales_what_the_product_reads(
+    tiny: TinyModel, tmp_path: Path, scheme: str
+) -> None:
+    smoothed = quantized(tiny, tmp_path / "a.onnx", scheme=scheme, repair={"smoothquant": 0.5})
+    added = [name for node in smoothed.of_kind("Add") for name in node.input]
+    assert len([name for name in added if smoothed.dequantized(name)]) == 4
+    for node in smoothed.of_kind("Mul"):
+        assert not [name for name in node.input if smoothed.dequantized(name)], node.name
+
+
+@pytest.mark.parametrize(("scheme", "tolerance"), [("u8s8", 0.05), ("s8s8", 0.05), ("e4m3", 0.15)])
 def test_answers_are_those_of_the_float_model(
     tiny: TinyModel, batches: list[Arrays], scheme: str, tolerance: float
 ) -> None:
@@ -216,13 +251,17 @@ def test_answers_are_those_of_the_float_model(
         assert np.abs(ours - theirs).max() > 1e-5 * np.abs(theirs).max()
 
 
-def test_the_ranges_of_the_cache_decide_the_scales(tiny: TinyModel, tmp_path: Path) -> None:
+@FOR_TENSORRT
+def test_the_ranges_of_the_cache_decide_the_scales(
+    tiny: TinyModel, tmp_path: Path, scheme: str
+) -> None:
     cache = read_cache(tiny.minmax, model=tiny.simplified)
     del cache["schema"]
     doubled = {name: [2 * low, 2 * high] for name, (low, high) in cache["ranges"].items()}
     write_cache(tmp_path / "wide.json", **{**cache, "ranges": doubled})
-    quantize_onnx(tiny.simplified, tmp_path / "wide.json", tmp_path / "wide.onnx", scheme="s8s8")
-    usual, wide = Graph(tiny.s8s8), Graph(tmp_path / "wide.onnx")
+    quantize_onnx(tiny.simplified, tmp_path / "wide.json", tmp_path / "wide.onnx", scheme=scheme)
+    largest = {"s8s8": 127, "e4m3": 448}[scheme]
+    usual, wide = Graph(getattr(tiny, scheme)), Graph(tmp_path / "wide.onnx")
     scales = {
         node.input[1]
         for node in usual.of_kind("QuantizeLinear")
@@ -232,7 +271,54 @@ def test_the_ranges_of_the_cache_decide_the_scales(tiny: TinyModel, tmp_path: Pa
         np.testing.assert_allclose(wide.constants[name], 2 * usual.constants[name], rtol=1e-6)
         low, high = cache["ranges"][name.removesuffix("_scale")]
         absmax = max(-low, high)
-        assert usual.constants[name] == pytest.approx(absmax / 127, rel=0.01)
+        assert usual.constants[name] == pytest.approx(absmax / largest, rel=2**-11)
+
+
+def test_a_tensor_that_is_always_zero_gets_a_scale_that_float16_holds(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    del cache["schema"]
+    write_cache(tmp_path / "a.json", **{**cache, "ranges": {**cache["ranges"], "gelu": [0, 0]}})
+    quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx", scheme="s8s8")
+    assert Graph(tmp_path / "a.onnx").constants["gelu_scale"] == 2**-14
+
+
+def test_a_range_beyond_float16_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    del cache["schema"]
+    write_cache(tmp_path / "a.json", **{**cache, "ranges": {**cache["ranges"], "gelu": [0, 1e8]}})
+    paths = (tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx")
+    with pytest.raises(
+        TightropeError, match=r"gelu: values up to 1e\+08 are beyond float16; leave"
+    ):
+        quantize_onnx(*paths, scheme="s8s8")
+
+
+@FOR_TENSORRT
+def test_asymmetric_activations_are_refused_for_tensorrt(
+    tiny: TinyModel, tmp_path: Path, scheme: str
+) -> None:
+    with pytest.raises(TightropeError, match=r"TensorRT has zero-point 0 only: take .* out"):
+        quantized(tiny, tmp_path / "a.onnx", scheme=scheme, repair={"activations": "asymmetric"})
+    assert not (tmp_path / "a.onnx").exists()
+
+
+@FOR_TENSORRT
+@pytest.mark.parametrize(
+    "repair", [{"bias_correction": True}, {"smoothquant": 0.5}, {"outputs": True}], ids=str
+)
+def test_repairs_go_with_the_schemes_of_tensorrt(
+    tiny: TinyModel, batches: list[Arrays], tmp_path: Path, scheme: str, repair: dict
+) -> None:
+    quantized(tiny, tmp_path / "a.onnx", scheme=scheme, repair=repair)
+    onnx.checker.check_model(str(tmp_path / "a.onnx"), full_check=True)
+    plain, found, expected = (
+        np.concatenate(run_onnx(load_onnx(path), batches, threads=1))
+        for path in (getattr(tiny, scheme), tmp_path / "a.onnx", tiny.simplified)
+    )
+    assert (found.argmax(1) == expected.argmax(1)).mean() > 0.98
+    assert (found != plain).any()
 
 
 @SCHEMES

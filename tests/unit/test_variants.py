@@ -249,6 +249,8 @@ def test_int8_of_an_engine_that_has_none_is_refused_with_what_it_has(engine: str
         ("cpu-onnxruntime-int8-minmax-512", "u8s8"),
         ("cuda-onnxruntime-int8-minmax-512", "s8s8"),
         ("cuda-tensorrt-int8-fp16-minmax-512", "s8s8"),
+        ("cuda-tensorrt-fp8-minmax-512", "e4m3"),
+        ("cuda-tensorrt-fp16", None),
         ("cpu-onnxruntime-fp32", None),
         ("cpu-openvino-int8-nncf-512", None),
         ("cpu-openvino-int8-bf16-nncf-512", None),
@@ -282,13 +284,13 @@ def test_tensorrt_takes_no_asymmetric_activations() -> None:
     config = {
         **CONFIG,
         "devices": "auto",
-        "engines": {"tensorrt": ["int8-fp16"]},
+        "engines": {"tensorrt": ["int8-fp16", "fp8"]},
         "calibration": {"methods": ["entropy"], "samples": [8]},
         "repairs": {"asym": {"activations": "asymmetric"}, "bias": {"activations": None}},
     }
-    int8 = [name for name in names(config) if "int8" in name]
-    plain = "cuda-tensorrt-int8-fp16-entropy-8"
-    assert int8 == [plain, f"{plain}-bias"]
+    calibrated = [name for name in names(config) if "entropy" in name]
+    int8, fp8 = (f"cuda-tensorrt-{precision}-entropy-8" for precision in ("int8-fp16", "fp8"))
+    assert calibrated == [int8, f"{int8}-bias", fp8, f"{fp8}-bias"]
 
 
 def test_int8_auto_is_searched_on_real_samples_and_without_repairs() -> None:
