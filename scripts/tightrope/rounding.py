@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
@@ -54,15 +55,17 @@ def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
             continue
         source = makers[pair[0].input[0]]
         scale, zero = (constant_of(model, name) for name in source.input[1:3])
-        limits = np.iinfo(zero.dtype)
+        integer = np.issubdtype(zero.dtype, np.integer)
+        limits = np.iinfo(zero.dtype) if integer else ml_dtypes.finfo(zero.dtype)
         found.append(
             {
                 "operator": node.name,
                 "tensor": source.input[0],
                 "axis": 1 if node.op_type == "Conv" else -1,
                 "step": float(scale),
-                "low": float((limits.min - int(zero)) * scale),
-                "high": float((limits.max - int(zero)) * scale),
+                "type": zero.dtype,
+                "low": float((float(limits.min) - int(zero)) * scale),
+                "high": float((float(limits.max) - int(zero)) * scale),
                 "weight_scales": constant_of(model, pair[1].input[1]),
             }
         )
@@ -92,7 +95,7 @@ class Rounding:
     def add(self, values: np.ndarray) -> None:
         """Take the values of another batch into account."""
         low, high, step = (self.tensor[name] for name in ("low", "high", "step"))
-        held = np.clip(np.round((values - low) / step) * step + low, low, high)
+        held = held_values(values, self.tensor)
         self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
         channels = by_channel(np.abs(values), self.tensor["axis"])
         self.bounds = np.maximum(self.bounds, channels.max(axis=0))
@@ -104,15 +107,31 @@ class Rounding:
     def facts(self) -> dict[str, float]:
         """The fields of `rounding` that the values decide."""
         signal, noise = self.power
-        reach = min(self.high, self.tensor["high"]) - max(self.low, self.tensor["low"])
+        top, bottom = min(self.high, self.tensor["high"]), max(self.low, self.tensor["low"])
         return {
             "found_low": float(self.low),
             "found_high": float(self.high),
             "saturated": self.beyond / self.count,
-            "levels": max(1, 1 + round(float(reach / self.tensor["step"]))),
+            "levels": max(1, levels_between(bottom, top, self.tensor)),
             "sqnr_db": decibels(signal, noise),
             "channel_ratio": ratio(self.bounds.max(), np.median(self.bounds)),
         }
+
+
+def held_values(values: np.ndarray, tensor: dict[str, Any]) -> np.ndarray:
+    """What is left of values that are rounded to the type of a tensor."""
+    low, high, step = (tensor[name] for name in ("low", "high", "step"))
+    if np.issubdtype(tensor["type"], np.integer):
+        return np.clip(np.round((values - low) / step) * step + low, low, high)
+    return (np.clip(values, low, high) / step).astype(tensor["type"]).astype(np.float32) * step
+
+
+def levels_between(bottom: float, top: float, tensor: dict[str, Any]) -> int:
+    """How many of the numbers that a tensor may hold lie there."""
+    if np.issubdtype(tensor["type"], np.integer):
+        return 1 + round(float((top - bottom) / tensor["step"]))
+    every = np.arange(256, dtype=np.uint8).view(tensor["type"]).astype(np.float32) * tensor["step"]
+    return len(np.unique(every[(every >= bottom) & (every <= top)]))
 
 
 def described(one: dict[str, Any]) -> dict[str, Any]:

@@ -142,6 +142,20 @@ def test_rounding_is_that_of_the_file(tiny: TinyModel, rows: list) -> None:
     assert one["sqnr_db"] == pytest.approx(10 * np.log10(12 / step**2), abs=2)
 
 
+def test_rounding_to_e4m3_is_that_of_the_file(tiny: TinyModel, rows: list) -> None:
+    """Three bits of mantissa: noise of a twelfth of the spacing squared, whatever the size."""
+    found = {one["operator"]: one for one in rounding(tiny.e4m3, rows, threads=1)}
+    assert len(found) == 14
+    one = found["bert.encoder.layer.0.attention.self.query"]
+    constants = {t.name: numpy_helper.to_array(t) for t in load_onnx(tiny.e4m3).graph.initializer}
+    scale = float(constants["layer_norm_scale"])
+    assert [one["low"], one["high"]] == pytest.approx([-448 * scale, 448 * scale])
+    assert 16 < one["levels"] <= 253
+    # f times a power of two, f from 1 to 2, has steps of an eighth of it: 12 * 64 * f²
+    assert 28 < one["sqnr_db"] < 35
+    assert not one["findings"]
+
+
 ANSWERS = {
     "samples": 128,
     "accuracy": {"value": 0.85, "low": 0.78, "high": 0.9},
