@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from tightrope.calibration_cache import read_cache
-from tightrope.errors import ArtifactError, TightropeError
+from tightrope.errors import ConfigError, TightropeError
 from tightrope.files import read_json
 from tightrope.onnx_graph import load_onnx, save_onnx
 from tightrope.repairs import Ranges, corrected_biases, smoothed
@@ -56,8 +56,9 @@ def quantize_onnx(
     Weights per channel, activations per tensor by the ranges of the cache; biases and, unless
     the repair says otherwise, outputs stay in float. `repair` is an entry of `repairs` of the
     configuration; operators that its patterns name are left out.
-    Raises ArtifactError for a cache of another model or an unknown operator, TightropeError
-    where the cache lacks a range, or where nothing is quantized unless it `may_stay_in_float`.
+    Raises ArtifactError for a cache of another model, ConfigError for an unknown operator,
+    TightropeError where the cache lacks what is needed, or where nothing is quantized unless it
+    `may_stay_in_float`.
     """
     repair = repair or {}
     model = load_onnx(source)
@@ -89,13 +90,13 @@ def found_by_search(search: Path | str) -> Repair:
 def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str) -> set[str]:
     """Those of `names` that one of `patterns` matches, as a shell matches file names.
 
-    Raises ArtifactError for a pattern that matches none.
+    Raises ConfigError for a pattern that matches none.
     """
     found: set[str] = set()
     for pattern in patterns:
         matching = {name for name in names if name == pattern or fnmatchcase(name, pattern)}
         if not matching:
-            raise ArtifactError(
+            raise ConfigError(
                 f"{path}: no operator with weights is named {pattern}: correct `float` of the "
                 f"repair; there are {', '.join(names)}"
             )

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tightrope.errors import ArtifactError
+from tightrope.errors import TightropeError
 from tightrope.weighted import weighted_nodes
 
 Ranges = dict[str, list[float]]
@@ -26,7 +26,7 @@ def smoothed(
     Each channel of the input of the operators `nodes` is divided by s = max|x|^strength /
     max|w|^(1 - strength), the rows of the weights are multiplied by it, so that outputs stay
     the same (Xiao et al. 2023, "SmoothQuant", equation 4). The new ranges reach from the lowest
-    to the highest value. Convolutions stay as they are. Raises ArtifactError where `channels` has
+    to the highest value. Convolutions stay as they are. Raises TightropeError where `channels` has
     no bounds of an input, as those of an imported cache.
     """
     made = onnx.ModelProto()
@@ -36,7 +36,7 @@ def smoothed(
     chosen = [node for node in every if node.name in nodes]
     for name in dict.fromkeys(node.input[0] for node in chosen):
         if name not in channels:
-            raise ArtifactError(f"no bounds of the channels of {name}: calibrate for SmoothQuant")
+            raise TightropeError(f"no bounds of the channels of {name}: calibrate for SmoothQuant")
         # of all that read it, so that the factors do not depend on which of them are chosen
         readers = [node for node in every if node.input[0] == name]
         low, high = (np.array(channels[name][end]) for end in ("low", "high"))
@@ -79,7 +79,7 @@ def corrected_biases(
         if rounded is None or node.op_type == "Conv":
             continue
         if name not in channels:
-            raise ArtifactError(f"no means of the channels of {name}: calibrate to correct biases")
+            raise TightropeError(f"no means of the channels of {name}: calibrate to correct biases")
         mean = np.array(channels[name]["mean"]) * smoothing_of(original, floats[node.name].input[0])
         lost = rows_of(node, weight(original, floats[node.name]) - rounded)
         add_to_output(quantized, node, mean @ lost)

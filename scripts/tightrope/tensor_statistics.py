@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from tqdm import tqdm
 
-from tightrope.errors import ArtifactError
+from tightrope.errors import TightropeError
 from tightrope.inputs import Arrays, batches_of_equal_length
 from tightrope.onnx_graph import load_onnx, open_model
 from tightrope.weighted import channel_axes, weighted_nodes, with_outputs
@@ -48,7 +48,7 @@ def collect_statistics(
     `minmax` ranges reach from the lowest to the highest value. `percentile` keeps so many
     percent of the values and cuts half of the rest off each end; `entropy` takes the range whose
     histogram loses least information in int8 (Migacz 2017, "8-bit Inference with TensorRT").
-    Raises ArtifactError naming tensor, operator and sample where a value is not finite.
+    Raises TightropeError naming tensor, operator and sample where a value is not finite.
     """
     model = load_onnx(onnx_path)
     axes = channel_axes(model)
@@ -60,7 +60,7 @@ def collect_statistics(
         for batch in tqdm(batches, desc=title, unit="batch"):
             for name, array in zip(tensors, session.run(tensors, batch), strict=True):
                 if not np.isfinite(array).all():
-                    raise ArtifactError(not_finite(onnx_path, model, name, array, batch, rows))
+                    raise TightropeError(not_finite(onnx_path, model, name, array, batch, rows))
                 yield name, array
 
     bounds = {name: Bounds(axes.get(name)) for name in tensors}

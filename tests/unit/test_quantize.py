@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from tightrope.calibration_cache import read_cache, write_cache
-from tightrope.errors import ArtifactError, TightropeError
+from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.inputs import Arrays, stack
 from tightrope.onnx_graph import load_onnx, run_onnx, save_onnx
 from tightrope.quantize import quantize_onnx
@@ -434,7 +434,7 @@ def test_an_unknown_operator_is_refused_with_those_that_there_are(
     tiny: TinyModel, tmp_path: Path
 ) -> None:
     words = r"is named \*\.outptu: correct .*; there are .*bert\.pooler\.dense"
-    with pytest.raises(ArtifactError, match=words):
+    with pytest.raises(ConfigError, match=words):
         quantized(tiny, tmp_path / "a.onnx", repair={"float": ["*.outptu"]})
     with pytest.raises(TightropeError, match="to quantize: every one is left in float"):
         quantized(tiny, tmp_path / "a.onnx", repair={"float": ["*"]})

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from tightrope.calibration_cache import read_cache, write_cache
-from tightrope.errors import ArtifactError
+from tightrope.errors import TightropeError
 from tightrope.inputs import Arrays, stack
 from tightrope.onnx_graph import load_onnx, run_onnx
 from tightrope.quantize import quantize_onnx
@@ -106,7 +106,7 @@ def test_a_cache_without_channels_repairs_nothing(
 ) -> None:
     write_cache(tmp_path / "a.json", **{**cache, "channels": {}})
     paths = (tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx")
-    with pytest.raises(ArtifactError, match=r"no .* of the channels of layer_norm.*: calibrate"):
+    with pytest.raises(TightropeError, match=r"no .* of the channels of layer_norm.*: calibrate"):
         quantize_onnx(*paths, scheme="u8s8", repair=repair)
 
 

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tightrope.calibration import calibration_examples
-from tightrope.errors import ArtifactError
+from tightrope.errors import TightropeError
 from tightrope.inputs import Arrays, load_encoder
 from tightrope.onnx_graph import load_onnx, run_onnx, save_onnx
 from tightrope.supervise import supervised
@@ -147,7 +147,7 @@ def test_what_is_not_finite_is_named_with_operator_and_sample(tmp_path: Path, va
     path = table_model(tmp_path, np.array([1.0, 2.0, value, 4.0]))
     rows = table_rows([0, 1], [1, 1, 3], [1, 0], [1, 2])
     words = r"table\.onnx: tensor rows of operator lookup is not finite .* on calibration sample 3"
-    with pytest.raises(ArtifactError, match=words):
+    with pytest.raises(TightropeError, match=words):
         statistics_of(path, rows)
 
 
