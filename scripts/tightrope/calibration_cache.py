@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import ArtifactError
-from tightrope.files import digest, read_json, sha256, write_json
+from tightrope.failed_files import read_made_json
+from tightrope.files import digest, sha256, write_json
 
 SCHEMA = 2
 
@@ -24,8 +25,11 @@ def read_cache(path: Path | str, *, model: Path | str) -> dict[str, Any]:
 
 
 def read_sealed(path: Path | str) -> dict[str, Any]:
-    """The cache in `path`, of whatever model; refused when it was edited."""
-    document = read_json(path)
+    """The cache in `path`, of whatever model; refused when it was edited.
+
+    Raises WorkFailed where calibration has failed.
+    """
+    document = read_made_json(path)
     seal = document.pop("seal", None) if isinstance(document, dict) else None
     if seal != digest(document) or document["schema"] != SCHEMA:
         raise ArtifactError(f"{path}: not the cache that was written; delete it and run again")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 
 from tightrope.errors import ArtifactError, TightropeError
+from tightrope.failed_files import read_made_onnx
 from tightrope.files import write_bytes
 from tightrope.inputs import Arrays
 from tightrope.supervise import in_one_line
@@ -43,13 +43,11 @@ def require_one_file(path: Path | str, size_bytes: int) -> None:
 
 
 def load_onnx(path: Path | str) -> onnx.ModelProto:
-    """The model in `path`, without its seal; raises ArtifactError when it is not what was saved."""
-    try:
-        model = onnx.load(path)
-    except (DecodeError, OSError) as error:
-        raise ArtifactError(
-            f"{path}: no readable ONNX file ({error}); delete it and run again"
-        ) from error
+    """The model in `path`, without its seal.
+
+    Raises ArtifactError when it is not what was saved, WorkFailed where a failure was.
+    """
+    model = read_made_onnx(path)
     seal = {entry.key: entry.value for entry in model.metadata_props}.get(SEAL)
     keep_metadata(model, LONGEST)
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()

@@ -4,7 +4,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tightrope.calibration_cache import read_cache
-from tightrope.files import digest, read_json, sha256, write_json
+from tightrope.failed_files import read_made_json
+from tightrope.files import digest, sha256, write_json
 from tightrope.inputs import load_encoder, read_split
 from tightrope.operator_trials import Judge, labels_of, require_enough
 from tightrope.quantize import quantize_onnx
@@ -47,7 +48,8 @@ def search_operators(
     examples = read_split(data, "calibration")
     require_enough(data, len(examples), budget_points)
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
-    ranking = ranked(read_json(sensitivity)["operators"], read_json(costs)["operators"])
+    evidence = [read_made_json(path)["operators"] for path in (sensitivity, costs)]
+    ranking = ranked(*evidence)
     sources = {Path(path).name: sha256(path) for path in (onnx_path, quantized, calibration)}
     if not read_cache(calibration, model=onnx_path)["channels"]:
         smoothquant = None  # an imported cache has only ranges

@@ -10,7 +10,7 @@ import onnx
 
 from tightrope.calibration_cache import read_cache
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.files import read_json
+from tightrope.failed_files import read_made_json
 from tightrope.onnx_graph import load_onnx, save_onnx
 from tightrope.repairs import Ranges, corrected_biases, smoothed
 from tightrope.symmetric import with_symmetric_pairs
@@ -83,7 +83,7 @@ def quantize_onnx(
 
 def found_by_search(search: Path | str) -> Repair:
     """What the search of `operator_search` has found, as a repair."""
-    document = read_json(search)
+    document = read_made_json(search)
     return {"smoothquant": document["smoothquant"], "float": document["in_float"]}
 
 

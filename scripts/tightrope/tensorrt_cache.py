@@ -9,6 +9,7 @@ from tightrope.calibration_cache import read_sealed, write_cache
 from tightrope.errors import TightropeError
 from tightrope.files import read_bytes, sha256, write_bytes
 from tightrope.onnx_graph import load_onnx
+from tightrope.supervise import WorkFailed
 
 Ranges = dict[str, list[float]]
 # TensorRT 10.0.0 in its own way of writing; 8.6.1 is 8601
@@ -97,7 +98,10 @@ def export_cache(
     cache without ranges, and where `target` exists, unless by `force`.
     """
     require_free(target, force=force)
-    cache = read_sealed(cache_json)
+    try:
+        cache = read_sealed(cache_json)
+    except WorkFailed as error:
+        raise TightropeError(f"{cache_json}: {error}") from error
     if not cache["ranges"]:
         raise TightropeError(
             f"{cache_json}: {cache['method']} keeps no ranges; export a cache of "

@@ -5,17 +5,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from onnx import helper
 from tightrope.errors import ArtifactError, StorageError, TightropeError
+from tightrope.failed_files import write_failure
 from tightrope.files import sha256
 from tightrope.manifest import read_manifest
 from tightrope.onnx_graph import load_onnx, save_onnx
 from tightrope.supervise import Limits
-from tiny_model import TinyModel, build_variant, name_variant
+from tiny_model import LIMITS, TinyModel, build_variant, name_variant
 
 BUILD = """
 import sys
@@ -140,6 +142,25 @@ def test_the_samples_of_another_models_cache_are_refused(tiny: TinyModel, tmp_pa
     variant = name_variant("openvino", "int8")
     with pytest.raises(ArtifactError, match=r"nncf\.json: not the cache that was written"):
         build_variant(tiny, variant, tmp_path / "out" / "engine.json", samples=samples)
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "inductor"])
+def test_what_an_engine_needs_and_could_not_be_made_is_the_reason_of_its_failure(
+    tiny: TinyModel, tmp_path: Path, engine: str
+) -> None:
+    """OpenVINO and AOTInductor read the calibration, ONNX Runtime the quantized ONNX."""
+    paths = {
+        "nncf": tmp_path / "a.json",
+        "minmax": tmp_path / "b.json",
+        "u8s8": tmp_path / "c.onnx",
+    }
+    for path in paths.values():
+        write_failure(path, reason="not calibrated: out of memory", transient=True)
+    variant, model = name_variant(engine, "int8"), tiny._replace(**paths)
+    first = replace(LIMITS, last_attempt=False)  # it would be of no use to try again
+    document = failed(build_variant(model, variant, tmp_path / "out/engine.json", limits=first))
+    assert document["reason"] == "not calibrated: out of memory"
+    assert document["transient"] is False
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 from tightrope.calibration import calibration_batches
 from tightrope.calibration_cache import read_cache, read_sealed, write_cache
 from tightrope.errors import ArtifactError, TightropeError
+from tightrope.failed_files import write_failure
 from tightrope.files import sha256
 from tightrope.onnx_graph import save_onnx
 from tightrope.tensorrt_cache import export_cache, export_text, import_cache, import_text
@@ -312,6 +313,13 @@ def test_a_cache_is_exported_without_its_model(tiny: TinyModel, tmp_path: Path) 
 def test_an_edited_cache_is_not_exported(tiny: TinyModel, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(tiny.minmax.read_text().replace('"minmax"', '"entropy"'))
     with pytest.raises(ArtifactError, match=r"a\.json: not the cache that was written"):
+        export_cache(tmp_path / "a.json", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_calibration_that_failed_is_not_exported(tmp_path: Path) -> None:
+    write_failure(tmp_path / "a.json", reason="not calibrated: out of memory", transient=True)
+    with pytest.raises(TightropeError, match=r"a\.json: not calibrated: out of memory"):
         export_cache(tmp_path / "a.json", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
