@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tightrope.failed_files import failure_of
 from tightrope.files import read_json
 from tightrope.variants import AUTO
 
@@ -23,6 +24,11 @@ TRIAL = ("delta", "delta_low", "delta_high", "flips", "verdict", "seconds")
 def read_records(paths: Iterable[Path | str]) -> Records:
     """The records of `artifacts/{model}/{kind}/{name}.json` by model and name."""
     return {(Path(path).parent.parent.name, Path(path).stem): read_json(path) for path in paths}
+
+
+def made_records(paths: Iterable[Path | str]) -> Records:
+    """As `read_records`, without those that say why there is none."""
+    return {key: one for key, one in read_records(paths).items() if failure_of(one) is None}
 
 
 def with_int8(result: Entry, audits: Records, searches: Records) -> Entry:

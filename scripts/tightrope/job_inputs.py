@@ -56,6 +56,20 @@ def quantize_inputs(wildcards: Any) -> dict[str, str]:
     return inputs
 
 
+def int8_files(config: Document, model: str, variant: Variant) -> list[str]:
+    """The files between the ONNX file and the engine of `variant`, in the order of their jobs."""
+    if variant.calibration is None:
+        return []
+    folder = f"artifacts/{model}"
+    found = [f"{folder}/calibration/{variant.statistics}.json"]
+    if variant.precision == AUTO:
+        name = f"{scheme_of(config, variant)}-{variant.calibration}"
+        kinds = ("sensitivity", "costs", "search")
+        found += [f"{folder}/quantized/{name}.onnx"]
+        found += [f"{folder}/{kind}/{name}.json" for kind in kinds]
+    return [*found, quantized_onnx(config, model, variant)] if variant.scheme else found
+
+
 def from_checkpoint(config: Document, engine: str) -> bool:
     """Whether that engine is built from the checkpoint, not from ONNX."""
     route = config.get(engine, {}).get("route")

@@ -10,7 +10,7 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.gpu import missing_packages
 from tightrope.host import describe_host, fingerprint, numerics_fingerprint
-from tightrope.job_inputs import audits, from_checkpoint, scheme_of
+from tightrope.job_inputs import audits, from_checkpoint, int8_files, scheme_of
 from tightrope.optimization_profiles import profiles_of
 from tightrope.provenance import library_versions
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
@@ -114,7 +114,7 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
     lock = take_run_lock()
     if lock is not None:
         if config["retry_failed"]:
-            delete_failed(path for paths in records(plan).values() for path in paths)
+            delete_failed(failing_files(config, plan))
         delete_reports(REPORTS, records(plan))
     if config["strict"]:
         end_strictly("reports/summary.json")
@@ -133,7 +133,7 @@ def is_last_attempt(workflow: Any, attempt: int) -> int:
 
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
-    """The files that may hold a failure, of each planned model and variant."""
+    """The engine and the records of each planned model and variant."""
     return {
         (model, str(variant)): [
             f"artifacts/{model}/engines/{variant}/engine.json",
@@ -144,6 +144,12 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
         ]
         for model, variant in plan.jobs
     }
+
+
+def failing_files(config: Document, plan: Plan) -> list[str]:
+    """The files that may hold a failure; those that variants share come with each of them."""
+    own = [path for paths in records(plan).values() for path in paths]
+    return [path for job in plan.jobs for path in int8_files(config, *job)] + own
 
 
 def audited(jobs: Jobs) -> Jobs:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tightrope.errors import ArtifactError
+from tightrope.failed_files import failure_in, is_onnx_file
 from tightrope.files import read_json
 
 # options of Snakemake's command line with which it executes no job
@@ -59,8 +60,9 @@ def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
 
 
 def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
-    """Delete those of the JSON files whose status is failed, or that are broken; them."""
-    failed = [Path(path) for path in paths if Path(path).is_file() and has_failed(Path(path))]
+    """Delete those of the files that hold a failure, or are broken; them, each once."""
+    files = [path for path in map(Path, dict.fromkeys(paths)) if path.is_file()]
+    failed = [path for path in files if has_failed(path)]
     for path in failed:
         path.unlink()
     return failed
@@ -89,12 +91,15 @@ def told_of(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[st
 
 
 def has_failed(path: Path) -> bool:
-    """Whether the record or engine.json says failed, or cannot be read."""
+    """Whether the record or the file of a step says failed, or cannot be read."""
     try:
+        if is_onnx_file(path):
+            return failure_in(path) is not None
         document = read_json(path)
     except ArtifactError:
         return True
-    return not isinstance(document, dict) or document.get("status") != "ok"
+    # what is no record, as a calibration, has a status only where it failed
+    return not isinstance(document, dict) or document.get("status", "ok") != "ok"
 
 
 def end_strictly(summary: Path | str) -> None:

@@ -10,7 +10,13 @@ from tightrope.files import read_json, write_bytes, write_json
 from tightrope.flips import Split
 from tightrope.host import fingerprint
 from tightrope.inputs import read_split
-from tightrope.int8_results import Records, read_records, sensitivity_entries, with_int8
+from tightrope.int8_results import (
+    Records,
+    made_records,
+    read_records,
+    sensitivity_entries,
+    with_int8,
+)
 from tightrope.manifest import read_manifest
 from tightrope.recommend import recommendations
 from tightrope.records import AccuracyRecord, LatencyRecord, Record
@@ -60,9 +66,9 @@ def summarize(
     splits = {Path(path).parent.parent.name: evaluation_split(path) for path in data}
     results = [entry_of(*run, judged, baselines, budget_points / 100, splits) for run in runs]
     results += [unavailable_entry(*one) for one in unavailable]
-    found = read_records(audits), read_records(searches)
+    found = read_records(audits), made_records(searches)
     results = [with_int8(result, *found) for result in results]
-    sensitive = read_records(sensitivities)
+    sensitive = made_records(sensitivities)
     models = [
         model_entry(checkpoint, source, results, baselines, sensitive)
         for checkpoint, source in zip(checkpoints, data, strict=True)

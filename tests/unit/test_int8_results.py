@@ -4,7 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tightrope.int8_results import audit_entry, read_records, sensitivity_entries, with_int8
+from tightrope.failed_files import write_failure
+from tightrope.int8_results import (
+    audit_entry,
+    made_records,
+    read_records,
+    sensitivity_entries,
+    with_int8,
+)
 
 AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
 ANSWERS = {"samples": 128, "agreement": 0.9}
@@ -43,6 +50,13 @@ def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path)
         path.write_text(json.dumps({"of": model}))
     found = read_records(sorted(tmp_path.rglob("*.json")))
     assert found == {("m", AUTO): {"of": "m"}, ("n", AUTO): {"of": "n"}}
+
+
+def test_what_could_not_be_searched_has_no_record(tmp_path: Path) -> None:
+    paths = [tmp_path / f"artifacts/m/search/u8s8-minmax-{count}.json" for count in (8, 64)]
+    write_failure(paths[0], reason="not searched: why", transient=False)
+    paths[1].write_text(json.dumps(search(["a"])))
+    assert made_records(paths) == {("m", "u8s8-minmax-64"): search(["a"])}
 
 
 def test_an_audit_keeps_its_five_noisiest_tensors_without_lists_of_channels() -> None:

@@ -20,6 +20,7 @@ from tightrope.plan import (
     engine_modules,
     engine_options,
     environment,
+    failing_files,
     gpus,
     libraries_of,
     make_plan,
@@ -257,6 +258,29 @@ def test_every_job_has_its_own_records(config: dict[str, Any]) -> None:
         "reports/n/cpu-onnxruntime-fp32.latency.json",
         "reports/n/cpu-onnxruntime-fp32.accuracy.json",
     ]
+
+
+def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any]) -> None:
+    config["engines"] = {"onnxruntime": ["fp32", "int8", "int8-auto"], "openvino": ["int8"]}
+    config["calibration"].update(reduce_range=False)
+    config["repairs"] = {"ffn": {"float": ["*.output.dense"], "activations": "asymmetric"}}
+    plan = make_plan(config)
+    found = set(failing_files(config, plan)) - {
+        one for own in records(plan).values() for one in own
+    }
+    assert {path for path in found if path.startswith("artifacts/n/")} == {
+        "artifacts/n/calibration/minmax-64.json",
+        "artifacts/n/calibration/nncf-64.json",
+        "artifacts/n/quantized/u8s8-minmax-64.onnx",
+        "artifacts/n/quantized/u8s8-minmax-64-ffn.onnx",
+        "artifacts/n/sensitivity/u8s8-minmax-64.json",
+        "artifacts/n/costs/u8s8-minmax-64.json",
+        "artifacts/n/search/u8s8-minmax-64.json",
+        "artifacts/n/quantized/u8s8-minmax-64-auto.onnx",
+    }
+    config["engines"] = {"onnxruntime": ["fp32", "int8-dynamic"]}
+    plan = make_plan(config)
+    assert failing_files(config, plan) == [one for own in records(plan).values() for one in own]
 
 
 def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:

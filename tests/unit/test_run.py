@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tightrope.failed_files import write_failure
 from tightrope.run import closing_words, delete_failed, executes_jobs, failures, take_run_lock
+from tiny_model import TinyModel
 
 HOLDER = """
 import sys, time
@@ -102,6 +104,23 @@ def test_failed_and_broken_records_are_deleted_and_no_other(tmp_path: Path) -> N
 def test_json_that_is_no_record_is_deleted_too(tmp_path: Path) -> None:
     (tmp_path / "list.json").write_text("[]")
     assert delete_failed([tmp_path / "list.json"]) == [tmp_path / "list.json"]
+
+
+def test_steps_that_failed_are_deleted_once_and_those_that_went_well_stay(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    failed = [tmp_path / name for name in ("minmax-8.json", "u8s8-minmax-8.onnx")]
+    for path in failed:
+        write_failure(path, reason="not calibrated: why", transient=True)
+    (tmp_path / "cut.onnx").write_bytes(failed[1].read_bytes()[:10])
+    made = [tiny.minmax, tiny.u8s8]
+    before = [path.read_bytes() for path in made]
+    assert delete_failed([*failed, *made, *failed, tmp_path / "cut.onnx"]) == [
+        *failed,
+        tmp_path / "cut.onnx",
+    ]
+    assert [path.read_bytes() for path in made] == before
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_only_failed_results_are_failures(tmp_path: Path) -> None:
