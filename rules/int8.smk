@@ -13,6 +13,7 @@ rule calibrate:
     resources:
         mem_mb=8000,
         runtime=60,
+        last_attempt=last_attempt,
     params:
         code=code_of("calibrate.py"),
         max_sequence=lookup("models/{model}/max_sequence", within=config),
@@ -35,6 +36,7 @@ rule quantize_onnx:
     resources:
         mem_mb=8000,
         runtime=30,
+        last_attempt=last_attempt,
     params:
         code=code_of("quantize_onnx.py"),
         repair=repair_of,
@@ -61,6 +63,7 @@ rule measure_sensitivity:
     resources:
         mem_mb=16000,
         runtime=240,
+        last_attempt=last_attempt,
     params:
         code=code_of("measure_sensitivity.py"),
         samples=lookup("sensitivity_samples", within=config),
@@ -85,6 +88,7 @@ rule measure_costs:
     resources:
         mem_mb=16000,
         runtime=30,
+        last_attempt=last_attempt,
     params:
         code=code_of("measure_costs.py"),
         host=PLAN.host,
@@ -114,6 +118,7 @@ rule search_operators:
     resources:
         mem_mb=16000,
         runtime=240,
+        last_attempt=last_attempt,
     params:
         code=code_of("search_operators.py"),
         state="artifacts/{model}/work/search-{scheme}-{method}-{samples}.json",

@@ -2,18 +2,23 @@
 
 from tightrope.calibration import calibrate
 from tightrope.cores import intra_op_threads
+from tightrope.file_job import run_file_job
 from tightrope.job import current_job
 
 job = current_job(globals())
-calibrate(
-    job.input.onnx,
-    job.input.data,
-    job.input.checkpoint,
-    job.output.cache,
-    method=job.wildcards.method,
-    samples=int(job.wildcards.samples),
-    max_sequence=job.params.max_sequence,
-    percentile=job.params.percentile,
-    threads=intra_op_threads(job.params.threads),
-    libraries=job.params.libraries,
+run_file_job(
+    job,
+    "not calibrated",
+    lambda: calibrate(
+        job.input.onnx,
+        job.input.data,
+        job.input.checkpoint,
+        job.output.cache,
+        method=job.wildcards.method,
+        samples=int(job.wildcards.samples),
+        max_sequence=job.params.max_sequence,
+        percentile=job.params.percentile,
+        threads=intra_op_threads(job.params.threads),
+        libraries=job.params.libraries,
+    ),
 )

@@ -1,18 +1,23 @@
 """Time each operator in float and in int8."""
 
 from tightrope.cores import intra_op_threads
+from tightrope.file_job import run_file_job
 from tightrope.host import require_host
 from tightrope.job import current_job
 from tightrope.operator_costs import measure_costs
 
 job = current_job(globals())
 require_host(job.params.host)
-measure_costs(
-    job.input.onnx,
-    job.input.quantized,
-    job.output.costs,
-    shapes=job.params.shapes,
-    host=job.params.host,
-    threads=intra_op_threads(job.params.threads),
-    libraries=job.params.libraries,
+run_file_job(
+    job,
+    "costs not measured",
+    lambda: measure_costs(
+        job.input.onnx,
+        job.input.quantized,
+        job.output.costs,
+        shapes=job.params.shapes,
+        host=job.params.host,
+        threads=intra_op_threads(job.params.threads),
+        libraries=job.params.libraries,
+    ),
 )

@@ -1,18 +1,23 @@
 """Measure what each operator alone in int8 changes."""
 
 from tightrope.cores import intra_op_threads
+from tightrope.file_job import run_file_job
 from tightrope.job import current_job
 from tightrope.sensitivity import measure_sensitivity
 
 job = current_job(globals())
-measure_sensitivity(
-    job.input.onnx,
-    job.input.quantized,
-    job.input.data,
-    job.input.checkpoint,
-    job.output.sensitivity,
-    samples=job.params.samples,
-    max_sequence=job.params.max_sequence,
-    threads=intra_op_threads(job.params.threads),
-    libraries=job.params.libraries,
+run_file_job(
+    job,
+    "sensitivity not measured",
+    lambda: measure_sensitivity(
+        job.input.onnx,
+        job.input.quantized,
+        job.input.data,
+        job.input.checkpoint,
+        job.output.sensitivity,
+        samples=job.params.samples,
+        max_sequence=job.params.max_sequence,
+        threads=intra_op_threads(job.params.threads),
+        libraries=job.params.libraries,
+    ),
 )

@@ -1,15 +1,20 @@
 """Write the Q/DQ ONNX of one scheme from a calibration cache."""
 
+from tightrope.file_job import run_file_job
 from tightrope.job import current_job
 from tightrope.quantize import found_by_search, quantize_onnx
 
 job = current_job(globals())
 search = dict(job.input.items()).get("search")
-quantize_onnx(
-    job.input.onnx,
-    job.input.calibration,
-    job.output.onnx,
-    scheme=job.wildcards.scheme,
-    repair=found_by_search(search) if search else job.params.repair,
-    may_stay_in_float=search is not None,  # the engine then fails and says so
+run_file_job(
+    job,
+    "not quantized",
+    lambda: quantize_onnx(
+        job.input.onnx,
+        job.input.calibration,
+        job.output.onnx,
+        scheme=job.wildcards.scheme,
+        repair=found_by_search(search) if search else job.params.repair,
+        may_stay_in_float=search is not None,  # the engine then fails and says so
+    ),
 )

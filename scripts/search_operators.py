@@ -1,26 +1,31 @@
 """Search the operators that stay in float so that the accuracy budget holds."""
 
 from tightrope.cores import intra_op_threads
+from tightrope.file_job import run_file_job
 from tightrope.job import current_job
 from tightrope.operator_search import search_operators
 
 job = current_job(globals())
-search_operators(
-    job.input.onnx,
-    job.input.quantized,
-    job.input.calibration,
-    job.input.sensitivity,
-    job.input.costs,
-    job.input.data,
-    job.input.checkpoint,
-    job.output.search,
-    scheme=job.wildcards.scheme,
-    code=job.params.code,
-    smoothquant=job.params.smoothquant,
-    state=job.params.state,
-    budget_points=job.params.budget_points,
-    seconds=job.params.seconds,
-    max_sequence=job.params.max_sequence,
-    threads=intra_op_threads(job.params.threads),
-    libraries=job.params.libraries,
+run_file_job(
+    job,
+    "not searched",
+    lambda: search_operators(
+        job.input.onnx,
+        job.input.quantized,
+        job.input.calibration,
+        job.input.sensitivity,
+        job.input.costs,
+        job.input.data,
+        job.input.checkpoint,
+        job.output.search,
+        scheme=job.wildcards.scheme,
+        code=job.params.code,
+        smoothquant=job.params.smoothquant,
+        state=job.params.state,
+        budget_points=job.params.budget_points,
+        seconds=job.params.seconds,
+        max_sequence=job.params.max_sequence,
+        threads=intra_op_threads(job.params.threads),
+        libraries=job.params.libraries,
+    ),
 )

@@ -202,3 +202,140 @@ def test_a_variant_that_is_too_slow_is_a_record_that_says_so(
     record = json.loads((project / str(target)).read_text())
     assert (record["status"], record["transient"]) == ("failed", False)
     assert "too slow" in record["reason"]
+
+
+# repairs of which one names an operator that there is not
+REPAIRS = {"good": {"smoothquant": 0.5}, "bad": {"float": ["no.such.operator"]}}
+PLAIN, AUTO = "cpu-onnxruntime-int8-minmax-8", "cpu-onnxruntime-int8-auto-minmax-8"
+SETTINGS = {
+    "engines": {"onnxruntime": ["int8", "int8-auto"], "openvino": ["int8"]},
+    "accuracy_budget_points": 50.0,  # what a pool of 32 can tell
+    "sensitivity_samples": 8,
+}
+EVIDENCE = {f"{job}/{MODEL}-u8s8-minmax-8" for job in ("measure_sensitivity", "measure_costs")}
+# a calibration during which the machine kills the process while the file `fault` is there
+FAULTY = """
+    import os, signal
+
+    if Path("fault").is_file():
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def int8_jobs(variant: str) -> set[str]:
+    """The jobs from the quantized ONNX of a variant on."""
+    calibration = variant.partition("minmax")[2]
+    auto = "-auto" if "int8-auto" in variant else ""
+    quantized = f"quantize_onnx/{MODEL}-u8s8-minmax{calibration}{auto}"
+    searched = {f"search_operators/{MODEL}-u8s8-minmax-8"} if auto else set()
+    return {quantized, *searched, *jobs_of(variant)}
+
+
+def statuses(project: Project) -> dict[str, str]:
+    return {variant: result["status"] for variant, result in summary(project).items()}
+
+
+@pytest.fixture(scope="module")
+def repaired(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project after a run with a repair that cannot be and a search that goes wrong."""
+    project = finished.copy(tmp_path_factory.mktemp("repaired") / "project")
+    line = "    require_enough("
+    faulty = f'    raise ValueError("the search went wrong")\n{line}'
+    project.edit("scripts/tightrope/operator_search.py", line, faulty)
+    project.configure(**SETTINGS, repairs=REPAIRS)
+    project.run()
+    return project
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [
+        (f"{PLAIN}-bad", "not quantized: ConfigError: artifacts/tiny/model.simplified.onnx: no "),
+        (AUTO, "not searched: ValueError: the search went wrong"),
+    ],
+)
+def test_what_cannot_be_quantized_fails_its_variant_with_one_line_and_no_other(
+    repaired: Project, variant: str, reason: str
+) -> None:
+    assert {name for name, status in statuses(repaired).items() if status != "ok"} == {
+        f"{PLAIN}-bad",
+        AUTO,
+    }
+    built = engine(repaired, variant)
+    assert (built["status"], built["transient"]) == ("failed", False)
+    assert built["reason"].startswith(reason)
+    assert "\n" not in built["reason"]
+    assert summary(repaired)[variant]["reason"] == f"not built: {built['reason']}"
+    assert summary(repaired)[variant]["search"] is None
+    audit = json.loads((repaired / f"artifacts/{MODEL}/audit/{variant}.json").read_text())
+    assert audit["reason"] == f"not built: {built['reason']}"
+    assert built["reason"][:60] in (repaired / "reports/summary.html").read_text()
+    assert repaired.plan() == set()
+
+
+def test_strict_names_what_could_not_be_quantized(repaired: Project) -> None:
+    done = repaired.snakemake("--config", "strict=true")
+    assert done.returncode == 1
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("strict: ")]
+    assert f"{MODEL}/{PLAIN}-bad: not built: not quantized: ConfigError: " in line
+    assert "is named no.such.operator: correct `float` of the repair" in line
+
+
+def test_a_corrected_repair_is_quantized_and_measured_and_nothing_else(
+    repaired: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(repaired)
+    repairs = {**REPAIRS, "bad": {"float": ["*.output.dense"]}}
+    project.configure(**SETTINGS, repairs=repairs)
+    assert project.run() == int8_jobs(f"{PLAIN}-bad")
+    assert {name for name, status in statuses(project).items() if status != "ok"} == {AUTO}
+
+
+@pytest.fixture(scope="module")
+def uncalibrated(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project after a run in which the calibration by minmax was killed at each attempt."""
+    project = finished.copy(tmp_path_factory.mktemp("uncalibrated") / "project")
+    line = "    model = load_onnx(onnx_path)\n    axes"
+    faulty = line.replace("    model", f"{FAULTY.strip(chr(10))}\n    model", 1)
+    project.edit("scripts/tightrope/tensor_statistics.py", line, faulty)
+    project.configure(**SETTINGS)
+    (project / "fault").touch()
+    done = project.snakemake("--retries", "1")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("another attempt follows") == 1
+    return project
+
+
+def test_a_killed_calibration_fails_what_is_built_from_it_with_its_reason_alone(
+    uncalibrated: Project,
+) -> None:
+    killed = "killed by SIGKILL (out of memory, or from outside)"
+    cache = json.loads((uncalibrated / f"artifacts/{MODEL}/calibration/minmax-8.json").read_text())
+    assert (cache["status"], cache["transient"]) == ("failed", True)
+    assert cache["reason"] == f"not calibrated: {killed}"
+    found = summary(uncalibrated)
+    for variant in (PLAIN, AUTO):
+        assert found[variant]["reason"] == f"not built: not calibrated: {killed}"
+    assert statuses(uncalibrated) == {
+        "cpu-pytorch-fp32": "ok",
+        PLAIN: "failed",
+        AUTO: "failed",
+        INT8: "ok",
+    }
+    document = json.loads((uncalibrated / "reports/summary.json").read_text())
+    assert document["models"][MODEL]["sensitivity"] == {}
+
+
+def test_retry_failed_begins_with_the_step_that_failed(
+    uncalibrated: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(uncalibrated)
+    assert project.plan() == set()
+    (project / "fault").unlink()
+    done = project.run("--config", "retry_failed=true")
+    chain = {f"calibrate/{MODEL}-minmax-8"} | EVIDENCE | int8_jobs(PLAIN) | int8_jobs(AUTO)
+    assert done == chain
+    assert set(statuses(project).values()) == {"ok"}
+    document = json.loads((project / "reports/summary.json").read_text())
+    assert list(document["models"][MODEL]["sensitivity"]) == ["u8s8-minmax-8"]
+    assert project.plan("--config", "retry_failed=true") == set()
