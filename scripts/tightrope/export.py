@@ -4,10 +4,11 @@ from pathlib import Path
 
 import torch
 
+from tightrope.inputs import INPUTS
 from tightrope.manifest import read_manifest
 from tightrope.onnx_checkpoint import FILE, read_onnx_file, standardized
 from tightrope.onnx_graph import require_one_file, save_onnx, set_max_sequence
-from tightrope.torch_module import INPUTS, dynamic_shapes, example_inputs, logits_module
+from tightrope.torch_module import dynamic_shapes, example_inputs, logits_module
 from tightrope.variants import is_onnx
 
 OPSET = 21

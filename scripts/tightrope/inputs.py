@@ -12,6 +12,7 @@ from tightrope.errors import ArtifactError, TightropeError
 from tightrope.manifest import read_manifest
 
 Arrays = dict[str, np.ndarray]
+INPUTS = ("input_ids", "attention_mask")
 Example = dict[str, Any]
 # examples whose tokens fill the batches that are timed
 TIMING_EXAMPLES = 256

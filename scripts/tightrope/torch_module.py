@@ -9,7 +9,7 @@ import torch
 from safetensors import SafetensorError
 
 from tightrope.errors import ArtifactError
-from tightrope.inputs import Arrays
+from tightrope.inputs import INPUTS, Arrays
 from tightrope.manifest import read_manifest
 
 DTYPES = {
@@ -18,7 +18,6 @@ DTYPES = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-INPUTS = ("input_ids", "attention_mask")
 
 
 class LogitsOnly(torch.nn.Module):

@@ -8,7 +8,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from tightrope.inputs import Arrays, stack
-from tightrope.onnx_graph import load_onnx, run_onnx
+from tightrope.onnx_graph import load_onnx, max_sequence, run_onnx, set_max_sequence
 from tightrope.supervise import WorkFailed
 from tightrope.symmetric import with_symmetric_pairs
 from tightrope.typed_onnx import typed
@@ -501,7 +501,7 @@ def old_model(operators: str) -> onnx.ModelProto:
     """A product with int8 weights in an opset whose Q/DQ has no float16."""
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 15]>
-        net (float[batch, 4] x) => (float[batch, 1] y)
+        net (float[batch, 4] x) => (float[batch, m] y)
         {
             q = QuantizeLinear (x, x_scale, zero)
             d = DequantizeLinear (q, x_scale, zero)
@@ -535,6 +535,14 @@ def test_a_file_of_an_old_opset_is_converted() -> None:
     batch = {"x": draw.integers(-64, 65, (5, 4)).astype(np.float32) / 32}
     expected, ours = (run_onnx(model, [batch], threads=1)[0] for model in (source, found))
     np.testing.assert_allclose(ours, expected, atol=2e-3)
+
+
+def test_a_converted_file_still_says_how_many_tokens_the_model_takes() -> None:
+    source = old_model("y = Identity (product)")
+    set_max_sequence(source, 64)
+    found = typed(source, "int8-fp16")
+    assert found.opset_import[0].version == 19
+    assert max_sequence(found) == 64
 
 
 def test_e4m3_raises_the_opset_of_an_old_file() -> None:

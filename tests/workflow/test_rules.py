@@ -10,7 +10,16 @@ from tiny_project import Project
 RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 FIELD = re.compile(r"^    (\w+):", re.MULTILINE)
 # command lines for a person, which no rule runs
-TOOLS = {"tensorrt_cache"}
+TOOLS = {"tensorrt_cache", "trtexec"}
+# of the CPU, of the GPU, and of the one on which a variant runs
+ENVIRONMENTS = (
+    '"../envs/cpu.yaml"',
+    '"../envs/gpu.yaml"',
+    "environment_of_device",
+    "environment_of_variant",
+)
+# no variant on a CPU
+ON_GPU = {f"build_{name}" for name, engine in ENGINES.items() if "cpu" not in engine.precisions}
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +50,12 @@ def test_every_rule_has_a_log_an_environment_a_code_digest_and_resources(
         assert re.search(r"^        code=\w+", body, re.MULTILINE), name
         assert re.search(r"^        mem_mb=\d+", body, re.MULTILINE), name
         assert re.search(r"^        runtime=\d+", body, re.MULTILINE), name
-        (environment,) = re.findall(r'"\.\./(envs/\S+)"', body)
-        assert (fresh / environment).is_file()
+        (environment,) = re.findall(r"^    conda:\n        (\S+)", body, re.MULTILINE)
+        assert environment in ENVIRONMENTS, name
+        assert (environment == ENVIRONMENTS[1]) == ("gpu=1," in body), name
+        assert environment.startswith('"') or "gpu=gpus_of_" in body, name
+    assert (fresh / "envs/cpu.yaml").is_file()
+    assert (fresh / "envs/gpu.yaml").is_file()
 
 
 def test_no_rule_has_a_directory_as_output(rules: dict[str, str]) -> None:
@@ -72,7 +85,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
     done = unrun.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run", *traffic)
     assert done.returncode == 0, done.stdout
     planned = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", done.stdout, re.MULTILINE)
-    assert {name for name, _ in planned} == {*rules, "all"}
+    assert {name for name, _ in planned} == {*rules, "all"} - ON_GPU
     for name, body in planned:
         if name == "all":
             continue
@@ -86,6 +99,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
             expected = str(asked.get(resource, own)).removesuffix(" * attempt")
             assert facts[resource] == expected, (name, resource)
         assert facts["constraint"] == "cpu-node", name
+        assert facts.get("gpu", "0") == "0", name
         exclusive = facts.get("slurm_extra") == "--exclusive"
         timed = name.startswith("measure_") and name != "measure_sensitivity"
         assert exclusive == (name == "build_tvm" or timed), name

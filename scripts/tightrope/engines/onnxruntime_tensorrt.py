@@ -6,6 +6,7 @@ from typing import Any
 import onnx
 
 from tightrope.executed import Executed, counted, is_product
+from tightrope.inputs import INPUTS
 from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
 from tightrope.onnxruntime_gpu import bound_runner, cuda_provider, prepare, without_graphs
 from tightrope.onnxruntime_session import (
@@ -68,9 +69,8 @@ def providers_of(folder: Path, options: Options) -> Providers:
         "opt": max((one.opt for one in profiles), key=lambda shape: shape.batch * shape.sequence),
         "max": max(one.max for one in profiles),
     }
-    names = ("input_ids", "attention_mask")
     ranges = {
-        f"trt_profile_{key}_shapes": ",".join(f"{name}:{shape}" for name in names)
+        f"trt_profile_{key}_shapes": ",".join(f"{name}:{shape}" for name in INPUTS)
         for key, shape in shapes.items()
     }
     kept = {

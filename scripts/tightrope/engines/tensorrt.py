@@ -13,7 +13,7 @@ from tightrope.cuda_program import CudaProgram, Program
 from tightrope.executed import as_tf32
 from tightrope.files import digest, read_json
 from tightrope.host import nvidia_gpu
-from tightrope.inputs import Arrays
+from tightrope.inputs import INPUTS, Arrays
 from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
 from tightrope.optimization_profiles import Profile, choose
 from tightrope.polygraphy_errors import with_reasons
@@ -21,7 +21,6 @@ from tightrope.supervise import WorkFailed
 from tightrope.tensorrt_inspection import executed
 from tightrope.tensorrt_version import require_same, require_version
 from tightrope.torch_device import prepare
-from tightrope.torch_module import INPUTS
 from tightrope.typed_onnx import typed
 
 ONNX, PLAN, LAYERS = "model.onnx", "model.plan", "layers.json"

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 from tvm import relax
 from tvm.target import Target
 
-from tightrope.inputs import Arrays
+from tightrope.inputs import INPUTS, Arrays
 from tightrope.manifest import read_manifest
 from tightrope.padding import padded
 from tightrope.static_shapes import Buckets
@@ -75,7 +75,7 @@ def load(
         batch, sequence = inputs["input_ids"].shape
         bucket = shapes.nearest(batch, sequence)
         whole = padded(inputs, bucket)
-        tensors = [tvm.runtime.tensor(whole[name]) for name in ("input_ids", "attention_mask")]
+        tensors = [tvm.runtime.tensor(whole[name]) for name in INPUTS]
         return programs[bucket](*tensors, *weights).numpy()[:batch]
 
     return run

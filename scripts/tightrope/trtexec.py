@@ -1,0 +1,48 @@
+"""NVIDIA's own timing program, as a check of ours: the flags of TensorRT 11."""
+
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tightrope.errors import TightropeError
+from tightrope.files import read_json
+from tightrope.inputs import INPUTS
+
+
+def words(program: str, plan: Path, shape: dict[str, int], times: Path) -> list[str]:
+    """Its command line for a plan at one shape, the times of each call written to `times`.
+
+    Of version 11, which replays a CUDA graph and leaves transfers out unless told otherwise; with
+    version 10 it was the other way round.
+    """
+    size = f"{shape['batch']}x{shape['sequence']}"
+    return [
+        program,
+        f"--loadEngine={plan}",
+        f"--shapes={','.join(f'{name}:{size}' for name in INPUTS)}",
+        f"--exportTimes={times}",
+        "--warmUp=500",
+        "--duration=3",
+        "--iterations=50",
+    ]
+
+
+def measured(program: str, plan: Path, shape: dict[str, int]) -> float:
+    """Median seconds of a call's computing on the GPU.
+
+    Raises TightropeError with the last words of a trtexec that failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        times = Path(folder, "times.json")
+        command = words(program, plan, shape, times)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not times.is_file():
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            raise TightropeError(f"{' '.join(command)}: {lines[-1] if lines else 'no output'}")
+        return median_compute(read_json(times))
+
+
+def median_compute(calls: list[dict[str, float]]) -> float:
+    """Median seconds of `computeMs` of the calls that trtexec has exported."""
+    return statistics.median(call["computeMs"] for call in calls) / 1e3

@@ -1,0 +1,90 @@
+"""Variants for a GPU are planned and ask for one; without one each is unavailable or failed."""
+
+import json
+import re
+
+import pytest
+from tightrope.host import nvidia_gpu
+from tiny_project import MODEL, Project
+
+WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
+ENGINES = {
+    "pytorch": ["fp32", "fp16"],
+    "onnxruntime": ["fp32", "int8"],
+    "tensorrt": ["fp16", "int8-fp16", "fp8"],
+}
+ON_GPU = {
+    "cuda-pytorch-fp32",
+    "cuda-pytorch-fp16",
+    "cuda-onnxruntime-fp32",
+    "cuda-onnxruntime-int8-minmax-8",
+    "cuda-tensorrt-fp16",
+    "cuda-tensorrt-int8-fp16-minmax-8",
+    "cuda-tensorrt-fp8-minmax-8",
+}
+
+
+def results(project: Project) -> dict[str, dict]:
+    entries = json.loads((project / "reports/summary.json").read_text())["results"]
+    return {one["variant"]: one for one in entries}
+
+
+@WITHOUT
+def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_outright(
+    unrun: Project,
+) -> None:
+    unrun.configure(devices="auto", engines=ENGINES)
+    done = unrun.snakemake("--dry-run")
+    assert done.returncode == 0, done.stdout
+    assert "cuda-" not in done.stdout
+    unrun.configure(devices=["cuda"], engines=ENGINES)
+    jobs = unrun.plan()
+    assert {job.partition("/")[2] for job in jobs if job.startswith("measure_latency/")} == {
+        f"{MODEL}-{variant}" for variant in ON_GPU
+    }
+    assert {f"quantize_onnx/{MODEL}-{scheme}-minmax-8" for scheme in ("s8s8", "e4m3")} <= jobs
+
+
+@WITHOUT
+def test_a_job_on_a_gpu_asks_for_one_and_no_other_job_does(unrun: Project) -> None:
+    unrun.configure(devices=["cpu", "cuda"], engines=ENGINES)
+    done = unrun.snakemake("--dry-run")
+    blocks = re.findall(r"^(?:local)?rule \w+:\n(?:    .*\n)+", done.stdout, re.MULTILINE)
+    asking = {block for block in blocks if re.search(r"^    resources: .*\bgpu=1\b", block, re.M)}
+    needing = {block for block in blocks if re.search(r"^    log: .*cuda-", block, re.M)}
+    assert asking == needing
+    assert len(needing) > 3 * len(ON_GPU) - 1
+
+
+@WITHOUT
+def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_was(
+    project: Project,
+) -> None:
+    """And a setting of `cuda` rebuilds the engines that read it, no other."""
+    engines = {"torchscript": ["fp16"], "tensorrt": ["fp16"], "onnxruntime": ["int8"]}
+    project.configure(devices=["cpu", "cuda"], engines=engines)
+    jobs = project.run()
+    assert not [job for job in jobs if job.startswith("build_") and "-cpu-" in job]
+    found = results(project)
+    forced = {variant for variant in found if variant.startswith("cuda-")}
+    assert len(forced) == 4
+    assert {found[variant]["status"] for variant in set(found) - forced} == {"ok"}
+    for variant in forced:
+        assert found[variant]["status"] == "failed"
+        reason = found[variant]["reason"]
+        assert "\n" not in reason
+        assert "envs/gpu.txt" in reason, reason
+    assert "tensorrt cannot be imported" in found["cuda-tensorrt-fp16"]["reason"]
+    assert "built without CUDA" in found["cuda-pytorch-fp32"]["reason"]
+    assert project.plan() == set()
+
+    def rebuilt(**changes: object) -> set[str]:
+        project.configure(devices=["cpu", "cuda"], engines=engines, **changes)
+        return {job for job in project.plan() if job.startswith("build_")}
+
+    on_gpu = [f"build_{one}/{MODEL}-cuda-fp16" for one in ("torchscript", "tensorrt")]
+    quantized = f"build_onnxruntime/{MODEL}-cuda-int8-minmax-8"
+    assert rebuilt(cuda={"graphs": False}) == {*on_gpu, quantized}
+    assert rebuilt(cuda={"attention": "math"}) == {f"build_pytorch/{MODEL}-cuda-fp32"}
+    assert rebuilt(cuda={"autotune": False}) == set()
+    assert rebuilt(tensorrt={"optimization_level": 5}) == {on_gpu[1]}
