@@ -162,7 +162,7 @@ rule build_onnxruntime_tensorrt:
         host=PLAN.numerics,
         threads=lookup("threads", within=config),
         options=options_of("onnxruntime_tensorrt"),
-        libraries=versions_of("onnxruntime", "tensorrt-cu13"),
+        libraries=versions_of("onnxruntime"),
     script:
         "../scripts/build_onnxruntime_tensorrt.py"
 

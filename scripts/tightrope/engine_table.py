@@ -71,7 +71,7 @@ ENGINES = {
     ),
     "onnxruntime_tensorrt": Engine(
         {"cuda": ("fp32", "fp16")},
-        ("onnxruntime", "tensorrt-cu13"),
+        ("onnxruntime",),
         "onnx",
         cuda=("graphs",),
     ),

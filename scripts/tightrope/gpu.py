@@ -1,11 +1,11 @@
 """What a job on an NVIDIA GPU needs, and the one line that says what of it is missing."""
 
 import ctypes
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from tightrope.host import nvidia_gpu
+from tightrope.provenance import library_version
 from tightrope.supervise import WorkFailed
 
 LOCK = "install what envs/gpu.txt names"
@@ -17,20 +17,12 @@ def missing_packages(engine: str) -> str | None:
     Found without importing anything: this is asked before each run.
     """
     if engine == "onnxruntime" or engine == "onnxruntime_tensorrt":
-        return None if distribution("onnxruntime-gpu") else f"no onnxruntime-gpu: {LOCK}"
+        return None if library_version("onnxruntime-gpu") else f"no onnxruntime-gpu: {LOCK}"
     if engine == "tensorrt":
         missing = [name for name in ("tensorrt", "polygraphy") if find_spec(name) is None]
         if missing:
             return f"no {' and no '.join(missing)}: {LOCK}"
     return None if torch_has_cuda() else f"PyTorch without CUDA: {LOCK}"
-
-
-def distribution(name: str) -> str | None:
-    """The installed version of a distribution, None where it is not installed."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def torch_has_cuda() -> bool:

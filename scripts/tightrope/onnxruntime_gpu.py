@@ -1,9 +1,12 @@
 """ONNX Runtime on an NVIDIA GPU: inputs and outputs bound to buffers there."""
 
+import ctypes
 import itertools
 import os
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from tightrope.gpu import require_gpu
 from tightrope.inputs import Arrays
 from tightrope.onnxruntime_session import Options, Providers
 from tightrope.static_shapes import Buckets
+from tightrope.supervise import WorkFailed
 
 CUDA = "CUDAExecutionProvider"
 # of a run that is not captured
@@ -30,6 +34,31 @@ def prepare() -> None:
     require_gpu(f"ONNX Runtime {onnxruntime.__version__}", cuda)
     os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
     onnxruntime.preload_dlls()
+
+
+def provider_file(provider: str) -> Path:
+    """The library of a provider in the installed package."""
+    name = provider.removesuffix("ExecutionProvider").casefold()
+    folder = Path(onnxruntime.__file__).parent / "capi"
+    return folder / f"libonnxruntime_providers_{name}.so"
+
+
+def require_libraries(provider: Path) -> None:
+    """Raise WorkFailed where the TensorRT that the library of a provider names cannot be loaded.
+
+    A wheel is linked to one major version, not always the one that is installed beside it.
+    """
+    found = set(re.findall(rb"libnvinfer\.so\.\d+", provider.read_bytes()))
+    for library in sorted(one.decode() for one in found):
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            raise WorkFailed(
+                f"ONNX Runtime {onnxruntime.__version__} is linked to {library}, which cannot be "
+                f"loaded: put the libraries of TensorRT {library.rpartition('.')[2]} on "
+                "LD_LIBRARY_PATH",
+                transient=False,
+            ) from None
 
 
 def cuda_provider(options: Options) -> tuple[str, dict[str, str]]:

@@ -3,11 +3,15 @@
 import ast
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tightrope.errors import TightropeError
+
+# on a machine with a GPU: the same module under another name
+IN_PLACE_OF = {"onnxruntime": "onnxruntime-gpu"}
 
 
 def code_digest(root: Path | str, *sources: str) -> str:
@@ -70,11 +74,11 @@ def module_files(root: Path, name: str) -> tuple[Path, ...]:
 
 @cache
 def library_version(name: str) -> str | None:
-    """The installed version of a distribution, None where it is not installed."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    """The installed version of a distribution, or of the one in its place; None without either."""
+    for one in (name, IN_PLACE_OF.get(name)):
+        with suppress(PackageNotFoundError):
+            return version(one) if one else None
+    return None
 
 
 def library_versions(*names: str) -> dict[str, str | None]:

@@ -16,8 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from tightrope.gpu import distribution, driver_cuda, missing_packages  # noqa: E402
+from tightrope.gpu import driver_cuda, missing_packages  # noqa: E402
 from tightrope.host import nvidia_gpu  # noqa: E402
+from tightrope.provenance import library_version  # noqa: E402
 
 PACKAGES = ("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao", "triton")
 ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt")
@@ -31,7 +32,7 @@ def main() -> int:
     gpu, driver = nvidia_gpu()
     cuda = ".".join(map(str, driver_cuda() or ())) or "none"
     print(f"GPU: {gpu or 'none'}; driver: {driver or 'none'}; CUDA up to: {cuda}")
-    print(", ".join(f"{name} {distribution(name) or 'not installed'}" for name in PACKAGES))
+    print(", ".join(f"{name} {library_version(name) or 'not installed'}" for name in PACKAGES))
     for engine in ENGINES:
         print(f"{engine}: {missing_packages(engine) or 'installed'}")
     if gpu is None:

@@ -1,6 +1,7 @@
 """What is missing for a GPU is one line, with the versions found and needed."""
 
 import ctypes
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from tightrope import gpu
 from tightrope.gpu import driver_cuda, missing_packages, require_gpu
 from tightrope.host import nvidia_gpu
 from tightrope.loading import engine_module
+from tightrope.onnxruntime_gpu import require_libraries
 from tightrope.supervise import Limits, WorkFailed, is_out_of_memory, supervised
 from tightrope.tensorrt_version import require_same, require_version
 
@@ -125,3 +127,14 @@ def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_it_was_built_for_more
         words = refused(built, HERE, options, by=require_same)
         assert f"by TensorRT {built['tensorrt']} for {built['gpu']}, here is" in words
         assert "TensorRT 11.4.0.106 on NVIDIA H200: delete the engine's folder" in words
+
+
+def test_a_provider_linked_to_a_tensorrt_that_is_not_there_is_named(tmp_path: Path) -> None:
+    library = tmp_path / "provider.so"
+    library.write_bytes(b"\x7fELF\x00libcublas.so.13\x00libnvinfer.so.99\x00")
+    assert (
+        "is linked to libnvinfer.so.99, which cannot be loaded: put the libraries of TensorRT 99"
+        in (refused(library, by=require_libraries))
+    )
+    library.write_bytes(b"\x7fELF\x00libcublas.so.13\x00")
+    require_libraries(library)

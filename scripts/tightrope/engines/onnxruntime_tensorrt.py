@@ -8,7 +8,14 @@ import onnx
 from tightrope.executed import Executed, counted, is_product
 from tightrope.inputs import INPUTS
 from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
-from tightrope.onnxruntime_gpu import bound_runner, cuda_provider, prepare, without_graphs
+from tightrope.onnxruntime_gpu import (
+    bound_runner,
+    cuda_provider,
+    prepare,
+    provider_file,
+    require_libraries,
+    without_graphs,
+)
 from tightrope.onnxruntime_session import (
     Options,
     Providers,
@@ -33,10 +40,11 @@ def build(
     Raises WorkFailed where an operator with floating-point numbers is left to another provider.
     """
     prepare()
+    require_libraries(provider_file(TENSORRT))
     model = typed(load_onnx(source), precision)
     longest = max_sequence(model)
     save_onnx(model, target / FILE)
-    providers = without_graphs(providers_of(target, options))
+    providers = without_graphs(providers_of(target, precision, options))
     _, provider = profiled(target / FILE, threads, SESSION, providers)
     if not list(target.glob("*.engine")):
         raise WorkFailed(f"{TENSORRT} has kept no engine (the log says why)", transient=False)
@@ -51,13 +59,13 @@ def build(
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` within the optimization profile."""
     prepare()
-    session = open_session(
-        path / FILE, session_options(threads, SESSION), providers_of(path, options)
-    )
+    require_libraries(provider_file(TENSORRT))
+    providers = providers_of(path, precision, options)
+    session = open_session(path / FILE, session_options(threads, SESSION), providers)
     return bound_runner(session, options)
 
 
-def providers_of(folder: Path, options: Options) -> Providers:
+def providers_of(folder: Path, precision: str, options: Options) -> Providers:
     """TensorRT with its caches in `folder`, and CUDA's for counting in integers.
 
     One profile: from the least to the most of all `profiles` of the options, best at the largest
@@ -79,14 +87,17 @@ def providers_of(folder: Path, options: Options) -> Providers:
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": str(folder),
         "trt_cuda_graph_enable": str(int(options["graphs"])),
+        # until version 11 TensorRT takes the types of the file only where it is allowed to
+        "trt_fp16_enable": str(int(precision == "fp16")),
     }
     return [(TENSORRT, {"device_id": "0", **kept, **ranges}), cuda_provider(options)]
 
 
 def declared(model: onnx.ModelProto, precision: str) -> Executed:
-    """Matrix products of the typed file: ONNX Runtime does not show the layers of its engine.
+    """Matrix products of the typed file.
 
-    From version 11 on TensorRT computes in the types of the file.
+    ONNX Runtime does not show the layers of its engine: this alone of all engines says what was
+    asked for. From version 11 on TensorRT computes in the types of the file, before it may.
     """
     kinds = [node.op_type for node in model.graph.node if is_product(node.op_type)]
     return counted((kind, precision) for kind in kinds)
