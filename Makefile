@@ -11,8 +11,10 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-# What gpu-check runs in: .venv, where there is one, else the environment at hand.
-GPU_PYTHON ?= python3
+# What gpu-check runs in: the environment at hand, not .venv.
+ifndef GPU_PYTHON
+GPU_PYTHON := $(shell command -v python3)
+endif
 # Where torch comes from, if not from pip's own index: the README says when and why.
 TORCH_INDEX ?=
 
@@ -44,7 +46,7 @@ test: $(TEST_ENV)
 lint: $(TEST_ENV)
 	@$(LINT)
 
-# In no environment of its own: the packages for a GPU are gigabytes, and here as PYTHON has them.
+# In no environment of its own: the packages for a GPU are gigabytes.
 gpu-check:
 	@$(GPU_PYTHON) tests/gpu/check.py
 
