@@ -16,9 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from tightrope.gpu import driver_cuda, missing_packages  # noqa: E402
-from tightrope.host import nvidia_gpu  # noqa: E402
-from tightrope.provenance import library_version  # noqa: E402
+try:
+    from tightrope.gpu import driver_cuda, missing_packages
+    from tightrope.host import nvidia_gpu
+    from tightrope.provenance import library_version
+except ModuleNotFoundError as error:
+    sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 
 PACKAGES = ("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao", "triton")
 ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt")
