@@ -73,6 +73,18 @@ def gpus_of_variant(wildcards):
     return plan.gpus(plan.device_of(wildcards.variant))
 
 
+def numerics_of_device(wildcards):
+    return PLAN.numerics[wildcards.device]
+
+
+def numerics_of_variant(wildcards):
+    return PLAN.numerics[plan.device_of(wildcards.variant)]
+
+
+def host_of_variant(wildcards):
+    return PLAN.host[plan.device_of(wildcards.variant)]
+
+
 def environment_of_device(wildcards):
     return plan.environment(wildcards.device)
 

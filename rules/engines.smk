@@ -18,7 +18,7 @@ rule build_pytorch:
     params:
         code=code_of("build_pytorch.py", "tightrope/engines/pytorch.py"),
         variant="{device}-pytorch-{rest}",
-        host=PLAN.numerics,
+        host=numerics_of_device,
         threads=lookup("threads", within=config),
         options=options_of("pytorch"),
         libraries=versions_of("torch", "transformers"),
@@ -46,7 +46,7 @@ rule build_torchscript:
     params:
         code=code_of("build_torchscript.py", "tightrope/engines/torchscript.py"),
         variant="{device}-torchscript-{rest}",
-        host=PLAN.numerics,
+        host=numerics_of_device,
         threads=lookup("threads", within=config),
         options=options_of("torchscript"),
         libraries=versions_of("torch", "transformers"),
@@ -74,7 +74,7 @@ rule build_compile:
     params:
         code=code_of("build_compile.py", "tightrope/engines/compile.py"),
         variant="{device}-compile-{rest}",
-        host=PLAN.numerics,
+        host=numerics_of_device,
         threads=lookup("threads", within=config),
         options=options_of("compile"),
         libraries=versions_of("torch", "transformers", "torchao"),
@@ -102,7 +102,7 @@ rule build_inductor:
     params:
         code=code_of("build_inductor.py", "tightrope/engines/inductor.py"),
         variant="{device}-inductor-{rest}",
-        host=PLAN.numerics,
+        host=numerics_of_device,
         threads=lookup("threads", within=config),
         options=options_of("inductor"),
         libraries=versions_of("torch", "transformers", "torchao"),
@@ -130,7 +130,7 @@ rule build_onnxruntime:
     params:
         code=code_of("build_onnxruntime.py", "tightrope/engines/onnxruntime.py"),
         variant="{device}-onnxruntime-{rest}",
-        host=PLAN.numerics,
+        host=numerics_of_device,
         threads=lookup("threads", within=config),
         options=options_of("onnxruntime"),
         libraries=versions_of("onnxruntime"),
@@ -159,7 +159,7 @@ rule build_onnxruntime_tensorrt:
     params:
         code=code_of("build_onnxruntime_tensorrt.py", "tightrope/engines/onnxruntime_tensorrt.py"),
         variant="{device}-onnxruntime_tensorrt-{rest}",
-        host=PLAN.numerics,
+        host=PLAN.numerics["cuda"],
         threads=lookup("threads", within=config),
         options=options_of("onnxruntime_tensorrt"),
         libraries=versions_of("onnxruntime"),
@@ -186,7 +186,7 @@ rule build_openvino:
     params:
         code=code_of("build_openvino.py", "tightrope/engines/openvino.py"),
         variant="{device}-openvino-{rest}",
-        host=PLAN.numerics,
+        host=PLAN.numerics["cpu"],
         threads=lookup("threads", within=config),
         options=options_of("openvino"),
         libraries=versions_of(*plan.libraries_of(config, "openvino")),
@@ -211,7 +211,7 @@ rule build_tvm:
     params:
         code=code_of("build_tvm.py", "tightrope/engines/tvm.py"),
         variant="{device}-tvm-{rest}",
-        host=PLAN.numerics,
+        host=PLAN.numerics["cpu"],
         threads=lookup("threads", within=config),
         options=options_of("tvm"),
         libraries=versions_of("apache-tvm", "torch", "transformers"),
@@ -239,7 +239,7 @@ rule build_tensorrt:
     params:
         code=code_of("build_tensorrt.py", "tightrope/engines/tensorrt.py"),
         variant="{device}-tensorrt-{rest}",
-        host=PLAN.numerics,
+        host=PLAN.numerics["cuda"],
         threads=lookup("threads", within=config),
         options=options_of("tensorrt"),
         libraries=versions_of("tensorrt-cu13", "polygraphy", "torch"),

@@ -91,7 +91,7 @@ rule measure_costs:
         last_attempt=last_attempt,
     params:
         code=code_of("measure_costs.py"),
-        host=PLAN.host,
+        host=PLAN.host["cpu"],
         shapes=lookup("shapes", within=config),
         threads=lookup("threads", within=config),
         libraries=versions_of("onnxruntime"),

@@ -19,7 +19,7 @@ rule audit_variant:
         last_attempt=last_attempt,
     params:
         code=audit_code,
-        host=PLAN.numerics,
+        host=numerics_of_variant,
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),
         libraries=accuracy_libraries,
@@ -53,7 +53,7 @@ rule measure_latency:
         last_attempt=last_attempt,
     params:
         code=latency_code,
-        host=PLAN.host,
+        host=host_of_variant,
         shapes=lookup("shapes", within=config),
         latency=lookup("latency", within=config),
         max_sequence=lookup("models/{model}/max_sequence", within=config),
@@ -87,7 +87,7 @@ rule measure_accuracy:
         last_attempt=last_attempt,
     params:
         code=accuracy_code,
-        host=PLAN.numerics,
+        host=numerics_of_variant,
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         max_seconds=lookup("accuracy_seconds", within=config),
         threads=lookup("threads", within=config),
@@ -120,7 +120,7 @@ rule measure_traffic:
         last_attempt=last_attempt,
     params:
         code=traffic_code,
-        host=PLAN.host,
+        host=host_of_variant,
         traffic=TRAFFIC,
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),

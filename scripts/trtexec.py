@@ -29,7 +29,7 @@ def main() -> None:
         record = LatencyRecord.read(chosen.record)
         for shape in record.shapes:
             ours = statistics.median(shape["device_s"])
-            theirs = measured(program, chosen.engine / "model.plan", shape)
+            theirs = measured(program, chosen.engine, shape)
             print(
                 f"{shape['batch']}x{shape['sequence']}: {ours * 1e3:.4f} ms on the GPU, "
                 f"trtexec {theirs * 1e3:.4f} ms, ratio {ours / theirs:.3f}"

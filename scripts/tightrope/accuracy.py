@@ -110,6 +110,7 @@ def answer_chunk(run: Run, rows: list[Arrays], size: int, classes: int) -> list[
 def largest_batch(options: dict[str, Any]) -> int:
     """Rows of a batch: BATCH, or the largest batch that an engine was built for."""
     if profiles := options.get("profiles"):
-        return min(BATCH, max(most[0] for _, _, most in profiles))
+        longest = max(most[1] for _, _, most in profiles)
+        return min(BATCH, max(most[0] for _, _, most in profiles if most[1] == longest))
     buckets = options.get("buckets")
     return min(BATCH, max(buckets["batch"])) if buckets else BATCH

@@ -11,7 +11,7 @@ from tightrope.host import describe_host
 from tightrope.optimization_profiles import check_profiles
 from tightrope.static_shapes import buckets_of
 from tightrope.statistics import accuracy_verdict, paired_difference
-from tightrope.variants import AUTO, configured, is_onnx, parse
+from tightrope.variants import AUTO, Variant, configured, is_onnx, parse
 
 Document = dict[str, Any]
 # no larger pool is looked for
@@ -100,7 +100,7 @@ def check_buckets(config: Document) -> None:
             continue
         wanted = [(f"shapes: {key}", key, one[key]) for one in config["shapes"] for key in buckets]
         wanted.append((f"models.{name}.max_sequence", "sequence", model["max_sequence"]))
-        if any(ENGINES[variant.engine].static for variant in loaded):
+        if any(has_buckets(config, variant) for variant in loaded):
             wanted.append(("traffic.batch", "batch", config["traffic"]["batch"]))
         for place, key, size in wanted:
             if size > max(buckets[key]):
@@ -118,6 +118,14 @@ def has_static_engines(config: Document) -> bool:
         for engine, names in config["engines"].items()
         if not engine.endswith("tensorrt")
     )
+
+
+def has_buckets(config: Document, variant: Variant) -> bool:
+    """Whether that variant has a program for each bucket."""
+    if variant.device == "cpu":
+        return ENGINES[variant.engine].static
+    graphs = config["cuda"]["graphs"] and "graphs" in ENGINES[variant.engine].cuda
+    return graphs and not variant.engine.endswith("tensorrt")
 
 
 def uses_gpu(config: Document) -> bool:

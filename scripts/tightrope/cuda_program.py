@@ -1,7 +1,7 @@
 """A program of PyTorch tensors at one shape: buffers made once, its launches one CUDA graph."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,27 +14,38 @@ Program = Callable[..., torch.Tensor]
 WARM_UP = 3
 
 
+class Queue(NamedTuple):
+    """What programs share that run one after the other: a stream, and memory for their graphs.
+
+    Both None on the CPU; without `pool` the host launches each kernel of each call.
+    """
+
+    stream: torch.cuda.Stream | None = None
+    pool: Any = None
+
+
+def queue_on_gpu(*, graphs: bool) -> Queue:
+    """A queue of its own: TensorRT waits between launches on the default stream."""
+    return Queue(torch.cuda.Stream(), torch.cuda.graph_pool_handle() if graphs else None)
+
+
 class CudaProgram:
     """Logits of inputs of one shape, which are copied into buffers on the GPU and back.
 
-    `pool` is memory for a graph (`torch.cuda.graph_pool_handle`); programs that run one after the
-    other share it. Without one, the host launches each kernel of each call. On `device` "cpu" it
-    does the same without pinned memory, stream and graph.
+    Without a stream in `queue` it does the same on the CPU.
     """
 
-    def __init__(
-        self, program: Program, inputs: Arrays, pool: Any = None, device: str = "cuda"
-    ) -> None:
-        on_gpu = device == "cuda"
+    def __init__(self, program: Program, inputs: Arrays, queue: Queue) -> None:
         self.program = program
-        # TensorRT waits for the GPU between launches on the default stream
-        self.stream = torch.cuda.Stream() if on_gpu else None
+        self.stream = queue.stream
+        on_gpu = queue.stream is not None
+        device = "cuda" if on_gpu else "cpu"
         with torch.inference_mode(), torch.cuda.stream(self.stream):
             staged = {name: torch.from_numpy(array.copy()) for name, array in inputs.items()}
             self.inputs = {name: tensor.to(device, copy=True) for name, tensor in staged.items()}
             self.staged = {k: t.pin_memory() for k, t in staged.items()} if on_gpu else staged
             self.logits = self.compute()
-            self.graph = self.captured(pool) if pool else None
+            self.graph = self.captured(queue.pool) if queue.pool else None
             self.fetched = torch.empty(self.logits.shape, pin_memory=on_gpu)
 
     def compute(self) -> torch.Tensor:

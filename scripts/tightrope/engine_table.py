@@ -73,7 +73,6 @@ ENGINES = {
         {"cuda": ("fp32", "fp16")},
         ("onnxruntime",),
         "onnx",
-        cuda=("graphs",),
     ),
     "openvino": Engine(
         {"cpu": ("fp32", "bf16", "int8", "int8-bf16")},

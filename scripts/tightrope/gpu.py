@@ -1,14 +1,19 @@
 """What a job on an NVIDIA GPU needs, and the one line that says what of it is missing."""
 
 import ctypes
+import os
+import re
+import shutil
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from tightrope.host import nvidia_gpu
+from tightrope.host import describe_host
 from tightrope.provenance import library_version
 from tightrope.supervise import WorkFailed
 
 LOCK = "install what envs/gpu.txt names"
+NVINFER = re.compile(rb"libnvinfer\.so\.\d+")
 
 
 def missing_packages(engine: str) -> str | None:
@@ -16,13 +21,56 @@ def missing_packages(engine: str) -> str | None:
 
     Found without importing anything: this is asked before each run.
     """
-    if engine == "onnxruntime" or engine == "onnxruntime_tensorrt":
-        return None if library_version("onnxruntime-gpu") else f"no onnxruntime-gpu: {LOCK}"
+    if engine.startswith("onnxruntime"):
+        if library_version("onnxruntime-gpu") is None:
+            return f"no onnxruntime-gpu: {LOCK}"
+        linked = linked_tensorrt() if engine == "onnxruntime_tensorrt" else []
+        return next((without_tensorrt(one) for one in linked if not loaded(one)), None)
+    if engine == "inductor" and torch_has_cuda():
+        return missing_toolkit()
     if engine == "tensorrt":
         missing = [name for name in ("tensorrt", "polygraphy") if find_spec(name) is None]
         if missing:
             return f"no {' and no '.join(missing)}: {LOCK}"
     return None if torch_has_cuda() else f"PyTorch without CUDA: {LOCK}"
+
+
+def linked_tensorrt() -> list[str]:
+    """The libraries to which ONNX Runtime's TensorRT provider is linked, as libnvinfer.so.10.
+
+    A package is linked to one major version, not always the one that is installed beside it.
+    """
+    found = find_spec("onnxruntime")
+    folders = (found.submodule_search_locations or ()) if found else ()
+    files = [Path(one, "capi/libonnxruntime_providers_tensorrt.so") for one in folders]
+    contents = [file.read_bytes() for file in files if file.is_file()]
+    return sorted({word.decode() for one in contents for word in NVINFER.findall(one)})
+
+
+def loaded(library: str) -> bool:
+    """Whether a shared library can be loaded, from the loader's path or from TensorRT's package."""
+    found = find_spec("tensorrt_libs")
+    folders = (found.submodule_search_locations or ()) if found else ()
+    for path in (library, *(str(Path(folder, library)) for folder in folders)):
+        with suppress(OSError):
+            ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+            return True
+    return False
+
+
+def without_tensorrt(library: str) -> str:
+    """The line that names a library of TensorRT which ONNX Runtime lacks."""
+    return (
+        f"onnxruntime-gpu is linked to {library}, which cannot be loaded: put the libraries of "
+        f"TensorRT {library.rpartition('.')[2]} on LD_LIBRARY_PATH"
+    )
+
+
+def missing_toolkit() -> str | None:
+    """What AOTInductor lacks to compile for a GPU: headers of CUDA, which pip's packages hide."""
+    if os.environ.get("CUDA_HOME") or shutil.which("nvcc") or Path("/usr/local/cuda").is_dir():
+        return None
+    return "no CUDA toolkit: AOTInductor compiles with its headers; install it, or set CUDA_HOME"
 
 
 def torch_has_cuda() -> bool:
@@ -41,8 +89,8 @@ def require_gpu(library: str, cuda: str | None) -> None:
     """
     if cuda is None:
         raise WorkFailed(f"{library} was built without CUDA: {LOCK}", transient=False)
-    gpu, driver = nvidia_gpu()
-    supported = driver_cuda()
+    host, supported = describe_host(), driver_cuda()
+    gpu, driver = host["gpu"], host["driver"]
     if gpu is None or supported is None:
         raise WorkFailed(
             f"no NVIDIA GPU: {library} needs one and a driver for CUDA {cuda}; nvidia-smi and "

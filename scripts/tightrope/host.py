@@ -43,6 +43,11 @@ def fingerprint(host: dict[str, Any]) -> str:
     return digest({name: host[name] for name in ("cpu", "isa", "cores", "gpu", "driver")})
 
 
+def for_device(host: dict[str, Any], device: str) -> dict[str, Any]:
+    """What of a host counts for work on that device: another driver changes nothing on a CPU."""
+    return host if device == "cuda" else {**host, "gpu": None, "driver": None}
+
+
 def node_fingerprint(host: dict[str, Any]) -> str:
     """Twelve hex digits over what the node is, whatever share of it a job was given."""
     return digest({name: host[name] for name in ("cpu", "isa", "gpu", "driver")})
@@ -97,7 +102,8 @@ def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:
     is, is what the first of its jobs ran on, kept in `registry`.
     """
     host = describe_host()
-    if key in (fingerprint(host), numerics_fingerprint(host)):
+    hosts = [for_device(host, device) for device in ("cpu", "cuda")]
+    if key in [name(one) for name in (fingerprint, numerics_fingerprint) for one in hosts]:
         return
     if re.fullmatch("[0-9a-f]{12}", key):
         raise TightropeError(f"planned for host {key}, this is {fingerprint(host)}: run again")

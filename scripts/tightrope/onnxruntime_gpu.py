@@ -1,12 +1,9 @@
 """ONNX Runtime on an NVIDIA GPU: inputs and outputs bound to buffers there."""
 
-import ctypes
 import itertools
 import os
-import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,7 @@ import onnxruntime
 from onnxruntime.capi import build_and_package_info
 
 from tightrope.by_shape import ByShape
-from tightrope.gpu import require_gpu
+from tightrope.gpu import linked_tensorrt, loaded, require_gpu, without_tensorrt
 from tightrope.inputs import Arrays
 from tightrope.onnxruntime_session import Options, Providers
 from tightrope.static_shapes import Buckets
@@ -36,42 +33,23 @@ def prepare() -> None:
     onnxruntime.preload_dlls()
 
 
-def provider_file(provider: str) -> Path:
-    """The library of a provider in the installed package."""
-    name = provider.removesuffix("ExecutionProvider").casefold()
-    folder = Path(onnxruntime.__file__).parent / "capi"
-    return folder / f"libonnxruntime_providers_{name}.so"
-
-
-def require_libraries(provider: Path) -> None:
-    """Raise WorkFailed where the TensorRT that the library of a provider names cannot be loaded.
-
-    A wheel is linked to one major version, not always the one that is installed beside it.
-    """
-    found = set(re.findall(rb"libnvinfer\.so\.\d+", provider.read_bytes()))
-    for library in sorted(one.decode() for one in found):
-        try:
-            ctypes.CDLL(library)
-        except OSError:
-            raise WorkFailed(
-                f"ONNX Runtime {onnxruntime.__version__} is linked to {library}, which cannot be "
-                f"loaded: put the libraries of TensorRT {library.rpartition('.')[2]} on "
-                "LD_LIBRARY_PATH",
-                transient=False,
-            ) from None
+def load_tensorrt() -> None:
+    """Load the TensorRT to which this ONNX Runtime is linked; WorkFailed where it is not there."""
+    for library in linked_tensorrt():
+        if not loaded(library):
+            raise WorkFailed(without_tensorrt(library), transient=False)
 
 
 def cuda_provider(options: Options) -> tuple[str, dict[str, str]]:
     """The CUDA provider, with a CUDA graph for each shape where the options have `graphs`."""
-    graphs = str(int(options["graphs"]))
+    graphs = str(bool(options["graphs"]))
     return CUDA, {"device_id": "0", "use_tf32": "0", "enable_cuda_graph": graphs}
 
 
 def without_graphs(providers: Providers) -> Providers:
     """The same providers for a session that is profiled: a replayed graph names no operator."""
-    keys = ("enable_cuda_graph", "trt_cuda_graph_enable")
     return [
-        (name, {key: "0" if key in keys else value for key, value in settings.items()})
+        (name, {**settings, "enable_cuda_graph": "False"} if name == CUDA else settings)
         for name, settings in providers
     ]
 

@@ -64,9 +64,14 @@ def open_session(
 
 
 def profiled(
-    path: Path, threads: int, options: Options, providers: Providers = ((CPU, {}),)
+    path: Path,
+    threads: int,
+    options: Options,
+    providers: Providers = ((CPU, {}),),
+    *,
+    shape: tuple[int, int] = (1, 8),
 ) -> tuple[Executed, dict[str, int]]:
-    """What one call runs after optimization, by class and type; how many on which provider.
+    """What a call of that shape runs after optimization, by class and type; how many on what.
 
     Raises WorkFailed where anything but counting in integers, which belongs on the CPU, ran on
     another provider than the first.
@@ -76,7 +81,7 @@ def profiled(
         chosen.enable_profiling = True
         chosen.profile_file_prefix = str(Path(folder, "profile"))
         session = open_session(path, chosen, providers)
-        session.run(None, {one.name: np.ones((1, 8), np.int64) for one in session.get_inputs()})
+        session.run(None, {one.name: np.ones(shape, np.int64) for one in session.get_inputs()})
         events = json.loads(Path(session.end_profiling()).read_text())
     nodes = [one["args"] for one in events if one["name"].endswith("_kernel_time")]
     counts = counted((node["provider"], "operators") for node in nodes)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -9,7 +10,7 @@ from tightrope.config import Document, checked
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.gpu import missing_packages
-from tightrope.host import describe_host, fingerprint, numerics_fingerprint
+from tightrope.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.job_inputs import audits, from_checkpoint, int8_files, scheme_of
 from tightrope.optimization_profiles import profiles_of
 from tightrope.provenance import library_versions
@@ -38,7 +39,7 @@ class Plan(NamedTuple):
 
     `jobs` has each model with each of its variants that can run, `traffic` those that are also
     measured under real traffic, `baselines` for each model and device the name of the variant
-    that the others are compared with.
+    that the others are compared with; `host` and `numerics` are the keys of work on each device.
     """
 
     models: list[str]
@@ -46,8 +47,8 @@ class Plan(NamedTuple):
     traffic: Jobs
     unavailable: list[tuple[str, str, str]]
     baselines: dict[str, dict[str, str]]
-    host: str
-    numerics: str
+    host: dict[str, str]
+    numerics: dict[str, str]
 
 
 def checked_or_exit(config: Document, schema: str) -> Document:
@@ -79,9 +80,16 @@ def make_plan(config: Document) -> Plan:
             model: {device: str(baseline(device, source)) for device in DEVICES}
             for model, source in checkpoints.items()
         },
-        host=fingerprint(host) if auto else config["host"],
-        numerics=numerics_fingerprint(host) if auto else config["host"],
+        host=keys(fingerprint, host) if auto else dict.fromkeys(DEVICES, config["host"]),
+        numerics=(
+            keys(numerics_fingerprint, host) if auto else dict.fromkeys(DEVICES, config["host"])
+        ),
     )
+
+
+def keys(name: Callable[[Document], str], host: Document) -> dict[str, str]:
+    """The key of that host for work on each device, by the function that gives it."""
+    return {device: name(for_device(host, device)) for device in DEVICES}
 
 
 def columns(jobs: Jobs) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tightrope.by_shape import ByShape
-from tightrope.cuda_program import CudaProgram, Program
+from tightrope.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.executed import Executed, as_tf32
 from tightrope.gpu import require_gpu
 from tightrope.inputs import Arrays
@@ -31,8 +31,9 @@ def prepare(device: str, precision: str, threads: int) -> None:
     torch.set_num_threads(threads)
     if device == "cuda":
         require_gpu(f"PyTorch {torch.__version__}", torch.version.cuda)
-        # unsaid, convolutions take TF32
-        torch.backends.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+        # by the older of two interfaces, which Inductor reads; unsaid, convolutions take TF32
+        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+        torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
 
 def attention(kind: str) -> AbstractContextManager[None]:
@@ -58,9 +59,9 @@ def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callabl
             return program(**inputs)
 
     graphs = options.get("graphs", False)
-    pool = torch.cuda.graph_pool_handle() if graphs else None
     buckets = Buckets(options["buckets"]) if graphs and options["buckets"] else None
-    return ByShape(lambda inputs: CudaProgram(attending, inputs, pool), buckets)
+    queue = queue_on_gpu(graphs=graphs)
+    return ByShape(lambda inputs: CudaProgram(attending, inputs, queue), buckets)
 
 
 def with_tf32(executed: Executed, device: str) -> Executed:

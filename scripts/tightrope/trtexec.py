@@ -8,10 +8,11 @@ from pathlib import Path
 from tightrope.errors import TightropeError
 from tightrope.files import read_json
 from tightrope.inputs import INPUTS
+from tightrope.optimization_profiles import Profile, choose
 
 
-def words(program: str, plan: Path, shape: dict[str, int], times: Path) -> list[str]:
-    """Its command line for a plan at one shape, the times of each call written to `times`.
+def words(program: str, plan: Path, profile: int, shape: dict[str, int], times: Path) -> list[str]:
+    """Its command line for a profile of a plan at one shape, times of calls written to `times`.
 
     Of version 11, which replays a CUDA graph and leaves transfers out unless told otherwise; with
     version 10 it was the other way round.
@@ -20,6 +21,7 @@ def words(program: str, plan: Path, shape: dict[str, int], times: Path) -> list[
     return [
         program,
         f"--loadEngine={plan}",
+        f"--useProfile={profile}",
         f"--shapes={','.join(f'{name}:{size}' for name in INPUTS)}",
         f"--exportTimes={times}",
         "--warmUp=500",
@@ -28,14 +30,17 @@ def words(program: str, plan: Path, shape: dict[str, int], times: Path) -> list[
     ]
 
 
-def measured(program: str, plan: Path, shape: dict[str, int]) -> float:
-    """Median seconds of a call's computing on the GPU.
+def measured(program: str, folder: Path, shape: dict[str, int]) -> float:
+    """Median seconds of a call's computing on the GPU, of the engine in `folder`.
 
     Raises TightropeError with the last words of a trtexec that failed.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        times = Path(folder, "times.json")
-        command = words(program, plan, shape, times)
+    options = read_json(folder / "engine.json")["options"]
+    profiles = [Profile.of(one) for one in options["profiles"]]
+    profile = choose(profiles, shape["batch"], shape["sequence"])
+    with tempfile.TemporaryDirectory() as scratch:
+        times = Path(scratch, "times.json")
+        command = words(program, folder / "model.plan", profile, shape, times)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not times.is_file():
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]

@@ -72,11 +72,11 @@ def test_only_the_last_used_programs_are_kept() -> None:
 
 def torch_answers(checkpoint: Path, batches: list[Arrays]) -> Any:
     import torch
-    from tightrope.cuda_program import CudaProgram
+    from tightrope.cuda_program import CudaProgram, Queue
     from tightrope.torch_module import logits_module, runner
 
     module = logits_module(checkpoint, torch.bfloat16)
-    run = ByShape(lambda inputs: CudaProgram(module, inputs, device="cpu"), None)
+    run = ByShape(lambda inputs: CudaProgram(module, inputs, Queue()), None)
     plain = runner(module)
     first = [run(batch) for batch in batches]
     copies = [logits.copy() for logits in first]
@@ -180,7 +180,7 @@ def quantized_products(checkpoint: Path) -> Any:
     from tightrope.torch_module import example_inputs, logits_module
     from tightrope.torch_operators import profiled
 
-    module, example = logits_module(checkpoint, torch.bfloat16), example_inputs(2, 8)
+    module, example = logits_module(checkpoint, torch.float32), example_inputs(2, 8)
     plain = module(**example).float()
     quantize(module, "int8-dynamic")
     with torch.inference_mode():
@@ -190,5 +190,6 @@ def quantized_products(checkpoint: Path) -> Any:
 
 def test_torchao_rounds_linear_layers_to_int8_and_the_profiler_sees_it(tiny: TinyModel) -> None:
     executed, difference = supervised(quantized_products, tiny.checkpoint, limits=LIMITS)
-    assert sum(counts.get("int8", 0) for counts in executed.values()) >= 12
+    # all but the pooler and the head, which see one row of a text
+    assert sum(counts.get("int8", 0) for counts in executed.values()) == 12
     assert 1e-5 < difference < 0.05

@@ -227,6 +227,8 @@ def test_a_measurement_beyond_its_limits_is_tried_again_before_it_has_failed(
         ({"buckets": {"batch": [1, 16], "sequence": [64]}}, 16),
         ({"buckets": {"batch": [64], "sequence": [64]}}, 32),
         ({"profiles": [[[1, 1], [8, 64], [12, 128]], [[1, 1], [1, 64], [4, 128]]]}, 12),
+        # a batch may be of the longest texts
+        ({"profiles": [[[1, 1], [1, 512], [1, 512]], [[1, 1], [8, 64], [64, 128]]]}, 1),
     ],
 )
 def test_a_batch_is_no_larger_than_what_the_engine_was_built_for(

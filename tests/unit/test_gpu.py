@@ -1,15 +1,23 @@
 """What is missing for a GPU is one line, with the versions found and needed."""
 
 import ctypes
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tightrope import gpu
-from tightrope.gpu import driver_cuda, missing_packages, require_gpu
+from tightrope.gpu import (
+    driver_cuda,
+    linked_tensorrt,
+    loaded,
+    missing_packages,
+    missing_toolkit,
+    require_gpu,
+    without_tensorrt,
+)
 from tightrope.host import nvidia_gpu
 from tightrope.loading import engine_module
-from tightrope.onnxruntime_gpu import require_libraries
 from tightrope.supervise import Limits, WorkFailed, is_out_of_memory, supervised
 from tightrope.tensorrt_version import require_same, require_version
 
@@ -44,7 +52,8 @@ def test_a_library_without_cuda_is_named() -> None:
 def test_a_driver_runs_every_cuda_of_its_major_version(
     monkeypatch: pytest.MonkeyPatch, supported: tuple[int, int], enough: bool
 ) -> None:
-    monkeypatch.setattr(gpu, "nvidia_gpu", lambda: ("NVIDIA H200", "570.10"))
+    host = {"gpu": "NVIDIA H200", "driver": "570.10"}
+    monkeypatch.setattr(gpu, "describe_host", lambda: host)
     monkeypatch.setattr(gpu, "driver_cuda", lambda: supported)
     if enough:
         require_gpu("PyTorch 2.13.0", "13.1")
@@ -129,12 +138,26 @@ def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_it_was_built_for_more
         assert "TensorRT 11.4.0.106 on NVIDIA H200: delete the engine's folder" in words
 
 
-def test_a_provider_linked_to_a_tensorrt_that_is_not_there_is_named(tmp_path: Path) -> None:
-    library = tmp_path / "provider.so"
+def test_a_provider_linked_to_a_tensorrt_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    library = tmp_path / "onnxruntime/capi/libonnxruntime_providers_tensorrt.so"
+    library.parent.mkdir(parents=True)
+    (tmp_path / "onnxruntime/__init__.py").write_text("")
     library.write_bytes(b"\x7fELF\x00libcublas.so.13\x00libnvinfer.so.99\x00")
-    assert (
-        "is linked to libnvinfer.so.99, which cannot be loaded: put the libraries of TensorRT 99"
-        in (refused(library, by=require_libraries))
-    )
-    library.write_bytes(b"\x7fELF\x00libcublas.so.13\x00")
-    require_libraries(library)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.delitem(sys.modules, "onnxruntime")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert linked_tensorrt() == ["libnvinfer.so.99"]
+    assert not loaded("libnvinfer.so.99")
+    assert loaded("libc.so.6")
+    words = without_tensorrt("libnvinfer.so.99")
+    assert "linked to libnvinfer.so.99, which cannot be loaded" in words
+    assert words.endswith("put the libraries of TensorRT 99 on LD_LIBRARY_PATH")
+
+
+def test_ahead_of_time_compilation_for_a_gpu_needs_the_toolkit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert missing_toolkit() is None

@@ -11,6 +11,7 @@ from tightrope.host import (
     cpu_name,
     describe_host,
     fingerprint,
+    for_device,
     numerics_fingerprint,
     nvidia_gpu,
     require_host,
@@ -40,6 +41,14 @@ def test_this_machine_is_described() -> None:
 @pytest.mark.parametrize("field", ["cpu", "isa", "cores", "gpu", "driver"])
 def test_the_fingerprint_changes_with_what_decides_the_speed(field: str) -> None:
     assert fingerprint({**HOST, field: "other"}) != fingerprint(HOST)
+
+
+@pytest.mark.parametrize("field", ["gpu", "driver"])
+def test_what_runs_on_a_cpu_does_not_depend_on_the_gpu_beside_it(field: str) -> None:
+    other = {**HOST, field: "other"}
+    for name in (fingerprint, numerics_fingerprint):
+        assert name(for_device(other, "cpu")) == name(for_device(HOST, "cpu"))
+    assert fingerprint(for_device(other, "cuda")) != fingerprint(for_device(HOST, "cuda"))
 
 
 @pytest.mark.parametrize("field", ["memory_bytes", "python"])
@@ -109,6 +118,7 @@ def test_a_host_of_this_fingerprint_is_accepted_and_another_machine_refused(
     host = describe_host()
     require_host(fingerprint(host), tmp_path)
     require_host(numerics_fingerprint(host), tmp_path)
+    require_host(fingerprint(for_device({**host, "gpu": "NVIDIA H200"}, "cpu")), tmp_path)
     with pytest.raises(TightropeError, match="planned for host 0123456789ab"):
         require_host("0123456789ab", tmp_path)
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import pytest
 from snakemake.iocontainers import Wildcards
 from tightrope.config import checked
 from tightrope.engine_table import ENGINES
-from tightrope.host import describe_host, fingerprint, numerics_fingerprint
+from tightrope.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.job_inputs import audit_input, engine_inputs, quantize_inputs
 from tightrope.plan import (
     Plan,
@@ -336,9 +336,11 @@ def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(
     config: dict[str, Any], host: str
 ) -> None:
     plan = make_plan({**config, "host": host})
-    here = describe_host()
-    own = (fingerprint(here), numerics_fingerprint(here))
-    assert (plan.host, plan.numerics) == (own if host == "auto" else (host, host))
+    for device in ("cpu", "cuda"):
+        here = for_device(describe_host(), device)
+        own = (fingerprint(here), numerics_fingerprint(here))
+        found = (plan.host[device], plan.numerics[device])
+        assert found == (own if host == "auto" else (host, host))
 
 
 @pytest.mark.parametrize(

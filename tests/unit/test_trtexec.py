@@ -20,8 +20,15 @@ def program(folder: Path, body: str) -> str:
     return str(path)
 
 
+def engine(folder: Path) -> Path:
+    """A folder whose engine has two profiles, the second for SHAPE."""
+    profiles = [[[1, 1], [1, 64], [12, 64]], [[1, 1], [12, 64], [12, 64]]]
+    (folder / "engine.json").write_text(json.dumps({"options": {"profiles": profiles}}))
+    return folder
+
+
 def test_no_flag_of_tensorrt_10_is_used(tmp_path: Path) -> None:
-    line = " ".join(words("trtexec", tmp_path / "model.plan", SHAPE, tmp_path / "times.json"))
+    line = " ".join(words("trtexec", tmp_path / "model.plan", 1, SHAPE, tmp_path / "times.json"))
     assert "--shapes=input_ids:12x64,attention_mask:12x64" in line
     assert not [word for word in ("fp16", "int8", "best", "calib", "useCudaGraph") if word in line]
 
@@ -32,13 +39,14 @@ def test_the_median_of_what_it_exports_is_seconds_on_the_gpu(tmp_path: Path) -> 
         "path = next(w for w in sys.argv if w.startswith('--exportTimes=')).partition('=')[2]\n"
         f"open(path, 'w').write({json.dumps(calls)!r})"
     )
-    assert measured(program(tmp_path, body), tmp_path / "model.plan", SHAPE) == 2e-3
+    body += "; assert '--useProfile=1' in sys.argv"
+    assert measured(program(tmp_path, body), engine(tmp_path), SHAPE) == 2e-3
 
 
 def test_what_it_said_last_is_the_error(tmp_path: Path) -> None:
     path = program(tmp_path, "print('[E] Unknown option: --x'); sys.exit(1)")
     with pytest.raises(TightropeError, match=r"\[E\] Unknown option: --x$"):
-        measured(path, tmp_path / "model.plan", SHAPE)
+        measured(path, engine(tmp_path), SHAPE)
 
 
 def test_without_trtexec_the_command_says_where_it_comes_from(

@@ -12,7 +12,7 @@ FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-
 BUILD = "def build(\n    source: Path,"
 # An engine that does what the file `orders.json` says for the precision that it builds.
 DISOBEDIENT = """
-def build(source, target, *, precision, threads, options, batches=None):
+def build(source, target, *, precision, device, threads, options, batches=None):
     import json, os, signal
 
     orders = Path("orders.json")
@@ -24,7 +24,7 @@ def build(source, target, *, precision, threads, options, batches=None):
         orders.write_text(json.dumps(known))
     if order in ("die", "die once"):
         os.kill(os.getpid(), signal.SIGKILL)
-    settings = {"precision": precision, "threads": threads, "options": options}
+    settings = {"precision": precision, "device": device, "threads": threads, "options": options}
     facts = obedient(source, target, **settings, batches=batches)
     if order == "other type":
         facts["executed"] = {"FullyConnected": {"fp32": 13}}

@@ -91,8 +91,8 @@ def test_a_changed_baseline_engine_plans_every_latency_that_is_compared_with_it(
     project: Project,
 ) -> None:
     path = "scripts/tightrope/engines/pytorch.py"
-    project.edit(path, "return runner(prepared(", "return runner(*[prepared(")
-    project.edit(path, "path, precision))", "path, precision)])")
+    project.edit(path, "return runner_on(device, prepared(", "return runner_on(device, *[prepared(")
+    project.edit(path, "precision).to(device), options)", "precision).to(device)], options)")
     expected = builds("cpu-pytorch-fp32") | accuracies("cpu-pytorch-fp32")
     assert project.plan() == expected | latencies(*VARIANTS) | REPORT
 

@@ -16,6 +16,9 @@ from tightrope.torch_operators import profiled
 Options = dict[str, Any]
 # a batch of one is a program of its own to torch.compile
 EXAMPLES = ((2, 16), (1, 16))
+MOST_COMPILERS = 8
+# see one row of a text, too few for the kernels of int8
+HEADS = ("classifier", "pre_classifier", "pooler")
 
 
 def build(
@@ -31,8 +34,9 @@ def build(
     began = time.perf_counter()
     module = compiled(target, precision, device, options)
     seconds = time.perf_counter() - began
-    example = example_inputs(*examples_of(device, options)[0], device)
     with torch.inference_mode(), attention(options.get("attention", "auto")):
+        # as the buffers of what serves: other tensors would be compiled for anew
+        example = example_inputs(*examples_of(device, options)[0], device)
         executed = profiled(lambda: module(**example))
     return {
         "format": "safetensors",
@@ -58,7 +62,9 @@ def examples_of(device: str, options: Options) -> list[tuple[int, int]]:
     if device == "cpu" or options["buckets"] is None:
         return list(EXAMPLES)
     batch, sequence = (max(options["buckets"][axis]) for axis in ("batch", "sequence"))
-    return [(max(batch, 2), sequence), (1, sequence)]
+    # two sizes that are equal in the example would have to be so ever after
+    rows = batch + (batch == sequence)
+    return [(max(rows, 2), sequence), (1, sequence)]
 
 
 def compiled(folder: Path, precision: str, device: str, options: Options) -> Any:
@@ -67,6 +73,9 @@ def compiled(folder: Path, precision: str, device: str, options: Options) -> Any
     From nothing each time: what a serving process on a new machine waits for.
     """
     module = LogitsOnly(load_module(folder, dtype_of(precision))).eval().to(device)
+    if device == "cuda":
+        # each takes memory, which counts
+        inductor.compile_threads = MOST_COMPILERS
     # quantized weights are tensors of torchao's own, which freezing cannot fold
     inductor.freezing = precision in DTYPES
     if precision not in DTYPES:
@@ -81,7 +90,7 @@ def compiled(folder: Path, precision: str, device: str, options: Options) -> Any
 
 
 def quantize(module: torch.nn.Module, precision: str) -> None:
-    """Round the linear layers of `module` as torchao does; activations by the range of each row.
+    """Round the large linear layers of `module` as torchao does, activations by each row's range.
 
     int8-dynamic: weights in int8 per output channel; fp8: both in E4M3, from Ada on.
     """
@@ -96,4 +105,9 @@ def quantize(module: torch.nn.Module, precision: str) -> None:
         "int8-dynamic": Int8DynamicActivationInt8WeightConfig,
         "fp8": lambda: Float8DynamicActivationFloat8WeightConfig(granularity=PerRow()),
     }
-    quantize_(module, kinds[precision]())
+
+    def large(layer: torch.nn.Module, name: str) -> bool:
+        inner = name.removeprefix("classifier.").split(".")
+        return isinstance(layer, torch.nn.Linear) and not set(HEADS) & set(inner)
+
+    quantize_(module, kinds[precision](), large)

@@ -1,4 +1,7 @@
-"""ONNX Runtime's TensorRT provider: its engine and its timing cache lie in the variant's folder."""
+"""ONNX Runtime's TensorRT provider: its engine and its timing cache lie in the variant's folder.
+
+Without CUDA graphs: it holds one a session, whatever the shape.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,8 @@ from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
 from tightrope.onnxruntime_gpu import (
     bound_runner,
     cuda_provider,
+    load_tensorrt,
     prepare,
-    provider_file,
-    require_libraries,
-    without_graphs,
 )
 from tightrope.onnxruntime_session import (
     Options,
@@ -23,12 +24,14 @@ from tightrope.onnxruntime_session import (
     profiled,
     session_options,
 )
-from tightrope.optimization_profiles import Profile
+from tightrope.optimization_profiles import Profile, Shape
 from tightrope.supervise import WorkFailed
 from tightrope.typed_onnx import typed
 
 FILE = "model.onnx"
 TENSORRT = "TensorrtExecutionProvider"
+ENGINES = "*.engine"
+NO_GRAPHS = {"graphs": False}
 SESSION = {"optimization": "all", "spinning": True, "arena": True}
 
 
@@ -40,13 +43,14 @@ def build(
     Raises WorkFailed where an operator with floating-point numbers is left to another provider.
     """
     prepare()
-    require_libraries(provider_file(TENSORRT))
+    load_tensorrt()
     model = typed(load_onnx(source), precision)
     longest = max_sequence(model)
     save_onnx(model, target / FILE)
-    providers = without_graphs(providers_of(target, precision, options))
-    _, provider = profiled(target / FILE, threads, SESSION, providers)
-    if not list(target.glob("*.engine")):
+    providers = providers_of(target, precision, options)
+    shape = best_shape(options)
+    _, provider = profiled(target / FILE, threads, SESSION, providers, shape=shape)
+    if not list(target.glob(ENGINES)):
         raise WorkFailed(f"{TENSORRT} has kept no engine (the log says why)", transient=False)
     return {
         "format": "onnx",
@@ -59,38 +63,50 @@ def build(
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` within the optimization profile."""
     prepare()
-    require_libraries(provider_file(TENSORRT))
+    load_tensorrt()
     providers = providers_of(path, precision, options)
+    before = set(path.glob(ENGINES))
     session = open_session(path / FILE, session_options(threads, SESSION), providers)
-    return bound_runner(session, options)
+    if set(path.glob(ENGINES)) - before:
+        raise WorkFailed(
+            "the engine was built by another TensorRT or for another GPU, and would be built anew: "
+            "delete the engine's folder and run again",
+            transient=False,
+        )
+    return bound_runner(session, NO_GRAPHS)
 
 
 def providers_of(folder: Path, precision: str, options: Options) -> Providers:
     """TensorRT with its caches in `folder`, and CUDA's for counting in integers.
 
-    One profile: from the least to the most of all `profiles` of the options, best at the largest
-    of the shapes for which these are.
+    One profile: from the least to the most rows and tokens of all `profiles` of the options, best
+    at the largest of the shapes for which these are.
     """
     profiles = [Profile.of(one) for one in options["profiles"]]
     shapes = {
-        "min": min(one.min for one in profiles),
-        "opt": max((one.opt for one in profiles), key=lambda shape: shape.batch * shape.sequence),
-        "max": max(one.max for one in profiles),
+        "min": Shape(*map(min, zip(*(one.min for one in profiles), strict=True))),
+        "opt": best_shape(options),
+        "max": Shape(*map(max, zip(*(one.max for one in profiles), strict=True))),
     }
     ranges = {
         f"trt_profile_{key}_shapes": ",".join(f"{name}:{shape}" for name in INPUTS)
         for key, shape in shapes.items()
     }
     kept = {
-        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_enable": "True",
         "trt_engine_cache_path": str(folder),
-        "trt_timing_cache_enable": "1",
+        "trt_timing_cache_enable": "True",
         "trt_timing_cache_path": str(folder),
-        "trt_cuda_graph_enable": str(int(options["graphs"])),
         # until version 11 TensorRT takes the types of the file only where it is allowed to
-        "trt_fp16_enable": str(int(precision == "fp16")),
+        "trt_fp16_enable": str(precision == "fp16"),
     }
-    return [(TENSORRT, {"device_id": "0", **kept, **ranges}), cuda_provider(options)]
+    return [(TENSORRT, {"device_id": "0", **kept, **ranges}), cuda_provider(NO_GRAPHS)]
+
+
+def best_shape(options: Options) -> Shape:
+    """The largest of the shapes for which the profiles of the options are."""
+    shapes = [Profile.of(one).opt for one in options["profiles"]]
+    return max(shapes, key=lambda shape: shape.batch * shape.sequence)
 
 
 def declared(model: onnx.ModelProto, precision: str) -> Executed:

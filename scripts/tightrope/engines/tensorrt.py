@@ -9,7 +9,7 @@ from polygraphy.backend.trt import CreateConfig, EngineBytesFromNetwork, Network
 from polygraphy.backend.trt import Profile as Ranges
 
 from tightrope.by_shape import ByShape
-from tightrope.cuda_program import CudaProgram, Program
+from tightrope.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.executed import as_tf32
 from tightrope.files import digest, read_json
 from tightrope.host import nvidia_gpu
@@ -64,12 +64,14 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     require_same(read_json(path / "engine.json")["built_on"], place(), options)
     engine = deserialized((path / PLAN).read_bytes(), options)
     profiles = [Profile.of(one) for one in options["profiles"]]
-    pool = torch.cuda.graph_pool_handle() if options["graphs"] else None
+    queue = queue_on_gpu(graphs=options["graphs"])
     # programs run one after the other, so that they can share what they scribble on
     scratch = torch.empty(engine.device_memory_size_v2, dtype=torch.uint8, device="cuda")
 
     def make(inputs: Arrays) -> CudaProgram:
-        return CudaProgram(program(engine, profiles, scratch, inputs), inputs, pool)
+        with torch.cuda.stream(queue.stream):
+            call = program(engine, profiles, scratch, inputs)
+        return CudaProgram(call, inputs, queue)
 
     return ByShape(make, buckets=None)
 
@@ -120,9 +122,17 @@ def inspected(engine: trt.ICudaEngine, profile: Profile) -> str:
     """What the inspector says of the layers, JSON, at the shape for which `profile` is best."""
     inspector = engine.create_engine_inspector()
     # without the shapes of a context it names no types
-    inspector.execution_context = context = engine.create_execution_context()
+    context = there(engine.create_execution_context())
+    inspector.execution_context = context
     set_shapes(context, 0, tuple(profile.opt))
     return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
+
+
+def there(context: trt.IExecutionContext | None) -> trt.IExecutionContext:
+    """The context; WorkFailed, which may pass, where TensorRT could not make it."""
+    if context is None:
+        raise WorkFailed("TensorRT could not make a context: GPU out of memory", transient=True)
+    return context
 
 
 def set_shapes(context: trt.IExecutionContext, profile: int, shape: tuple[int, ...]) -> None:
@@ -147,7 +157,8 @@ def program(
 
     A graph holds the state of the context from which it was captured: one context each.
     """
-    context = engine.create_execution_context(trt.ExecutionContextAllocationStrategy.USER_MANAGED)
+    strategy = trt.ExecutionContextAllocationStrategy.USER_MANAGED
+    context = there(engine.create_execution_context(strategy))
     context.set_device_memory(scratch.data_ptr(), scratch.nbytes)
     shape = next(iter(inputs.values())).shape
     set_shapes(context, choose(profiles, *shape), shape)

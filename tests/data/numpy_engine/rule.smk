@@ -16,7 +16,7 @@ rule build_numpy:
     params:
         code=code_of("build_numpy.py", "tightrope/engines/numpy.py"),
         variant="{device}-numpy-{rest}",
-        host=PLAN.numerics,
+        host=numerics_of_device,
         threads=lookup("threads", within=config),
         options=options_of("numpy"),
         libraries=versions_of("onnx"),
