@@ -23,24 +23,27 @@ from tightrope.tensorrt_version import require_same, require_version
 from tightrope.torch_device import prepare
 from tightrope.typed_onnx import typed
 
-ONNX, PLAN, LAYERS = "model.onnx", "model.plan", "layers.json"
+PLAN, LAYERS = "model.plan", "layers.json"
 Options = dict[str, Any]
 
 
 def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
-    """Write the typed ONNX file, TensorRT's plan and its layers into folder `target`.
+    """Write TensorRT's plan and its layers into folder `target`.
 
     `source` is an ONNX file, for int8 and fp8 one with Q/DQ. The model's folder work/tensorrt keeps
-    the times of kernels for later builds. Raises WorkFailed with TensorRT's own reason.
+    the typed file, and the times of kernels for later builds. Raises WorkFailed with TensorRT's own
+    reason.
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
     model = typed(load_onnx(source), precision)
     longest = max_sequence(model)
-    save_onnx(model, target / ONNX)
-    plan = built(target / ONNX, precision, options, target.parent.parent / "work" / "tensorrt")
+    work = target.parent.parent / "work" / "tensorrt"
+    work.mkdir(parents=True, exist_ok=True)
+    save_onnx(model, work / f"{target.name}.onnx")
+    plan = built(work / f"{target.name}.onnx", precision, options, work)
     (target / PLAN).write_bytes(plan)
     information = inspected(deserialized(plan, options), Profile.of(options["profiles"][0]))
     (target / LAYERS).write_text(information)
@@ -79,7 +82,6 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 def built(model: Path, precision: str, options: Options, work: Path) -> bytes:
     """The plan of an ONNX file; times of kernels are read from and kept in folder `work`."""
     cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu()[1]})}.cache"
-    work.mkdir(parents=True, exist_ok=True)
     level = options["hardware_compatibility"].upper()
     config = CreateConfig(
         profiles=[ranges(Profile.of(one)) for one in options["profiles"]],
