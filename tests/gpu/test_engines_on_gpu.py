@@ -108,9 +108,9 @@ def test_logits_on_the_gpu_are_those_of_pytorch_fp32(
 ) -> None:
     path = build(variant)
     engine = json.loads(path.read_text())
-    if variant.engine == "onnxruntime" and variant.precision == "int8":
+    if str(variant).startswith("cuda-onnxruntime-int8") and engine["status"] == "failed":
         # its CUDA provider may have no kernel for Q/DQ around a product: then it is said
-        assert engine["status"] == "ok" or "no matrix product ran in int8" in engine["reason"]
+        assert "no matrix product ran in int8" in engine["reason"]
         return
     assert engine["status"] == "ok", engine["reason"]
     wanted = variant.precision.partition("-")[0]

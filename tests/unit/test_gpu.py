@@ -161,3 +161,10 @@ def test_ahead_of_time_compilation_for_a_gpu_needs_the_toolkit(
 ) -> None:
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert missing_toolkit() is None
+    monkeypatch.delenv("CUDA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if not Path("/usr/local/cuda").is_dir():
+        assert missing_toolkit().startswith("no CUDA toolkit: ")
+    (tmp_path / "nvcc").write_text("#!/bin/sh\n")
+    (tmp_path / "nvcc").chmod(0o755)
+    assert missing_toolkit() is None
