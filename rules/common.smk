@@ -37,6 +37,10 @@ def local_checkpoint_files(wildcards):
     return checkpoint.local_files(config["models"][wildcards.model]["checkpoint"])
 
 
+def shapes_of_model(wildcards):
+    return plan.shapes_of(config, wildcards.model)
+
+
 def data_libraries(wildcards):
     return data.libraries(config["models"][wildcards.model]["data"])
 

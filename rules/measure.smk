@@ -54,7 +54,7 @@ rule measure_latency:
     params:
         code=latency_code,
         host=host_of_variant,
-        shapes=lookup("shapes", within=config),
+        shapes=shapes_of_model,
         latency=lookup("latency", within=config),
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),

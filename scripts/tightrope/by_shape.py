@@ -8,6 +8,7 @@ import numpy as np
 
 from tightrope.inputs import Arrays
 from tightrope.padding import padded
+from tightrope.signature import sizes_of
 from tightrope.static_shapes import Bucket, Buckets
 
 # each keeps buffers, and perhaps a graph, in the memory of the GPU
@@ -28,7 +29,7 @@ class ByShape:
         self.programs: OrderedDict[Bucket, Any] = OrderedDict()
 
     def __call__(self, inputs: Arrays) -> np.ndarray:
-        """Logits of `inputs`, int64 [batch, sequence]; ValueError beyond the buckets."""
+        """Logits of `inputs`; ValueError beyond the buckets."""
         rows = len(next(iter(inputs.values())))
         program, whole = self.placed(inputs)
         return program(whole)[:rows]
@@ -40,7 +41,7 @@ class ByShape:
 
     def placed(self, inputs: Arrays) -> tuple[Any, Arrays]:
         """The program for `inputs`, and these as large as it takes them."""
-        shape = Bucket(*next(iter(inputs.values())).shape)
+        shape = sizes_of(inputs)
         if self.buckets is not None:
             shape = self.buckets.nearest(*shape)
         whole = padded(inputs, shape)

@@ -8,7 +8,9 @@ from tightrope import checkpoint, data
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.host import describe_host
+from tightrope.measured_shapes import OF_IMAGES, OF_TEXTS, free_sizes, is_of_images, shapes_of
 from tightrope.optimization_profiles import check_profiles
+from tightrope.signature import BATCH, SEQUENCE
 from tightrope.static_shapes import buckets_of
 from tightrope.statistics import accuracy_verdict, paired_difference
 from tightrope.variants import AUTO, Variant, configured, is_onnx, parse
@@ -98,8 +100,10 @@ def check_buckets(config: Document) -> None:
         buckets = buckets_of(config, name)
         if buckets is None:
             continue
-        wanted = [(f"shapes: {key}", key, one[key]) for one in config["shapes"] for key in buckets]
-        wanted.append((f"models.{name}.max_sequence", "sequence", model["max_sequence"]))
+        sizes = free_sizes(config, name)
+        wanted = [(f"shapes: {key}", key, one[key]) for one in sizes for key in buckets]
+        if SEQUENCE in buckets:
+            wanted.append((f"models.{name}.max_sequence", SEQUENCE, model["max_sequence"]))
         if any(has_buckets(config, variant) for variant in loaded):
             wanted.append(("traffic.batch", "batch", config["traffic"]["batch"]))
         for place, key, size in wanted:
@@ -155,14 +159,40 @@ def check_recipes(config: Document) -> None:
             )
 
 
+def check_kinds(config: Document) -> None:
+    """A shape is one of texts or of images, and each model has shapes and sizes of its kind."""
+    for number, shape in enumerate(config["shapes"]):
+        if set(shape) - {BATCH} not in (set(OF_TEXTS), set(OF_IMAGES)):
+            raise ConfigError(
+                f"config: shapes[{number}] = {shape}: besides batch a shape has sequence, for "
+                "texts, or height and width, for images"
+            )
+    for name, model in config["models"].items():
+        if not shapes_of(config, name):
+            sizes = OF_IMAGES if is_of_images(config, name) else OF_TEXTS
+            raise ConfigError(
+                f"config: shapes: none with {' and '.join(sizes)}, as models.{name} of task = "
+                f"{model['task']} takes; add one"
+            )
+    texts = [name for name in config["models"] if not is_of_images(config, name)]
+    profiles = config["tensorrt"]["profiles"]
+    lists = [("buckets", config["buckets"])] if isinstance(config["buckets"], dict) else []
+    lists += [("tensorrt.profiles", one) for one in profiles if profiles != "auto"]
+    for key, sizes in lists:
+        if texts and SEQUENCE not in sizes:
+            raise ConfigError(f"config: {key}: the key sequence is missing, for models.{texts[0]}")
+
+
 def check_shapes(config: Document) -> None:
     """No sequence may be longer than a model takes, where that is known without fetching it."""
     for name, model in config["models"].items():
+        if is_of_images(config, name):
+            continue
         longest = checkpoint.longest_sequence(model["checkpoint"])
         if longest is None:
             continue
-        wanted = {f"shapes: sequence = {shape['sequence']}": shape for shape in config["shapes"]}
-        lengths = {key: shape["sequence"] for key, shape in wanted.items()}
+        shapes = shapes_of(config, name)
+        lengths = {f"shapes: sequence = {one[SEQUENCE]}": one[SEQUENCE] for one in shapes}
         lengths[f"models.{name}.max_sequence = {model['max_sequence']}"] = model["max_sequence"]
         if model["train"]:
             length = model["train"]["sequence"]
@@ -183,6 +213,7 @@ CHECKS = (
     check_traffic,
     check_sources,
     check_recipes,
+    check_kinds,
     check_shapes,
     check_buckets,
     check_profiles,

@@ -1,13 +1,13 @@
-"""From a checkpoint to ONNX, batch and sequence dynamic."""
+"""From a checkpoint to ONNX: the batch is dynamic, and of texts the sequence."""
 
 from pathlib import Path
 
 import torch
 
-from tightrope.inputs import INPUTS
 from tightrope.manifest import read_manifest
 from tightrope.onnx_checkpoint import FILE, read_onnx_file, standardized
 from tightrope.onnx_graph import require_one_file, save_onnx, set_max_sequence
+from tightrope.signature import of_checkpoint
 from tightrope.torch_module import dynamic_shapes, example_inputs, logits_module
 from tightrope.variants import is_onnx
 
@@ -17,7 +17,9 @@ OPSET = 21
 def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> None:
     """Write the classifier of `checkpoint` as one ONNX file with output `logits`.
 
-    Inputs: `input_ids`, `attention_mask` int64 [batch, sequence]; logits float32 [batch, classes].
+    Inputs: `input_ids`, `attention_mask` int64 [batch, sequence], or `pixel_values` float32
+    [batch, 3, height, width] of the one size that the model was prepared for; logits float32
+    [batch, classes].
     Attention is exported in its eager form: the decomposition of scaled_dot_product_attention
     adds guards against not-a-number that every runtime then has to compute. A model that is an
     ONNX file already gets these names, and no export.
@@ -29,12 +31,13 @@ def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> 
     torch.set_num_threads(threads)
     module = logits_module(Path(checkpoint), torch.float32, attention="eager")
     require_one_file(target, sum(tensor.nbytes for tensor in module.state_dict().values()))
+    taken = of_checkpoint(manifest)
     program = torch.onnx.export(
         module,
         (),
-        kwargs=example_inputs(2, 8),
-        dynamic_shapes=dynamic_shapes(),
-        input_names=list(INPUTS),
+        kwargs=example_inputs(taken, 2),
+        dynamic_shapes=dynamic_shapes(taken),
+        input_names=[one.name for one in taken.inputs],
         output_names=["logits"],
         opset_version=OPSET,
         external_data=False,

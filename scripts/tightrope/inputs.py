@@ -10,13 +10,22 @@ from tokenizers import Tokenizer
 
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.manifest import read_manifest
+from tightrope.signature import BATCH, SEQUENCE, Signature
 
 Arrays = dict[str, np.ndarray]
-INPUTS = ("input_ids", "attention_mask")
 Example = dict[str, Any]
+# tokens of an example that is only traced or profiled
+TOKENS = 8
 # examples whose tokens fill the batches that are timed
 TIMING_EXAMPLES = 256
 Encoder = Callable[[list[Example]], list[Arrays]]
+
+
+def example_of(taken: Signature, batch: int, tokens: int = TOKENS) -> Arrays:
+    """Inputs of ones to trace, compile or profile with; `tokens` where a sequence is free."""
+    sizes = {BATCH: batch, SEQUENCE: tokens}
+    shapes = taken.request(*(sizes[axis] for axis in taken.free))
+    return {one.name: np.ones(shapes[one.name], one.dtype) for one in taken.inputs}
 
 
 def read_split(data: Path | str, split: str) -> list[Example]:

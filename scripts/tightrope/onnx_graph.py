@@ -11,6 +11,7 @@ from tightrope.errors import ArtifactError, TightropeError
 from tightrope.failed_files import read_made_onnx
 from tightrope.files import write_bytes
 from tightrope.inputs import Arrays
+from tightrope.signature import Signature, Tensor
 from tightrope.supervise import in_one_line
 
 SEAL = "tightrope.sha256"
@@ -91,6 +92,17 @@ def max_sequence(model: onnx.ModelProto) -> int | None:
     """The most tokens that the model takes, None where that is not noted."""
     found = {entry.key: entry.value for entry in model.metadata_props}.get(LONGEST)
     return int(found) if found else None
+
+
+def signature_of(model: onnx.ModelProto) -> Signature:
+    """What the inputs of the graph say; an axis of no number is free."""
+    tensors = []
+    for one in model.graph.input:
+        kind = one.type.tensor_type
+        axes = (axis.dim_value or axis.dim_param for axis in kind.shape.dim)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+        tensors.append(Tensor(one.name, str(dtype), tuple(axes)))
+    return Signature(tuple(tensors))
 
 
 def simplified(model: onnx.ModelProto) -> onnx.ModelProto:

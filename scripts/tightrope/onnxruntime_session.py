@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnxruntime
 
 from tightrope.errors import ArtifactError
 from tightrope.executed import Executed, counted
+from tightrope.inputs import Arrays
 from tightrope.supervise import WorkFailed
 
 CPU = "CPUExecutionProvider"
@@ -69,9 +69,9 @@ def profiled(
     options: Options,
     providers: Providers = ((CPU, {}),),
     *,
-    shape: tuple[int, int] = (1, 8),
+    example: Arrays,
 ) -> tuple[Executed, dict[str, int]]:
-    """What a call of that shape runs after optimization, by class and type; how many on what.
+    """What a call with `example` runs after optimization, by class and type; how many on what.
 
     Raises WorkFailed where anything but counting in integers, which belongs on the CPU, ran on
     another provider than the first.
@@ -81,7 +81,7 @@ def profiled(
         chosen.enable_profiling = True
         chosen.profile_file_prefix = str(Path(folder, "profile"))
         session = open_session(path, chosen, providers)
-        session.run(None, {one.name: np.ones(shape, np.int64) for one in session.get_inputs()})
+        session.run(None, example)
         events = json.loads(Path(session.end_profiling()).read_text())
     nodes = [one["args"] for one in events if one["name"].endswith("_kernel_time")]
     counts = counted((node["provider"], "operators") for node in nodes)

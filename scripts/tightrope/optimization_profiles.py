@@ -5,20 +5,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tightrope.errors import ConfigError
+from tightrope.measured_shapes import free_sizes, is_of_images
+from tightrope.signature import BATCH, SEQUENCE
+from tightrope.static_shapes import PLURALS, in_words
 from tightrope.variants import parse
 
 ENGINE = "tensorrt"
-SIZES = ("batch", "sequence")
-
-
-class Shape(NamedTuple):
-    """Rows and tokens of a request."""
-
-    batch: int
-    sequence: int
-
-    def __str__(self) -> str:
-        return f"{self.batch}x{self.sequence}"
+# of a request: [batch, sequence] of texts, [batch] of images
+Shape = tuple[int, ...]
 
 
 class Profile(NamedTuple):
@@ -31,20 +25,18 @@ class Profile(NamedTuple):
     @classmethod
     def of(cls, shapes: Sequence[Sequence[int]]) -> "Profile":
         """The profile of three shapes, as a JSON document gives it back."""
-        smallest, usual, largest = shapes
-        return cls(Shape(*smallest), Shape(*usual), Shape(*largest))
+        smallest, usual, largest = map(tuple, shapes)
+        return cls(smallest, usual, largest)
 
-    def holds(self, batch: int, sequence: int) -> bool:
-        """Whether a request of [batch, sequence] lies in it."""
-        rows = self.min.batch <= batch <= self.max.batch
-        return rows and self.min.sequence <= sequence <= self.max.sequence
+    def holds(self, *request: int) -> bool:
+        """Whether a request of these sizes lies in it."""
+        sides = zip(self.min, request, self.max, strict=True)
+        return all(least <= size <= most for least, size, most in sides)
 
     def ranges(self) -> str:
         """What it takes, in words."""
-        return (
-            f"batches {self.min.batch} to {self.max.batch} and "
-            f"sequences {self.min.sequence} to {self.max.sequence}"
-        )
+        sides = zip(PLURALS.values(), self.min, self.max, strict=False)
+        return " and ".join(f"{name} {least} to {most}" for name, least, most in sides)
 
 
 def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
@@ -53,18 +45,19 @@ def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
     `auto`: one for each of `shapes`, tuned for it. Each takes everything that is asked of the
     model, so that a request may go to whichever is tuned for the most similar one.
     """
+    axes = [axis for axis in PLURALS if axis == BATCH or not is_of_images(config, model)]
     chosen = config[ENGINE]["profiles"]
     if chosen != "auto":
-        return [
-            Profile.of(list(zip(*(one[size] for size in SIZES), strict=True))) for one in chosen
-        ]
-    shapes = [Shape(one["batch"], one["sequence"]) for one in config["shapes"]]
-    batches = [one.batch for one in shapes]
-    if is_loaded(config):
-        batches.append(config["traffic"]["batch"])
-    longest = [config["models"][model]["max_sequence"], *(one.sequence for one in shapes)]
-    largest = Shape(max(batches), max(longest))
-    return [Profile(Shape(1, 1), shape, largest) for shape in shapes]
+        wanted = [[one[axis] for axis in axes] for one in chosen]
+        return [Profile.of(list(zip(*sizes, strict=True))) for sizes in wanted]
+    shapes = [tuple(sizes.values()) for sizes in free_sizes(config, model)]
+    asked = {
+        BATCH: [config["traffic"]["batch"]] * is_loaded(config),
+        SEQUENCE: [config["models"][model]["max_sequence"]],
+    }
+    sizes = dict(zip(axes, zip(*shapes, strict=True), strict=True))
+    largest = tuple(max([*asked[axis], *sizes[axis]]) for axis in axes)
+    return [Profile((1,) * len(axes), shape, largest) for shape in shapes]
 
 
 def is_loaded(config: dict[str, Any]) -> bool:
@@ -72,21 +65,21 @@ def is_loaded(config: dict[str, Any]) -> bool:
     return any(parse(name).engine == ENGINE for name in config["traffic"]["variants"])
 
 
-def choose(profiles: Sequence[Profile], batch: int, sequence: int) -> int:
-    """Index of the profile for a request of [batch, sequence].
+def choose(profiles: Sequence[Profile], *request: int) -> int:
+    """Index of the profile for a request of these sizes.
 
     Of those that hold it, the first of those tuned for the nearest shape. How far a shape is off is
     counted in doublings, of rows and of tokens together: kernels are picked by how many times they
     fill their tiles and the GPU, so 1 row is as far from 2 as 64 are from 128. Raises ValueError
     with the ranges where no profile holds it.
     """
-    holding = [index for index, one in enumerate(profiles) if one.holds(batch, sequence)]
+    holding = [index for index, one in enumerate(profiles) if one.holds(*request)]
     if not holding:
         raise ValueError(
-            f"a request of {batch}x{sequence}: this engine was built for {all_ranges(profiles)} "
+            f"a request of {in_words(request)}: this engine was built for {all_ranges(profiles)} "
             "(`tensorrt.profiles`)"
         )
-    return min(holding, key=lambda index: doublings(profiles[index].opt, Shape(batch, sequence)))
+    return min(holding, key=lambda index: doublings(profiles[index].opt, request))
 
 
 def doublings(one: Shape, other: Shape) -> float:
@@ -107,20 +100,21 @@ def check_profiles(config: dict[str, Any]) -> None:
         check_order(config[ENGINE]["profiles"])
     for name, model in config["models"].items():
         profiles = profiles_of(config, name)
-        for shape in (Shape(**one) for one in config["shapes"]):
+        for shape in (tuple(sizes.values()) for sizes in free_sizes(config, name)):
             if not any(one.holds(*shape) for one in profiles):
-                raise outside(f"shapes: {shape}", profiles)
-        if model["max_sequence"] > max(one.max.sequence for one in profiles):
-            raise outside(f"models.{name}.max_sequence = {model['max_sequence']}", profiles)
+                raise outside(f"shapes: {in_words(shape)}", profiles)
+        longest = 0 if is_of_images(config, name) else model["max_sequence"]
+        if longest > max(one.max[-1] for one in profiles):
+            raise outside(f"models.{name}.max_sequence = {longest}", profiles)
         batch = config["traffic"]["batch"]
-        if is_loaded(config) and batch > max(one.max.batch for one in profiles):
+        if is_loaded(config) and batch > max(one.max[0] for one in profiles):
             raise outside(f"traffic.batch = {batch}", profiles)
 
 
 def check_order(profiles: list[dict[str, list[int]]]) -> None:
     """Raise ConfigError unless the sizes of each profile are min <= opt <= max, from 1 on."""
     for number, profile in enumerate(profiles):
-        for size in SIZES:
+        for size in profile:
             if profile[size] != sorted(profile[size]) or profile[size][0] < 1:
                 raise ConfigError(
                     f"config: tensorrt.profiles[{number}].{size} = {profile[size]}: not "

@@ -9,8 +9,9 @@ import torch
 from safetensors import SafetensorError
 
 from tightrope.errors import ArtifactError
-from tightrope.inputs import INPUTS, Arrays
+from tightrope.inputs import TOKENS, Arrays, example_of
 from tightrope.manifest import read_manifest
+from tightrope.signature import SEQUENCE, Signature
 
 DTYPES = {
     "fp32": torch.float32,
@@ -20,8 +21,8 @@ DTYPES = {
 }
 
 
-class LogitsOnly(torch.nn.Module):
-    """A transformers classifier whose output is the logits tensor itself."""
+class TextLogits(torch.nn.Module):
+    """A transformers classifier of texts whose output is the logits tensor itself."""
 
     def __init__(self, classifier: torch.nn.Module) -> None:
         super().__init__()
@@ -32,15 +33,40 @@ class LogitsOnly(torch.nn.Module):
         return self.classifier(input_ids=input_ids, attention_mask=attention_mask).logits
 
 
+class ImageLogits(torch.nn.Module):
+    """A transformers classifier of images whose output is the logits tensor itself."""
+
+    def __init__(self, classifier: torch.nn.Module) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        """Logits [batch, classes] of pixels in fp32, whatever the type of the weights."""
+        return self.classifier(pixel_values=pixel_values.to(self.classifier.dtype)).logits
+
+
+def logits_only(classifier: torch.nn.Module) -> torch.nn.Module:
+    """`classifier` in evaluation mode, its inputs by name and its output the logits tensor."""
+    images = classifier.main_input_name == "pixel_values"
+    return (ImageLogits if images else TextLogits)(classifier).eval()
+
+
 def load_module(folder: Path, dtype: torch.dtype, *, attention: str = "sdpa") -> torch.nn.Module:
     """The classifier in `folder`, in evaluation mode; safetensors only, no remote code."""
     # torchao, which transformers imports where it is installed, warns of its kernels for GPUs
     for name in ("transformers", "torchao", "torch.utils._pytree"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    from transformers import AutoModelForSequenceClassification
+    from transformers import (
+        AutoConfig,
+        AutoModelForImageClassification,
+        AutoModelForSequenceClassification,
+    )
 
     try:
-        module = AutoModelForSequenceClassification.from_pretrained(
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        images = config.architectures[0].endswith("ForImageClassification")
+        kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
+        module = kind.from_pretrained(
             folder,
             dtype=dtype,
             attn_implementation=attention,
@@ -53,23 +79,28 @@ def load_module(folder: Path, dtype: torch.dtype, *, attention: str = "sdpa") ->
     return module.eval()
 
 
-def logits_module(checkpoint: Path, dtype: torch.dtype, *, attention: str = "sdpa") -> LogitsOnly:
+def logits_module(
+    checkpoint: Path, dtype: torch.dtype, *, attention: str = "sdpa"
+) -> torch.nn.Module:
     """The classifier beside manifest `checkpoint`, whose files are verified; it gives logits."""
     read_manifest(checkpoint)
-    return LogitsOnly(load_module(checkpoint.parent, dtype, attention=attention)).eval()
+    return logits_only(load_module(checkpoint.parent, dtype, attention=attention))
 
 
-def example_inputs(batch: int, sequence: int, device: str = "cpu") -> dict[str, torch.Tensor]:
-    """Tokens to trace or compile with, int64 [batch, sequence], a tensor for each input."""
+def example_inputs(
+    taken: Signature, batch: int, tokens: int = TOKENS, device: str = "cpu"
+) -> dict[str, torch.Tensor]:
+    """Ones to trace or compile with, a tensor for each input of that signature."""
     # the exporter takes one tensor given twice for one input
-    shape = (batch, sequence)
-    return {name: torch.ones(shape, dtype=torch.int64, device=device) for name in INPUTS}
+    arrays = example_of(taken, batch, tokens)
+    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
 
 
-def dynamic_shapes(max_sequence: int | None = None) -> dict[str, Any]:
-    """For torch.export: batch and sequence of both inputs are free, up to `max_sequence`."""
-    axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("sequence", max=max_sequence)}
-    return dict.fromkeys(INPUTS, axes)
+def dynamic_shapes(taken: Signature, max_sequence: int | None = None) -> dict[str, Any]:
+    """For torch.export: the free axes of each input, a sequence up to `max_sequence`."""
+    limits = {SEQUENCE: max_sequence}
+    sizes = [torch.export.Dim(axis, max=limits.get(axis)) for axis in taken.free]
+    return {one.name: dict(enumerate(sizes)) for one in taken.inputs}
 
 
 def runner(module: Callable[..., torch.Tensor]) -> Callable[[Arrays], Any]:

@@ -7,22 +7,26 @@ from pathlib import Path
 
 from tightrope.errors import TightropeError
 from tightrope.files import read_json
-from tightrope.inputs import INPUTS
 from tightrope.optimization_profiles import Profile, choose
+from tightrope.signature import signature
+from tightrope.static_shapes import in_words
 
 
-def words(program: str, plan: Path, profile: int, shape: dict[str, int], times: Path) -> list[str]:
-    """Its command line for a profile of a plan at one shape, times of calls written to `times`.
+def words(
+    program: str, plan: Path, profile: int, shapes: dict[str, tuple[int, ...]], times: Path
+) -> list[str]:
+    """Its command line for a profile of a plan at the `shapes` of its inputs.
+
+    Times of calls are written to `times`.
 
     Of version 11, which replays a CUDA graph and leaves transfers out unless told otherwise; with
     version 10 it was the other way round.
     """
-    size = f"{shape['batch']}x{shape['sequence']}"
     return [
         program,
         f"--loadEngine={plan}",
         f"--useProfile={profile}",
-        f"--shapes={','.join(f'{name}:{size}' for name in INPUTS)}",
+        f"--shapes={','.join(f'{name}:{in_words(shape)}' for name, shape in shapes.items())}",
         f"--exportTimes={times}",
         "--warmUp=500",
         "--duration=3",
@@ -35,12 +39,13 @@ def measured(program: str, folder: Path, shape: dict[str, int]) -> float:
 
     Raises TightropeError with the last words of a trtexec that failed.
     """
-    options = read_json(folder / "engine.json")["options"]
-    profiles = [Profile.of(one) for one in options["profiles"]]
-    profile = choose(profiles, shape["batch"], shape["sequence"])
+    manifest = read_json(folder / "engine.json")
+    taken = signature(manifest["inputs"])
+    request = [shape[axis] for axis in taken.free]
+    profile = choose([Profile.of(one) for one in manifest["options"]["profiles"]], *request)
     with tempfile.TemporaryDirectory() as scratch:
         times = Path(scratch, "times.json")
-        command = words(program, folder / "model.plan", profile, shape, times)
+        command = words(program, folder / "model.plan", profile, taken.request(*request), times)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not times.is_file():
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]

@@ -7,6 +7,7 @@ import tvm
 from tvm import relax, tirx, topi
 from tvm.s_tir import dlight
 
+from tightrope.signature import Signature
 from tightrope.static_shapes import Bucket, Buckets
 from tightrope.tvm_schedules import Elements, Matmul, Product, Rows, Tiles, product_of
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def imported(
-    source: "Path", buckets: Buckets
+    source: "Path", taken: Signature, buckets: Buckets
 ) -> tuple[dict[Bucket, tvm.IRModule], dict[str, np.ndarray]]:
     """A module for each bucket, and the weights: inputs of all of them in the order of the keys."""
     import torch
@@ -30,7 +31,7 @@ def imported(
     modules: dict[Bucket, tvm.IRModule] = {}
     weights: dict[str, np.ndarray] = {}
     for bucket in buckets.all():
-        exported = torch.export.export(classifier, (), kwargs=example_inputs(*bucket))
+        exported = torch.export.export(classifier, (), kwargs=example_inputs(taken, *bucket))
         modules[bucket], parameters = detach_params(
             from_exported_program(
                 exported, keep_params_as_input=True, unwrap_unit_return_tuple=True

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from tightrope.errors import ConfigError
-from tightrope.optimization_profiles import Profile, Shape, check_profiles, choose, profiles_of
+from tightrope.optimization_profiles import Profile, check_profiles, choose, profiles_of
 
 TWO = [
     {"batch": [1, 1, 8], "sequence": [1, 64, 128]},
@@ -22,7 +22,7 @@ def config(
         "tensorrt": {"profiles": profiles},
         "engines": {"tensorrt": ["fp16"]},
         "shapes": [{"batch": size, "sequence": tokens} for size, tokens in shapes],
-        "models": {"m": {"max_sequence": longest}},
+        "models": {"m": {"task": "text-classification", "max_sequence": longest}},
         "traffic": {
             "variants": ["cuda-tensorrt-fp16"] if traffic else [],
             "batch": traffic or 32,
@@ -50,14 +50,14 @@ def test_a_measured_sequence_may_be_longer_than_those_of_the_data() -> None:
 
 
 def test_auto_takes_the_batches_of_the_traffic_on_tensorrt() -> None:
-    assert profiles_of(config((1, 64), traffic=48), "m")[0].max.batch == 48
-    assert profiles_of(config((1, 64)), "m")[0].max.batch == 1
+    assert profiles_of(config((1, 64), traffic=48), "m")[0].max[0] == 48
+    assert profiles_of(config((1, 64)), "m")[0].max[0] == 1
 
 
 def test_profiles_of_the_configuration_are_taken_as_they_are() -> None:
     assert profiles_of(config((1, 64), profiles=TWO), "m") == [
-        Profile(Shape(1, 1), Shape(1, 64), Shape(8, 128)),
-        Profile(Shape(1, 1), Shape(64, 32), Shape(256, 64)),
+        Profile((1, 1), (1, 64), (8, 128)),
+        Profile((1, 1), (64, 32), (256, 64)),
     ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.errors import TightropeError
+from tightrope.signature import of_texts
 from tightrope.trtexec import measured, words
 
 SHAPE = {"batch": 12, "sequence": 64}
@@ -23,12 +24,15 @@ def program(folder: Path, body: str) -> str:
 def engine(folder: Path) -> Path:
     """A folder whose engine has two profiles, the second for SHAPE."""
     profiles = [[[1, 1], [1, 64], [12, 64]], [[1, 1], [12, 64], [12, 64]]]
-    (folder / "engine.json").write_text(json.dumps({"options": {"profiles": profiles}}))
+    (folder / "engine.json").write_text(
+        json.dumps({"options": {"profiles": profiles}, "inputs": of_texts().facts()})
+    )
     return folder
 
 
 def test_no_flag_of_tensorrt_10_is_used(tmp_path: Path) -> None:
-    line = " ".join(words("trtexec", tmp_path / "model.plan", 1, SHAPE, tmp_path / "times.json"))
+    shapes = of_texts().request(*SHAPE.values())
+    line = " ".join(words("trtexec", tmp_path / "model.plan", 1, shapes, tmp_path / "times.json"))
     assert "--shapes=input_ids:12x64,attention_mask:12x64" in line
     assert not [word for word in ("fp16", "int8", "best", "calib", "useCudaGraph") if word in line]
 

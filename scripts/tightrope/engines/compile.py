@@ -8,9 +8,11 @@ import torch
 from torch._inductor import config as inductor
 from torch._inductor.utils import fresh_cache
 
+from tightrope.files import read_json
 from tightrope.manifest import read_manifest
+from tightrope.signature import Signature, of_checkpoint, signature
 from tightrope.torch_device import attention, prepare, runner_on, with_tf32
-from tightrope.torch_module import DTYPES, LogitsOnly, example_inputs, load_module
+from tightrope.torch_module import DTYPES, example_inputs, load_module, logits_only
 from tightrope.torch_operators import profiled
 
 Options = dict[str, Any]
@@ -31,25 +33,27 @@ def build(
     manifest = read_manifest(source)
     prepare(device, precision, threads)
     load_module(source.parent, dtype_of(precision)).save_pretrained(target)
-    began = time.perf_counter()
-    module = compiled(target, precision, device, options)
+    taken, began = of_checkpoint(manifest), time.perf_counter()
+    module = compiled(target, taken, precision, device, options)
     seconds = time.perf_counter() - began
     with torch.inference_mode(), attention(options.get("attention", "auto")):
         # as the buffers of what serves: other tensors would be compiled for anew
-        example = example_inputs(*examples_of(device, options)[0], device)
+        example = example_inputs(taken, *examples_of(device, options)[0], device)
         executed = profiled(lambda: module(**example))
     return {
         "format": "safetensors",
         "executed": with_tf32(executed, device),
         "compile_s": seconds,
+        "inputs": taken.facts(),
         "max_sequence": manifest["max_sequence"],
     }
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
+    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    return runner_on(device, compiled(path, precision, device, options), options)
+    taken = signature(read_json(path / "engine.json")["inputs"])
+    return runner_on(device, compiled(path, taken, precision, device, options), options)
 
 
 def dtype_of(precision: str) -> torch.dtype:
@@ -58,21 +62,22 @@ def dtype_of(precision: str) -> torch.dtype:
 
 
 def examples_of(device: str, options: Options) -> list[tuple[int, int]]:
-    """Shapes to compile at; on a GPU the largest, for which its kernels are then tuned."""
+    """Rows and tokens to compile at; on a GPU the most, for which its kernels are then tuned."""
     if device == "cpu" or options["buckets"] is None:
         return list(EXAMPLES)
-    batch, sequence = (max(options["buckets"][axis]) for axis in ("batch", "sequence"))
+    largest = {axis: max(sizes) for axis, sizes in options["buckets"].items()}
+    batch, sequence = largest["batch"], largest.get("sequence", EXAMPLES[0][1])
     # two sizes that are equal in the example would have to be so ever after
     rows = batch + (batch == sequence)
     return [(max(rows, 2), sequence), (1, sequence)]
 
 
-def compiled(folder: Path, precision: str, device: str, options: Options) -> Any:
-    """The classifier in `folder`, compiled with frozen weights, batch and sequence dynamic.
+def compiled(folder: Path, taken: Signature, precision: str, device: str, options: Options) -> Any:
+    """The classifier in `folder`, compiled with frozen weights, its free axes dynamic.
 
     From nothing each time: what a serving process on a new machine waits for.
     """
-    module = LogitsOnly(load_module(folder, dtype_of(precision))).eval().to(device)
+    module = logits_only(load_module(folder, dtype_of(precision))).to(device)
     if device == "cuda":
         # each takes memory, which counts
         inductor.compile_threads = MOST_COMPILERS
@@ -81,11 +86,17 @@ def compiled(folder: Path, precision: str, device: str, options: Options) -> Any
     if precision not in DTYPES:
         quantize(module, precision)
     tuned = {"max_autotune": True} if options.get("autotune") else None
-    program = torch.compile(module, dynamic=True, options=tuned)
+    # None: all axes but those that the examples mark are as they are
+    every_axis = len(taken.free) == len(taken.inputs[0].shape) or None
+    program = torch.compile(module, dynamic=every_axis, options=tuned)
     kind = attention(options.get("attention", "auto"))
     with fresh_cache(), torch.inference_mode(), kind:
-        for batch, sequence in examples_of(device, options):
-            program(**example_inputs(batch, sequence, device))
+        for batch, tokens in examples_of(device, options):
+            example = example_inputs(taken, batch, tokens, device)
+            if every_axis is None and batch > 1:
+                for tensor in example.values():
+                    torch._dynamo.mark_dynamic(tensor, 0)
+            program(**example)
     return program
 
 

@@ -10,12 +10,13 @@ from torch._inductor import config as inductor
 
 from tightrope.inputs import Arrays
 from tightrope.manifest import read_manifest
+from tightrope.signature import Signature, of_checkpoint
 from tightrope.torch_device import prepare, runner_on, with_tf32
 from tightrope.torch_module import DTYPES, dynamic_shapes, example_inputs, logits_module
 from tightrope.torch_operators import in_graph, logged_by_onednn
 
 FILE = "model.pt2"
-EXAMPLE = (2, 16)
+ROWS, TOKENS = 2, 16
 Options = dict[str, Any]
 
 
@@ -31,41 +32,43 @@ def build(
 ) -> dict[str, Any]:
     """Write the checkpoint of manifest `source` as a package into folder `target`.
 
-    Weights are frozen, so that oneDNN gets them packed at load; batch and sequence are free.
+    Weights are frozen, so that oneDNN gets them packed at load.
     int8 needs `batches`, the calibration samples.
     """
     prepare(device, precision, threads)
-    longest = read_manifest(source)["max_sequence"]
+    manifest = read_manifest(source)
+    taken, longest = of_checkpoint(manifest), manifest["max_sequence"]
     module = logits_module(source, DTYPES.get(precision, torch.float32)).to(device)
     tuned = bool(options.get("autotune"))
     with torch.no_grad(), inductor.patch(freezing=True, max_autotune=tuned):
         if precision == "int8":
-            module = quantized(exported(module, longest, device).module(), batches or [])
-        graph, package = exported(module, longest, device), str(target / FILE)
+            module = quantized(exported(module, taken, longest, device).module(), batches or [])
+        graph, package = exported(module, taken, longest, device), str(target / FILE)
         aoti_compile_and_package(graph, package_path=package)
-    program, example = aoti_load_package(package), example_inputs(*EXAMPLE, device)
+    program, example = aoti_load_package(package), example_inputs(taken, ROWS, TOKENS, device)
     return {
         "format": "aotinductor-package",
         "executed": logged_by_onednn(lambda: program(**example))
         if device == "cpu"
         else with_tf32(in_graph(graph), device),
+        "inputs": taken.facts(),
         "max_sequence": longest,
     }
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
+    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     # its own locks cannot be captured in a CUDA graph
     package = aoti_load_package(str(path / FILE), run_single_threaded=device == "cuda")
     return runner_on(device, package, options)
 
 
-def exported(module: torch.nn.Module, longest: int | None, device: str) -> Any:
-    """The module as torch.export's program, batch and sequence dynamic."""
-    return torch.export.export(
-        module, (), kwargs=example_inputs(*EXAMPLE, device), dynamic_shapes=dynamic_shapes(longest)
-    )
+def exported(module: torch.nn.Module, taken: Signature, longest: int | None, device: str) -> Any:
+    """The module as torch.export's program, of which the free axes are dynamic."""
+    example = example_inputs(taken, ROWS, TOKENS, device)
+    axes = dynamic_shapes(taken, longest)
+    return torch.export.export(module, (), kwargs=example, dynamic_shapes=axes)
 
 
 def quantized(module: torch.nn.Module, batches: list[Arrays]) -> torch.nn.Module:

@@ -7,8 +7,8 @@ from typing import Any
 import onnx
 
 from tightrope import onnxruntime_gpu
-from tightrope.inputs import Arrays
-from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
+from tightrope.inputs import Arrays, example_of
+from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.onnxruntime_session import (
     CPU,
     Options,
@@ -32,7 +32,7 @@ def build(
     """
     providers = providers_of(device, options)
     model = load_onnx(source)
-    longest = max_sequence(model)
+    taken, longest = signature_of(model), max_sequence(model)
     if options["fusions"] and precision not in ("int8", "int8-auto"):
         model = fused(model)
     if precision == "fp16":
@@ -41,17 +41,20 @@ def build(
         model = dynamically_quantized(model)
     save_onnx(model, target / FILE)
     plain = onnxruntime_gpu.without_graphs(providers)
-    executed, provider = profiled(target / FILE, threads, options, plain)
+    executed, provider = profiled(
+        target / FILE, threads, options, plain, example=example_of(taken, 1)
+    )
     return {
         "format": "onnx",
         "executed": executed,
         "provider": provider,
+        "inputs": taken.facts(),
         "max_sequence": longest,
     }
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
+    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     providers = providers_of(device, options)
     session = open_session(path / FILE, session_options(threads, options), providers)
     if device == "cuda":

@@ -3,14 +3,16 @@
 Without CUDA graphs: it holds one a session, whatever the shape.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from tightrope.executed import Executed, counted, is_product
-from tightrope.inputs import INPUTS
-from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
+from tightrope.files import read_json
+from tightrope.inputs import example_of
+from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.onnxruntime_gpu import (
     bound_runner,
     cuda_provider,
@@ -25,6 +27,8 @@ from tightrope.onnxruntime_session import (
     session_options,
 )
 from tightrope.optimization_profiles import Profile, Shape
+from tightrope.signature import BATCH, SEQUENCE, Signature, signature
+from tightrope.static_shapes import in_words
 from tightrope.supervise import WorkFailed
 from tightrope.typed_onnx import typed
 
@@ -45,17 +49,19 @@ def build(
     prepare()
     load_tensorrt()
     model = typed(load_onnx(source), precision)
-    longest = max_sequence(model)
+    taken, longest = signature_of(model), max_sequence(model)
     save_onnx(model, target / FILE)
-    providers = providers_of(target, precision, options)
-    shape = best_shape(options)
-    _, provider = profiled(target / FILE, threads, SESSION, providers, shape=shape)
+    providers = providers_of(target, taken, precision, options)
+    best = dict(zip(taken.free, best_shape(options), strict=True))
+    example = example_of(taken, best[BATCH], best.get(SEQUENCE, 0))
+    _, provider = profiled(target / FILE, threads, SESSION, providers, example=example)
     if not list(target.glob(ENGINES)):
         raise WorkFailed(f"{TENSORRT} has kept no engine (the log says why)", transient=False)
     return {
         "format": "onnx",
         "executed": declared(model, precision),
         "provider": provider,
+        "inputs": taken.facts(),
         "max_sequence": longest,
     }
 
@@ -64,7 +70,8 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """`run(inputs) -> float32 logits [batch, classes]` within the optimization profile."""
     prepare()
     load_tensorrt()
-    providers = providers_of(path, precision, options)
+    taken = signature(read_json(path / "engine.json")["inputs"])
+    providers = providers_of(path, taken, precision, options)
     before = set(path.glob(ENGINES))
     session = open_session(path / FILE, session_options(threads, SESSION), providers)
     if set(path.glob(ENGINES)) - before:
@@ -76,7 +83,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     return bound_runner(session, NO_GRAPHS)
 
 
-def providers_of(folder: Path, precision: str, options: Options) -> Providers:
+def providers_of(folder: Path, taken: Signature, precision: str, options: Options) -> Providers:
     """TensorRT with its caches in `folder`, and CUDA's for counting in integers.
 
     One profile: from the least to the most rows and tokens of all `profiles` of the options, best
@@ -84,12 +91,14 @@ def providers_of(folder: Path, precision: str, options: Options) -> Providers:
     """
     profiles = [Profile.of(one) for one in options["profiles"]]
     shapes = {
-        "min": Shape(*map(min, zip(*(one.min for one in profiles), strict=True))),
+        "min": tuple(map(min, zip(*(one.min for one in profiles), strict=True))),
         "opt": best_shape(options),
-        "max": Shape(*map(max, zip(*(one.max for one in profiles), strict=True))),
+        "max": tuple(map(max, zip(*(one.max for one in profiles), strict=True))),
     }
     ranges = {
-        f"trt_profile_{key}_shapes": ",".join(f"{name}:{shape}" for name in INPUTS)
+        f"trt_profile_{key}_shapes": ",".join(
+            f"{name}:{in_words(whole)}" for name, whole in taken.request(*shape).items()
+        )
         for key, shape in shapes.items()
     }
     kept = {
@@ -106,7 +115,7 @@ def providers_of(folder: Path, precision: str, options: Options) -> Providers:
 def best_shape(options: Options) -> Shape:
     """The largest of the shapes for which the profiles of the options are."""
     shapes = [Profile.of(one).opt for one in options["profiles"]]
-    return max(shapes, key=lambda shape: shape.batch * shape.sequence)
+    return max(shapes, key=math.prod)
 
 
 def declared(model: onnx.ModelProto, precision: str) -> Executed:

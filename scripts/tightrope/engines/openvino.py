@@ -12,9 +12,10 @@ from openvino import frontend
 from tightrope.executed import Executed, counted, is_product
 from tightrope.inputs import Arrays
 from tightrope.manifest import read_manifest
-from tightrope.onnx_graph import load_onnx, max_sequence
+from tightrope.onnx_graph import load_onnx, max_sequence, signature_of
 from tightrope.padding import padded
-from tightrope.static_shapes import Bucket, Buckets
+from tightrope.signature import Signature, of_checkpoint, sizes_of
+from tightrope.static_shapes import Bucket, Buckets, in_words
 
 FILE = "model.xml"
 # unsaid, a model in fp32 runs in bf16 where the CPU has it
@@ -39,7 +40,7 @@ def build(
     int8 needs `batches`, the calibration samples from which NNCF collects its statistics. With
     `blobs` of the options the compiled programs are written beside it.
     """
-    model, longest = converted(source)
+    model, taken, longest = converted(source)
     if precision.startswith("int8"):
         model = quantized(model, batches or [])
     openvino.save_model(model, target / FILE, compress_to_fp16=False)
@@ -50,6 +51,7 @@ def build(
     return {
         "format": "openvino-ir",
         "executed": executed(next(iter(programs.values()))),
+        "inputs": taken.facts(),
         "max_sequence": longest,
     }
 
@@ -57,7 +59,7 @@ def build(
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]`.
 
-    For any batch and sequence without buckets, else within them: `run` pads up to the nearest.
+    For requests of any size without buckets, else within them: `run` pads up to the nearest.
     """
     programs_of = imported if options["blobs"] else compiled
     programs = programs_of(path, precision, threads, options["buckets"])
@@ -67,9 +69,9 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     buckets = Buckets(options["buckets"])
 
     def run(inputs: Arrays) -> Any:
-        batch, sequence = inputs["input_ids"].shape
-        bucket = buckets.nearest(batch, sequence)
-        return calls[bucket](padded(inputs, bucket))[:batch]
+        request = sizes_of(inputs)
+        bucket = buckets.nearest(*request)
+        return calls[bucket](padded(inputs, bucket))[: request[0]]
 
     return run
 
@@ -91,24 +93,29 @@ def call_of(program: openvino.CompiledModel) -> Any:
     return call
 
 
-def converted(source: Path) -> tuple[openvino.Model, int | None]:
-    """The model of an ONNX file or of a checkpoint's manifest, and the most tokens it takes."""
+def converted(source: Path) -> tuple[openvino.Model, Signature, int | None]:
+    """The model of an ONNX file or of a checkpoint's manifest, its inputs and most tokens."""
     if source.suffix == ".json":
-        return converted_from_pytorch(source), read_manifest(source)["max_sequence"]
-    longest = max_sequence(load_onnx(source))  # it is the file that was written
+        manifest = read_manifest(source)
+        taken = of_checkpoint(manifest)
+        return converted_from_pytorch(source, taken), taken, manifest["max_sequence"]
+    file = load_onnx(source)  # it is the file that was written
     with bare_reasons():
-        return openvino.convert_model(source), longest
+        return openvino.convert_model(source), signature_of(file), max_sequence(file)
 
 
-def converted_from_pytorch(checkpoint: Path) -> openvino.Model:
-    """The checkpoint's module, its attention kept whole."""
+def converted_from_pytorch(checkpoint: Path, taken: Signature) -> openvino.Model:
+    """The checkpoint's module, its attention kept whole, the sizes that are not free fixed."""
     import torch
 
     from tightrope.torch_module import example_inputs, logits_module
 
     module = logits_module(checkpoint, torch.float32)
     with bare_reasons():
-        return openvino.convert_model(module, example_input=example_inputs(2, 8))
+        model = openvino.convert_model(module, example_input=example_inputs(taken, 2))
+    free = {one.name: [-1 if isinstance(a, str) else a for a in one.shape] for one in taken.inputs}
+    model.reshape({name: openvino.PartialShape(axes) for name, axes in free.items()})
+    return model
 
 
 def compiled(
@@ -132,7 +139,8 @@ def compiled(
 def static(model: openvino.Model, bucket: Bucket) -> openvino.Model:
     """A copy of the model that takes one shape."""
     copy = model.clone()
-    copy.reshape({port.any_name: list(bucket) for port in copy.inputs})
+    rest = {port.any_name: list(port.partial_shape)[len(bucket) :] for port in copy.inputs}
+    copy.reshape({name: openvino.PartialShape([*bucket, *axes]) for name, axes in rest.items()})
     return copy
 
 
@@ -161,7 +169,7 @@ def settings_of(precision: str, threads: int) -> dict[str, Any]:
 
 def blob(bucket: Bucket | None) -> str:
     """The name of a compiled program's file."""
-    return f"{bucket or 'dynamic'}.blob"
+    return f"{in_words(bucket) if bucket else 'dynamic'}.blob"
 
 
 @contextmanager
@@ -176,17 +184,19 @@ def bare_reasons() -> Iterator[None]:
 
 
 def quantized(model: openvino.Model, batches: list[Arrays]) -> openvino.Model:
-    """`model` in int8 by NNCF: SmoothQuant, bias correction, symmetric weights.
+    """`model` in int8 by NNCF: bias correction, symmetric weights, SmoothQuant of transformers.
 
     Tables that are looked up stay as they are: each program would unfold them for itself.
     """
     import nncf
 
+    attends = any(operation.get_type_name() == "Softmax" for operation in model.get_ops())
+
     return nncf.quantize(
         model,
         nncf.Dataset(batches),
         subset_size=len(batches),
-        model_type=nncf.ModelType.TRANSFORMER,
+        model_type=nncf.ModelType.TRANSFORMER if attends else None,
         preset=nncf.QuantizationPreset.MIXED,
         ignored_scope=nncf.IgnoredScope(types=["Gather"], validate=False),
     )

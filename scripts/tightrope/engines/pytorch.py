@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from tightrope.manifest import read_manifest
+from tightrope.signature import of_checkpoint
 from tightrope.torch_device import attention, prepare, runner_on, with_tf32
-from tightrope.torch_module import DTYPES, LogitsOnly, example_inputs, load_module
+from tightrope.torch_module import DTYPES, example_inputs, load_module, logits_only
 from tightrope.torch_operators import profiled
 
 Options = dict[str, Any]
@@ -21,18 +22,23 @@ def build(
     manifest = read_manifest(source)
     prepare(device, precision, threads)
     load_module(source.parent, dtype_of(precision)).save_pretrained(target)
-    module, example = prepared(target, precision).to(device), example_inputs(2, 8, device)
+    taken = of_checkpoint(manifest)
+    module, example = (
+        prepared(target, precision).to(device),
+        example_inputs(taken, 2, device=device),
+    )
     with torch.inference_mode(), attention(options.get("attention", "auto")):
         executed = profiled(lambda: module(**example))
     return {
         "format": "safetensors",
         "executed": with_tf32(executed, device),
+        "inputs": taken.facts(),
         "max_sequence": manifest["max_sequence"],
     }
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
+    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     return runner_on(device, prepared(path, precision).to(device), options)
 
@@ -48,7 +54,7 @@ def prepared(folder: Path, precision: str) -> torch.nn.Module:
     By torch.ao: torchao's eager kernels take as long as fp32 on a CPU (docs/results/cpu.md).
     Weights in int8 per output channel, activations in u8 by the range of each call.
     """
-    module = LogitsOnly(load_module(folder, dtype_of(precision))).eval()
+    module = logits_only(load_module(folder, dtype_of(precision)))
     if precision != "int8-dynamic":
         return module
     from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic

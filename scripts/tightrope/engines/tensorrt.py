@@ -13,10 +13,11 @@ from tightrope.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.executed import as_tf32
 from tightrope.files import digest, read_json
 from tightrope.host import nvidia_gpu
-from tightrope.inputs import INPUTS, Arrays
-from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
+from tightrope.inputs import Arrays
+from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.optimization_profiles import Profile, choose
 from tightrope.polygraphy_errors import with_reasons
+from tightrope.signature import Signature, signature, sizes_of
 from tightrope.supervise import WorkFailed
 from tightrope.tensorrt_inspection import executed
 from tightrope.tensorrt_version import require_same, require_version
@@ -39,13 +40,14 @@ def build(
     require_version(trt.__version__)
     prepare(device, precision, threads)
     model = typed(load_onnx(source), precision)
-    longest = max_sequence(model)
+    taken, longest = signature_of(model), max_sequence(model)
     work = target.parent.parent / "work" / "tensorrt"
     work.mkdir(parents=True, exist_ok=True)
     save_onnx(model, work / f"{target.name}.onnx")
-    plan = built(work / f"{target.name}.onnx", precision, options, work)
+    plan = built(work / f"{target.name}.onnx", taken, precision, options, work)
     (target / PLAN).write_bytes(plan)
-    information = inspected(deserialized(plan, options), Profile.of(options["profiles"][0]))
+    profile = Profile.of(options["profiles"][0])
+    information = inspected(deserialized(plan, options), taken, profile)
     (target / LAYERS).write_text(information)
     found = executed(information)
     return {
@@ -53,6 +55,7 @@ def build(
         # its inspector does not say which products in fp32 took the TF32 that they were allowed
         "executed": as_tf32(found) if precision == "tf32" else found,
         "built_on": place(),
+        "inputs": taken.facts(),
         "max_sequence": longest,
     }
 
@@ -64,7 +67,9 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
-    require_same(read_json(path / "engine.json")["built_on"], place(), options)
+    manifest = read_json(path / "engine.json")
+    require_same(manifest["built_on"], place(), options)
+    taken = signature(manifest["inputs"])
     engine = deserialized((path / PLAN).read_bytes(), options)
     profiles = [Profile.of(one) for one in options["profiles"]]
     queue = queue_on_gpu(graphs=options["graphs"])
@@ -73,18 +78,18 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 
     def make(inputs: Arrays) -> CudaProgram:
         with torch.cuda.stream(queue.stream):
-            call = program(engine, profiles, scratch, inputs)
+            call = program(engine, taken, profiles, scratch, inputs)
         return CudaProgram(call, inputs, queue)
 
     return ByShape(make, buckets=None)
 
 
-def built(model: Path, precision: str, options: Options, work: Path) -> bytes:
+def built(model: Path, taken: Signature, precision: str, options: Options, work: Path) -> bytes:
     """The plan of an ONNX file; times of kernels are read from and kept in folder `work`."""
     cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu()[1]})}.cache"
     level = options["hardware_compatibility"].upper()
     config = CreateConfig(
-        profiles=[ranges(Profile.of(one)) for one in options["profiles"]],
+        profiles=[ranges(taken, Profile.of(one)) for one in options["profiles"]],
         tf32=precision == "tf32",
         load_timing_cache=str(cache) if cache.is_file() else None,
         profiling_verbosity=trt.ProfilingVerbosity.DETAILED,
@@ -97,11 +102,12 @@ def built(model: Path, precision: str, options: Options, work: Path) -> bytes:
         return bytes(EngineBytesFromNetwork(network, config, save_timing_cache=str(cache))())
 
 
-def ranges(profile: Profile) -> Ranges:
-    """The profile in Polygraphy's words, the same for both inputs."""
+def ranges(taken: Signature, profile: Profile) -> Ranges:
+    """The profile in Polygraphy's words."""
+    least, best, most = (taken.request(*shape) for shape in profile)
     found = Ranges()
-    for name in INPUTS:
-        found.add(name, min=tuple(profile.min), opt=tuple(profile.opt), max=tuple(profile.max))
+    for name in best:
+        found.add(name, min=least[name], opt=best[name], max=most[name])
     return found
 
 
@@ -120,13 +126,13 @@ def deserialized(plan: bytes, options: Options) -> trt.ICudaEngine:
     return engine
 
 
-def inspected(engine: trt.ICudaEngine, profile: Profile) -> str:
+def inspected(engine: trt.ICudaEngine, taken: Signature, profile: Profile) -> str:
     """What the inspector says of the layers, JSON, at the shape for which `profile` is best."""
     inspector = engine.create_engine_inspector()
     # without the shapes of a context it names no types
     context = there(engine.create_execution_context())
     inspector.execution_context = context
-    set_shapes(context, 0, tuple(profile.opt))
+    set_shapes(context, 0, taken.request(*profile.opt))
     return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
 
 
@@ -137,12 +143,14 @@ def there(context: trt.IExecutionContext | None) -> trt.IExecutionContext:
     return context
 
 
-def set_shapes(context: trt.IExecutionContext, profile: int, shape: tuple[int, ...]) -> None:
-    """Choose the profile and set the shape of both inputs."""
+def set_shapes(
+    context: trt.IExecutionContext, profile: int, shapes: dict[str, tuple[int, ...]]
+) -> None:
+    """Choose the profile and set the shape of each input."""
     stream = torch.cuda.current_stream()
     succeeded(context.set_optimization_profile_async(profile, stream.cuda_stream), "a profile")
     stream.synchronize()
-    for name in INPUTS:
+    for name, shape in shapes.items():
         succeeded(context.set_input_shape(name, shape), f"the shape {shape} of {name}")
 
 
@@ -153,7 +161,11 @@ def succeeded(answer: bool, what: str) -> None:
 
 
 def program(
-    engine: trt.ICudaEngine, profiles: list[Profile], scratch: torch.Tensor, inputs: Arrays
+    engine: trt.ICudaEngine,
+    taken: Signature,
+    profiles: list[Profile],
+    scratch: torch.Tensor,
+    inputs: Arrays,
 ) -> Program:
     """The engine for inputs as large as `inputs`; ValueError where no profile holds them.
 
@@ -162,8 +174,8 @@ def program(
     strategy = trt.ExecutionContextAllocationStrategy.USER_MANAGED
     context = there(engine.create_execution_context(strategy))
     context.set_device_memory(scratch.data_ptr(), scratch.nbytes)
-    shape = next(iter(inputs.values())).shape
-    set_shapes(context, choose(profiles, *shape), shape)
+    request = sizes_of(inputs)
+    set_shapes(context, choose(profiles, *request), taken.request(*request))
     names = map(engine.get_tensor_name, range(engine.num_io_tensors))
     output = next(n for n in names if engine.get_tensor_mode(n) == trt.TensorIOMode.OUTPUT)
     logits = torch.empty(tuple(context.get_tensor_shape(output)), device="cuda")

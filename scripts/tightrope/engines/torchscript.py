@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from tightrope.manifest import read_manifest
+from tightrope.signature import of_checkpoint
 from tightrope.torch_device import prepare, runner_on, with_tf32
 from tightrope.torch_module import DTYPES, example_inputs, logits_module
 from tightrope.torch_operators import profiled
@@ -20,7 +21,10 @@ def build(
 ) -> dict[str, Any]:
     """Write the checkpoint of manifest `source` as TorchScript into folder `target`."""
     prepare(device, precision, threads)
-    module, example = logits_module(source, DTYPES[precision]), example_inputs(2, 8, device)
+    manifest = read_manifest(source)
+    taken = of_checkpoint(manifest)
+    module = logits_module(source, DTYPES[precision])
+    example = example_inputs(taken, 2, device=device)
     with torch.inference_mode(), warnings.catch_warnings():
         # constants that the tracer warns of are checks of the sizes of the example
         warnings.simplefilter("ignore", torch.jit.TracerWarning)
@@ -34,11 +38,12 @@ def build(
     return {
         "format": "torchscript",
         "executed": with_tf32(executed, device),
-        "max_sequence": read_manifest(source)["max_sequence"],
+        "inputs": taken.facts(),
+        "max_sequence": manifest["max_sequence"],
     }
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for any batch and sequence."""
+    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     return runner_on(device, torch.jit.load(str(path / FILE), map_location=device), options)

@@ -10,10 +10,12 @@ from safetensors.numpy import load_file, save_file
 from tvm import relax
 from tvm.target import Target
 
-from tightrope.inputs import INPUTS, Arrays
+from tightrope.files import read_json
+from tightrope.inputs import Arrays
 from tightrope.manifest import read_manifest
 from tightrope.padding import padded
-from tightrope.static_shapes import Buckets
+from tightrope.signature import of_checkpoint, sizes_of
+from tightrope.static_shapes import Buckets, in_words
 
 WEIGHTS = "weights.safetensors"
 # a worker spins so often for the next loop of a call, 300000 times unless told, and then sleeps
@@ -40,7 +42,9 @@ def build(
 
     set_threads(threads)
     host = host_target(threads)
-    modules, weights = imported(source, Buckets(options["buckets"]))
+    manifest = read_manifest(source)
+    taken = of_checkpoint(manifest)
+    modules, weights = imported(source, taken, Buckets(options["buckets"]))
     save_file(weights, target / WEIGHTS)
     with host:
         modules = {bucket: lowered(module) for bucket, module in modules.items()}
@@ -49,12 +53,13 @@ def build(
         tiles, tuning = tuned(calls.values(), host, seconds=options["tune_seconds"], work=work)
         for bucket, module in modules.items():
             library = tvm.compile(scheduled(module, tiles), host)
-            library.export_library(target / f"{bucket}.so")
+            library.export_library(target / f"{in_words(bucket)}.so")
     return {
         "format": "tvm-library",
         "executed": executed(calls[max(calls)]),
         "tuning": tuning,
-        "max_sequence": read_manifest(source)["max_sequence"],
+        "inputs": taken.facts(),
+        "max_sequence": manifest["max_sequence"],
     }
 
 
@@ -69,20 +74,21 @@ def load(
     set_threads(threads)
     shapes = Buckets(options["buckets"])
     weights = [tvm.runtime.tensor(array) for _, array in sorted(load_file(path / WEIGHTS).items())]
-    programs = {bucket: program(path / f"{bucket}.so") for bucket in shapes.all()}
+    programs = {bucket: program(path / f"{in_words(bucket)}.so") for bucket in shapes.all()}
+    names = [name for name, *_ in read_json(path / "engine.json")["inputs"]]
 
     def run(inputs: Arrays) -> Any:
-        batch, sequence = inputs["input_ids"].shape
-        bucket = shapes.nearest(batch, sequence)
+        request = sizes_of(inputs)
+        bucket = shapes.nearest(*request)
         whole = padded(inputs, bucket)
-        tensors = [tvm.runtime.tensor(whole[name]) for name in INPUTS]
-        return programs[bucket](*tensors, *weights).numpy()[:batch]
+        tensors = [tvm.runtime.tensor(whole[name]) for name in names]
+        return programs[bucket](*tensors, *weights).numpy()[: request[0]]
 
     return run
 
 
 def program(library: Path) -> Callable[..., tvm.runtime.Tensor]:
-    """The function of one bucket: token ids, mask, weights -> logits."""
+    """The function of one bucket: inputs, weights -> logits."""
     return relax.VirtualMachine(tvm.runtime.load_module(library), tvm.cpu())["main"]
 
 
