@@ -11,7 +11,8 @@ import torch
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
-from tightrope.inputs import Arrays, Example, stack, text_arrays
+from tightrope.inputs import Arrays, Example, stack
+from tightrope.text_inputs import text_arrays
 
 DEFAULTS = {
     "epochs": 1,

@@ -11,11 +11,12 @@ from tightrope.classifier import load_classifier
 from tightrope.errors import TightropeError
 from tightrope.files import storage_errors
 from tightrope.finetuning import fine_tune
-from tightrope.inputs import Example, read_split, require_sequence
+from tightrope.inputs import Example, read_split
 from tightrope.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.model_limits import positions
 from tightrope.onnx_checkpoint import keep_onnx_file
 from tightrope.sources.scratch import SPECIAL_TOKENS, train_tokenizer
+from tightrope.text_inputs import require_sequence
 from tightrope.variants import is_onnx
 
 SPECIAL = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL_TOKENS, strict=True))

@@ -14,9 +14,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from tightrope.cores import intra_op_threads
-from tightrope.inputs import Arrays, filled_batch, load_encoder, read_split
+from tightrope.inputs import Arrays, load_encoder, read_split
 from tightrope.supervise import Limits, peak_rss_bytes, supervised
 from tightrope.tensor_statistics import collect_statistics
+from tightrope.text_inputs import filled_batch
 
 TOKENS = 128
 PLAN = ("minmax:2048", "percentile:2048", "entropy:2048", "minmax:12000", "entropy:12000")

@@ -12,10 +12,11 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ArtifactError
 from tightrope.files import sha256
 from tightrope.host import describe_host
-from tightrope.inputs import Arrays, filled_batch, stack
+from tightrope.inputs import Arrays, stack
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
 from tightrope.supervise import WorkFailed, supervised
+from tightrope.text_inputs import filled_batch
 from tightrope.torch_module import load_module
 from tightrope.variants import Variant
 from tiny_model import LIMITS, LONGEST, TinyModel, evaluation_rows, name_variant

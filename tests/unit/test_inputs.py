@@ -9,12 +9,12 @@ from tightrope.inputs import (
     Arrays,
     batches_by_length,
     batches_of_equal_length,
-    filled_batch,
     load_encoder,
     read_split,
     stack,
 )
 from tightrope.manifest import write_manifest
+from tightrope.text_inputs import filled_batch
 from tiny_model import LONGEST, TinyModel
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tightrope.inputs import Arrays, stack, text_arrays
+from tightrope.inputs import Arrays, stack
 from tightrope.serving import Query, Serving
 from tightrope.supervise import WorkFailed
+from tightrope.text_inputs import text_arrays
 
 CLASSES = 3
 LENGTHS = [5, 2, 9, 9, 1, 7, 3, 4, 8, 6, 2]

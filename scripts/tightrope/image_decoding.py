@@ -1,0 +1,76 @@
+"""From the bytes of an image file to 8-bit RGB, or one line that says why not."""
+
+import io
+import warnings
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from tightrope.errors import TightropeError
+
+# The formats that are read; others of Pillow run programs or are rarely images.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+# 4 bytes each when decoded; a photograph of the largest phones has about 200 million.
+LARGEST_PIXELS = 50_000_000
+DEEP_MODES = ("I", "I;16", "I;16B", "I;16L", "I;16N")
+
+
+def decode_rgb(image: bytes, *, name: str) -> Image.Image:
+    """The image as it is meant to be seen, in mode RGB.
+
+    It is turned as its EXIF orientation says; what is transparent is laid over white, 16-bit grey
+    is scaled to 8 bits, CMYK is converted without its colour profile; of an animation it is the
+    first frame. Raises TightropeError with `name` where it is no image of a known format, is
+    broken or truncated, has more than LARGEST_PIXELS, which is found out before they are decoded,
+    or float pixels.
+    """
+    try:
+        with warnings.catch_warnings():
+            # the size is checked below, before anything is decoded
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            opened = Image.open(io.BytesIO(image), formats=FORMATS)
+    except Image.DecompressionBombError as error:
+        raise TightropeError(f"{name}: {too_large()}") from error
+    except Exception as error:  # decoders raise anything on what is not theirs
+        raise TightropeError(
+            f"{name}: no image that can be read ({kind_of(image)}); known are {', '.join(FORMATS)}"
+        ) from error
+    if opened.width * opened.height > LARGEST_PIXELS:
+        raise TightropeError(f"{name}: {opened.width} x {opened.height} pixels, {too_large()}")
+    try:
+        opened.load()
+        return to_rgb(ImageOps.exif_transpose(opened), name)
+    except TightropeError:
+        raise
+    except Exception as error:  # decoders raise anything on damaged data
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise TightropeError(
+            f"{name}: the image is broken or cut off ({reason}); replace it or take it out"
+        ) from error
+
+
+def too_large() -> str:
+    """What is said of an image that is not decoded for its size."""
+    return f"more than {LARGEST_PIXELS} pixels are not decoded; scale the image down"
+
+
+def kind_of(image: bytes) -> str:
+    """What little can be said of bytes that are no image."""
+    return f"{len(image)} bytes that begin with {image[:8]!r}" if image else "the file is empty"
+
+
+def to_rgb(image: Image.Image, name: str) -> Image.Image:
+    """A loaded image in mode RGB; raises TightropeError where its pixels have no known range."""
+    if image.has_transparency_data:
+        seen = image.convert("RGBA")
+        white = Image.new("RGBA", seen.size, "white")
+        return Image.alpha_composite(white, seen).convert("RGB")
+    if image.mode in DEEP_MODES:
+        grey = np.asarray(image).astype(np.int64)
+        if grey.min() >= 0 and grey.max() < 2**16:
+            image = Image.fromarray(((grey + 128) // 257).astype(np.uint8))
+    if image.mode in ("F", *DEEP_MODES):
+        raise TightropeError(
+            f"{name}: pixels of mode {image.mode} have no known range; save it with 8 or 16 bits"
+        )
+    return image.convert("RGB")

@@ -1,0 +1,43 @@
+"""The images of one split, read from its Arrow file when they are asked for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+Example = dict[str, Any]
+SUFFIX = ".arrow"
+COLUMNS = ("label", "image", "name")
+
+
+class ImageSplit(Sequence[Example]):
+    """Examples {"label": int, "image": encoded bytes, "name": where the image came from}.
+
+    The file is mapped, not read: an example costs memory only while it is held. A slice is a
+    list of examples.
+    """
+
+    def __init__(self, file: Path | str) -> None:
+        """Open an Arrow IPC file with the columns COLUMNS, as `write_split` makes them."""
+        import pyarrow
+
+        with pyarrow.memory_map(str(file)) as stream:
+            table = pyarrow.ipc.open_file(stream).read_all()
+        self._columns = [table.column(name) for name in COLUMNS]
+
+    def __len__(self) -> int:
+        """How many images there are."""
+        return len(self._columns[0])
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Example]: ...
+
+    def __getitem__(self, index: int | slice) -> Example | list[Example]:
+        """One example, or a list of those of a slice."""
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        values = [column[number].as_py() for column in self._columns]
+        return dict(zip(COLUMNS, values, strict=True))

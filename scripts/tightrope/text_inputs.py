@@ -1,0 +1,77 @@
+"""From texts to token ids: encoded, cut, and joined to batches without padding for timing."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from tightrope.errors import ArtifactError, TightropeError
+
+Arrays = dict[str, np.ndarray]
+Example = dict[str, Any]
+
+
+def text_encoder(
+    checkpoint: Path, manifest: dict[str, Any], *, max_sequence: int
+) -> Callable[[list[Example]], list[Arrays]]:
+    """A function from examples to `input_ids` and `attention_mask`, int64 [sequence] each.
+
+    Cut at `max_sequence` tokens. An example of the data source `random` holds a seed and becomes
+    uniform token ids. Raises TightropeError where the model takes fewer tokens than that.
+    """
+    require_sequence(manifest, max_sequence, key="max_sequence")
+    vocabulary = int(manifest["vocabulary"])
+    file = checkpoint.parent / "tokenizer.json"
+    tokenizer = Tokenizer.from_file(str(file)) if file.is_file() else None
+    if tokenizer is not None:
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(max_sequence)
+
+    def encode(examples: list[Example]) -> list[Arrays]:
+        texts = [example["text"] for example in examples if "text" in example]
+        if texts and tokenizer is None:
+            raise ArtifactError(f"{file}: missing, the texts of the data cannot be encoded")
+        encoded = iter(tokenizer.encode_batch(texts)) if texts else iter(())
+        return [
+            text_arrays(next(encoded).ids)
+            if "text" in example
+            else text_arrays(random_ids(example["random"], max_sequence, vocabulary))
+            for example in examples
+        ]
+
+    return encode
+
+
+def require_sequence(manifest: dict[str, Any], tokens: int, *, key: str) -> None:
+    """Raise TightropeError where the model of a checkpoint's manifest takes fewer `tokens`."""
+    longest = manifest.get("max_sequence")
+    if longest is not None and tokens > longest:
+        raise TightropeError(
+            f"{manifest['source']}: takes {longest} tokens, {key} is {tokens}; lower it"
+        )
+
+
+def text_arrays(ids: Any) -> Arrays:
+    """`input_ids` and a full `attention_mask`, int64 [sequence]."""
+    input_ids = np.asarray(ids, dtype=np.int64)
+    return {"input_ids": input_ids, "attention_mask": np.ones_like(input_ids)}
+
+
+def random_ids(seed: int, max_sequence: int, vocabulary: int) -> np.ndarray:
+    """Uniform token ids, int64 [1 to max_sequence], the same for the same seed."""
+    generator = np.random.default_rng(seed)
+    length = int(generator.integers(1, max_sequence + 1))
+    return generator.integers(0, vocabulary, size=length)
+
+
+def filled_batch(rows: list[Arrays], *, batch: int, sequence: int) -> Arrays:
+    """A batch of exactly [batch, sequence] real tokens without padding, for timing.
+
+    Rows are joined, one after the other, until the batch is full; where all rows together
+    are too short they are used again from the first.
+    """
+    tokens = np.concatenate([row["input_ids"] for row in rows])
+    ids = np.resize(tokens, batch * sequence).reshape(batch, sequence)
+    return {"input_ids": np.ascontiguousarray(ids), "attention_mask": np.ones_like(ids)}
