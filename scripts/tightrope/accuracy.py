@@ -1,6 +1,8 @@
 """What a variant answers on the evaluation split, kept one by one."""
 
 import time
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,14 +91,14 @@ def predict(
             break
         answered += answer_chunk(run, rows[start : start + CHUNK], size, classes)
     return {
-        "labels": [example["label"] for example in examples[: len(answered)]],
+        "labels": [example["label"] for example in islice(examples, len(answered))],
         "predictions": [answer.prediction for answer in answered],
         "margins": [answer.margin for answer in answered],
         "logits": [answer.logits for answer in answered],
     }
 
 
-def answer_chunk(run: Run, rows: list[Arrays], size: int, classes: int) -> list[Answer]:
+def answer_chunk(run: Run, rows: Sequence[Arrays], size: int, classes: int) -> list[Answer]:
     """The answer to each row, in its order; run in batches of rows that are similar in length."""
     found: dict[int, Answer] = {}
     for indices, batch in batches_by_length(rows, size):
@@ -110,7 +112,7 @@ def answer_chunk(run: Run, rows: list[Arrays], size: int, classes: int) -> list[
 def largest_batch(options: dict[str, Any]) -> int:
     """Rows of a batch: BATCH, or the largest batch that an engine was built for."""
     if profiles := options.get("profiles"):
-        longest = max(most[1] for _, _, most in profiles)
-        return min(BATCH, max(most[0] for _, _, most in profiles if most[1] == longest))
+        longest = max(most[1:] for _, _, most in profiles)
+        return min(BATCH, max(most[0] for _, _, most in profiles if most[1:] == longest))
     buckets = options.get("buckets")
     return min(BATCH, max(buckets["batch"])) if buckets else BATCH

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,10 @@ def calibrate(
     )
 
 
-def calibration_examples(data: Path | str, samples: int, *, random: bool = False) -> list[Example]:
-    """The first `samples` examples of the calibration split, or as many of random tokens.
+def calibration_examples(
+    data: Path | str, samples: int, *, random: bool = False
+) -> Sequence[Example]:
+    """The first `samples` examples of the calibration split, or as many of random inputs.
 
     Raises TightropeError when the split has fewer.
     """
@@ -80,9 +83,16 @@ def calibration_examples(data: Path | str, samples: int, *, random: bool = False
     return examples[:samples]
 
 
-def samples_sha256(examples: list[Example]) -> str:
-    """Hex digest of a list of examples as sorted JSON."""
-    return hashlib.sha256(json.dumps(examples, sort_keys=True).encode()).hexdigest()
+def samples_sha256(examples: Sequence[Example]) -> str:
+    """Hex digest of examples as sorted JSON, of an image that of its bytes."""
+    plain = [
+        {
+            key: hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else value
+            for key, value in example.items()
+        }
+        for example in examples
+    ]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def calibration_batches(*, onnx: str, calibration: str, data: str, checkpoint: str) -> list[Arrays]:

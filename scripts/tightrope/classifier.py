@@ -1,17 +1,25 @@
-"""A transformers text classifier whose outputs stand in the order of the data's labels."""
+"""A transformers classifier whose outputs stand in the order of the data's labels."""
 
 import re
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers import (
+    AutoConfig,
+    AutoModelForImageClassification,
+    AutoModelForSequenceClassification,
+)
 
 from tightrope.errors import TightropeError
+from tightrope.signature import IMAGES
+
+# how the classes of transformers that are saved with a head are called
+HEADS = ("ForSequenceClassification", "ForImageClassification")
 
 
 def load_classifier(
-    folder: Path, *, source: str, labels: list[str] | None, new_head: bool, seed: int
+    folder: Path, *, source: str, task: str, labels: list[str] | None, new_head: bool, seed: int
 ) -> Any:
     """The fp32 model in `folder` with one output for each of `labels`, in their order.
 
@@ -28,8 +36,10 @@ def load_classifier(
         raise TightropeError(misfit(source, config, labels or []))
     names = {} if fits else numbered(labels or [])
     torch.manual_seed(seed)
+    images = task == IMAGES
+    kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
     try:
-        model, found = AutoModelForSequenceClassification.from_pretrained(
+        model, found = kind.from_pretrained(
             folder,
             **names,
             dtype=torch.float32,
@@ -46,7 +56,9 @@ def load_classifier(
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
     if fits and labels:
         order_outputs(model, labels)
-    require_masked_padding(model.eval(), source)
+    model.eval()
+    if not images:
+        require_masked_padding(model, source)
     return model
 
 
@@ -75,7 +87,7 @@ def require_masked_padding(model: Any, source: str) -> None:
 def is_classifier(config: Any) -> bool:
     """Whether the checkpoint was saved with a classification head."""
     names = config.architectures or []
-    return any(name.endswith("ForSequenceClassification") for name in names)
+    return any(name.endswith(HEADS) for name in names)
 
 
 def misfit(source: str, config: Any, labels: list[str]) -> str:

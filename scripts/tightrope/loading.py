@@ -8,6 +8,8 @@ from typing import Any
 
 from tightrope.inputs import Arrays
 from tightrope.manifest import read_manifest
+from tightrope.signature import Signature, signature
+from tightrope.static_shapes import in_words
 from tightrope.supervise import WorkFailed, in_one_line
 from tightrope.variants import parse
 
@@ -42,21 +44,30 @@ def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float
     settings = {"precision": variant.precision, "device": variant.device, "threads": threads}
     run = module.load(Path(path).parent, **settings, options=manifest["options"])
     loaded = time.perf_counter()
-    return within(run, manifest.get("max_sequence")), {
+    return within(run, signature(manifest["inputs"]), manifest["max_sequence"]), {
         "import_s": imported - began,
         "load_s": loaded - imported,
     }
 
 
-def within(run: Run, longest: int | None) -> Run:
-    """`run` for sequences of at most `longest` tokens; ValueError names the range beyond."""
-    if longest is None:
+def within(run: Run, taken: Signature, longest: int | None) -> Run:
+    """`run` for texts of at most `longest` tokens, for images of the one size that it takes.
+
+    ValueError beyond, which names the range.
+    """
+    fixed = [axis for axis in taken.inputs[0].shape if isinstance(axis, int)]
+    if longest is None and not fixed:
         return run
 
     def checked(inputs: Arrays) -> Any:
-        tokens = inputs["input_ids"].shape[1]
-        if tokens > longest:
-            raise ValueError(f"a request of {tokens} tokens: this model takes 1 to {longest}")
+        shape = inputs[taken.inputs[0].name].shape
+        if fixed and list(shape[-len(fixed) :]) != fixed:
+            asked, size = (in_words(tuple(one[-2:])) for one in (shape, fixed))
+            raise ValueError(
+                f"a request of {asked} pixels: this model takes {size} (height x width)"
+            )
+        if longest is not None and shape[1] > longest:
+            raise ValueError(f"a request of {shape[1]} tokens: this model takes 1 to {longest}")
         return run(inputs)
 
     # what times it on its device is there where its runtime can tell

@@ -12,9 +12,10 @@ from onnx import TensorProto, helper
 from tqdm import tqdm
 
 from tightrope.files import sha256, write_json
-from tightrope.onnx_graph import load_onnx, open_model
+from tightrope.inputs import example_of
+from tightrope.onnx_graph import load_onnx, open_model, signature_of
 from tightrope.repairs import constant_of
-from tightrope.weighted import weighted_nodes, with_outputs
+from tightrope.weighted import tensors_of, weighted_nodes, with_outputs
 
 SCHEMA = 1
 ROUNDS = 7
@@ -35,8 +36,8 @@ def measure_costs(
 ) -> None:
     """Write seconds of each operator of `quantized` at each of `shapes`.
 
-    By operator a list of {"batch", "sequence", "float_s", "int8_s"}; in int8 its input is
-    quantized first. Operators of the same sizes are timed once.
+    By operator a list of the shape with "float_s" and "int8_s"; in int8 its input is quantized
+    first. Operators of the same sizes are timed once.
     """
     model, other = load_onnx(onnx_path), load_onnx(quantized)
     costs: dict[str, list[dict[str, Any]]] = {}
@@ -78,10 +79,10 @@ def sized(
     ]
     tensors = list(dict.fromkeys(node.input[0] for node in nodes))
     session = open_model(with_outputs(model, tensors), threads=threads)
-    names = [one.name for one in session.get_inputs()]
+    taken = signature_of(model)
     for shape in shapes:
-        ones = np.ones((shape["batch"], shape["sequence"]), np.int64)
-        values = session.run(tensors, dict.fromkeys(names, ones))
+        batch = example_of(taken, shape["batch"], shape.get("sequence", 1))
+        values = tensors_of(session, tensors, batch)
         sizes = {name: np.shape(value) for name, value in zip(tensors, values, strict=True)}
         yield shape, [(node, twins[node.name], sizes[node.input[0]]) for node in nodes]
 

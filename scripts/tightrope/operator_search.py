@@ -3,6 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tightrope.calibration import samples_sha256
 from tightrope.calibration_cache import read_cache
 from tightrope.failed_files import read_made_json
 from tightrope.files import digest, sha256, write_json
@@ -54,7 +55,7 @@ def search_operators(
     if not read_cache(calibration, model=onnx_path)["channels"]:
         smoothquant = None  # an imported cache has only ranges
     settings = [max_sequence, budget_points, smoothquant, code, libraries, sha256(checkpoint)]
-    key = digest([sources, digest(examples), settings])
+    key = digest([sources, samples_sha256(examples), settings])
     with TemporaryDirectory() as folder:
         if smoothquant is not None:
             quantized = Path(folder, "model.onnx")
@@ -91,7 +92,7 @@ def ranked(
     found = []
     for name, fields in sensitivity.items():
         saved = sum(
-            1e3 * (one["float_s"] - one["int8_s"]) / (one["batch"] * one["sequence"])
+            1e3 * (one["float_s"] - one["int8_s"]) / (one["batch"] * one.get("sequence", 1))
             for one in costs[name]
         )
         found.append((name, fields["kl"] / max(saved, NOTHING)))

@@ -12,7 +12,7 @@ from tightrope.onnx_graph import load_onnx, open_model
 from tightrope.quantize import unrounded
 from tightrope.repairs import constant_of
 from tightrope.tensor_statistics import TOKENS, by_channel
-from tightrope.weighted import WEIGHTED, with_outputs
+from tightrope.weighted import WEIGHTED, tensors_of, with_outputs
 
 # findings: shares and counts beyond which a tensor is named
 SATURATED = 0.01
@@ -35,7 +35,7 @@ def rounding(quantized: Path | str, rows: list[Arrays], *, threads: int) -> list
     session = open_model(with_outputs(without_rounding(model), tensors), threads=threads)
     seen = {one["tensor"]: Rounding(one) for one in inputs}
     for batch in batches_of_equal_length(rows, tokens=TOKENS):
-        for name, values in zip(tensors, session.run(tensors, batch), strict=True):
+        for name, values in zip(tensors, tensors_of(session, tensors, batch), strict=True):
             seen[name].add(values)
     found = [{**described(one), **seen[one["tensor"]].facts()} for one in inputs]
     for one in found:

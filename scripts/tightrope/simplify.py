@@ -7,7 +7,7 @@ from onnx import ModelProto
 from onnx.checker import ValidationError
 
 from tightrope.errors import ArtifactError
-from tightrope.inputs import Arrays, load_encoder, read_split, stack
+from tightrope.inputs import Arrays, length, load_encoder, read_split, stack
 from tightrope.manifest import read_manifest
 from tightrope.onnx_checkpoint import original_outputs
 from tightrope.onnx_graph import load_onnx, require_equal, run_onnx, save_onnx, simplified
@@ -40,8 +40,8 @@ def simplify_onnx(
     """
     manifest = read_manifest(checkpoint)
     tokens = min(LONGEST_CHECK, manifest["max_sequence"] or LONGEST_CHECK)
-    rows = load_encoder(checkpoint, max_sequence=tokens)(read_split(data, "evaluation")[:8])
-    batches = several_shapes(rows)
+    examples = read_split(data, "evaluation")[:8]
+    batches = several_shapes(list(load_encoder(checkpoint, max_sequence=tokens)(examples)))
     reference = original_outputs if is_onnx(manifest["source"]) else module_outputs
     expected = reference(Path(checkpoint), batches, threads=threads)
 
@@ -80,5 +80,5 @@ def several_shapes(rows: list[Arrays]) -> list[Arrays]:
     """One example alone, three padded to the longest, all of them, and the shortest alone."""
     if not rows:
         raise ArtifactError("the evaluation split is empty")
-    shortest = min(rows, key=lambda row: row["input_ids"].size)
+    shortest = min(rows, key=length)
     return [stack(rows[:1]), stack(rows[:3]), stack(rows), stack([shortest])]

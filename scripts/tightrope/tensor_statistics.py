@@ -13,7 +13,7 @@ from tqdm import tqdm
 from tightrope.errors import TightropeError
 from tightrope.inputs import Arrays, batches_of_equal_length
 from tightrope.onnx_graph import load_onnx, open_model
-from tightrope.weighted import channel_axes, weighted_nodes, with_outputs
+from tightrope.weighted import channel_axes, tensors_of, weighted_nodes, with_outputs
 
 # tokens of a batch: memory stays that of so many, whatever the sample count
 TOKENS = 1024
@@ -56,9 +56,9 @@ def collect_statistics(
     session = open_model(with_outputs(model, tensors), threads=threads)
 
     def outputs(title: str) -> Iterator[tuple[str, np.ndarray]]:
-        batches = list(batches_of_equal_length(rows, tokens=TOKENS))
+        batches = batches_of_equal_length(rows, tokens=TOKENS)
         for batch in tqdm(batches, desc=title, unit="batch"):
-            for name, array in zip(tensors, session.run(tensors, batch), strict=True):
+            for name, array in zip(tensors, tensors_of(session, tensors, batch), strict=True):
                 if not np.isfinite(array).all():
                     raise TightropeError(not_finite(onnx_path, model, name, array, batch, rows))
                 yield name, array
@@ -110,10 +110,9 @@ def by_channel(array: np.ndarray, axis: int | None) -> np.ndarray:
 
 
 def calibrated_tensors(model: onnx.ModelProto) -> list[str]:
-    """Inputs and outputs of the operators with weights, but for the inputs of the model."""
-    inputs = {one.name for one in model.graph.input}
+    """Inputs and outputs of the operators with weights."""
     found = [name for node in weighted_nodes(model) for name in (node.input[0], node.output[0])]
-    return [name for name in dict.fromkeys(found) if name not in inputs]
+    return list(dict.fromkeys(found))
 
 
 def chosen_ranges(
@@ -161,9 +160,10 @@ def not_finite(
 ) -> str:
     """What is wrong where tensor `name` holds what is no number."""
     first = int(np.argwhere(~np.isfinite(array))[0][0])
+    key, values = next(iter(batch.items()))
     # the first axis may be that of all tokens
-    ids = batch["input_ids"][first * len(batch["input_ids"]) // len(array)]
-    sample = next(index for index, row in enumerate(rows) if np.array_equal(row["input_ids"], ids))
+    own = values[first * len(values) // len(array)]
+    sample = next(index for index, row in enumerate(rows) if np.array_equal(row[key], own))
     operator = next((node.name for node in model.graph.node if name in node.output), "the graph")
     return (
         f"{path}: tensor {name} of operator {operator} is not finite (NaN or infinity) on "

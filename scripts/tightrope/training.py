@@ -48,6 +48,7 @@ def train_model(
     model = load_classifier(
         Path(source).parent,
         source=origin["source"],
+        task=origin["task"],
         labels=material["labels"],
         new_head=recipe is not None or origin["source"].startswith("scratch:"),
         seed=seed,

@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tightrope.onnx_graph import run_all
+from tightrope.onnx_graph import run_all, signature_of
+from tightrope.signature import SEQUENCE
 
 FIRST = 0
 ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Pow")
@@ -31,12 +32,14 @@ def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of the model in which operators compute the first row only, where no other is read.
 
     It starts at each Gather of index 0 and goes up as long as every reader wants that row alone.
-    A model without such a place is given back as it is, and so is one with branches or loops,
-    which may read any tensor. Raises ArtifactError for a model that does not run.
+    A model without such a place is given back as it is, and so is one of images, and one with
+    branches or loops, which may read any tensor. Raises ArtifactError where it does not run.
     """
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = result.graph
+    if SEQUENCE not in signature_of(result).free:
+        return result
     if any(part.HasField("g") or part.graphs for node in graph.node for part in node.attribute):
         return result
     shapes = shapes_seen(result)

@@ -1,5 +1,8 @@
 """The operators of an ONNX graph that have weights: what a scheme quantizes."""
 
+from typing import Any
+
+import numpy as np
 import onnx
 from onnx import helper
 
@@ -59,13 +62,20 @@ def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
 
 
 def with_outputs(model: onnx.ModelProto, tensors: list[str]) -> onnx.ModelProto:
-    """A copy of `model` that also gives out those tensors, float32."""
+    """A copy of `model` that also gives out those tensors, float32, but for its own inputs."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    known = {one.name for one in copy.graph.output}
+    known = {one.name for one in (*copy.graph.output, *copy.graph.input)}
     copy.graph.output.extend(
         helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
         for name in tensors
         if name not in known
     )
     return copy
+
+
+def tensors_of(session: Any, tensors: list[str], batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """What those tensors of a model with such outputs hold for a batch, its inputs among them."""
+    computed = [name for name in tensors if name not in batch]
+    found = {**batch, **dict(zip(computed, session.run(computed, batch), strict=True))}
+    return [found[name] for name in tensors]
