@@ -12,6 +12,7 @@ rule prepare_checkpoint:
         runtime=30,
     params:
         code=code_of("prepare_checkpoint.py"),
+        task=lookup("models/{model}/task", within=config),
         checkpoint=lookup("models/{model}/checkpoint", within=config),
         checkpoint_sha256=lookup("models/{model}/checkpoint_sha256", within=config),
         seed=lookup("models/{model}/seed", within=config),

@@ -5,7 +5,7 @@ from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from tightrope import checkpoint, data, job_inputs, plan, run
+from tightrope import checkpoint, data_sources, job_inputs, plan, run
 from tightrope.provenance import code_digest, library_versions
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
@@ -30,7 +30,7 @@ os.environ.setdefault(plan.ATTEMPTS, "1")
 
 
 def local_data_files(wildcards):
-    return data.local_files(config["models"][wildcards.model]["data"])
+    return data_sources.local_files(**job_inputs.data_source(config, wildcards.model))
 
 
 def local_checkpoint_files(wildcards):
@@ -42,7 +42,7 @@ def shapes_of_model(wildcards):
 
 
 def data_libraries(wildcards):
-    return data.libraries(config["models"][wildcards.model]["data"])
+    return data_sources.libraries(**job_inputs.data_source(config, wildcards.model))
 
 
 def checkpoint_libraries(wildcards):

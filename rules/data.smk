@@ -12,7 +12,9 @@ rule prepare_data:
         runtime=30,
     params:
         code=code_of("prepare_data.py"),
+        task=lookup("models/{model}/task", within=config),
         data=lookup("models/{model}/data", within=config),
+        images=lookup("models/{model}/images", within=config),
         columns=lookup("models/{model}/columns", within=config),
         splits=lookup("models/{model}/splits", within=config),
         pool=lookup("calibration/pool", within=config),

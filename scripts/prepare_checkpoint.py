@@ -9,4 +9,5 @@ prepare_checkpoint(
     source=job.params.checkpoint,
     expected_sha256=job.params.checkpoint_sha256,
     seed=job.params.seed,
+    task=job.params.task,
 )

@@ -2,6 +2,7 @@
 
 from tightrope.data import prepare_data
 from tightrope.job import current_job
+from tightrope.tasks import IMAGE
 
 job = current_job(globals())
 left_out = prepare_data(
@@ -11,6 +12,10 @@ left_out = prepare_data(
     splits=job.params.splits,
     pool=job.params.pool,
     seed=job.params.seed,
+    task=job.params.task,
+    images=job.params.images,
 )
 if left_out:
-    print(f"{job.params.data}: left out {left_out} rows without text or label", file=job.terminal)
+    image = "rows without image or label, or files that are no images by their names"
+    what = image if job.params.task == IMAGE else "rows without text or label"
+    print(f"{job.params.data}: left out {left_out} {what}", file=job.terminal)

@@ -4,14 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tightrope.errors import ArtifactError, ConfigError, TightropeError
-from tightrope.files import read_bytes, read_json, sha256, storage_errors, write_bytes
+from tightrope.checkpoint_checks import check_sha256, check_weights, read_config
+from tightrope.errors import ConfigError
+from tightrope.files import read_bytes, storage_errors, write_bytes
 from tightrope.manifest import clear_folder, write_manifest
 from tightrope.model_limits import positions
 from tightrope.provenance import library_versions
 from tightrope.sources.hub import fetch_model, parse_place
 from tightrope.sources.package import checkpoint_folder, package_version
 from tightrope.sources.scratch import parse_architecture, write_random_model
+from tightrope.tasks import IMAGE, TEXT
 
 KINDS = (
     "hub:owner/name@revision",
@@ -23,6 +25,7 @@ KINDS = (
 NEEDED = ("config.json", "model.safetensors")
 FILES = [
     *NEEDED,
+    "preprocessor_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -40,14 +43,21 @@ REMEDY = (
 
 
 def prepare_checkpoint(
-    manifest: Path | str, *, source: str, expected_sha256: str | None, seed: int
+    manifest: Path | str,
+    *,
+    source: str,
+    expected_sha256: str | None,
+    seed: int,
+    task: str = TEXT,
 ) -> None:
     """Put the files of `source` beside `manifest`, check them, and write the manifest last.
 
     Raises TightropeError where weights are missing, truncated, not in safetensors, or not
-    those of `expected_sha256`. No code of the source is run.
+    those of `expected_sha256`, and where no model of the task can be made of them. No code of
+    the source is run.
     """
     kind, place = parse_source(source)
+    require_task(source, task)
     folder = clear_folder(manifest)
     revision = None
     if kind == "scratch":
@@ -65,12 +75,12 @@ def prepare_checkpoint(
         config: dict[str, Any] = {"model_type": "onnx"}
     else:
         check_weights(source, folder / "model.safetensors", expected_sha256)
-        config = read_config(source, folder)
+        config = read_config(source, folder, task=task)
     write_manifest(
         manifest,
         source=source,
         revision=revision,
-        task="text-classification",
+        task=task,
         model_type=config["model_type"],
         architecture=next(iter(config.get("architectures") or []), None),
     )
@@ -138,56 +148,19 @@ def rename_onnx(source: str, place: str, folder: Path, expected_sha256: str | No
     check_sha256(source, file, expected_sha256)
 
 
-def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
-    """Raise ArtifactError for truncated weights or a sha256 that is not the expected one."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(file, framework="numpy") as weights:
-            empty = not list(weights.keys())
-    except (SafetensorError, OSError) as error:
-        raise ArtifactError(
-            f"{source}: {file.name} is truncated or no safetensors file ({error}); fetch it again"
-        ) from error
-    if empty:
-        raise ArtifactError(f"{source}: {file.name} holds no weights; fetch it again")
-    check_sha256(source, file, expected_sha256)
+def require_task(source: str, task: str) -> None:
+    """Raise ConfigError where the source cannot be a model of the task."""
+    if task == IMAGE and source.startswith("onnx:"):
+        raise ConfigError(f"{source}: not yet: an ONNX file of images; start from its checkpoint")
 
 
-def check_sha256(source: str, file: Path, expected_sha256: str | None) -> None:
-    """Raise ArtifactError where the file is not the one that is expected."""
-    found = sha256(file)
-    if expected_sha256 and found != expected_sha256:
-        raise ArtifactError(
-            f"{source}: sha256 of {file.name} is {found}, checkpoint_sha256 says "
-            f"{expected_sha256}; the file was changed, or the key belongs to another one"
-        )
-
-
-def read_config(source: str, folder: Path) -> dict[str, Any]:
-    """config.json; raises TightropeError where transformers has no text classifier for it."""
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES as CLASSIFIERS,
-    )
-
-    config = read_json(folder / "config.json")
-    model_type = config.get("model_type") if isinstance(config, dict) else None
-    if model_type not in CLASSIFIERS:
-        reason = (
-            "it needs code of its own, which is never run"
-            if "auto_map" in (config or ())
-            else ("transformers has no text classifier of that kind")
-        )
-        raise TightropeError(f"{source}: model_type {model_type!r} cannot be used: {reason}")
-    return config
-
-
-def local_files(source: str) -> list[str]:
+def local_files(source: str, *, task: str = TEXT) -> list[str]:
     """Files that a path: or onnx: source copies, none for the other kinds; reads no content.
 
     Raises ConfigError for an unknown kind, a missing folder, file or package.
     """
     kind, place = parse_source(source)
+    require_task(source, task)
     if kind == "hub":
         parse_place(source, place)
     if kind == "scratch":

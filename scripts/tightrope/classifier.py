@@ -12,7 +12,7 @@ from transformers import (
 )
 
 from tightrope.errors import TightropeError
-from tightrope.signature import IMAGES
+from tightrope.tasks import IMAGE
 
 # how the classes of transformers that are saved with a head are called
 HEADS = ("ForSequenceClassification", "ForImageClassification")
@@ -36,7 +36,7 @@ def load_classifier(
         raise TightropeError(misfit(source, config, labels or []))
     names = {} if fits else numbered(labels or [])
     torch.manual_seed(seed)
-    images = task == IMAGES
+    images = task == IMAGE
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
     try:
         model, found = kind.from_pretrained(

@@ -2,12 +2,14 @@
 
 import difflib
 import os
+from functools import partial
 from typing import Any
 
-from tightrope import checkpoint, data
+from tightrope import checkpoint, data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.host import describe_host
+from tightrope.job_inputs import data_source
 from tightrope.measured_shapes import OF_IMAGES, OF_TEXTS, free_sizes, is_of_images, shapes_of
 from tightrope.optimization_profiles import check_profiles
 from tightrope.signature import BATCH, SEQUENCE
@@ -142,9 +144,13 @@ def uses_gpu(config: Document) -> bool:
 def check_sources(config: Document) -> None:
     """Local files and folders that the models name must be there."""
     for name, model in config["models"].items():
-        for key, local_files in (("checkpoint", checkpoint), ("data", data)):
+        task = model["task"]
+        for key, check in (
+            ("checkpoint", partial(checkpoint.local_files, model["checkpoint"], task=task)),
+            ("data", partial(data_sources.local_files, **data_source(config, name))),
+        ):
             try:
-                local_files.local_files(model[key])
+                check()
             except ConfigError as error:
                 raise ConfigError(f"config: models.{name}.{key} = {model[key]}: {error}") from None
 

@@ -1,26 +1,26 @@
-"""The data of a model: read from its source, split, and written as JSON lines."""
+"""The data of a model: read from its source, split, and written beside their manifest."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tightrope.errors import ConfigError, TightropeError
+from tightrope.data_sources import REMEDY, package_names, parse_source
+from tightrope.errors import TightropeError
 from tightrope.files import write_bytes
+from tightrope.image_split import SUFFIX
 from tightrope.manifest import clear_folder, write_manifest
-from tightrope.provenance import library_versions
 from tightrope.sources.docstrings import read_docstrings
-from tightrope.sources.files import matching_files, read_files, table_suffix
-from tightrope.sources.hub import parse_place, read_hub
+from tightrope.sources.files import read_files
+from tightrope.sources.hub import read_hub
 from tightrope.sources.material import Material
-from tightrope.sources.package import package_folder, package_version
-from tightrope.splits import split_material
+from tightrope.splits import IMAGES, TEXTS, Kind, split_material
+from tightrope.tasks import IMAGE, TEXT
 
-KINDS = ("docstrings:packages", "files:pattern", "hub:owner/name@revision", "random")
-REMEDY = (
-    "to use local tables instead, give the model data 'files:PATTERN', "
-    "for example with --config 'models={NAME: {data: \"files:my/*.tsv\"}}'"
-)
 RANDOM_EVALUATION = 512
+Sizes = dict[str, int | None]
+Splits = dict[str, list[dict[str, Any]]]
+Writer = Callable[[Path, list[dict[str, Any]]], None]
 
 
 def prepare_data(
@@ -28,42 +28,88 @@ def prepare_data(
     *,
     source: str,
     columns: dict[str, str],
-    splits: dict[str, int | None],
+    splits: Sizes,
     pool: int,
     seed: int,
+    task: str = TEXT,
+    images: str | None = None,
 ) -> int:
     """Write the splits of `source` beside `manifest`, and the manifest last.
 
-    Returns how many rows of a remote source were left out, for they had no text or no label.
+    Returns how many rows of a remote source were left out, for they had no text, image or label,
+    and how many files that are no images by their names.
 
-    `splits` gives the sizes of train and evaluation, `pool` that of calibration. A line is
-    {"label": index, "text": text}; for the source `random` {"random": seed of the input}.
+    `splits` gives the sizes of train and evaluation, `pool` that of calibration. Texts are lines
+    of JSON, {"label": index, "text": text}; for the source `random` {"random": seed of the input}.
+    Images are an Arrow file, see `ImageSplit`; `images` is where a table's images are.
     """
     sizes = {**splits, "calibration": pool}
-    fields: dict[str, Any] = {"source": source, "seed": seed, "labels": None, "left_out": 0}
+    fields = {"source": source, "seed": seed, "task": task}
     if source == "random":
-        parts = random_splits(sizes, seed)
+        material = Material(labels=[], train=[])
+        write_splits(manifest, material, random_splits(sizes, seed), write_lines, fields)
+    elif task == IMAGE:
+        columns = {"image": columns.get("image", "image"), "label": columns.get("label", "label")}
+        material = prepare_images(manifest, sizes, fields, columns=columns, images=images)
     else:
+        columns = {name: column for name, column in columns.items() if name != "image"}
         material = read_source(source, columns=columns, sizes=sizes, seed=seed)
-        fields.update(
-            labels=material.labels, revision=material.revision, left_out=material.left_out
-        )
-        parts = labelled_splits(source, material, sizes, seed)
-    folder = clear_folder(manifest)
-    fields["splits"] = {}
-    for split, examples in parts.items():
-        lines = [json.dumps(example, sort_keys=True) + "\n" for example in examples]
-        write_bytes(folder / f"{split}.jsonl", "".join(lines).encode())
-        fields["splits"][split] = {"file": f"{split}.jsonl", "samples": len(examples)}
-    write_manifest(manifest, **fields)
-    return int(fields["left_out"])
+        parts = labelled_splits(source, material, sizes, seed, kind=TEXTS)
+        write_splits(manifest, material, parts, write_lines, fields)
+    return material.left_out
 
 
-def read_source(
-    source: str, *, columns: dict[str, str], sizes: dict[str, int | None], seed: int
+def prepare_images(
+    manifest: Path | str,
+    sizes: Sizes,
+    fields: dict[str, Any],
+    *,
+    columns: dict[str, str],
+    images: str | None,
 ) -> Material:
-    """Everything that the source has, for docstrings as much as the sizes ask for."""
-    kind, place = parse_source(source)
+    """What prepare_data does for images; they are kept in a store until all were read."""
+    # these import numpy and Pillow, which the process that plans the jobs must not wait for
+    from tightrope.image_sources import read_images
+    from tightrope.image_store import image_store
+
+    source, seed = fields["source"], fields["seed"]
+    with image_store(Path(manifest).parent) as store:
+        material = read_images(source, store, columns=columns, images=images)
+        parts = labelled_splits(source, material, sizes, seed, kind=IMAGES)
+        write_splits(manifest, material, parts, store.write, fields, suffix=SUFFIX)
+    return material
+
+
+def write_splits(
+    manifest: Path | str,
+    material: Material,
+    parts: Splits,
+    write: Writer,
+    fields: dict[str, Any],
+    *,
+    suffix: str = ".jsonl",
+) -> None:
+    """Write each split by `write`, then the manifest with `fields` and those of the material."""
+    folder = clear_folder(manifest)
+    found = {}
+    for split, examples in parts.items():
+        write(folder / f"{split}{suffix}", examples)
+        found[split] = {"file": f"{split}{suffix}", "samples": len(examples)}
+    known = {"labels": material.labels or None, "left_out": material.left_out}
+    if material.labels:
+        known["revision"] = material.revision
+    write_manifest(manifest, **fields, **known, splits=found)
+
+
+def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
+    """Write examples as lines of JSON in ASCII."""
+    lines = [json.dumps(example, sort_keys=True) + "\n" for example in examples]
+    write_bytes(file, "".join(lines).encode())
+
+
+def read_source(source: str, *, columns: dict[str, str], sizes: Sizes, seed: int) -> Material:
+    """All the texts that the source has, for docstrings as many as the sizes ask for."""
+    kind, place = parse_source(source, task=TEXT)
     if kind == "files":
         return read_files(source, place, columns=columns)
     if kind == "hub":
@@ -74,69 +120,23 @@ def read_source(
 
 
 def labelled_splits(
-    source: str, material: Material, sizes: dict[str, int | None], seed: int
-) -> dict[str, list[dict[str, Any]]]:
+    source: str, material: Material, sizes: Sizes, seed: int, *, kind: Kind
+) -> Splits:
     """Examples of each split; raises TightropeError where there is nothing to tell apart."""
     if len(material.labels) < 2:
         raise TightropeError(f"{source}: a classifier needs two labels, found {material.labels}")
     balanced = source.startswith("docstrings:")
-    parts = split_material(material, sizes, source=source, balanced=balanced, seed=seed)
+    parts = split_material(material, sizes, source=source, balanced=balanced, seed=seed, kind=kind)
     return {
-        split: [{"label": label, "text": text} for text, label in rows]
+        split: [{"label": label, kind.noun: content} for content, label in rows]
         for split, rows in parts.items()
     }
 
 
-def random_splits(sizes: dict[str, int | None], seed: int) -> dict[str, list[dict[str, Any]]]:
+def random_splits(sizes: Sizes, seed: int) -> Splits:
     """Seeds of random inputs, no two of them alike; there is nothing to train on."""
     first = seed * 1_000_000
     middle = first + (sizes["evaluation"] or RANDOM_EVALUATION)
     last = middle + (sizes["calibration"] or 0)
     ranges = {"evaluation": range(first, middle), "calibration": range(middle, last)}
     return {split: [{"random": number} for number in part] for split, part in ranges.items()}
-
-
-def parse_source(source: str) -> tuple[str, str]:
-    """Kind and place of a data source; raises ConfigError naming the kinds that there are."""
-    kind, _, place = source.partition(":")
-    known = [known.partition(":")[0] for known in KINDS]
-    if kind not in known or (kind == "random") == bool(place):
-        raise ConfigError(f"{source}: no data source; there are {', '.join(KINDS)}")
-    return kind, place
-
-
-def package_names(place: str) -> list[str]:
-    """Names in a comma-separated list, in the given order."""
-    return [name.strip() for name in place.split(",") if name.strip()]
-
-
-def local_files(source: str) -> list[str]:
-    """Local files that `source` reads, none for a remote one; reads no content.
-
-    Raises ConfigError for an unknown kind, a pattern without matches, a missing package.
-    """
-    kind, place = parse_source(source)
-    if kind == "files":
-        return [str(file) for file in matching_files(source, place)]
-    if kind == "docstrings":
-        names = package_names(place)
-        if len(names) < 2 or len(set(names)) < len(names):
-            raise ConfigError(f"{source}: docstrings needs two or more different packages")
-        for name in names:
-            package_folder(source, name)
-    if kind == "hub":
-        parse_place(source, place)
-    return []
-
-
-def libraries(source: str) -> dict[str, str | None]:
-    """Versions of the libraries that shape the data, of the packages whose docstrings it is."""
-    kind, place = parse_source(source)
-    if kind == "docstrings":
-        return {name: package_version(name) for name in package_names(place)}
-    if kind == "hub":
-        return library_versions("datasets")
-    if kind == "files":
-        suffixes = {table_suffix(file) for file in matching_files(source, place)}
-        return library_versions("pandas", *["pyarrow"] * (".parquet" in suffixes))
-    return {}

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tightrope.errors import ArtifactError, StorageError, TightropeError
 
@@ -40,13 +40,21 @@ def digest(document: Any) -> str:
 
 
 def write_bytes(path: Path | str, content: bytes) -> None:
+    """Write the whole file, see `writing`."""
+    with writing(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def writing(path: Path | str) -> Iterator[BinaryIO]:
     """Write through a temporary neighbour and a rename, so that no reader sees half a file."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with storage_errors(path):
         try:
             temporary.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(content)
+            with temporary.open("wb") as stream:
+                yield stream
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

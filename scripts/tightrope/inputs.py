@@ -10,7 +10,8 @@ import numpy as np
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.image_split import SUFFIX, ImageSplit
 from tightrope.manifest import read_manifest
-from tightrope.signature import BATCH, IMAGES, SEQUENCE, Signature
+from tightrope.signature import BATCH, SEQUENCE, Signature
+from tightrope.tasks import IMAGE
 from tightrope.text_inputs import filled_batch, require_sequence, text_encoder
 
 Arrays = dict[str, np.ndarray]
@@ -53,7 +54,7 @@ def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:
     `pixel_values`, float32 [3, height, width], each decoded when it is asked for.
     """
     manifest = read_manifest(checkpoint)
-    if manifest["task"] != IMAGES:
+    if manifest["task"] != IMAGE:
         return text_encoder(Path(checkpoint), manifest, max_sequence=max_sequence)
     # of texts Pillow is not needed
     from tightrope.image_encoding import EncodedImages
@@ -125,7 +126,7 @@ def timing_batches(
     model takes.
     """
     manifest = read_manifest(checkpoint)
-    images = manifest["task"] == IMAGES
+    images = manifest["task"] == IMAGE
     for shape in shapes:
         if images:
             require_size(manifest, shape)

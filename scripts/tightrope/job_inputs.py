@@ -11,6 +11,12 @@ Document = dict[str, Any]
 INTEGERS = ("int8", "fp8")
 
 
+def data_source(config: Document, model: str) -> dict[str, Any]:
+    """Where the data of a model come from, as `data_sources` takes it."""
+    keys = config["models"][model]
+    return {"source": keys["data"], "task": keys["task"], "images": keys["images"]}
+
+
 def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, str]:
     """Inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
 

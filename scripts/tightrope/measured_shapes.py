@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tightrope.signature import BATCH, IMAGES, SEQUENCE
+from tightrope.signature import BATCH, SEQUENCE
+from tightrope.tasks import IMAGE
 
 # the sizes that say what a shape is one of
 OF_TEXTS, OF_IMAGES = (SEQUENCE,), ("height", "width")
@@ -16,7 +17,7 @@ def shapes_of(config: dict[str, Any], model: str) -> list[dict[str, int]]:
 
 def is_of_images(config: dict[str, Any], model: str) -> bool:
     """Whether that model classifies images."""
-    return config["models"][model]["task"] == IMAGES
+    return config["models"][model]["task"] == IMAGE
 
 
 def free_sizes(config: dict[str, Any], model: str) -> list[dict[str, int]]:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from tightrope.tasks import IMAGE
+
 BATCH, SEQUENCE = "batch", "sequence"
-IMAGES = "image-classification"
 
 
 class Tensor(NamedTuple):
@@ -55,7 +56,7 @@ def of_images(height: int, width: int) -> Signature:
 
 def of_checkpoint(manifest: Mapping[str, Any]) -> Signature:
     """What the model of a checkpoint's manifest takes."""
-    if manifest["task"] == IMAGES:
+    if manifest["task"] == IMAGE:
         return of_images(manifest["height"], manifest["width"])
     return of_texts()
 

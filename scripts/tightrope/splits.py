@@ -5,7 +5,8 @@ import random
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from tightrope.errors import TightropeError
 from tightrope.sources.material import Material, Row
@@ -19,6 +20,17 @@ def fingerprint(text: str) -> str:
     return " ".join(re.findall(r"\w+", text)) or "".join(text.split())
 
 
+class Kind(NamedTuple):
+    """What examples are called in errors, and by what two of them are known to be the same."""
+
+    noun: str
+    fingerprint: Callable[[Any], str]
+
+
+TEXTS = Kind("text", fingerprint)
+IMAGES = Kind("image", lambda image: image.digest)
+
+
 def split_material(
     material: Material,
     sizes: dict[str, int | None],
@@ -26,8 +38,9 @@ def split_material(
     source: str,
     balanced: bool,
     seed: int,
+    kind: Kind = TEXTS,
 ) -> dict[str, list[Row]]:
-    """Rows of train, evaluation and calibration; no text is in two of them, or twice in one.
+    """Rows of train, evaluation and calibration; no example is in two, or twice in one.
 
     Calibration is taken from the training material before train is. The first n rows of each
     split hold the labels in the proportions of the whole, for every n. A size of None takes all
@@ -36,38 +49,39 @@ def split_material(
     has none of a class.
     """
     if material.evaluation is None:
-        pool = stratified(unique(material.train), balanced=balanced, seed=seed)
+        pool = stratified(unique(material.train, kind), balanced=balanced, seed=seed)
         asked = sizes["evaluation"] or len(pool) // 5
         evaluation, rest = pool[:asked], pool[asked:]
     else:
-        known = unique(material.evaluation)
+        known = unique(material.evaluation, kind)
         evaluation = stratified(known, balanced=False, seed=seed)
         asked = sizes["evaluation"] or len(evaluation)
         evaluation = evaluation[:asked]
         # Nothing of the whole set-apart split is trained on, though only a part is used.
-        taken = {fingerprint(text) for text, _ in material.evaluation}
-        rest = [row for row in unique(material.train) if fingerprint(row[0]) not in taken]
+        taken = {kind.fingerprint(content) for content, _ in material.evaluation}
+        pool = unique(material.train, kind)
+        rest = [row for row in pool if kind.fingerprint(row[0]) not in taken]
         rest = stratified(rest, balanced=balanced, seed=seed)
     calibration, train = rest[: sizes["calibration"]], rest[sizes["calibration"] :]
     found = {"train": train[: sizes["train"]], "evaluation": evaluation, "calibration": calibration}
     wanted = {**sizes, "evaluation": max(1, asked)}
     for split in SPLITS:
-        check_size(source, split, len(found[split]), wanted[split])
-    check_classes(source, material, rest, len(calibration))
+        check_size(source, split, len(found[split]), wanted[split], kind.noun)
+    check_classes(source, material, rest, len(calibration), kind.noun)
     return found
 
 
-def check_size(source: str, split: str, found: int, wanted: int | None) -> None:
+def check_size(source: str, split: str, found: int, wanted: int | None, noun: str) -> None:
     """Raise TightropeError where a split came out smaller than it was asked for."""
     if wanted is not None and found < wanted:
         key = "calibration.pool" if split == "calibration" else f"splits.{split}"
         raise TightropeError(
-            f"{source}: only {found} distinct texts are left for {split}, {key} asks for "
+            f"{source}: only {found} distinct {noun}s are left for {split}, {key} asks for "
             f"{wanted}; lower {key} or the other splits, or bring more data"
         )
 
 
-def check_classes(source: str, material: Material, rest: list[Row], pool: int) -> None:
+def check_classes(source: str, material: Material, rest: list[Row], pool: int, noun: str) -> None:
     """Raise TightropeError where a class has no row among the first `pool` of `rest`."""
     places: dict[int, int] = {}
     for place, (_, label) in enumerate(rest, start=1):
@@ -83,18 +97,18 @@ def check_classes(source: str, material: Material, rest: list[Row], pool: int) -
         needed = max(places[label] for label in missing)
         remedy = f"raise calibration.pool from {pool} to {needed} or more"
     raise TightropeError(
-        f"{source}: no text of class {material.labels[name]!r} is in the calibration split "
+        f"{source}: no {noun} of class {material.labels[name]!r} is in the calibration split "
         f"({len(missing)} of {len(known)} classes are missing there); {remedy}"
     )
 
 
-def unique(rows: Iterable[Row]) -> list[Row]:
-    """Rows without blank texts, without repeats, and without texts that bear two labels."""
+def unique(rows: Iterable[Row], kind: Kind = TEXTS) -> list[Row]:
+    """Rows without blank texts, without repeats, and without what bears two labels."""
     first: dict[str, Row] = {}
     conflicting = set()
-    for text, label in rows:
-        key = fingerprint(text)
-        if key and first.setdefault(key, (text, label))[1] != label:
+    for content, label in rows:
+        key = kind.fingerprint(content)
+        if key and first.setdefault(key, (content, label))[1] != label:
             conflicting.add(key)
     return [row for key, row in first.items() if key not in conflicting]
 

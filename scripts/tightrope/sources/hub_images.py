@@ -1,0 +1,53 @@
+"""Labelled images of a data set of the Hugging Face hub."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tightrope.errors import TightropeError
+from tightrope.files import read_bytes
+from tightrope.sources.hub import label_index, material_of_parts, roles_of
+from tightrope.sources.material import Material, Row
+
+if TYPE_CHECKING:
+    from tightrope.image_store import ImageStore
+
+
+def images_of(source: str, tables: Any, columns: dict[str, str], store: "ImageStore") -> Material:
+    """Material of a `datasets.DatasetDict` with a column of images.
+
+    Rows without an image or a label (-1 or None) are left out and counted. Raises TightropeError
+    for a column that is missing or holds no images, and for a broken image.
+    """
+    from datasets import Image
+
+    roles = roles_of(source, tables, columns)
+    for role, table in roles.items():
+        kind = table.features[columns["image"]]
+        if not isinstance(kind, Image):
+            raise TightropeError(
+                f"{source}: column {columns['image']!r} holds {getattr(kind, 'dtype', 'lists')}, "
+                "no images; set columns.image of the model to the column that holds images"
+            )
+        roles[role] = table.cast_column(columns["image"], Image(decode=False))
+    labels, index = label_index(roles, columns["label"])
+    parts = {
+        role: rows_of(f"{source}: {role}", table, index, columns, store)
+        for role, table in roles.items()
+    }
+    return material_of_parts(labels, roles, parts)
+
+
+def rows_of(
+    name: str, table: Any, index: dict[Any, int], columns: dict[str, str], store: "ImageStore"
+) -> list[Row]:
+    """Images with label indices, without the rows that lack one of the two."""
+    rows = []
+    for number, row in enumerate(table.select_columns(list(columns.values())), start=1):
+        label = index.get(row[columns["label"]])
+        image = row[columns["image"]] or {}
+        content = image.get("bytes")
+        if content is None and image.get("path"):
+            content = read_bytes(Path(image["path"]))
+        if content and label is not None:
+            rows.append((store.add(f"{name} row {number}", content), label))
+    return rows

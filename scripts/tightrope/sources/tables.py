@@ -1,0 +1,97 @@
+"""Columns of local tables: csv, tsv, json, jsonl and parquet, plain or .gz."""
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+from tightrope.errors import TightropeError
+
+TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+ROWS = "(a heading is no row)"
+
+
+def table_suffix(file: Path) -> str:
+    """The suffix that says the format, without .gz."""
+    return (file.with_suffix("") if file.suffix == ".gz" else file).suffix.lower()
+
+
+def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
+    """The pandas column of texts or images, none of them blank, and the labels as int or str.
+
+    `columns` are the names of the two, by `text` or `image` and `label`. Raises TightropeError
+    naming the file, and the row and column where one is to blame.
+    """
+    (content,) = columns.keys() - {"label"}
+    try:
+        table = read_table(file, columns[content])
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise TightropeError(f"{file}: cannot be read as a table ({reason})") from error
+    for column in columns.values():
+        if column not in table.columns:
+            raise TightropeError(
+                f"{file}: has no column {column!r}, only {', '.join(map(str, table.columns))}; "
+                f"set columns.{content} and columns.label of the model"
+            )
+    if table.empty:
+        raise TightropeError(f"{file}: has no rows")
+    labels = whole_labels(file, columns["label"], table[columns["label"]])
+    values = table[columns[content]]
+    require_filled(file, columns[content], values)
+    return values, labels
+
+
+def read_table(file: Path, plain: str) -> Any:
+    """The file as a pandas table; the column `plain` stays as it is written."""
+    import pandas
+
+    # "NA" and "null" are words of a text; only an empty field is a blank.
+    options = {"dtype": {plain: str}, "keep_default_na": False, "na_values": [""]}
+    suffix = table_suffix(file)
+    if suffix == ".csv":
+        return pandas.read_csv(file, **options)
+    if suffix == ".tsv":
+        return pandas.read_csv(file, sep="\t", quoting=3, **options)
+    if suffix == ".parquet":
+        return pandas.read_parquet(file)
+    return pandas.read_json(file, lines=suffix != ".json", dtype=False)
+
+
+def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
+    """Labels as int or str; raises TightropeError for blanks, fractions and what is neither."""
+    require_filled(file, column, values)
+    labels = values.tolist()
+    for row, label in enumerate(labels, start=1):
+        if not isinstance(label, str | int) and not is_whole(label):
+            raise TightropeError(
+                f"{file}: row {row} {ROWS}: column {column!r} holds {shown(label)}; labels are "
+                "whole numbers or names: set columns.label of the model, or mend the table"
+            )
+    return [label if isinstance(label, str) else int(label) for label in labels]
+
+
+def require_filled(file: Path, column: str, values: Any) -> None:
+    """Raise TightropeError with the first blank row of a pandas column and their number."""
+    missing = zip(values.tolist(), values.isna().tolist(), strict=True)
+    blank = [
+        row
+        for row, (value, none) in enumerate(missing, start=1)
+        if none or (isinstance(value, str) and not value.strip())
+    ]
+    if blank:
+        raise TightropeError(
+            f"{file}: column {column!r} is blank in {len(blank)} of {len(values)} rows, first in "
+            f"row {blank[0]} {ROWS}; an example is a text and a label: fill these in or take the "
+            "rows out"
+        )
+
+
+def is_whole(value: Any) -> bool:
+    """Whether the value is a float without a fraction, as a column with whole numbers may be."""
+    return isinstance(value, float) and value.is_integer()
+
+
+def shown(value: Any) -> str:
+    """The value for an error, cut where it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 40 else f"{text[:40]}..."
