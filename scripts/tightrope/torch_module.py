@@ -51,8 +51,11 @@ def logits_only(classifier: torch.nn.Module) -> torch.nn.Module:
     return (ImageLogits if images else TextLogits)(classifier).eval()
 
 
-def load_module(folder: Path, dtype: torch.dtype, *, attention: str = "sdpa") -> torch.nn.Module:
-    """The classifier in `folder`, in evaluation mode; safetensors only, no remote code."""
+def load_module(folder: Path, dtype: torch.dtype, *, attention: str | None = None) -> torch.nn.Module:
+    """The classifier in `folder`, in evaluation mode; safetensors only, no remote code.
+
+    Its attention is fused where its class can do so, unless it is asked for as `eager`.
+    """
     # torchao, which transformers imports where it is installed, warns of its kernels for GPUs
     for name in ("transformers", "torchao", "torch.utils._pytree"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -80,7 +83,7 @@ def load_module(folder: Path, dtype: torch.dtype, *, attention: str = "sdpa") ->
 
 
 def logits_module(
-    checkpoint: Path, dtype: torch.dtype, *, attention: str = "sdpa"
+    checkpoint: Path, dtype: torch.dtype, *, attention: str | None = None
 ) -> torch.nn.Module:
     """The classifier beside manifest `checkpoint`, whose files are verified; it gives logits."""
     read_manifest(checkpoint)
