@@ -19,6 +19,7 @@ LARGEST_FILE = 2**26
 LARGEST_RATIO = 100
 ALWAYS_ALLOWED = 2**30
 BLOCK = 512
+PADDING = 2**20
 BROKEN = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -125,6 +126,8 @@ def tar_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
         bounded.seek(archive.offset)
         if bounded.read(BLOCK) != bytes(BLOCK):
             raise tarfile.ReadError("it is cut off or damaged")
+        # what follows is padding; the check sum of gzip is read with its end
+        bounded.read(PADDING)
 
 
 class BoundedReader:

@@ -114,8 +114,8 @@ def fixed_part(pattern: str) -> Path:
 
 
 def role_of_folders(folder: Path, base: Path) -> str:
-    """The split named by `folder` or by the nearest above it, up to those of `base`."""
-    names = folder.relative_to(base.parent).parts if folder.is_relative_to(base.parent) else ()
+    """The split named by `folder` or by the nearest above it, as far as they lie in `base`."""
+    names = folder.relative_to(base).parts if folder.is_relative_to(base) else ()
     return next((role for name in reversed(names) if (role := role_of(name)) != POOL), POOL)
 
 
