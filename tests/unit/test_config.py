@@ -483,3 +483,25 @@ def test_a_pool_that_cannot_tell_the_budget_of_int8_auto_is_refused_with_one_tha
         checked(config, schema)
     checked({**config, "calibration": {"pool": 1107}}, schema)
     checked({**config, "engines": {"onnxruntime": ["int8"]}}, schema)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"data": "digits"}, "models.tiny.data = digits: digits: no data source of text-class"),
+        ({"data": "digits", "images": "a.zip"}, "models.tiny.data = digits: images = a.zip: only"),
+        ({"data": "docstrings:a,b"}, "no data source of image-classification; there are digits"),
+        ({"data": "files:none"}, "models.tiny.data = files:none: files:none: no file matches"),
+        (
+            {"checkpoint": "onnx:a.onnx"},
+            "models.tiny.checkpoint = onnx:a.onnx: onnx:a.onnx: not ye",
+        ),
+    ],
+)
+def test_sources_must_be_those_of_the_task(
+    config: dict[str, Any], schema: Path, keys: dict[str, str], said: str
+) -> None:
+    task = "text-classification" if "text-class" in said else "image-classification"
+    config["models"]["tiny"] |= {"task": task, "checkpoint": "scratch:convnext", **keys}
+    config["shapes"] = [{"batch": 1, "height": 8, "width": 8}, {"batch": 1, "sequence": 8}]
+    assert said in refused(config, schema)

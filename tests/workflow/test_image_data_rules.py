@@ -1,0 +1,40 @@
+"""The rules of data and checkpoint for a model of images, from a configuration to the splits."""
+
+from small_images import encoded, noise
+from tightrope.inputs import read_split
+from tightrope.manifest import read_manifest
+from tiny_project import Project
+
+MODEL = "pets"
+DATA = f"artifacts/{MODEL}/data/data.json"
+SOURCE = f"artifacts/{MODEL}/source/checkpoint.json"
+KEYS = {
+    "task": "image-classification",
+    "checkpoint": "scratch:convnext?num_stages=2&hidden_sizes=[8,16]&depths=[1,1]&image_size=16",
+    "data": "files:pets",
+}
+
+
+def test_images_become_splits_that_are_made_again_only_when_an_image_changed(
+    unrun: Project,
+) -> None:
+    for number in range(100):
+        file = unrun / f"pets/{('cat', 'dog')[number % 2]}/{number:03}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(encoded(noise(8, 8, seed=number)))
+    shapes = [{"batch": 1, "height": 16, "width": 16}]
+    unrun.configure(models={MODEL: KEYS}, shapes=shapes, buckets={"batch": [1]})
+    made = unrun.run("--", DATA, SOURCE)
+    assert made == {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}
+    assert read_manifest(unrun / DATA)["labels"] == ["cat", "dog"]
+    assert read_manifest(unrun / SOURCE)["task"] == "image-classification"
+    assert all(one["name"].startswith("pets/") for one in read_split(unrun / DATA, "train"))
+    assert unrun.plan("--", DATA, SOURCE) == set()
+
+    (unrun / "pets/cat/new.png").write_bytes(b"no image")
+    done = unrun.snakemake("--", DATA, SOURCE)
+    assert done.returncode != 0
+    (error,) = [line for line in unrun.log(f"prepare_data/{MODEL}").splitlines() if line]
+    assert error.startswith("error: pets/cat/new.png: no image that can be read")
+    assert error in done.stdout
+    assert not (unrun / DATA).exists()
