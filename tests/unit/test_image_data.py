@@ -187,6 +187,31 @@ def test_images_that_look_the_same_are_in_one_split_and_there_once(tmp_path: Pat
     assert image(3) not in [one["image"] for one in read_split(tmp_path / "out/data.json", "train")]
 
 
+def test_a_folder_called_images_lies_within_a_class(tmp_path: Path) -> None:
+    class_folders(tmp_path / "train")
+    for name in CLASSES:
+        inner = tmp_path / "train" / name / "images"
+        inner.mkdir()
+        for file in list(inner.parent.glob("*.png")):
+            file.rename(inner / file.name)
+    assert prepare(tmp_path / "out", f"files:{tmp_path}/train")["labels"] == list(CLASSES)
+    error = error_of(tmp_path / "again", f"files:{tmp_path}/train/cat")
+    assert "train/cat/images/00.png: lies in no class folder" in error
+
+
+def test_links_are_followed_but_not_in_a_circle(tmp_path: Path) -> None:
+    class_folders(tmp_path / "store/pets")
+    (tmp_path / "chosen").mkdir()
+    for name in CLASSES:
+        (tmp_path / "chosen" / name).symlink_to(tmp_path / "store/pets" / name)
+    (tmp_path / "store/pets/cat/circle").symlink_to(tmp_path / "store/pets")
+    source = f"files:{tmp_path}/chosen"
+    assert prepare(tmp_path / "out", source)["left_out"] == 0
+    known = libraries(source, task=IMAGE)
+    (tmp_path / "store/pets/cat/new.png").write_bytes(image(77))
+    assert libraries(source, task=IMAGE) != known
+
+
 def test_hidden_files_are_passed_over_and_others_that_are_no_images_counted(
     tmp_path: Path,
 ) -> None:

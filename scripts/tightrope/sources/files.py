@@ -8,10 +8,15 @@ from tightrope.sources.material import Material, labelled
 from tightrope.sources.roles import role_of, train_and_evaluation
 from tightrope.sources.tables import ROWS, TABLES, read_columns, shown, table_suffix
 
+# with one of these a path is a pattern
+MAGIC = set("*?[")
+
 
 def matching_paths(pattern: str) -> list[Path]:
     """The files and folders that `pattern` matches, sorted."""
     path = Path(pattern).expanduser()
+    if not MAGIC & set(pattern):
+        return [path] if path.exists() else []
     return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
 
 

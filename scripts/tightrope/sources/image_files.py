@@ -1,6 +1,5 @@
 """Labelled images in local files: class folders, loose or in archives."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.files import digest, read_bytes
 from tightrope.sources.archives import is_archive, read_archive
-from tightrope.sources.files import matching_paths
+from tightrope.sources.files import MAGIC, matching_paths
 from tightrope.sources.material import Labelled, Material, labelled
 from tightrope.sources.roles import POOL, role_of, train_and_evaluation
 from tightrope.sources.tables import TABLES, table_suffix
@@ -20,7 +19,8 @@ SUFFIXES = (
     *(".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
     *(".ppm", ".pgm", ".pbm", ".pnm"),
 )
-MAGIC = set("*?[")
+# a folder within those of the classes, as Tiny ImageNet has them
+INNER = "images"
 Reader = Callable[[], bytes]
 # the words of errors on what may be matched
 ALLOWED = "a folder of class folders, an archive of them (.zip, .tar, .tar.gz), images or a table"
@@ -67,11 +67,12 @@ def is_hidden(path: Path) -> bool:
 
 
 def read_class_folders(source: str, pattern: str, store: "ImageStore") -> Material:
-    """Every image that `pattern` matches or that lies in what it matches; its folder is its class.
+    """Every image that `pattern` matches or that lies in what it matches.
 
-    The nearest folder above the class, or the archive, whose name has a word for a split says
-    which it belongs to. Raises TightropeError for a folder without images and for an image that
-    lies in no class folder, and what `ImageStore.add` raises.
+    Its class is its folder, or where that is called `images` the one above. The nearest folder
+    above the class, or the archive, whose name has a word for a split says which it belongs to.
+    Raises TightropeError for a folder without images and for an image that lies in no class
+    folder, and what `ImageStore.add` raises.
     """
     paths = matching_images(source, pattern)
     base = fixed_part(pattern)
@@ -88,14 +89,15 @@ def read_class_folders(source: str, pattern: str, store: "ImageStore") -> Materi
         if not is_image(path):
             left_out += 1
             continue
-        if path.parent in roots:
+        group = class_folder(path)
+        if group in roots:
             raise TightropeError(
                 f"{path}: lies in no class folder; put the images of each class into a folder of "
                 "its name, or give a table of files and labels"
             )
         filled.update(path.parents)
-        row = (store.add(str(path), read()), path.parent.name)
-        roles.setdefault(role_of_folders(path.parent.parent, base), []).append(row)
+        row = (store.add(str(path), read()), group.name)
+        roles.setdefault(role_of_folders(group.parent, base), []).append(row)
     for folder in sorted(folders - filled):
         raise TightropeError(f"{folder}: a folder without images; fill it or take it out")
     for rows in roles.values():
@@ -103,6 +105,12 @@ def read_class_folders(source: str, pattern: str, store: "ImageStore") -> Materi
         rows.sort(key=lambda row: row[0].name)
     train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
     return labelled(train, evaluation)._replace(left_out=left_out)
+
+
+def class_folder(image: Path) -> Path:
+    """The folder whose name is the class of the image."""
+    folder = image.parent
+    return folder.parent if folder.name == INNER else folder
 
 
 def fixed_part(pattern: str) -> Path:
@@ -126,7 +134,8 @@ def every_file(paths: list[Path]) -> Iterator[tuple[Path, Reader | None]]:
     """
     for path in paths:
         if path.is_dir():
-            yield from files_below(path)
+            below = files_below(path)
+            yield from ((one, None if one.is_dir() else reader_of(one)) for one in below)
         elif is_archive(path):
             for name, read in read_archive(path):
                 if not any(map(is_hidden, (Path(name), *Path(name).parents[:-1]))):
@@ -135,16 +144,22 @@ def every_file(paths: list[Path]) -> Iterator[tuple[Path, Reader | None]]:
             yield path, reader_of(path)
 
 
-def files_below(top: Path) -> Iterator[tuple[Path, Reader | None]]:
-    """The same of every folder and file below `top`, and of `top`, sorted."""
-    yield top, None
+def files_below(top: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """`top` and every folder and file below it, sorted, but hidden ones; links are followed.
+
+    A link to a folder that it lies in is left out.
+    """
+    place = top.resolve()
+    if place in above:
+        return
+    yield top
     for path in sorted(top.iterdir()):
         if is_hidden(path):
             continue
         if path.is_dir():
-            yield from files_below(path)
+            yield from files_below(path, (*above, place))
         else:
-            yield path, reader_of(path)
+            yield path
 
 
 def reader_of(path: Path) -> Reader:
@@ -166,8 +181,9 @@ def listing_digest(paths: list[Path]) -> str:
     """
     found = []
     for top in paths:
-        below = (Path(folder, name) for folder, _, names in os.walk(top) for name in names)
-        for path in sorted(below) if top.is_dir() else [top]:
-            status = path.stat()
-            found.append((str(path), status.st_size, status.st_mtime_ns))
+        for path in files_below(top) if top.is_dir() else [top]:
+            # a link that leads nowhere is an error when it is read
+            status = path.stat() if path.exists() else path.lstat()
+            time = 0 if path.is_dir() else status.st_mtime_ns
+            found.append((str(path), status.st_size, time))
     return digest(found)
