@@ -21,8 +21,9 @@ def pixel_values(
     Without `height` and `width` the size is that of `settings`. Raises TightropeError with `name`
     for what `decode_rgb` refuses, and for another size where the settings do not resize.
     """
+    name = name or "image"
     settings = settings.resized(height or settings.height, width or settings.width)
-    rgb = np.asarray(to_size(decode_rgb(image, name=name or "image"), settings))
+    rgb = np.asarray(to_size(decode_rgb(image, name=name), settings))
     if rgb.shape[:2] != (settings.height, settings.width):
         if not settings.crop:
             raise TightropeError(
