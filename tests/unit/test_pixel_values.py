@@ -57,7 +57,7 @@ def test_pixel_values_are_those_of_transformers(
         for theirs in (asked, saved):
             opened = Image.open(io.BytesIO(image))
             expected = theirs(opened, return_tensors="np")["pixel_values"][0]
-            np.testing.assert_allclose(ours, expected, atol=1e-5)
+            np.testing.assert_allclose(ours, expected, atol=1e-5, rtol=1e-6)
 
 
 @pytest.mark.parametrize("edge", [64, 224, 384])
