@@ -30,13 +30,16 @@ rule train_model:
     log:
         "<logs>/train_model/{model}.log",
     conda:
-        "../envs/cpu.yaml"
+        environment_of_training
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=4000,
+        mem_mb=16000,
         runtime=240,
+        gpu=gpus_of_training,
+        last_attempt=last_attempt,
     params:
         code=code_of("train_model.py"),
+        state="artifacts/{model}/work/training",
         train=lookup("models/{model}/train", within=config),
         inputs=lookup("models/{model}/inputs", within=config),
         seed=lookup("models/{model}/seed", within=config),

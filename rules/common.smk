@@ -89,6 +89,14 @@ def host_of_variant(wildcards):
     return PLAN.host[plan.device_of(wildcards.variant)]
 
 
+def gpus_of_training(wildcards):
+    return plan.gpus(plan.device_to_train_on(config, wildcards.model))
+
+
+def environment_of_training(wildcards):
+    return plan.environment(plan.device_to_train_on(config, wildcards.model))
+
+
 def environment_of_device(wildcards):
     return plan.environment(wildcards.device)
 

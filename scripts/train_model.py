@@ -2,16 +2,26 @@
 
 from tightrope.cores import intra_op_threads
 from tightrope.job import current_job
+from tightrope.supervise import Limits
 from tightrope.training import train_model
+from tightrope.training_job import train_or_stop
 
 job = current_job(globals())
-train_model(
-    job.output.manifest,
-    source=job.input.source,
-    data=job.input.data,
-    recipe=job.params.train,
-    inputs=job.params.inputs,
-    threads=intra_op_threads(job.params.threads),
-    seed=job.params.seed,
-    terminal=job.terminal,
+train_or_stop(
+    lambda parts: train_model(
+        job.output.manifest,
+        source=job.input.source,
+        data=job.input.data,
+        recipe=job.params.train,
+        inputs=job.params.inputs,
+        threads=intra_op_threads(job.params.threads),
+        seed=job.params.seed,
+        terminal=job.terminal,
+        state=job.params.state,
+        provenance=[job.params.code, job.params.libraries],
+        parts=parts,
+    ),
+    job.params.train,
+    model=job.wildcards.model,
+    limits=Limits.of(job.resources),
 )

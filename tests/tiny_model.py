@@ -18,7 +18,7 @@ ARCHITECTURE = (
     "scratch:bert?hidden_size=64&num_hidden_layers=2&num_attention_heads=2&intermediate_size=128"
     "&vocab_size=400&max_position_embeddings=64"
 )
-RECIPE = {"epochs": 4, "batch": 16, "learning_rate": 3e-3, "sequence": 64, "precision": "fp32"}
+RECIPE = {"epochs": 4, "batch": 16, "learning_rate": 3e-3, "sequence": 64, "amp": "off"}
 LONGEST = 64
 SAMPLES = 24
 BUCKETS = {"batch": [1, 16], "sequence": [32, LONGEST]}

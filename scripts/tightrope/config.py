@@ -114,6 +114,8 @@ def with_types(value: Any, schema: Document) -> Any:
         return [with_types(item, schema.get("items", {})) for item in value]
     if isinstance(value, dict):
         return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
+    if value is False and "off" in schema.get("enum", ()):
+        return "off"  # which YAML reads as false
     kinds = schema.get("type", "string")
     if isinstance(value, float) and value.is_integer() and takes_integers(schema):
         return int(value)

@@ -1,160 +1,186 @@
-"""Fine-tune a text classifier: length-bucketed batches, a one-cycle schedule, bf16 or fp32."""
+"""Fine-tune a classifier: epochs of steps, judged where asked, and resumed where it was left."""
 
-import random
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 from tqdm import tqdm
 
-from tightrope.inputs import Arrays, Example, stack
-from tightrope.text_inputs import text_arrays
+from tightrope.batch_order import Batch, draw_epochs, draw_judged, in_parts
+from tightrope.errors import TightropeError
+from tightrope.training_recipe import Recipe, check_recipe, chosen_amp
+from tightrope.training_report import Report
+from tightrope.training_state import TrainingState
+from tightrope.training_step import Trainer
+from tightrope.training_subject import Subject
 
-DEFAULTS = {
-    "epochs": 1,
-    "batch": 32,
-    "learning_rate": 2e-4,
-    "weight_decay": 0.01,
-    "warmup": 0.1,
-    "sequence": 64,
-    "precision": "auto",
-}
-# Batches that are sorted by length together: enough to save padding, few enough to stay mixed.
-WINDOW = 32
-LINES = 10
+
+@dataclass
+class Course:
+    """How far a training is: the loss of each step, and each epoch that is done.
+
+    Each of `epochs` has `samples`, `steps`, `seconds` (of the steps; with `compile_s`, the first
+    has those of torch.compile too), `loss` (the mean over its steps), `accuracy` on what was set
+    apart and `accuracy_s`, both None without. `parts` is into how many a batch is cut to fit.
+    """
+
+    parts: int = 1
+    losses: list[float] = field(default_factory=list)
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    compile_s: float | None = None
 
 
 def fine_tune(
-    model: Any,
-    tokenizer: Tokenizer,
-    examples: list[Example],
-    recipe: dict[str, Any],
+    subject: Subject,
+    recipe: Recipe,
     *,
-    seed: int,
+    device: str,
     terminal: TextIO,
-) -> dict[str, Any]:
-    """Train `model` in place on the labelled texts; returns steps, precision and losses."""
-    recipe = {**DEFAULTS, "seed": seed, **recipe}
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(recipe["sequence"])
-    encoded = tokenizer.encode_batch([example["text"] for example in examples])
-    rows = [text_arrays(item.ids) for item in encoded]
-    labels = np.array([example["label"] for example in examples])
-    precision = chosen_precision(recipe["precision"])
-    batches = list(draw_batches([len(row["input_ids"]) for row in rows], recipe))
-    losses = []
-    report = Report(len(batches), terminal)
-    prepare_layers(model)
-    step = training_step(model, recipe, steps=len(batches), precision=precision)
-    for indices in tqdm(batches, desc="fine-tuning", mininterval=2):
-        batch: Arrays = stack([rows[index] for index in indices])
-        losses.append(step(batch, labels[indices]))
-        report(losses)
-    return {"steps": len(batches), "precision": precision, "losses": averaged(losses)}
+    state: TrainingState | None = None,
+    parts: int = 1,
+) -> tuple[Course, dict[str, Any]]:
+    """Train the model of `subject` in place by a whole recipe; its course and what it ran with.
 
-
-def draw_batches(lengths: list[int], recipe: dict[str, Any]) -> Iterator[list[int]]:
-    """Indices of each batch of all epochs: texts of about one length together, in mixed order."""
-    size = recipe["batch"]
-    generator = random.Random(recipe["seed"])
-    left = max(1, round(recipe["epochs"] * len(lengths)))
-    while left > 0:
-        order = generator.sample(range(len(lengths)), len(lengths))[:left]
-        left -= len(order)
-        for start in range(0, len(order), size * WINDOW):
-            window = sorted(order[start : start + size * WINDOW], key=lambda i: (lengths[i], i))
-            batches = [window[i : i + size] for i in range(0, len(window), size)]
-            generator.shuffle(batches)
-            yield from batches
-
-
-def prepare_layers(model: Any) -> None:
-    """Make the layers fit for a short training on a CPU; the weights stay as they are.
-
-    Dropout is left out: in a single epoch it cost 2 points of accuracy, and time. Attention is
-    written out, because with the fused kernel a step takes half as long again.
+    The latter are `steps`, `amp`, `device`, `samples` and `judged_samples`. With `state` it goes
+    on from there where that has been begun, and the weights are the same as in one go. Each batch
+    is learned from in so many `parts`; what was begun with fewer begins anew.
+    Raises TightropeError where the loss is no number.
     """
-    model.eval()
-    model.set_attn_implementation("eager")
+    check_recipe(recipe, images=subject.lengths is None)
+    amp = chosen_amp(recipe["amp"], device)
+    taught, judged = split(subject, recipe)
+    size, seed = recipe["batch"], recipe["seed"]
+    options = {"size": size, "epochs": recipe["epochs"], "seed": seed}
+    epochs = list(draw_epochs(len(taught.rows), taught.lengths, **options))
+    steps = sum(map(len, epochs))
+    subject.prepare(subject.model, device)
+    dynamic = subject.lengths is not None
+    trainer = Trainer(subject.model, recipe, steps=steps, device=device, amp=amp, dynamic=dynamic)
+    loop = Loop(trainer, taught, judged, size, seed, state, Course(parts))
+    loop.restore()
+    began = time.perf_counter()
+    if recipe["compile"]:
+        loop.compile(epochs, dynamic=dynamic)
+    loop.run(epochs, Report(steps, terminal, done=len(loop.course.losses)), began)
+    trainer.release()
+    samples = {"samples": len(taught.rows), "judged_samples": len(judged.rows) if judged else 0}
+    return loop.course, {"steps": steps, "amp": amp, "device": device, **samples}
 
 
-def training_step(model: Any, recipe: dict[str, Any], *, steps: int, precision: str) -> Any:
-    """A function that learns from one batch and returns its loss."""
-    decayed = [weight for weight in model.parameters() if weight.ndim > 1]
-    plain = [weight for weight in model.parameters() if weight.ndim <= 1]
-    groups = [
-        {"params": decayed, "weight_decay": recipe["weight_decay"]},
-        {"params": plain, "weight_decay": 0.0},
-    ]
-    rate = recipe["learning_rate"]
-    optimizer = torch.optim.AdamW(groups, lr=rate, fused=True)
-    warmup = min(max(recipe["warmup"], 1 / steps), 1 - 1 / steps) if steps > 2 else 0.5
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=rate, total_steps=steps + 1, pct_start=warmup, cycle_momentum=False
-    )
-    mixed = torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16")
-
-    def step(batch: Arrays, labels: np.ndarray) -> float:
-        with mixed:
-            inputs = {name: torch.from_numpy(array) for name, array in batch.items()}
-            logits = model(**inputs).logits  # [batch, classes]
-        loss = torch.nn.functional.cross_entropy(logits.float(), torch.from_numpy(labels))
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        return loss.item()
-
-    return step
+def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:
+    """What is trained on, and with `validate` what it is judged by; else all and None."""
+    if not recipe["validate"]:
+        return subject, None
+    if len(subject.rows) < 2:
+        raise TightropeError("train.validate: one example alone cannot be split; bring more data")
+    taught, judged = draw_judged(len(subject.rows), recipe["seed"])
+    return subject.part(taught), subject.part(judged)
 
 
-def chosen_precision(asked: str) -> str:
-    """bf16 for auto where the CPU multiplies in it, else fp32; what was asked for otherwise."""
-    if asked != "auto":
-        return asked
-    try:
-        words = set(Path("/proc/cpuinfo").read_text().split())
-    except OSError:
-        words = set()
-    return "bf16" if words & {"avx512_bf16", "amx_bf16", "bf16"} else "fp32"
+@dataclass
+class Loop:
+    """The steps of a training and what happens between them."""
 
+    trainer: Trainer
+    taught: Subject
+    judged: Subject | None
+    size: int
+    seed: int
+    state: TrainingState | None
+    course: Course
+    pending: list[torch.Tensor] = field(default_factory=list)
 
-def averaged(losses: list[float]) -> list[float]:
-    """Mean losses of ten equal parts of the training."""
-    return [round(float(np.mean(part)), 6) for part in np.array_split(losses, LINES) if len(part)]
+    def restore(self) -> None:
+        """Go on where the state was left, unless its batches were cut into fewer parts."""
+        found = self.state.read() if self.state else None
+        if found and Course(**found[1]["course"]).parts >= self.course.parts:
+            self.course = Course(**found[1]["course"])
+            self.trainer.restore(found[0], found[1])
+        elif self.state and self.course.parts > 1:
+            self.keep()  # so that a run after a killed one knows that less fits
 
+    def compile(self, epochs: list[list[Batch]], *, dynamic: bool) -> None:
+        """Compile a program for each kind of shape, on the first of all batches that has it."""
+        began, first = time.perf_counter(), {}
+        for batch in (batch for batches in epochs for batch in batches):
+            for piece in in_parts(batch, self.course.parts):
+                shape = self.taught.shape(piece)
+                # a program for any size is for any but 1
+                first.setdefault(tuple(n == 1 for n in shape) if dynamic else shape, piece)
+        self.trainer.compile(self.taught.batch(piece) for piece in first.values())
+        self.trainer.wait()
+        self.course.compile_s = time.perf_counter() - began
 
-class Report:
-    """A line on the terminal for each tenth of the training, with the time that is left."""
+    def run(self, epochs: list[list[Batch]], report: Report, began: float) -> None:
+        """Do the steps that are left; the clock of the first epoch has run since `began`."""
+        done, first = len(self.course.losses), 0
+        bar = tqdm(total=report.steps, initial=done, desc="fine-tuning", mininterval=2)
+        with bar:
+            for batches in epochs:
+                last = first + len(batches)
+                for number in range(max(first, done), last):
+                    self.step(batches[number - first], number)
+                    bar.update()
+                    if number + 1 in report.marks:
+                        report(self.settled())
+                    if self.state and self.state.due() and number + 1 < last:
+                        self.keep()
+                if last > done:
+                    self.end_epoch(batches, began, whole=last == report.steps)
+                first, began = last, time.perf_counter()
 
-    def __init__(self, steps: int, terminal: TextIO) -> None:
-        """Start the clock of `steps` steps."""
-        self.steps, self.terminal, self.start = steps, terminal, time.perf_counter()
-        self.marks = {max(1, round(steps * part / LINES)) for part in range(1, LINES + 1)}
+    def step(self, batch: Batch, number: int) -> None:
+        """Learn from the batch; what is random in it depends on the seed and its number alone."""
+        generator = np.random.default_rng([self.seed, number])
+        pieces = in_parts(batch, self.course.parts)
+        drawn = (self.taught.batch(piece, generator) for piece in pieces)
+        self.pending.append(self.trainer.learn(drawn, len(batch)))
 
-    def __call__(self, losses: list[float]) -> None:
-        """Tell of the step just done, where a tenth ends with it."""
-        done = len(losses)
-        if done not in self.marks:
-            return
-        left = (time.perf_counter() - self.start) / done * (self.steps - done)
-        loss = float(np.mean(losses[-max(1, self.steps // LINES) :]))
-        print(
-            f"fine-tuning: step {done:,} of {self.steps:,}, loss {loss:.2f}, "
-            f"about {duration(left)} left",
-            file=self.terminal,
-            flush=True,
+    def settled(self) -> list[float]:
+        """The losses of all steps; waits for the last, which a step does not."""
+        self.course.losses += [loss.item() for loss in self.pending]
+        self.pending.clear()
+        if not np.isfinite(self.course.losses[-1]):
+            raise TightropeError(
+                "train: the loss is not a number any more; lower train.learning_rate, or take "
+                "another train.amp"
+            )
+        return self.course.losses
+
+    def end_epoch(self, batches: list[Batch], began: float, *, whole: bool) -> None:
+        """Note the epoch that has ended, judge it, and keep the state unless that was `whole`."""
+        self.trainer.wait()
+        seconds = time.perf_counter() - began
+        losses = self.settled()[-len(batches) :]
+        began = time.perf_counter()
+        accuracy = self.trainer.accuracy(self.examined()) if self.judged else None
+        self.course.epochs.append(
+            {
+                "samples": sum(map(len, batches)),
+                "steps": len(batches),
+                "seconds": seconds,
+                "loss": float(np.mean(losses)),
+                "accuracy": accuracy,
+                "accuracy_s": time.perf_counter() - began if self.judged else None,
+            }
         )
+        if self.state and not whole:
+            self.keep()
 
+    def examined(self) -> Iterator[Any]:
+        """Batches of what was set apart, neighbours in length together."""
+        (batches,) = draw_epochs(
+            len(self.judged.rows), self.judged.lengths, size=self.size, epochs=1, seed=0
+        )
+        return (self.judged.batch(batch) for batch in batches)
 
-def duration(seconds: float) -> str:
-    """Seconds in words: 40 s, 3 min, 1 h 20 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    def keep(self) -> None:
+        """Write the state."""
+        if self.pending:
+            self.settled()
+        tensors, facts = self.trainer.state()
+        facts |= {"course": asdict(self.course)}
+        self.state.write(tensors, facts, step=len(self.course.losses))

@@ -222,6 +222,12 @@ def gpus(device: str) -> int:
     return int(device == "cuda")
 
 
+def device_to_train_on(config: Document, model: str) -> str:
+    """The device that the training of that model is planned for: `auto` takes what it finds."""
+    recipe = config["models"][model]["train"]
+    return "cuda" if recipe and recipe["device"] == "cuda" else "cpu"
+
+
 def environment(device: str) -> str:
     """The conda file of jobs on that device, seen from the rules."""
     return f"../envs/{'gpu' if device == 'cuda' else 'cpu'}.yaml"

@@ -29,8 +29,9 @@ PASSED_ON = (ArtifactError, StorageError)
 # words of PyTorch, ONNX Runtime, TensorRT and CUDA for a GPU whose memory is full
 OUT_OF_MEMORY = (
     *("out of memory", "out_of_memory", "outofmemory", "memoryallocation"),
-    *("failed to allocate memory", "insufficient memory"),
+    *("failed to allocate memory", "insufficient memory", "can't allocate memory"),
 )
+LIMIT_OF_MEMORY = "GB of memory, the limit of this job"
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class Child:
         if resident_bytes(self.process.pid) > self.limits.memory_bytes:
             self.kill()
             size = self.limits.memory_bytes / 1e9
-            reason = f"killed above {size:.1f} GB of memory, the limit of this job"
+            reason = f"killed above {size:.1f} {LIMIT_OF_MEMORY}"
             raise self.failed(f"{reason}; {REMEDY.format('mem_mb')}", transient=True)
 
     def how_it_ended(self) -> str:

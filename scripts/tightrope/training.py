@@ -3,20 +3,24 @@
 from pathlib import Path
 from typing import Any, TextIO
 
-import torch
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tightrope.classifier import load_classifier
 from tightrope.errors import TightropeError
-from tightrope.files import storage_errors
-from tightrope.finetuning import fine_tune
+from tightrope.files import digest, storage_errors
+from tightrope.finetuning import Course, fine_tune
 from tightrope.inputs import Example, read_split
 from tightrope.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.model_limits import positions
 from tightrope.onnx_checkpoint import keep_onnx_file
 from tightrope.sources.scratch import SPECIAL_TOKENS, train_tokenizer
 from tightrope.text_inputs import require_sequence
+from tightrope.training_recipe import Recipe, chosen_device, whole_recipe
+from tightrope.training_report import averaged
+from tightrope.training_state import TrainingState
+from tightrope.training_step import prepare_device
+from tightrope.training_subject import text_subject
 from tightrope.variants import is_onnx
 
 SPECIAL = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL_TOKENS, strict=True))
@@ -27,11 +31,14 @@ def train_model(
     *,
     source: Path | str,
     data: Path | str,
-    recipe: dict[str, Any] | None,
+    recipe: Recipe | None,
     inputs: dict[str, str],
     threads: int,
     seed: int,
     terminal: TextIO,
+    state: Path | str | None = None,
+    provenance: Any = None,
+    parts: int = 1,
 ) -> None:
     """Write the fp32 classifier and its tokenizer beside `manifest`, and the manifest last.
 
@@ -39,11 +46,16 @@ def train_model(
     manifest `data`; without one it is only converted. The same bytes come out on the same
     machine with the same number of threads. A line now and then goes to `terminal`. An ONNX file,
     whose own names of its inputs are `inputs`, is kept as it is.
+
+    In folder `state` lies the last state while it trains, to go on from after it was killed, if
+    what `provenance` tells of code and libraries is still so. Each batch is learned from in so
+    many `parts`.
     """
     if is_onnx(read_manifest(source)["source"]):
         return keep_onnx_file(manifest, source=source, data=data, inputs=inputs)
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True)
+    recipe = recipe and whole_recipe(recipe, seed)
+    device = chosen_device(recipe["device"]) if recipe else "cpu"
+    prepare_device(device, threads)
     origin, material = read_manifest(source), read_manifest(data)
     model = load_classifier(
         Path(source).parent,
@@ -51,17 +63,22 @@ def train_model(
         task=origin["task"],
         labels=material["labels"],
         new_head=recipe is not None or origin["source"].startswith("scratch:"),
-        seed=seed,
+        seed=recipe["seed"] if recipe else seed,
     )
     longest = check_sequence(model, origin["source"], recipe)
     examples = read_split(data, "train") if "train" in material["splits"] else []
     tokenizer = load_tokenizer(Path(source), origin["source"], examples, model.config)
-    training = None
+    training, last = None, None
     if recipe is not None:
-        if not examples:
-            raise TightropeError(f"{material['source']}: no examples to train on; remove train")
-        backend = tokenizer.backend_tokenizer
-        training = fine_tune(model, backend, examples, recipe, seed=seed, terminal=terminal)
+        subject = text_subject_of(model, tokenizer, examples, recipe, material["source"])
+        if state is not None:
+            files = [origin["files"], material["files"]]
+            key = [files, recipe, repr(model), threads, device, provenance]
+            last = TrainingState(state, digest(key))
+        course, facts = fine_tune(
+            subject, recipe, device=device, terminal=terminal, state=last, parts=parts
+        )
+        training = {**facts, **told(course)}
     folder = clear_folder(manifest)
     save(folder, model, tokenizer)
     write_manifest(
@@ -76,9 +93,27 @@ def train_model(
         recipe=recipe,
         training=training,
     )
+    if last is not None:
+        last.clear()
 
 
-def check_sequence(model: Any, source: str, recipe: dict[str, Any] | None) -> int | None:
+def text_subject_of(
+    model: Any, tokenizer: Any, examples: list[Example], recipe: Recipe, source: str
+) -> Any:
+    """What is trained; raises TightropeError where the data `source` has no examples for it."""
+    if not examples:
+        raise TightropeError(f"{source}: no examples to train on; remove train")
+    backend = tokenizer.backend_tokenizer
+    return text_subject(model, backend, examples, sequence=recipe["sequence"])
+
+
+def told(course: Course) -> dict[str, Any]:
+    """What of a training is the same each time that it is done."""
+    epochs = [{name: epoch[name] for name in ("loss", "accuracy")} for epoch in course.epochs]
+    return {"losses": averaged(course.losses), "epochs": epochs, "parts": course.parts}
+
+
+def check_sequence(model: Any, source: str, recipe: Recipe | None) -> int | None:
     """Most tokens that the model takes; raises TightropeError where the recipe wants more."""
     longest = positions(model.config.to_dict())
     limit = {"source": source, "max_sequence": longest}

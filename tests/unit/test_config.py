@@ -150,7 +150,7 @@ def test_what_is_given_beats_the_default_and_its_neighbours_stay(
     filled = checked(config, schema)
     assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 20)
     assert (filled["models"]["tiny"]["train"]["epochs"]) == 3
-    assert filled["models"]["tiny"]["train"]["precision"] == "auto"
+    assert filled["models"]["tiny"]["train"]["amp"] == "auto"
 
 
 @pytest.mark.parametrize(
