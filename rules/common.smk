@@ -5,7 +5,7 @@ from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from tightrope import checkpoint, data_sources, job_inputs, plan, run
+from tightrope import checkpoint, data_sources, job_inputs, plan, run, training_plan
 from tightrope.provenance import code_digest, library_versions
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
@@ -90,11 +90,19 @@ def host_of_variant(wildcards):
 
 
 def gpus_of_training(wildcards):
-    return plan.gpus(plan.device_to_train_on(config, wildcards.model))
+    return plan.gpus(training_plan.device_to_train_on(config, wildcards.model))
 
 
 def environment_of_training(wildcards):
-    return plan.environment(plan.device_to_train_on(config, wildcards.model))
+    return plan.environment(training_plan.device_to_train_on(config, wildcards.model))
+
+
+def host_of_training(wildcards):
+    return PLAN.host[training_plan.device_to_train_on(config, wildcards.model)]
+
+
+def recipe_to_measure(wildcards):
+    return training_plan.recipe_to_measure(config, wildcards.model)
 
 
 def environment_of_device(wildcards):

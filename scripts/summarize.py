@@ -12,6 +12,7 @@ summarize(
     job.input.audits,
     job.input.sensitivities,
     job.input.searches,
+    job.input.training,
     job.input.checkpoints,
     job.input.data,
     job.output.json,

@@ -19,6 +19,7 @@ train_or_stop(
         terminal=job.terminal,
         state=job.params.state,
         provenance=[job.params.code, job.params.libraries],
+        device="cuda" if job.resources.gpu else "cpu",
         parts=parts,
     ),
     job.params.train,

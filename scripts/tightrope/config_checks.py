@@ -189,6 +189,15 @@ def check_kinds(config: Document) -> None:
             raise ConfigError(f"config: {key}: the key sequence is missing, for models.{texts[0]}")
 
 
+def check_training(config: Document) -> None:
+    """A training that is measured has an epoch after the first, which may compile."""
+    if config["training"]["epochs"] == 1:
+        raise ConfigError(
+            "config: training.epochs = 1: the first epoch is told apart, as it may compile; take "
+            "2 or more, or 0 to measure none"
+        )
+
+
 def check_shapes(config: Document) -> None:
     """No sequence may be longer than a model takes, where that is known without fetching it."""
     for name, model in config["models"].items():
@@ -220,6 +229,7 @@ CHECKS = (
     check_sources,
     check_recipes,
     check_kinds,
+    check_training,
     check_shapes,
     check_buckets,
     check_profiles,

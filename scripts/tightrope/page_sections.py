@@ -9,6 +9,7 @@ from tightrope.page_int8 import has_vnni, int8_section
 from tightrope.page_numbers import shape_label, shape_of
 from tightrope.page_steadiness import remarks, steadiness
 from tightrope.page_traffic import traffic_section
+from tightrope.page_training import training_section
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not judged"
@@ -29,6 +30,7 @@ def sections(summary: Record) -> dict[str, Any]:
             figure["id"] = f"chart-{len(charts) + 1}"
             charts[figure["id"]] = figure.pop("chart")
     results, traffic = summary.get("results") or [], summary.get("traffic") or []
+    training = training_section(summary.get("training") or [])
     statuses = [result.get("status") for result in results]
     return {
         "models": models,
@@ -38,6 +40,8 @@ def sections(summary: Record) -> dict[str, Any]:
         "host_names": hosts,
         "real_traffic": bool(traffic),
         "traffic_failed": sum(entry.get("status") == "failed" for entry in traffic),
+        "training": training,
+        "training_not_run": not_run(training["failed"] if training else []),
         "counts": {word: statuses.count(word) for word in ("ok", "failed", "unavailable")},
         "vnni": has_vnni(results, summary.get("hosts") or {}),
         "devices": {result.get("device") for result in results},

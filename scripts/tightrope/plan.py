@@ -14,9 +14,11 @@ from tightrope.host import describe_host, fingerprint, for_device, numerics_fing
 from tightrope.job_inputs import audits, from_checkpoint, int8_files, scheme_of
 from tightrope.optimization_profiles import profiles_of
 from tightrope.provenance import library_versions
+from tightrope.records import TRAINING
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
 from tightrope.static_shapes import buckets_of
 from tightrope.toolchain import missing_compiler
+from tightrope.training_plan import measured_trainings
 from tightrope.variants import (
     AUTO,
     DEVICES,
@@ -38,13 +40,15 @@ class Plan(NamedTuple):
     """What is built and measured, what cannot run here, and the host keys.
 
     `jobs` has each model with each of its variants that can run, `traffic` those that are also
-    measured under real traffic, `baselines` for each model and device the name of the variant
-    that the others are compared with; `host` and `numerics` are the keys of work on each device.
+    measured under real traffic, `training` the models whose training is, `baselines` for each
+    model and device the name of the variant that the others are compared with; `host` and
+    `numerics` are the keys of work on each device.
     """
 
     models: list[str]
     jobs: Jobs
     traffic: Jobs
+    training: list[str]
     unavailable: list[tuple[str, str, str]]
     baselines: dict[str, dict[str, str]]
     host: dict[str, str]
@@ -75,6 +79,7 @@ def make_plan(config: Document) -> Plan:
         models=list(config["models"]),
         jobs=jobs,
         traffic=[job for job in jobs if str(job[1]) in config["traffic"]["variants"]],
+        training=measured_trainings(config),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         baselines={
             model: {device: str(baseline(device, source)) for device in DEVICES}
@@ -141,7 +146,7 @@ def is_last_attempt(workflow: Any, attempt: int) -> int:
 
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
-    """The engine and the records of each planned model and variant."""
+    """The engine and the records of each planned model and variant, and those of trainings."""
     return {
         (model, str(variant)): [
             f"artifacts/{model}/engines/{variant}/engine.json",
@@ -151,7 +156,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
         ]
         for model, variant in plan.jobs
-    }
+    } | {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}
 
 
 def failing_files(config: Document, plan: Plan) -> list[str]:
@@ -220,12 +225,6 @@ def device_of(variant: str) -> str:
 def gpus(device: str) -> int:
     """How many GPUs a job on that device takes."""
     return int(device == "cuda")
-
-
-def device_to_train_on(config: Document, model: str) -> str:
-    """The device that the training of that model is planned for: `auto` takes what it finds."""
-    recipe = config["models"][model]["train"]
-    return "cuda" if recipe and recipe["device"] == "cuda" else "cpu"
 
 
 def environment(device: str) -> str:

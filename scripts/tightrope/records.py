@@ -9,6 +9,8 @@ from tightrope.errors import ArtifactError
 from tightrope.files import read_json, write_json
 
 SCHEMA = 3
+# in the place of a variant, in the record of a training
+TRAINING = "training"
 
 
 @dataclass(kw_only=True)

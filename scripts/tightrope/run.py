@@ -14,6 +14,7 @@ from typing import IO, Any
 from tightrope.errors import ArtifactError
 from tightrope.failed_files import failure_in, is_onnx_file
 from tightrope.files import read_json
+from tightrope.records import TRAINING
 
 # options of Snakemake's command line with which it executes no job
 WITHOUT_JOBS = (
@@ -81,12 +82,13 @@ def delete_reports(reports: list[Path], records: dict[tuple[str, str], list[str]
 
 
 def told_of(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[str]:
-    """The records of those variants that have a result in `summary`."""
+    """The records of those variants and trainings that have an entry in `summary`."""
     try:
-        results = read_json(summary)["results"]
+        document = read_json(summary)
+        known = [(result["model"], result["variant"]) for result in document["results"]]
+        known += [(one["model"], TRAINING) for one in document["training"]]
     except (ArtifactError, KeyError, TypeError):
         return [path for paths in records.values() for path in paths]
-    known = [(result["model"], result["variant"]) for result in results]
     return [path for one in known for path in records.get(one, [])]
 
 
@@ -126,8 +128,10 @@ def exit_with_failures(summary: Path) -> None:
 
 
 def failures(summary: Path) -> list[dict[str, Any]]:
-    """The results with status failed."""
-    return [one for one in read_json(summary)["results"] if one["status"] == "failed"]
+    """The results, and the measured trainings, with status failed."""
+    document = read_json(summary)
+    trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
+    return [one for one in document["results"] + trainings if one["status"] == "failed"]
 
 
 def closing_words(report: Path | str, summary: Path | str, *, since: float) -> str:

@@ -59,6 +59,28 @@ def speedup(blocks: list[list[float]], baseline_blocks: list[list[float]]) -> In
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
+def unpaired_speedup(own: list[float], baseline: list[float]) -> Interval:
+    """Baseline time over own time, of repeats that were not measured next to each other.
+
+    The ratio of the geometric means, with an interval as that of `speedup`, but from a bootstrap
+    that draws the repeats of either apart; as few degrees of freedom as the smaller of them has.
+    """
+    logs, theirs = [[math.log(value) for value in values] for values in (own, baseline)]
+    mean = statistics.fmean(theirs) - statistics.fmean(logs)
+    count = min(len(logs), len(theirs))
+    if count < 2:
+        return Interval(math.exp(mean), 0.0, math.inf)
+    draw = random.Random(0)
+
+    def drawn(values: list[float]) -> float:
+        return statistics.fmean(draw.choices(values, k=len(values)))
+
+    off = sorted(abs(drawn(theirs) - drawn(logs) - mean) for _ in range(RESAMPLES))
+    wider = math.sqrt(count / (count - 1)) * student_point(count - 1) / Z
+    half = wider * off[round(0.95 * (RESAMPLES - 1))]
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
 def student_point(degrees: int) -> float:
     """The 97.5 % point of Student's t, to 0.2 % (Abramowitz and Stegun 1964, 26.7.5)."""
     if degrees <= len(STUDENT):

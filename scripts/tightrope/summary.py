@@ -23,6 +23,8 @@ from tightrope.records import AccuracyRecord, LatencyRecord, Record
 from tightrope.results import result_entry, unavailable_entry
 from tightrope.traffic_record import TrafficRecord
 from tightrope.traffic_results import traffic_entry
+from tightrope.training_comparison import training_entries
+from tightrope.training_record import TrainingRecord
 from tightrope.variants import parse
 
 SCHEMA = 1
@@ -40,6 +42,7 @@ def summarize(
     audits: Paths,
     sensitivities: Paths,
     searches: Paths,
+    training: Paths,
     checkpoints: Paths,
     data: Paths,
     json_target: Path | str,
@@ -53,7 +56,8 @@ def summarize(
 
     `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and
     `data`, one each a model; `traffic` are the records of what was measured under traffic,
-    `audits`, `sensitivities` and `searches` are in `artifacts/{model}/`.
+    `audits`, `sensitivities` and `searches` are in `artifacts/{model}/`, `training` are the
+    records of measured trainings.
     `unavailable` has (model, variant, reason), `baselines` the name of what the variants of each
     model and device are compared with.
     """
@@ -62,6 +66,7 @@ def summarize(
         for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True)
     ]
     loads = [TrafficRecord.read(path) for path in traffic]
+    trainings = [TrainingRecord.read(path) for path in training]
     judged = {(record.model, record.variant): record for _, _, record in runs}
     splits = {Path(path).parent.parent.name: evaluation_split(path) for path in data}
     results = [entry_of(*run, judged, baselines, budget_points / 100, splits) for run in runs]
@@ -78,11 +83,12 @@ def summarize(
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "accuracy_budget_points": budget_points,
-        "hosts": hosts([record for run in runs for record in run[1:]] + loads),
+        "hosts": hosts([record for run in runs for record in run[1:]] + loads + trainings),
         "models": dict(models),
         "results": results,
         "recommendations": recommendations(results),
         "traffic": [traffic_entry(record, host=fingerprint(record.host)) for record in loads],
+        "training": training_entries(trainings),
     }
     write_json(json_target, document)
     write_csv(results, csv_target)

@@ -1,7 +1,7 @@
 """From a source checkpoint to the classifier that every variant is built from."""
 
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
@@ -16,11 +16,11 @@ from tightrope.model_limits import positions
 from tightrope.onnx_checkpoint import keep_onnx_file
 from tightrope.sources.scratch import SPECIAL_TOKENS, train_tokenizer
 from tightrope.text_inputs import require_sequence
-from tightrope.training_recipe import Recipe, chosen_device, whole_recipe
+from tightrope.training_recipe import Recipe, whole_recipe
 from tightrope.training_report import averaged
 from tightrope.training_state import TrainingState
 from tightrope.training_step import prepare_device
-from tightrope.training_subject import text_subject
+from tightrope.training_subject import Subject, text_subject
 from tightrope.variants import is_onnx
 
 SPECIAL = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL_TOKENS, strict=True))
@@ -36,14 +36,15 @@ def train_model(
     threads: int,
     seed: int,
     terminal: TextIO,
+    device: str = "cpu",
     state: Path | str | None = None,
     provenance: Any = None,
     parts: int = 1,
 ) -> None:
     """Write the fp32 classifier and its tokenizer beside `manifest`, and the manifest last.
 
-    With a recipe the checkpoint of manifest `source` is fine-tuned on the train split of
-    manifest `data`; without one it is only converted. The same bytes come out on the same
+    With a recipe the checkpoint of manifest `source` is fine-tuned on `device` on the train split
+    of manifest `data`; without one it is only converted. The same bytes come out on the same
     machine with the same number of threads. A line now and then goes to `terminal`. An ONNX file,
     whose own names of its inputs are `inputs`, is kept as it is.
 
@@ -54,8 +55,49 @@ def train_model(
     if is_onnx(read_manifest(source)["source"]):
         return keep_onnx_file(manifest, source=source, data=data, inputs=inputs)
     recipe = recipe and whole_recipe(recipe, seed)
-    device = chosen_device(recipe["device"]) if recipe else "cpu"
     prepare_device(device, threads)
+    origin, material = read_manifest(source), read_manifest(data)
+    start = load_start(source, data, recipe, seed=seed)
+    model, training, last = start.model, None, None
+    if recipe is not None:
+        subject = subject_of(start, recipe, material["source"])
+        if state is not None:
+            files = [origin["files"], material["files"]]
+            key = [files, recipe, repr(model), threads, device, provenance]
+            last = TrainingState(state, digest(key))
+        course, facts = fine_tune(
+            subject, recipe, device=device, terminal=terminal, state=last, parts=parts
+        )
+        training = {**facts, **told(course)}
+    folder = clear_folder(manifest)
+    save(folder, model, start.tokenizer)
+    write_manifest(
+        manifest,
+        task=origin["task"],
+        labels=[model.config.id2label[i] for i in range(model.config.num_labels)],
+        parameters=sum(weight.numel() for weight in model.parameters()),
+        vocabulary=model.config.vocab_size,
+        max_sequence=start.longest,
+        architecture=type(model).__name__,
+        source=origin["source"],
+        recipe=recipe,
+        training=training,
+    )
+    if last is not None:
+        last.clear()
+
+
+class Start(NamedTuple):
+    """What a training begins with; `longest` is how many tokens the model takes, None for any."""
+
+    model: Any
+    tokenizer: Any
+    examples: list[Example]
+    longest: int | None
+
+
+def load_start(source: Path | str, data: Path | str, recipe: Recipe | None, *, seed: int) -> Start:
+    """The model of manifest `source`, its tokenizer, and the train split of manifest `data`."""
     origin, material = read_manifest(source), read_manifest(data)
     model = load_classifier(
         Path(source).parent,
@@ -68,43 +110,15 @@ def train_model(
     longest = check_sequence(model, origin["source"], recipe)
     examples = read_split(data, "train") if "train" in material["splits"] else []
     tokenizer = load_tokenizer(Path(source), origin["source"], examples, model.config)
-    training, last = None, None
-    if recipe is not None:
-        subject = text_subject_of(model, tokenizer, examples, recipe, material["source"])
-        if state is not None:
-            files = [origin["files"], material["files"]]
-            key = [files, recipe, repr(model), threads, device, provenance]
-            last = TrainingState(state, digest(key))
-        course, facts = fine_tune(
-            subject, recipe, device=device, terminal=terminal, state=last, parts=parts
-        )
-        training = {**facts, **told(course)}
-    folder = clear_folder(manifest)
-    save(folder, model, tokenizer)
-    write_manifest(
-        manifest,
-        task=origin["task"],
-        labels=[model.config.id2label[i] for i in range(model.config.num_labels)],
-        parameters=sum(weight.numel() for weight in model.parameters()),
-        vocabulary=model.config.vocab_size,
-        max_sequence=longest,
-        architecture=type(model).__name__,
-        source=origin["source"],
-        recipe=recipe,
-        training=training,
-    )
-    if last is not None:
-        last.clear()
+    return Start(model, tokenizer, examples, longest)
 
 
-def text_subject_of(
-    model: Any, tokenizer: Any, examples: list[Example], recipe: Recipe, source: str
-) -> Any:
+def subject_of(start: Start, recipe: Recipe, source: str) -> Subject:
     """What is trained; raises TightropeError where the data `source` has no examples for it."""
-    if not examples:
+    if not start.examples:
         raise TightropeError(f"{source}: no examples to train on; remove train")
-    backend = tokenizer.backend_tokenizer
-    return text_subject(model, backend, examples, sequence=recipe["sequence"])
+    backend = start.tokenizer.backend_tokenizer
+    return text_subject(start.model, backend, start.examples, sequence=recipe["sequence"])
 
 
 def told(course: Course) -> dict[str, Any]:

@@ -5,21 +5,30 @@ from collections.abc import Callable
 from typing import Any
 
 from tightrope.errors import TightropeError
-from tightrope.supervise import LIMIT_OF_MEMORY, Child, Limits, WorkFailed, is_out_of_memory
+from tightrope.supervise import (
+    LIMIT_OF_MEMORY,
+    PASSED_ON,
+    Child,
+    Limits,
+    WorkFailed,
+    is_out_of_memory,
+)
 from tightrope.training_recipe import DEFAULTS, Recipe
 
 Work = Callable[[int], Any]
 
 
-def run_training(work: Work, recipe: Recipe | None, *, limits: Limits) -> Any:
+def run_training(
+    work: Work, recipe: Recipe | None, *, limits: Limits, began: float | None = None
+) -> Any:
     """What `work(parts)` gives in a child, `parts` being 1: into how many a batch is cut.
 
     Where a batch does not fit the memory and the recipe says to halve it, it is tried again with
-    twice the parts, in the same time limit. Raises the TightropeError of the work as it was there,
-    and WorkFailed for all else that ends it.
+    twice the parts; its time counts from `began` (`time.monotonic()`), or from now. Raises
+    WorkFailed, also for a TightropeError of the work, unless it is one of the surroundings.
     """
     recipe = {**DEFAULTS, **(recipe or {})}
-    parts, began = 1, time.monotonic()
+    parts, began = 1, time.monotonic() if began is None else began
     while True:
         try:
             with Child(told(work), limits, began=began) as child:
@@ -33,9 +42,9 @@ def run_training(work: Work, recipe: Recipe | None, *, limits: Limits) -> Any:
                 ) from None
             parts *= 2
             continue
-        if error is not None:
-            raise error
-        return value
+        if error is None:
+            return value
+        raise error if isinstance(error, PASSED_ON) else WorkFailed(str(error), transient=False)
 
 
 def told(work: Work) -> Callable[[int], tuple[Any, TightropeError | None]]:

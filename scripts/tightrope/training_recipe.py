@@ -41,23 +41,6 @@ def check_recipe(recipe: Recipe, *, images: bool) -> None:
         )
 
 
-def chosen_device(asked: str) -> str:
-    """`cuda` for auto where this process sees a GPU, else `cpu`; what was asked for otherwise.
-
-    Raises TightropeError where a GPU was asked for and is not seen.
-    """
-    import torch
-
-    if asked == "cpu":
-        return "cpu"
-    seen = torch.cuda.is_available()
-    if asked == "cuda" and not seen:
-        raise TightropeError(
-            "train.device = cuda: PyTorch sees no GPU here; run where there is one, or say auto"
-        )
-    return "cuda" if seen else "cpu"
-
-
 def chosen_amp(asked: str, device: str) -> str:
     """`bf16` for auto where the device multiplies in it, else `off`; or what was asked for."""
     if asked != "auto":

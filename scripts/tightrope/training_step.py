@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tightrope.errors import TightropeError
 from tightrope.inputs import Arrays
 from tightrope.training_recipe import Recipe
 
@@ -16,12 +17,19 @@ Tensors = dict[str, torch.Tensor]
 
 
 def prepare_device(device: str, threads: int) -> None:
-    """Set the threads of the CPU, and take only algorithms whose results repeat."""
+    """Set the threads of the CPU, and take only algorithms whose results repeat.
+
+    Raises TightropeError where `device` is cuda and PyTorch sees no GPU.
+    """
     # read when cuBLAS is first called; without it, it refuses to repeat its results
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
     if device == "cuda":
+        if not torch.cuda.is_available():
+            raise TightropeError(
+                "train.device = cuda: PyTorch sees no GPU here; run where there is one, or say cpu"
+            )
         torch.backends.cudnn.benchmark = False
 
 

@@ -10,7 +10,7 @@ import torch
 from tightrope.augmentation import flip_crop
 from tightrope.errors import TightropeError
 from tightrope.finetuning import fine_tune
-from tightrope.training_recipe import chosen_amp, chosen_device, whole_recipe
+from tightrope.training_recipe import chosen_amp, whole_recipe
 from tightrope.training_state import TrainingState
 from tightrope.training_step import prepare_device
 from tightrope.training_subject import Subject, image_subject
@@ -222,11 +222,9 @@ def test_compiled_it_learns_the_same_and_goes_on_to_the_same(tmp_path: Path) -> 
 def test_auto_is_told_by_the_machine() -> None:
     assert chosen_amp("off", "cpu") == "off"
     assert chosen_amp("auto", "cpu") in ("bf16", "off")
-    assert chosen_device("cpu") == "cpu"
-    assert chosen_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_an_error() -> None:
     with pytest.raises(TightropeError, match=r"train\.device = cuda: PyTorch sees no GPU"):
-        chosen_device("cuda")
+        prepare_device("cuda", 1)

@@ -130,7 +130,7 @@ def summarized(
         latencies,
         accuracies,
         traffic,
-        *(records.get(kind, []) for kind in ("audit", "sensitivity", "search")),
+        *(records.get(kind, []) for kind in ("audit", "sensitivity", "search", "training")),
         [checkpoint],
         [data],
         folder / "summary.json",
@@ -403,7 +403,7 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=rf"{latency.name}: no valid JSON"):
         summarize(
             *([path] for path in paths),
-            *([], [], [], []),
+            *([], [], [], [], []),
             [checkpoint],
             [data],
             tmp_path / "summary.json",

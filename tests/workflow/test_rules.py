@@ -73,7 +73,12 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
 ) -> None:
     profile = yaml.safe_load((unrun / "profiles/slurm/config.yaml").read_text())
     assert set(profile["set-threads"]) == set(rules) == set(profile["set-resources"])
-    traffic = ("--config", "host=cpu-node", "traffic={variants: [cpu-pytorch-fp32]}")
+    traffic = (
+        "--config",
+        "host=cpu-node",
+        "traffic={variants: [cpu-pytorch-fp32]}",
+        "training={epochs: 2}",
+    )
     unrun.configure(
         engines={
             name: list(engine.precisions["cpu"])

@@ -1,0 +1,64 @@
+"""What the report says of measured trainings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tightrope.page_numbers import is_number, percentage, points, significant
+
+Record = Mapping[str, Any]
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+
+
+def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
+    """Tables of the measured trainings, one for those that are compared; None without a record.
+
+    `largest` is what the bars of a table are drawn against, `device_memory` whether its memory is
+    that of a GPU; `failed` are the entries without a result.
+    """
+    if not entries:
+        return None
+    measured = [entry for entry in entries if entry.get("status") == "ok"]
+    groups: dict[Any, list[Record]] = {}
+    for entry in measured:
+        groups.setdefault(entry.get("reference") or (entry["model"],), []).append(entry)
+    return {
+        "tables": [table(group) for group in groups.values()],
+        "failed": [{**entry, "variant": "training"} for entry in entries if entry not in measured],
+    }
+
+
+def table(group: Sequence[Record]) -> dict[str, Any]:
+    """One table: the first of `entries` is the plain training, if there is one."""
+    reference = group[0].get("reference")
+    entries = sorted(group, key=lambda entry: entry["model"] != reference)
+    first = entries[0]
+    return {
+        "entries": [{**entry, **words(entry)} for entry in entries],
+        "reference": reference,
+        "largest": max(entry["samples_per_s"]["mean"] for entry in entries),
+        "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
+        **{name: first.get(name) for name in ("unit", "samples", "judged_samples", "epochs")},
+        **{name: first.get(name) for name in ("seeds", "threads", "device", "host")},
+    }
+
+
+def words(entry: Record) -> dict[str, Any]:
+    """The means of an entry with their spreads, as they are printed."""
+    judged = entry.get("judged_samples")
+    return {
+        "epoch_words": plus_minus(entry.get("epoch_s"), significant),
+        "accuracy_words": plus_minus(entry.get("accuracy"), lambda one: percentage(one, judged)),
+        "change_words": plus_minus(
+            entry.get("accuracy_change"),
+            lambda one: points(one, judged),
+            lambda one: percentage(one, judged),
+        ),
+    }
+
+
+def plus_minus(spread: Record | None, words: Any, width: Any = None) -> str | None:
+    """ "78.3 ± 0.4": the mean and the sample standard deviation; None where there is no mean."""
+    if not spread:
+        return None
+    mean, wide = words(spread["mean"]), (width or words)(spread["spread"])
+    return f"{mean} {PLUS_MINUS} {wide}" if wide else mean

@@ -1,0 +1,153 @@
+"""From the records of trainings to their entries in the summary, each beside the plain one."""
+
+import statistics
+from collections.abc import Iterable
+from typing import Any
+
+from tightrope.host import fingerprint
+from tightrope.statistics import speed_verdict, unpaired_speedup
+from tightrope.training_record import TrainingRecord
+
+Entry = dict[str, Any]
+# what two trainings that are compared may differ in, and what the plain one has of it
+PLAIN = {"compile": False, "amp": "off", "channels_last": False}
+
+
+def training_entries(records: Iterable[TrainingRecord]) -> list[Entry]:
+    """`training` of the summary, in the order of the records."""
+    records = list(records)
+    return [training_entry(record, reference_of(record, records)) for record in records]
+
+
+def training_entry(record: TrainingRecord, reference: TrainingRecord | None) -> Entry:
+    """The entry of one record beside that of the plain training, its own where it is that one.
+
+    An epoch's time is the median of the epochs of a seed without the first; means and spreads
+    (sample standard deviations, None for one seed) are over the seeds.
+    """
+    ok = record.status == "ok"
+    return {
+        "model": record.model,
+        "host": fingerprint(record.host),
+        "device": record.device,
+        "status": record.status,
+        "reason": record.reason,
+        "measured": record.measured,
+        "threads": record.threads,
+        "unit": record.unit,
+        "recipe": record.recipe,
+        "epochs": record.plan["epochs"],
+        "seeds": record.plan["seeds"],
+        "reference": reference.model if reference else None,
+        **(measured(record) if ok else dict.fromkeys(MEASURED)),
+        "speedup": speedup_entry(record, reference) if ok else None,
+        "accuracy_change": accuracy_change(record, reference) if ok else None,
+    }
+
+
+def measured(record: TrainingRecord) -> Entry:
+    """What the runs of a record come to."""
+    runs, times = record.runs, epoch_times(record)
+    rates = [run["samples"] / time for run, time in zip(runs, times, strict=True)]
+    device = [run["peak_device_bytes"] for run in runs]
+    return {
+        "amp": runs[0]["amp"],
+        "samples": runs[0]["samples"],
+        "judged_samples": runs[0]["judged_samples"],
+        "parts": max(run["parts"] for run in runs),
+        "epoch_s": spread(times),
+        "first_epoch_s": spread([run["epochs"][0]["seconds"] for run in runs]),
+        "compile_s": spread([run["compile_s"] for run in runs if run["compile_s"] is not None]),
+        "samples_per_s": spread(rates),
+        "loss": spread([run["epochs"][-1]["loss"] for run in runs]),
+        "accuracy": spread(accuracies(record)),
+        "peak_rss_bytes": max(run["peak_rss_bytes"] for run in runs),
+        "peak_device_bytes": max(device) if None not in device else None,
+        "runs": [
+            {
+                "seed": run["seed"],
+                **{
+                    name: [epoch[name] for epoch in run["epochs"]]
+                    for name in ("seconds", "loss", "accuracy")
+                },
+            }
+            for run in runs
+        ],
+    }
+
+
+MEASURED = (
+    *("amp", "samples", "judged_samples", "parts", "epoch_s", "first_epoch_s", "compile_s"),
+    *("samples_per_s", "loss", "accuracy", "peak_rss_bytes", "peak_device_bytes", "runs"),
+)
+
+
+def epoch_times(record: TrainingRecord) -> list[float]:
+    """For each seed the median seconds of its epochs after the first, which may have compiled."""
+    return [
+        statistics.median([epoch["seconds"] for epoch in run["epochs"][1:]]) for run in record.runs
+    ]
+
+
+def accuracies(record: TrainingRecord) -> list[float]:
+    """The accuracy of each seed after its last epoch."""
+    return [run["epochs"][-1]["accuracy"] for run in record.runs]
+
+
+def spread(values: list[float]) -> Entry | None:
+    """Mean, sample standard deviation, lowest and highest of values; None of none."""
+    if not values:
+        return None
+    return {
+        "mean": statistics.fmean(values),
+        "spread": statistics.stdev(values) if len(values) > 1 else None,
+        "lowest": min(values),
+        "highest": max(values),
+    }
+
+
+def reference_of(
+    record: TrainingRecord, records: Iterable[TrainingRecord]
+) -> TrainingRecord | None:
+    """The plain training that differs from `record` in nothing but compile, amp, channels_last."""
+    found = [one for one in records if is_plain(one) and alike(one) == alike(record)]
+    return found[0] if found and found[0].status == "ok" else None
+
+
+def is_plain(record: TrainingRecord) -> bool:
+    """Whether it is the training that others are compared with; amp is what auto came to."""
+    amp = record.runs[0]["amp"] if record.runs else record.recipe["amp"]
+    return {**{key: record.recipe[key] for key in PLAIN}, "amp": amp} == PLAIN
+
+
+def alike(record: TrainingRecord) -> list[Any]:
+    """What must be the same in trainings that are compared."""
+    differ = (*PLAIN, "device")  # the one that it came to is compared
+    recipe = {key: value for key, value in record.recipe.items() if key not in differ}
+    where = [fingerprint(record.host), record.device, record.threads, record.libraries]
+    return [recipe, record.plan, record.source_sha256, record.data_sha256, *where]
+
+
+def speedup_entry(record: TrainingRecord, reference: TrainingRecord | None) -> Entry | None:
+    """Epoch time of the reference over its own; None for the reference itself or without one.
+
+    The ends are None where one seed tells nothing of its spread.
+    """
+    if reference is None or reference is record:
+        return None
+    ratio = unpaired_speedup(epoch_times(record), epoch_times(reference))
+    known = len(record.runs) > 1
+    return {
+        "ratio": ratio.value,
+        "low": ratio.low if known else None,
+        "high": ratio.high if known else None,
+        "verdict": speed_verdict(ratio),
+    }
+
+
+def accuracy_change(record: TrainingRecord, reference: TrainingRecord | None) -> Entry | None:
+    """The accuracy less that of the reference, seed by seed; a seed judges both by the same."""
+    if reference is None or reference is record:
+        return None
+    pairs = zip(accuracies(record), accuracies(reference), strict=True)
+    return spread([own - theirs for own, theirs in pairs])

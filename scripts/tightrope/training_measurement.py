@@ -1,0 +1,95 @@
+"""How long a training takes on this machine: some epochs, whose weights are thrown away."""
+
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+
+from tightrope.files import digest
+from tightrope.finetuning import fine_tune
+from tightrope.host import describe_host
+from tightrope.manifest import read_manifest
+from tightrope.supervise import Limits, WorkFailed, failure, peak_rss_bytes
+from tightrope.training import load_start, subject_of
+from tightrope.training_job import run_training
+from tightrope.training_recipe import Recipe, whole_recipe
+from tightrope.training_record import TrainingRecord
+from tightrope.training_step import prepare_device
+
+
+def measure_training(
+    source: Path | str,
+    data: Path | str,
+    target: Path | str,
+    *,
+    model: str,
+    recipe: Recipe,
+    plan: dict[str, Any],
+    device: str,
+    threads: int,
+    libraries: dict[str, str | None],
+    limits: Limits,
+    terminal: TextIO,
+) -> None:
+    """Write the TrainingRecord of a model's recipe, also when it fails.
+
+    `plan` holds `epochs` and `seeds`, in the place of the recipe's. Each seed has a process of its
+    own, all together the time of `limits`. A transient failure raises TightropeError unless this
+    is the last attempt.
+    """
+    material = read_manifest(data)
+    train = material["splits"].get("train", {}).get("file")
+    recipe = {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
+    record = TrainingRecord(
+        model=model,
+        host=describe_host(),
+        libraries=libraries,
+        device=device,
+        threads=threads,
+        recipe=recipe,
+        plan=plan,
+        source_sha256=digest(read_manifest(source)["files"]),
+        data_sha256=material["files"][train]["sha256"] if train else None,
+    )
+    began = time.monotonic()
+    try:
+        for seed in plan["seeds"]:
+            work = timed(source, data, {**recipe, "seed": seed}, device, threads, terminal)
+            run = run_training(work, recipe, limits=limits, began=began)
+            record.unit = run.pop("unit")
+            record.runs.append({"seed": seed, **run})
+    except WorkFailed as error:
+        for name, value in failure(error, f"{model}: training", limits).items():
+            setattr(record, name, value)
+    record.write(target)
+
+
+def timed(
+    source: Path | str,
+    data: Path | str,
+    recipe: Recipe,
+    device: str,
+    threads: int,
+    terminal: TextIO,
+) -> Any:
+    """A function of `parts` that trains with one seed and gives one of the record's runs."""
+
+    def run(parts: int) -> dict[str, Any]:
+        prepare_device(device, threads)
+        start = load_start(source, data, recipe, seed=recipe["seed"])
+        subject = subject_of(start, recipe, read_manifest(data)["source"])
+        course, facts = fine_tune(subject, recipe, device=device, terminal=terminal, parts=parts)
+        rates = [{"samples_per_s": one["samples"] / one["seconds"]} for one in course.epochs]
+        epochs = [one | rate for one, rate in zip(course.epochs, rates, strict=True)]
+        return {
+            **{name: facts[name] for name in ("amp", "steps", "samples", "judged_samples")},
+            "unit": subject.unit,
+            "parts": course.parts,
+            "compile_s": course.compile_s,
+            "epochs": epochs,
+            "peak_rss_bytes": peak_rss_bytes(),
+            "peak_device_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
+        }
+
+    return run
