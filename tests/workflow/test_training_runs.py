@@ -25,7 +25,7 @@ def models(**recipe: Any) -> dict[str, Any]:
 
 
 def test_a_killed_training_goes_on_to_the_same_bytes(unrun: Project) -> None:
-    unrun.configure(models=models(epochs=40))
+    unrun.configure(models=models(epochs=12), threads=1)
     state = unrun / f"artifacts/{MODEL}/work/training/state.json"
     running = unrun.start("--", CHECKPOINT)
     while not state.is_file():
