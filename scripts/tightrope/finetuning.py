@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, TextIO
 
 import numpy as np
@@ -11,11 +12,16 @@ from tqdm import tqdm
 
 from tightrope.batch_order import Batch, draw_epochs, draw_judged, in_parts
 from tightrope.errors import TightropeError
+from tightrope.inputs import Arrays
+from tightrope.prefetch import prefetched
 from tightrope.training_recipe import Recipe, check_recipe, chosen_amp
 from tightrope.training_report import Report
 from tightrope.training_state import TrainingState
 from tightrope.training_step import Trainer
 from tightrope.training_subject import Subject
+
+# batches that threads draw while a GPU computes; on a CPU they would take its cores
+AHEAD = {"cpu": 0, "cuda": 8}
 
 
 @dataclass
@@ -59,7 +65,7 @@ def fine_tune(
     subject.prepare(subject.model, device)
     dynamic = subject.lengths is not None
     trainer = Trainer(subject.model, recipe, steps=steps, device=device, amp=amp, dynamic=dynamic)
-    loop = Loop(trainer, taught, judged, size, seed, state, Course(parts))
+    loop = Loop(trainer, taught, judged, size, seed, state, Course(parts), AHEAD[device])
     loop.restore()
     began = time.perf_counter()
     if recipe["compile"]:
@@ -91,6 +97,7 @@ class Loop:
     seed: int
     state: TrainingState | None
     course: Course
+    ahead: int
     pending: list[torch.Tensor] = field(default_factory=list)
 
     def restore(self) -> None:
@@ -121,8 +128,10 @@ class Loop:
         with bar:
             for batches in epochs:
                 last = first + len(batches)
-                for number in range(max(first, done), last):
-                    self.step(batches[number - first], number)
+                numbers = range(max(first, done), last)
+                tasks = (partial(self.drawn, batches[n - first], n) for n in numbers)
+                for number, drawn in zip(numbers, prefetched(tasks, ahead=self.ahead), strict=True):
+                    self.pending.append(self.trainer.learn(drawn))
                     bar.update()
                     if number + 1 in report.marks:
                         report(self.settled())
@@ -132,12 +141,11 @@ class Loop:
                     self.end_epoch(batches, began, whole=last == report.steps)
                 first, began = last, time.perf_counter()
 
-    def step(self, batch: Batch, number: int) -> None:
-        """Learn from the batch; what is random in it depends on the seed and its number alone."""
+    def drawn(self, batch: Batch, number: int) -> list[tuple[Arrays, np.ndarray]]:
+        """The parts of a batch; what is random in them depends on the seed and its number alone."""
         generator = np.random.default_rng([self.seed, number])
         pieces = in_parts(batch, self.course.parts)
-        drawn = (self.taught.batch(piece, generator) for piece in pieces)
-        self.pending.append(self.trainer.learn(drawn, len(batch)))
+        return [self.taught.batch(piece, generator) for piece in pieces]
 
     def settled(self) -> list[float]:
         """The losses of all steps; waits for the last, which a step does not."""

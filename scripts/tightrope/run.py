@@ -86,7 +86,7 @@ def told_of(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[st
     try:
         document = read_json(summary)
         known = [(result["model"], result["variant"]) for result in document["results"]]
-        known += [(one["model"], TRAINING) for one in document["training"]]
+        known += [(one["model"], TRAINING) for one in document.get("training", ())]
     except (ArtifactError, KeyError, TypeError):
         return [path for paths in records.values() for path in paths]
     return [path for one in known for path in records.get(one, [])]

@@ -9,6 +9,7 @@ import torch
 
 from tightrope.errors import TightropeError
 from tightrope.inputs import Arrays
+from tightrope.toolchain import missing_compiler
 from tightrope.training_recipe import Recipe
 
 AMP = {"off": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -24,7 +25,8 @@ def prepare_device(device: str, threads: int) -> None:
     # read when cuBLAS is first called; without it, it refuses to repeat its results
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True)
+    # on a GPU some layers, as average pooling, have none: then it is said in the log
+    torch.use_deterministic_algorithms(True, warn_only=device == "cuda")
     if device == "cuda":
         if not torch.cuda.is_available():
             raise TightropeError(
@@ -43,7 +45,12 @@ class Trainer:
     def __init__(
         self, model: Any, recipe: Recipe, *, steps: int, device: str, amp: str, dynamic: bool
     ) -> None:
-        """Put `model` on the device; compiled, one program is for every shape with `dynamic`."""
+        """Put `model` on the device; compiled, one program is for every shape with `dynamic`.
+
+        Raises TightropeError where it is to be compiled and there is no compiler.
+        """
+        if recipe["compile"] and (missing := missing_compiler()):
+            raise TightropeError(f"train.compile: {missing}")
         self.device = device
         self.layout = torch.channels_last if recipe["channels_last"] else torch.preserve_format
         self.model = model.to(device=device, memory_format=self.layout)
@@ -52,10 +59,10 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device, enabled=amp == "fp16")
         self.mixed = torch.autocast(device, dtype=AMP[amp], enabled=amp != "off")
 
-    def learn(self, parts: Iterable[Batch], samples: int) -> torch.Tensor:
-        """Learn from one batch of so many samples, in parts; its mean loss, float32 []."""
+    def learn(self, parts: list[Batch]) -> torch.Tensor:
+        """Learn from the parts of one batch; the mean loss over all of it, float32 []."""
         self.optimizer.zero_grad(set_to_none=True)
-        loss = sum(self.gradients(parts, samples))
+        loss = sum(self.gradients(parts))
         self.scaler.unscale_(self.optimizer)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.scaler.step(self.optimizer)
@@ -63,8 +70,9 @@ class Trainer:
         self.schedule.step()
         return loss
 
-    def gradients(self, parts: Iterable[Batch], samples: int) -> Iterator[torch.Tensor]:
-        """Add the gradients of each part; yields its share of the mean loss of `samples`."""
+    def gradients(self, parts: list[Batch]) -> Iterator[torch.Tensor]:
+        """Add the gradients of each part; yields its share of the mean loss."""
+        samples = sum(len(labels) for _, labels in parts)
         for batch, labels in parts:
             wanted = torch.from_numpy(labels).to(self.device, non_blocking=True)
             with self.mixed:
@@ -96,7 +104,7 @@ class Trainer:
         gpus = [torch.cuda.current_device()] if self.device == "cuda" else []
         with torch.random.fork_rng(devices=gpus):
             for batch in batches:
-                list(self.gradients([batch], len(batch[1])))
+                list(self.gradients([batch]))
         self.optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():
             for name, buffer in self.model.named_buffers():

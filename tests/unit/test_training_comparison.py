@@ -1,12 +1,17 @@
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tightrope.page import render_page
+from tightrope.page_sections import sections
 from tightrope.page_training import training_section
 from tightrope.training_comparison import training_entries
 from tightrope.training_recipe import whole_recipe
 from tightrope.training_record import TrainingRecord
 
+ROOT = Path(__file__).parents[2]
 HOST = {"cpu": "a CPU", "isa": [], "cores": 2, "gpu": None, "driver": None}
 
 
@@ -101,3 +106,24 @@ def test_the_table_of_the_report_begins_with_the_plain_training() -> None:
     assert not table["device_memory"]
     assert [entry["model"] for entry in section["failed"]] == ["failed"]
     assert training_section([]) is None
+
+
+def test_the_report_has_the_table_and_what_failed(tmp_path: Path) -> None:
+    failed = record("broken", [], status="failed", reason="no memory <here>")
+    summary = json.loads((ROOT / "tests/data/summary.json").read_text())
+    summary["training"] = training_entries([compiled(), plain(), failed])
+    source, target = tmp_path / "summary.json", tmp_path / "summary.html"
+    source.write_text(json.dumps(summary))
+    folder = ROOT / "scripts/report"
+    parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
+    render_page(source, target, **{name: folder / file for name, file in parts.items()})
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", target.read_text()))
+    assert "90 images with each of 3 seeds, on the CPU with 2 threads" in text
+    assert "60 ± 10" in text
+    assert "no memory &lt;here&gt;" in text
+    assert "1 failed training" in text
+
+
+def test_a_report_without_trainings_does_not_speak_of_them() -> None:
+    assert sections({"training": []})["training"] is None
+    assert sections({})["training"] is None
