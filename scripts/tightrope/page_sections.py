@@ -25,12 +25,13 @@ def sections(summary: Record) -> dict[str, Any]:
     hosts = host_names(summary.get("hosts") or {})
     models = [model_section(summary, name, hosts) for name in model_names(summary)]
     charts: dict[str, Any] = {}
-    for model in models:
-        for figure in drawn(model):
-            figure["id"] = f"chart-{len(charts) + 1}"
-            charts[figure["id"]] = figure.pop("chart")
-    results, traffic = summary.get("results") or [], summary.get("traffic") or []
     training = training_section(summary.get("training") or [])
+    figures = [figure for model in models for figure in drawn(model)]
+    figures += [one for table in (training or {}).get("tables", ()) for one in table["figures"]]
+    for figure in figures:
+        figure["id"] = f"chart-{len(charts) + 1}"
+        charts[figure["id"]] = figure.pop("chart")
+    results, traffic = summary.get("results") or [], summary.get("traffic") or []
     statuses = [result.get("status") for result in results]
     return {
         "models": models,

@@ -1,9 +1,11 @@
 """What the report says of measured trainings."""
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tightrope.page_numbers import is_number, percentage, points, significant
+from tightrope.training_chart import training_chart
 
 Record = Mapping[str, Any]
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
@@ -28,13 +30,14 @@ def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
 
 
 def table(group: Sequence[Record]) -> dict[str, Any]:
-    """One table: the first of `entries` is the plain training, if there is one."""
+    """One table and its `figures`: the first of `entries` is the plain one, if there is one."""
     reference = group[0].get("reference")
     entries = sorted(group, key=lambda entry: entry["model"] != reference)
     first = entries[0]
     return {
         "entries": [{**entry, **words(entry)} for entry in entries],
         "reference": reference,
+        "figures": [figure(entries)],
         "largest": max(entry["samples_per_s"]["mean"] for entry in entries),
         "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
         **{name: first.get(name) for name in ("unit", "samples", "judged_samples", "epochs")},
@@ -62,3 +65,36 @@ def plus_minus(spread: Record | None, words: Any, width: Any = None) -> str | No
         return None
     mean, wide = words(spread["mean"]), (width or words)(spread["spread"])
     return f"{mean} {PLUS_MINUS} {wide}" if wide else mean
+
+
+def figure(entries: Sequence[Record]) -> dict[str, Any]:
+    """The chart of accuracy over time with its words and its `points`."""
+    found = [point for entry in entries for point in epochs(entry)]
+    last = [point for point in found if point["last"]]
+    description = "Accuracy over the time of the training. After the last epoch: " + "; ".join(
+        f"{one['model']} {one['told']} % after {significant(one['seconds'])} s" for one in last
+    )
+    chart = training_chart(found, description=description)
+    return {"description": description, "points": found, "chart": chart}
+
+
+def epochs(entry: Record) -> list[dict[str, Any]]:
+    """The points of one model in the chart: means over the seeds, lowest and highest accuracy."""
+    runs, count = entry["runs"], entry["epochs"]
+    found = []
+    for number in range(count):
+        shares = [run["accuracy"][number] for run in runs]
+        mean = statistics.fmean(shares)
+        found.append(
+            {
+                "model": entry["model"],
+                "epoch": number + 1,
+                "seconds": statistics.fmean(sum(run["seconds"][: number + 1]) for run in runs),
+                "accuracy": 100 * mean,
+                "low": 100 * min(shares),
+                "high": 100 * max(shares),
+                "told": percentage(mean, entry.get("judged_samples")),
+                "last": number + 1 == count,
+            }
+        )
+    return found

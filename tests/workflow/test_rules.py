@@ -11,12 +11,13 @@ RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 FIELD = re.compile(r"^    (\w+):", re.MULTILINE)
 # command lines for a person, which no rule runs
 TOOLS = {"tensorrt_cache", "trtexec"}
-# of the CPU, of the GPU, and of the one on which a variant runs
+# of the CPU, of the GPU, and of the one on which a variant runs or a model is trained
 ENVIRONMENTS = (
     '"../envs/cpu.yaml"',
     '"../envs/gpu.yaml"',
     "environment_of_device",
     "environment_of_variant",
+    "environment_of_training",
 )
 # no variant on a CPU
 ON_GPU = {f"build_{name}" for name, engine in ENGINES.items() if "cpu" not in engine.precisions}
