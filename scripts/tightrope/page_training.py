@@ -49,7 +49,9 @@ def words(entry: Record) -> dict[str, Any]:
     """The means of an entry with their spreads, as they are printed."""
     judged = entry.get("judged_samples")
     return {
-        "epoch_words": plus_minus(entry.get("epoch_s"), significant),
+        "epoch_words": plus_minus(
+            entry.get("epoch_s"), significant, lambda one: significant(one, 2)
+        ),
         "accuracy_words": plus_minus(entry.get("accuracy"), lambda one: percentage(one, judged)),
         "change_words": plus_minus(
             entry.get("accuracy_change"),
