@@ -115,12 +115,7 @@ def image_subject(
         labels=np.asarray(labels, dtype=np.int64),
         unit="images",
         lengths=None,
-        stack=stack_images,
+        stack=stack,
         prepare=lambda trained, _: trained.train(),
         augment=augment,
     )
-
-
-def stack_images(rows: list[Arrays]) -> Arrays:
-    """One batch of images, `pixel_values` float32 [batch, 3, height, width]."""
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
