@@ -5,7 +5,7 @@ from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from tightrope import checkpoint, data_sources, job_inputs, plan, run, training_plan
+from tightrope import checkpoint, data_sources, job_inputs, measured_shapes, plan, run, training_plan
 from tightrope.provenance import code_digest, library_versions
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
@@ -38,7 +38,7 @@ def local_checkpoint_files(wildcards):
 
 
 def shapes_of_model(wildcards):
-    return plan.shapes_of(config, wildcards.model)
+    return measured_shapes.shapes_of(config, wildcards.model)
 
 
 def data_libraries(wildcards):
