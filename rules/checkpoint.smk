@@ -42,6 +42,7 @@ rule train_model:
         state="artifacts/{model}/work/training",
         train=lookup("models/{model}/train", within=config),
         inputs=lookup("models/{model}/inputs", within=config),
+        activation=lookup("models/{model}/activation", within=config),
         seed=lookup("models/{model}/seed", within=config),
         threads=lookup("threads", within=config),
         libraries=versions_of("torch", "transformers", "tokenizers", "safetensors"),

@@ -154,6 +154,7 @@ rule measure_training:
         code=code_of("measure_training.py"),
         host=host_of_training,
         train=recipe_to_measure,
+        activation=lookup("models/{model}/activation", within=config),
         training=lookup("training", within=config),
         threads=lookup("threads", within=config),
         libraries=versions_of("torch", "transformers", "tokenizers", "safetensors"),

@@ -14,6 +14,7 @@ measure_training(
     job.output.record,
     model=job.wildcards.model,
     recipe=job.params.train,
+    activation=job.params.activation,
     plan=job.params.training,
     device="cuda" if job.resources.gpu else "cpu",
     threads=intra_op_threads(job.params.threads),

@@ -14,6 +14,7 @@ train_or_stop(
         data=job.input.data,
         recipe=job.params.train,
         inputs=job.params.inputs,
+        activation=job.params.activation,
         threads=intra_op_threads(job.params.threads),
         seed=job.params.seed,
         terminal=job.terminal,

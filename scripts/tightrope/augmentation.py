@@ -23,3 +23,7 @@ def flip_crop(row: Arrays, generator: np.random.Generator) -> Arrays:
     cut = padded[:, top : top + height, left : left + width]
     mirrored = cut[:, :, ::-1] if generator.random() < 0.5 else cut
     return {**row, "pixel_values": np.ascontiguousarray(mirrored)}
+
+
+# by the names of the configuration
+AUGMENTATIONS = {"off": None, "flip_crop": flip_crop}

@@ -11,6 +11,7 @@ from transformers import (
     AutoModelForSequenceClassification,
 )
 
+from tightrope.activations import restore_activation
 from tightrope.errors import TightropeError
 from tightrope.tasks import IMAGE
 
@@ -54,6 +55,7 @@ def load_classifier(
     if fits and found["missing_keys"]:
         missing = ", ".join(sorted(found["missing_keys"])[:3])
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
+    restore_activation(model)
     if fits and labels:
         order_outputs(model, labels)
     model.eval()

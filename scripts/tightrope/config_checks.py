@@ -156,13 +156,14 @@ def check_sources(config: Document) -> None:
 
 
 def check_recipes(config: Document) -> None:
-    """What is an ONNX file already cannot be trained."""
+    """What is an ONNX file already cannot be trained, nor get another activation."""
     for name, model in config["models"].items():
-        if is_onnx(model["checkpoint"]) and model["train"]:
-            raise ConfigError(
-                f"config: models.{name}.train: the model is an ONNX file and cannot be trained; "
-                "remove train, or start from its checkpoint"
-            )
+        for key, done in (("train", "be trained"), ("activation", "get another activation")):
+            if is_onnx(model["checkpoint"]) and model[key]:
+                raise ConfigError(
+                    f"config: models.{name}.{key}: the model is an ONNX file and cannot {done}; "
+                    f"remove {key}, or start from its checkpoint"
+                )
 
 
 def check_kinds(config: Document) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
+from tightrope.activations import restore_activation
 from tightrope.errors import ArtifactError
 from tightrope.inputs import TOKENS, Arrays, example_of
 from tightrope.manifest import read_manifest
@@ -51,7 +52,9 @@ def logits_only(classifier: torch.nn.Module) -> torch.nn.Module:
     return (ImageLogits if images else TextLogits)(classifier).eval()
 
 
-def load_module(folder: Path, dtype: torch.dtype, *, attention: str | None = None) -> torch.nn.Module:
+def load_module(
+    folder: Path, dtype: torch.dtype, *, attention: str | None = None
+) -> torch.nn.Module:
     """The classifier in `folder`, in evaluation mode; safetensors only, no remote code.
 
     Its attention is fused where its class can do so, unless it is asked for as `eager`.
@@ -79,6 +82,7 @@ def load_module(folder: Path, dtype: torch.dtype, *, attention: str | None = Non
         )
     except (SafetensorError, OSError) as error:
         raise ArtifactError(f"{folder}: the weights cannot be read ({error})") from error
+    restore_activation(module)
     return module.eval()
 
 

@@ -36,6 +36,7 @@ def training_entry(record: TrainingRecord, reference: TrainingRecord | None) -> 
         "threads": record.threads,
         "unit": record.unit,
         "recipe": record.recipe,
+        "activation": record.activation,
         "epochs": record.plan["epochs"],
         "seeds": record.plan["seeds"],
         "reference": reference.model if reference else None,
@@ -125,7 +126,8 @@ def alike(record: TrainingRecord) -> list[Any]:
     differ = (*PLAIN, "device")  # the one that it came to is compared
     recipe = {key: value for key, value in record.recipe.items() if key not in differ}
     where = [fingerprint(record.host), record.device, record.threads, record.libraries]
-    return [recipe, record.plan, record.source_sha256, record.data_sha256, *where]
+    weights = [record.activation, record.source_sha256, record.data_sha256]
+    return [recipe, record.plan, *weights, *where]
 
 
 def speedup_entry(record: TrainingRecord, reference: TrainingRecord | None) -> Entry | None:

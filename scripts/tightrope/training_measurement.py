@@ -11,10 +11,10 @@ from tightrope.finetuning import fine_tune
 from tightrope.host import describe_host
 from tightrope.manifest import read_manifest
 from tightrope.supervise import Limits, WorkFailed, failure, peak_rss_bytes
-from tightrope.training import load_start, subject_of
 from tightrope.training_job import run_training
 from tightrope.training_recipe import Recipe, whole_recipe
 from tightrope.training_record import TrainingRecord
+from tightrope.training_start import load_start
 from tightrope.training_step import prepare_device
 
 
@@ -25,6 +25,7 @@ def measure_training(
     *,
     model: str,
     recipe: Recipe,
+    activation: str | None,
     plan: dict[str, Any],
     device: str,
     threads: int,
@@ -48,6 +49,7 @@ def measure_training(
         device=device,
         threads=threads,
         recipe=recipe,
+        activation=activation,
         plan=plan,
         source_sha256=digest(read_manifest(source)["files"]),
         data_sha256=material["files"][train]["sha256"] if train else None,
@@ -55,7 +57,9 @@ def measure_training(
     began = time.monotonic()
     try:
         for seed in plan["seeds"]:
-            work = timed(source, data, {**recipe, "seed": seed}, device, threads, terminal)
+            work = timed(
+                source, data, {**recipe, "seed": seed}, activation, device, threads, terminal
+            )
             run = run_training(work, recipe, limits=limits, began=began)
             record.unit = run.pop("unit")
             record.runs.append({"seed": seed, **run})
@@ -69,6 +73,7 @@ def timed(
     source: Path | str,
     data: Path | str,
     recipe: Recipe,
+    activation: str | None,
     device: str,
     threads: int,
     terminal: TextIO,
@@ -77,8 +82,8 @@ def timed(
 
     def run(parts: int) -> dict[str, Any]:
         prepare_device(device, threads)
-        start = load_start(source, data, recipe, seed=recipe["seed"])
-        subject = subject_of(start, recipe, read_manifest(data)["source"])
+        start = load_start(source, data, recipe, activation=activation, seed=recipe["seed"])
+        subject = start.subject(recipe)
         course, facts = fine_tune(subject, recipe, device=device, terminal=terminal, parts=parts)
         rates = [{"samples_per_s": one["samples"] / one["seconds"]} for one in course.epochs]
         epochs = [one | rate for one, rate in zip(course.epochs, rates, strict=True)]

@@ -10,7 +10,8 @@ from tightrope.records import TRAINING, Record
 class TrainingRecord(Record):
     """Some epochs of a model's recipe, once with each seed; the weights were thrown away.
 
-    `recipe` is the whole recipe that was followed, `plan` the `epochs` and `seeds` of the
+    `recipe` is the whole recipe that was followed, `activation` the one that took the place of the
+    checkpoint's own, None for none, `plan` the `epochs` and `seeds` of the
     configuration, `unit` what a sample is (texts or images). `source_sha256` and `data_sha256` are
     those of the weights that it began with and of the train split. There is no engine, and the
     `variant` is a word in its place.
@@ -27,6 +28,7 @@ class TrainingRecord(Record):
     device: str
     threads: int
     recipe: dict[str, Any]
+    activation: str | None = None
     plan: dict[str, Any]
     unit: str | None = None
     source_sha256: str | None = None

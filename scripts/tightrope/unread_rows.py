@@ -16,8 +16,22 @@ from tightrope.onnx_graph import run_all, signature_of
 from tightrope.signature import SEQUENCE
 
 FIRST = 0
-ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Pow")
-UNARY = ("Cast", "Erf", "Gelu", "Identity", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh")
+ELEMENTWISE = ("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub")
+UNARY = (
+    *(
+        "Abs",
+        "Cast",
+        "Erf",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "Identity",
+        "Neg",
+        "Relu",
+        "Sigmoid",
+    ),
+    *("Sqrt", "Tanh"),
+)
 STANDARD = ("", "ai.onnx")
 # texts and tokens of the calls in which shapes are seen: a size that is neither stays the same
 TRIALS = ((3, 7), (2, 11))
@@ -144,8 +158,8 @@ def broadcast_axis(node: Node, name: str, axis: int, shapes: Shapes) -> int | No
 
 
 def unary(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads:
-    """Each number by itself."""
-    return [axis]
+    """Each number by itself; Clip has bounds besides, of one number each."""
+    return [axis, *[None] * (len(node.input) - 1)]
 
 
 def along_another_axis(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads | None:
@@ -184,6 +198,7 @@ def reshape(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) -
 
 
 RULES: dict[str, Callable[[Node, int, Shapes, dict[str, Node]], Reads | None]] = {
+    "Clip": unary,
     "LayerNormalization": along_another_axis,
     "MatMul": matmul,
     "Reshape": reshape,

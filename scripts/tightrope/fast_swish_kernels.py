@@ -1,0 +1,85 @@
+"""FastSwish on a GPU: Triton kernels, forward and backward, one pass over memory each.
+
+With TRITON_INTERPRET=1 they run on the CPU, which is for tests.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+BLOCK = 1024
+
+
+@triton.jit
+def widened(pointers, mask):
+    """The elements there, in fp32 unless they are fp64."""
+    x = tl.load(pointers, mask=mask, other=0.0)
+    return x if x.dtype == tl.float64 else x.to(tl.float32)
+
+
+@triton.jit
+def denominator(x):
+    """18 + 27 max(-2 - x, 0), and not a number where `x` is none."""
+    return tl.maximum(-27.0 * x - 36.0, 18.0, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def clipped(x):
+    """|min(max(x, -2), 3)|, and not a number where `x` is none."""
+    low = tl.maximum(x, -2.0, propagate_nan=tl.PropagateNan.ALL)
+    return tl.abs(tl.minimum(low, 3.0, propagate_nan=tl.PropagateNan.ALL))
+
+
+@triton.jit
+def forward_kernel(x_pointer, y_pointer, count, BLOCK: tl.constexpr):
+    """One block of `y`, the values of FastSwish."""
+    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = places < count
+    x = widened(x_pointer + places, mask)
+    q = clipped(x)
+    positive = tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    y = positive - q * (3.0 - q) * (3.0 - q) / denominator(x)
+    tl.store(y_pointer + places, y.to(y_pointer.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def backward_kernel(gradient_pointer, x_pointer, result_pointer, count, BLOCK: tl.constexpr):
+    """One block of the gradient of `x` by that of the output."""
+    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = places < count
+    x = widened(x_pointer + places, mask)
+    gradient = widened(gradient_pointer + places, mask)
+    q = clipped(x)
+    shrink = 18.0 / denominator(x)
+    left = (3.0 - q) * (1.0 - q) / 6.0 * shrink * shrink
+    result = gradient * tl.where(x > 0.0, 1.0 - left, left)
+    tl.store(result_pointer + places, result.to(result_pointer.dtype.element_ty), mask=mask)
+
+
+def launch_forward(x: torch.Tensor) -> torch.Tensor:
+    """FastSwish of every element of `x`, in its type and, where it has no gaps, its strides."""
+    y = torch.empty_like(x)
+    launch(forward_kernel, laid_out_as(y, x), y)
+    return y
+
+
+def launch_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """The gradient of the input `x` by that of the output, in the type of `x`."""
+    result = torch.empty_like(x)
+    launch(backward_kernel, laid_out_as(result, gradient), laid_out_as(result, x), result)
+    return result
+
+
+def laid_out_as(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """`x`, copied where its elements lie in memory in another order than those of `result`."""
+    if x.stride() == result.stride():
+        return x
+    return torch.empty_like(result, dtype=x.dtype).copy_(x)
+
+
+def launch(kernel: triton.runtime.KernelInterface, *tensors: torch.Tensor) -> None:
+    """Run the kernel over all elements of `tensors`, of which the last is the result."""
+    count = tensors[-1].numel()
+    if count:
+        with torch.cuda.device_of(tensors[-1]):
+            kernel[(triton.cdiv(count, BLOCK),)](*tensors, count, BLOCK=BLOCK)
