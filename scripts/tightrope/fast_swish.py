@@ -83,7 +83,9 @@ LIBRARY = torch.library.Library("tightrope", "DEF")
 LIBRARY.define("fast_swish(Tensor x) -> Tensor")
 LIBRARY.define("fast_swish_backward(Tensor gradient, Tensor x) -> Tensor")
 LIBRARY.impl("fast_swish", fast_swish_formula, "CompositeImplicitAutograd")
-LIBRARY.impl("fast_swish", FastSwishFunction.apply, "Autograd")
+for device in ("CPU", "CUDA"):
+    # of each device by name: the composite implementation goes before the key of all
+    LIBRARY.impl("fast_swish", FastSwishFunction.apply, f"Autograd{device}")
 LIBRARY.impl("fast_swish", on_gpu, "CUDA")
 LIBRARY.impl("fast_swish_backward", fast_swish_backward_formula, "CompositeImplicitAutograd")
 LIBRARY.impl("fast_swish_backward", backward_on_gpu, "CUDA")
@@ -92,9 +94,13 @@ LIBRARY.impl("fast_swish_backward", backward_on_gpu, "CUDA")
 def fast_swish(x: torch.Tensor) -> torch.Tensor:
     """FastSwish of every element of `x`, floating-point; shape and type stay.
 
-    TorchScript's tracer gets the formula: what it writes must load without this project.
+    TorchScript's tracer gets the formula: what it writes must load without this project. So does
+    torch.compile on a GPU, which fuses it with its neighbours; an operator that has a kernel there
+    it would only call.
     """
-    return fast_swish_formula(x) if torch.jit.is_tracing() else torch.ops.tightrope.fast_swish(x)
+    if torch.jit.is_tracing() or (x.is_cuda and torch.compiler.is_compiling()):
+        return fast_swish_formula(x)
+    return torch.ops.tightrope.fast_swish(x)
 
 
 class FastSwish(torch.nn.Module):
