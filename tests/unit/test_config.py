@@ -160,6 +160,7 @@ def test_what_is_given_beats_the_default_and_its_neighbours_stay(
         (("latency",), "min_second", "min_seconds"),
         (("models", "tiny"), "chekpoint", "checkpoint"),
         (("models", "tiny", "train"), "epoch", "epochs"),
+        (("models", "tiny"), "activations", "activation"),
         (("engines",), "onnx_runtime", "onnxruntime"),
         (("engines",), "torch_script", "torchscript"),
         (("onnxruntime",), "fusion", "fusions"),
@@ -404,6 +405,28 @@ def test_what_is_measured_must_lie_within_the_profiles(
     config |= {"devices": ["cuda"], "engines": {"tensorrt": ["fp16"]}}
     config["tensorrt"] = {"profiles": [{"batch": [1, 2, 3], "sequence": [1, 4, 8]}]}
     assert "in none of tensorrt.profiles" in refused(config, schema)
+
+
+@pytest.mark.parametrize(("key", "value"), [("train", {"epochs": 1}), ("activation", "relu")])
+def test_an_onnx_file_takes_neither_a_recipe_nor_another_activation(
+    schema: Path, config: dict[str, Any], tmp_path: Path, key: str, value: Any
+) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"not read here")
+    config["models"]["tiny"]["checkpoint"] = f"onnx:{tmp_path}/model.onnx"
+    checked(config, schema)
+    config["models"]["tiny"][key] = value
+    message = refused(config, schema)
+    assert message.startswith(f"config: models.tiny.{key}: the model is an ONNX file and cannot ")
+    assert message.endswith(f"remove {key}, or start from its checkpoint")
+
+
+def test_an_unknown_activation_is_refused_with_those_that_there_are(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    config["models"]["tiny"]["activation"] = "swoosh"
+    message = refused(config, schema)
+    assert "models.tiny.activation = 'swoosh'" in message
+    assert "fast_swish" in message
 
 
 def test_buckets_beyond_what_a_local_model_takes_are_refused(

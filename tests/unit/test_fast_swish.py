@@ -150,9 +150,7 @@ def test_for_a_gpu_the_operator_has_a_shape_and_exporters_get_the_formula() -> N
 
 def mlp(activation: torch.nn.Module) -> torch.nn.Module:
     torch.manual_seed(0)
-    return torch.nn.Sequential(
-        torch.nn.Linear(16, 32), activation, torch.nn.Linear(32, 4)
-    ).eval()
+    return torch.nn.Sequential(torch.nn.Linear(16, 32), activation, torch.nn.Linear(32, 4)).eval()
 
 
 def test_compiled_it_trains_as_it_does_eager() -> None:

@@ -9,8 +9,10 @@ import torch
 from tightrope.checkpoint import prepare_checkpoint
 from tightrope.data import prepare_data
 from tightrope.errors import TightropeError
+from tightrope.fast_swish import FastSwish
 from tightrope.inputs import load_encoder, read_split, stack
 from tightrope.manifest import read_manifest
+from tightrope.torch_module import load_module
 from tightrope.training import train_model
 from tightrope.training_recipe import whole_recipe
 from transformers import (
@@ -132,6 +134,40 @@ def test_without_a_recipe_the_weights_stay_as_they_are(
     converted = train(tmp_path / "converted", source, texts)
     np.testing.assert_array_equal(logits(converted, texts), logits(trained, texts))
     assert read_manifest(converted)["training"] is None
+
+
+def test_another_activation_is_put_in_before_training_and_stays_with_the_checkpoint(
+    trained: Path, tmp_path: Path, source: Path, texts: Path
+) -> None:
+    manifest = train(tmp_path / "relu", source, texts, RECIPE, activation="relu")
+    assert read_manifest(manifest)["activation"] == "relu"
+    assert read_manifest(trained)["activation"] is None
+    # learned with relu, not swapped at the end
+    weights = [one.parent / "model.safetensors" for one in (manifest, trained)]
+    assert weights[0].read_bytes() != weights[1].read_bytes()
+    module = load_module(manifest.parent, torch.float32)
+    kinds = [type(one.intermediate.intermediate_act_fn) for one in module.bert.encoder.layer]
+    assert kinds == [torch.nn.ReLU] * 2
+    labels = [example["label"] for example in read_split(texts, "evaluation")]
+    rows = stack(load_encoder(manifest, max_sequence=32)(read_split(texts, "evaluation")))
+    with torch.inference_mode():
+        batch = {name: torch.from_numpy(array) for name, array in rows.items()}
+        answers = module(**batch).logits.numpy().argmax(-1)
+    assert np.mean(answers == labels) > 0.95
+
+
+def test_a_checkpoint_that_was_swapped_stays_so_as_the_source_of_another_model(
+    trained: Path, tmp_path: Path, texts: Path
+) -> None:
+    source = prepare_source(tmp_path / "a", f"path:{trained.parent}")
+    swapped = train(tmp_path / "swapped", source, texts, activation="fast_swish")
+    source = prepare_source(tmp_path / "b", f"path:{swapped.parent}")
+    again = train(tmp_path / "again", source, texts)
+    modules = [load_module(one.parent, torch.float32) for one in (swapped, again)]
+    for module in modules:
+        assert isinstance(module.bert.encoder.layer[1].intermediate.intermediate_act_fn, FastSwish)
+    weights = [one.parent / "model.safetensors" for one in (trained, swapped, again)]
+    assert len({path.read_bytes() for path in weights}) == 1
 
 
 def test_outputs_are_put_in_the_order_of_the_labels_by_their_names(

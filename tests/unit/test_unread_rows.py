@@ -129,6 +129,39 @@ def test_only_keys_and_values_are_computed_for_every_token() -> None:
     assert {name for name, rows in reduced.items() if rows == 7} == {"k_flat", "v_flat"}
 
 
+@pytest.mark.parametrize(
+    "bent",
+    [
+        [
+            helper.make_node("Clip", ["up", "below", "above"], ["cut"]),
+            helper.make_node("Abs", ["cut"], ["size"]),
+            helper.make_node("Max", ["size", "below"], ["bent"]),
+        ],
+        [
+            helper.make_node("HardSwish", ["up"], ["swished"]),
+            helper.make_node("Min", ["above", "swished"], ["bent"]),
+        ],
+        [helper.make_node("Clip", ["up"], ["bent"])],
+    ],
+)
+def test_other_activations_than_gelu_are_computed_for_the_first_token_too(
+    bent: list[onnx.NodeProto],
+) -> None:
+    model = encoder_layer()
+    place = next(i for i, node in enumerate(model.graph.node) if node.op_type == "Gelu")
+    nodes = [*model.graph.node[:place], *bent, *model.graph.node[place + 1 :]]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    for name, bound in (("below", -0.5), ("above", 0.75)):
+        constant = numpy_helper.from_array(np.array(bound, np.float32), name)
+        model.graph.initializer.append(constant)
+    reduced = without_unread_rows(model)
+    assert rows_computed(reduced)["down"] == 1
+    pairs = zip(*(run_onnx(one, batches(), threads=1) for one in (reduced, model)), strict=True)
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
 def test_the_model_that_was_given_is_left_alone() -> None:
     model = encoder_layer()
     before = model.SerializeToString()

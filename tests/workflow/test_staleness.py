@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny_project import CONFIG, MODEL, VARIANTS, Project, write_texts
@@ -238,7 +239,9 @@ def test_a_variant_less_plans_the_report_alone(project: Project) -> None:
     assert project.plan() == REPORT
 
 
-def test_another_recipe_leaves_data_and_source_as_they_are(project: Project) -> None:
-    model = CONFIG["models"][MODEL]
-    project.configure(models={MODEL: {**model, "train": {**model["train"], "epochs": 1}}})
+@pytest.mark.parametrize("change", [{"train": {"epochs": 1}}, {"activation": "fast_swish"}])
+def test_another_recipe_leaves_data_and_source_as_they_are(
+    project: Project, change: dict[str, Any]
+) -> None:
+    project.configure(models={MODEL: {**CONFIG["models"][MODEL], **change}})
     assert project.plan() == EVERYTHING - {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}
