@@ -89,7 +89,7 @@ def test_each_name_is_the_function_of_that_name(name: str, formula) -> None:
 
 
 def test_an_unknown_name_is_an_error_with_those_that_there_are() -> None:
-    with pytest.raises(TightropeError, match="activation swoosh: unknown; there are gelu, .*relu"):
+    with pytest.raises(TightropeError, match=r"activation swoosh: unknown; there are gelu, .*relu"):
         make_activation("swoosh")
     with pytest.raises(TightropeError, match="swoosh"):
         replace_activations(make_bert(), "swoosh")

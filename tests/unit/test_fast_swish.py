@@ -1,8 +1,10 @@
 """FastSwish: its curve, its slope, what it keeps for the backward, and what compilers see of it."""
 
 import io
+import zipfile
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from tightrope.fast_swish import (
     fast_swish_formula,
     fast_swish_slope,
 )
+from torch._inductor import aoti_compile_and_package, aoti_load_package
+from torch._inductor.utils import run_fw_bw_and_get_code
 from torch._subclasses import FakeTensorMode
 
 JOINTS = (-2.0, 0.0, 3.0)
@@ -153,15 +157,20 @@ def mlp(activation: torch.nn.Module) -> torch.nn.Module:
     return torch.nn.Sequential(torch.nn.Linear(16, 32), activation, torch.nn.Linear(32, 4)).eval()
 
 
-def test_compiled_it_trains_as_it_does_eager() -> None:
+def test_compiled_it_gives_and_learns_the_same_and_is_fused() -> None:
     x = torch.randn(64, 16) * 5
-    grads: list[list[torch.Tensor]] = []
+    found: list[list[torch.Tensor]] = []
     for compiled in (False, True):
         module = mlp(FastSwish())
         run = torch.compile(module, fullgraph=True) if compiled else module
-        run(x).square().sum().backward()
-        grads.append([weight.grad for weight in module.parameters()])
-    for one, other in zip(*grads, strict=True):
+        if compiled:
+            y, sources = run_fw_bw_and_get_code(lambda run=run: run(x))
+            assert "tightrope" not in "".join(sources)
+        else:
+            y = run(x)
+            y.sum().backward()
+        found.append([y, *(weight.grad for weight in module.parameters())])
+    for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
@@ -171,6 +180,16 @@ def test_exported_it_is_one_operator_and_decomposed_standard_ones() -> None:
     assert "tightrope.fast_swish.default" in names
     names = [str(node.target) for node in program.run_decompositions().graph.nodes]
     assert not any(name.startswith("tightrope") for name in names)
+
+
+def test_a_package_of_aotinductor_needs_nothing_of_this_project(tmp_path: Path) -> None:
+    module, x = mlp(FastSwish()), torch.randn(2, 16) * 5
+    with torch.no_grad():
+        program = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("n")},))
+        package = aoti_compile_and_package(program, package_path=str(tmp_path / "model.pt2"))
+        torch.testing.assert_close(aoti_load_package(package)(x), module(x))
+    with zipfile.ZipFile(package) as files:
+        assert not [name for name in files.namelist() if b"tightrope" in files.read(name)]
 
 
 def test_torchscript_needs_nothing_of_this_project() -> None:
