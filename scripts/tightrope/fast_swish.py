@@ -21,17 +21,25 @@ def fast_swish_formula(x: torch.Tensor) -> torch.Tensor:
     Computed in fp32 where `x` is fp16 or bf16. Plain autograd keeps eight tensors for it.
     """
     wide = x.float() if x.dtype in HALF else x
-    q = wide.clamp(-2, 3).abs()
-    rest = 3 - q
-    return (wide.relu() - q * rest * rest / denominator(wide)).to(x.dtype)
+    # names are given anew, so that without autograd few tensors are there at once
+    dip = wide.clamp(-2, 3).abs()
+    rest = 3 - dip
+    dip = dip * rest
+    dip = dip * rest
+    del rest
+    dip = dip / denominator(wide)
+    return (wide.relu() - dip).to(x.dtype)
 
 
 def fast_swish_slope(x: torch.Tensor) -> torch.Tensor:
     """The derivative of FastSwish at every element of `x`, in fp32 where that is fp16 or bf16."""
     wide = x.float() if x.dtype in HALF else x
-    q = wide.clamp(-2, 3).abs()
-    shrink = 18 / denominator(wide)  # of two factors: squared, the denominator would overflow
-    left = (3 - q) * (1 - q) / 6 * shrink * shrink
+    left = wide.clamp(-2, 3).abs()
+    left = (3 - left) * (1 - left) / 6
+    shrink = 18 / denominator(wide)
+    left = left * shrink
+    left = left * shrink  # one after the other: squared, the denominator would overflow
+    del shrink
     return torch.where(wide > 0, 1 - left, left)
 
 
