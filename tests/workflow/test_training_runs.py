@@ -104,7 +104,7 @@ def test_the_module_of_the_measurement_plans_it_alone(project: Project) -> None:
 
 def test_a_missing_record_is_measured_again(project: Project) -> None:
     (project / RECORD).unlink()
-    assert project.plan("--", "reports/summary.html") == MEASURED | REPORT
+    assert project.run() == MEASURED | REPORT
 
 
 def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(
