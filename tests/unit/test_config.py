@@ -528,3 +528,20 @@ def test_sources_must_be_those_of_the_task(
     config["models"]["tiny"] |= {"task": task, "checkpoint": "scratch:convnext", **keys}
     config["shapes"] = [{"batch": 1, "height": 8, "width": 8}, {"batch": 1, "sequence": 8}]
     assert said in refused(config, schema)
+
+
+def test_off_is_a_word_though_yaml_reads_it_as_false(schema: Path, config: dict[str, Any]) -> None:
+    recipe = yaml.safe_load("{amp: off, augmentation: off, compile: false}")
+    assert recipe["amp"] is False
+    config["models"]["tiny"]["train"] = recipe
+    filled = checked(config, schema)["models"]["tiny"]["train"]
+    assert (filled["amp"], filled["augmentation"], filled["compile"]) == ("off", "off", False)
+    config["models"]["tiny"]["train"] = {"amp": "fp8"}
+    assert "train.amp = 'fp8': must be one of auto, off, bf16, fp16" in refused(config, schema)
+
+
+def test_one_epoch_is_too_few_to_measure_a_training(schema: Path, config: dict[str, Any]) -> None:
+    config["training"] = {"epochs": 1}
+    assert "training.epochs = 1: the first epoch is told apart" in refused(config, schema)
+    config["training"] = {"epochs": 0}
+    assert checked(config, schema)["training"] == {"epochs": 0, "seeds": [0, 1, 2]}
