@@ -5,15 +5,8 @@ from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from tightrope import (
-    checkpoint,
-    data_sources,
-    job_inputs,
-    measured_shapes,
-    plan,
-    run,
-    training_plan,
-)
+from tightrope import checkpoint, data_sources, job_inputs, measured_shapes
+from tightrope import plan, run, training_plan
 from tightrope.provenance import code_digest, library_versions
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 

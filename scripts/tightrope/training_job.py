@@ -2,7 +2,10 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import psutil
 
 from tightrope.errors import TightropeError
 from tightrope.supervise import (
@@ -16,6 +19,8 @@ from tightrope.supervise import (
 from tightrope.training_recipe import DEFAULTS, Recipe
 
 Work = Callable[[int], Any]
+# of the machine's memory that a training may have
+MOST_OF_IT = 0.9
 
 
 def run_training(
@@ -29,6 +34,9 @@ def run_training(
     """
     recipe = {**DEFAULTS, **(recipe or {})}
     parts, began = 1, time.monotonic() if began is None else began
+    # beyond its memory the kernel kills, and does not say that this was why
+    machine = MOST_OF_IT * psutil.virtual_memory().total
+    limits = replace(limits, memory_bytes=min(limits.memory_bytes, machine))
     while True:
         try:
             with Child(told(work), limits, began=began) as child:
