@@ -63,20 +63,24 @@ def unpaired_speedup(own: list[float], baseline: list[float]) -> Interval:
     """Baseline time over own time, of repeats that were not measured next to each other.
 
     The ratio of the geometric means, with an interval as that of `speedup`, but from a bootstrap
-    that draws the repeats of either apart; as few degrees of freedom as the smaller of them has.
+    that draws the repeats of either apart, with the degrees of freedom of Welch (1947), "The
+    generalization of 'Student's' problem when several different population variances are involved".
     """
     logs, theirs = [[math.log(value) for value in values] for values in (own, baseline)]
     mean = statistics.fmean(theirs) - statistics.fmean(logs)
     count = min(len(logs), len(theirs))
     if count < 2:
         return Interval(math.exp(mean), 0.0, math.inf)
+    parts = [(statistics.variance(one) / len(one), len(one) - 1) for one in (logs, theirs)]
+    squares = sum(part**2 / degrees for part, degrees in parts)
+    degrees = int(sum(part for part, _ in parts) ** 2 / squares) if squares else count - 1
     draw = random.Random(0)
 
     def drawn(values: list[float]) -> float:
         return statistics.fmean(draw.choices(values, k=len(values)))
 
     off = sorted(abs(drawn(theirs) - drawn(logs) - mean) for _ in range(RESAMPLES))
-    wider = math.sqrt(count / (count - 1)) * student_point(count - 1) / Z
+    wider = math.sqrt(count / (count - 1)) * student_point(degrees) / Z
     half = wider * off[round(0.95 * (RESAMPLES - 1))]
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 

@@ -21,6 +21,7 @@ from tightrope.statistics import (
     speed_verdict,
     speedup,
     student_point,
+    unpaired_speedup,
 )
 
 
@@ -111,6 +112,24 @@ def pairs_of_blocks(
     own = 0.01 * drift * draw.lognormal(0, 0.05, (pairs, 1)) * draw.lognormal(0, 0.02, (pairs, 5))
     theirs = 0.01 * ratio * drift * draw.lognormal(0, 0.02, (pairs, 5))
     return own.tolist(), theirs.tolist()
+
+
+@pytest.mark.parametrize(("own", "theirs"), [(3, 3), (5, 5), (3, 8)])
+def test_the_interval_of_an_unpaired_speedup_holds_the_truth_about_nineteen_times_in_twenty(
+    own: int, theirs: int
+) -> None:
+    draw, held = np.random.default_rng(0), 0
+    for _ in range(200):
+        times = [draw.lognormal(0, 0.05, own), 1.5 * draw.lognormal(0, 0.05, theirs)]
+        found = unpaired_speedup(*(one.tolist() for one in times))
+        assert found.low <= found.value <= found.high
+        held += found.low <= 1.5 <= found.high
+    assert held / 200 >= 0.90
+
+
+def test_one_repeat_alone_has_no_interval() -> None:
+    assert unpaired_speedup([2.0], [3.0, 3.0]) == Interval(pytest.approx(1.5), 0.0, math.inf)
+    assert unpaired_speedup([2.0, 2.0], [3.0, 3.0]) == (pytest.approx(1.5),) * 3
 
 
 @pytest.mark.parametrize(("pairs", "trials"), [(2, 200), (3, 200), (10, 200)])
