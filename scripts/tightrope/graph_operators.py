@@ -28,9 +28,9 @@ class Operator(NamedTuple):
 def runs(operators: Iterable[Operator], layer: str, weights: set[str]) -> list[Document]:
     """What the picture shows of these operators, equal ones in a row as one with their `count`.
 
-    `weighted` are those that read one of `weights`, `modules` the names of modules that operators
-    come from, within the layer; `inside` is how many operators their inner graphs have. Where
-    there are too many runs, equal ones anywhere are one.
+    `weighted` are those that read one of `weights`, `modules` the names of those modules within
+    the layer that operators come from; `inside` is how many operators their inner graphs
+    have. Where there are too many runs, equal ones anywhere are one.
     """
     found: list[Document] = []
     for node, precision, path, _ in operators:
@@ -43,8 +43,9 @@ def runs(operators: Iterable[Operator], layer: str, weights: set[str]) -> list[D
         run = found[-1]
         run["count"] += 1
         run["inside"] += sum(len(list(all_nodes(inner))) for inner in inner_graphs_of(node))
-        if path is not None:
-            run["modules"].append(".".join(path).removeprefix(f"{layer}."))
+        module = ".".join(path or ())
+        if module and module != layer:
+            run["modules"].append(module.removeprefix(f"{layer}."))
     return found if len(found) <= LONGEST_LAYER else merged(found)
 
 

@@ -1,0 +1,68 @@
+"""Colours, marks and fonts of the picture of a graph, light and dark."""
+
+from tightrope.chart_style import FONT, INKS, SHAPES
+
+MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace"
+# Format to (light, dark), told apart as the engines of the charts are; a mark says it too.
+FORMAT_COLOURS = {
+    "fp32": ("#5f6b7a", "#9fb0c3"),
+    "fp16": ("#8d3fd1", "#c79bff"),
+    "bf16": ("#0062d6", "#4f9dff"),
+    "int8": ("#00875a", "#35c98d"),
+    "fp8": ("#b85a00", "#ffa044"),
+}
+FORMAT_SHAPES = {name: SHAPES[name] for name in FORMAT_COLOURS}
+# formats that no engine has
+RARE = ("#a8326b", "#ff7fb4")
+RARE_SHAPE = SHAPES["tf32"]
+# ratios of a letter's width to the size of its font: no letter of MONO is wider, few of FONT are
+MONO_WIDTH, SANS_WIDTH = 0.62, 0.56
+NAME_SIZE, CHIP_SIZE, FACT_SIZE = 12.5, 11, 11.5
+
+
+def css() -> str:
+    """The style sheet of pictures, each of class `graph`."""
+    return "".join(
+        [
+            scheme("light"),
+            f"@media (prefers-color-scheme:dark){{{scheme('dark')}}}",
+            f".graph text{{font-family:{FONT};font-size:{FACT_SIZE}px;fill:var(--ink)}}",
+            f".graph .name{{font-family:{MONO};font-size:{NAME_SIZE}px;font-weight:600}}",
+            f".graph .chip,.graph .end{{font-family:{MONO};font-size:{CHIP_SIZE}px}}",
+            ".graph .heavy{font-weight:600}",
+            ".graph .quiet,.graph .move{fill:var(--soft)}",
+            ".graph .card{fill:var(--card);stroke:var(--rim)}",
+            ".graph .plain{fill:none;stroke:var(--rim)}",
+            ".graph .flow{fill:none;stroke:var(--soft);stroke-width:1.25}",
+            ".graph .tint{fill:var(--own);fill-opacity:.17}",
+            ".graph .mark{fill:var(--own)}",
+            ".graph .track{fill:var(--rim)}",
+            ".graph .share{fill:var(--bar)}",
+            *(f".graph .{name}{{--own:var(--{name})}}" for name in [*FORMAT_COLOURS, "rare"]),
+        ]
+    )
+
+
+def scheme(name: str) -> str:
+    """The colours of the scheme "light" or "dark"."""
+    ink, dark = INKS[name], name == "dark"
+    colours = {
+        "ink": ink["text"],
+        "soft": ink["quiet"],
+        "rim": "#3b4046" if dark else "#d6d6cf",
+        "card": "#1e2125" if dark else "#f4f4f0",
+        "bar": "#86b7f7" if dark else "#0a4fa3",
+        **{one: pair[dark] for one, pair in FORMAT_COLOURS.items()},
+        "rare": RARE[dark],
+    }
+    return ".graph{" + ";".join(f"--{one}:{colour}" for one, colour in colours.items()) + "}"
+
+
+def class_of(precision: str) -> str:
+    """The class of the colour of a format."""
+    return precision if precision in FORMAT_COLOURS else "rare"
+
+
+def shape_of_format(precision: str) -> str:
+    """The path of its mark, of radius 1 around the origin."""
+    return FORMAT_SHAPES.get(precision, RARE_SHAPE)
