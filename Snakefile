@@ -17,6 +17,7 @@ include: "rules/onnx.smk"
 include: "rules/int8.smk"
 include: "rules/engines.smk"
 include: "rules/measure.smk"
+include: "rules/graphs.smk"
 include: "rules/report.smk"
 
 

@@ -5,8 +5,8 @@ from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from tightrope import checkpoint, data_sources, job_inputs, measured_shapes
-from tightrope import plan, run, training_plan
+from tightrope import checkpoint, data_sources, graph_jobs, job_inputs
+from tightrope import measured_shapes, plan, run, training_plan
 from tightrope.provenance import code_digest, library_versions
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
@@ -24,6 +24,7 @@ JOBS = plan.columns(PLAN.jobs)
 TRAFFIC_JOBS = plan.columns(PLAN.traffic)
 AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
 SEARCHES = plan.search_columns(config, PLAN.jobs)
+GRAPHS = graph_jobs.graph_columns(config, PLAN.jobs)
 TRAFFIC = plan.traffic_settings(config)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 
@@ -60,6 +61,10 @@ def options_of(engine):
 
 def quantize_inputs(wildcards):
     return job_inputs.quantize_inputs(wildcards)
+
+
+def graph_inputs(wildcards):
+    return graph_jobs.graph_inputs(SEARCHES, wildcards)
 
 
 def repair_of(wildcards):
@@ -169,6 +174,7 @@ wildcard_constraints:
     device=either(DEVICES),
     rest=either(plan.rests(PLAN)),
     scheme=either(SCHEMES),
+    graph=graph_jobs.GRAPH,
     calibration=CALIBRATION,
     method=either(METHODS),
     samples="[1-9][0-9]*",

@@ -35,6 +35,7 @@ rule summarize:
 rule render_report:
     input:
         summary="reports/summary.json",
+        graphs=collect("reports/{model}/graphs/{graph}.json", zip, **GRAPHS),
         template=f"{SCRIPTS}/report/page.html",
         style=f"{SCRIPTS}/report/page.css",
         script=f"{SCRIPTS}/report/page.js",

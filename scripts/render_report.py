@@ -12,4 +12,5 @@ render_page(
     template=Path(job.input.template),
     style=Path(job.input.style),
     script=Path(job.input.script),
+    graphs=[Path(path) for path in job.input.graphs],
 )

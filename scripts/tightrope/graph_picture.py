@@ -1,6 +1,7 @@
 """The picture of a graph: its layers from the input to the output, as an SVG of any width."""
 
 import re
+import textwrap
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,11 +18,10 @@ from tightrope.graph_style import (
     css,
     shape_of_format,
 )
-from tightrope.graph_types import OTHER
-from tightrope.graph_words import facts_of, name_lines, shape_words, time_words
+from tightrope.graph_words import facts_of, legend_words, name_lines, shape_words, time_words
 
 Document = Mapping[str, Any]
-WIDE, NARROW = 760, 340
+WIDE, NARROW = 860, 340
 EDGE = 1.0
 CARD, GAP, SHEET, BAR = 12.0, 16.0, 4.0, 4.0
 # what XML cannot hold, in names that come from anywhere
@@ -47,17 +47,27 @@ def picture(graph: Document, *, width: float = WIDE, label: str, alone: bool = T
     return ElementTree.tostring(svg, encoding="unicode")
 
 
+def sentence(words: str, *, width: float = WIDE) -> str:
+    """An SVG that says, in the place of a picture, why there is none."""
+    svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "graph", "role": "group"})
+    add(svg, "style").text = css()
+    lines = textwrap.wrap(words, int(width / (FACT_SIZE * SANS_WIDTH))) or [""]
+    for at, line in enumerate(lines, start=1):
+        text(svg, line, EDGE, 19 * at, "quiet")
+    svg.set("viewBox", f"0 0 {number(width)} {number(19 * len(lines) + 8)}")
+    return ElementTree.tostring(svg, encoding="unicode")
+
+
 def legend(svg: Element, graph: Document, width: float) -> float:
     """The formats with their numbers of operators, and what the bars are; where it ends."""
     x, y = EDGE, 14.0
-    for precision, count in graph["by_precision"].items():
-        words = f"{precision} {count:,}" if precision != OTHER else f"whole numbers {count:,}"
-        own = MARK + len(words) * FACT_SIZE * SANS_WIDTH + 14
+    for precision, words in legend_words(graph["by_precision"]):
+        own = MARK + len(words) * FACT_SIZE * SANS_WIDTH + 10
         if x > EDGE and x + own > width:
             x, y = EDGE, y + 19
-        if precision != OTHER:
+        if precision is not None:
             mark(svg, precision, x + 5, y - 4)
-        text(svg, words, x + (MARK if precision != OTHER else 0), y, "quiet")
+        text(svg, words, x + (MARK if precision else 0), y, "quiet")
         x += own
     if graph["time"]:
         for line in time_words(graph["time"], int((width - 30) / (FACT_SIZE * SANS_WIDTH))):

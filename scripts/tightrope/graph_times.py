@@ -1,18 +1,8 @@
 """How long the operators of a graph take: the costs that the search for int8-auto measures."""
 
-from pathlib import Path
 from typing import Any
 
-from tightrope.failed_files import failure_of
-from tightrope.files import read_json
-
 Document = dict[str, Any]
-
-
-def read_costs(path: Path | str | None) -> Document | None:
-    """The costs of operators in that file, None where there is none or they were not measured."""
-    document = read_json(path) if path else None
-    return None if failure_of(document) else document
 
 
 def slowest_shape(costs: Document | None) -> tuple[Document | None, dict[str, Document]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tightrope.graph_chips import TIMES, shortened
 from tightrope.graph_layers import SHARED
+from tightrope.graph_types import OTHER
 from tightrope.page_numbers import megabytes, significant, whole
 
 Document = Mapping[str, Any]
@@ -72,6 +73,14 @@ def shape_words(one: Document) -> str:
     """An input or an output with its type and its shape."""
     sizes = ", ".join("?" if own is None else str(own) for own in one["shape"])
     return f"{one['name']} {one['type']} [{sizes}]"
+
+
+def legend_words(by_precision: Mapping[str, int]) -> list[tuple[str | None, str]]:
+    """Each format with how many operators compute in it, and the other signs of a picture."""
+    known = [(name, f"{name} {own:,}") for name, own in by_precision.items() if name != OTHER]
+    others = by_precision.get(OTHER)
+    counting = f" or computes in whole numbers ({others:,})" if others else ""
+    return [*known, (None, "bold: has weights"), (None, f"outlined: moves numbers{counting}")]
 
 
 def time_words(time: Document, letters: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import vl_convert
@@ -10,6 +11,8 @@ from jinja2 import Environment, StrictUndefined
 from tightrope import page_numbers
 from tightrope.chart_style import COLOURS, METHOD_COLOURS, METHOD_SHAPES, SHAPES, chart_config
 from tightrope.files import read_json, write_bytes
+from tightrope.graph_style import css as graph_style
+from tightrope.page_graphs import graphs_section
 from tightrope.page_sections import sections
 
 FILTERS = (
@@ -31,10 +34,19 @@ FILTERS = (
 )
 
 
-def render_page(summary: Path, target: Path, *, template: Path, style: Path, script: Path) -> None:
+def render_page(
+    summary: Path,
+    target: Path,
+    *,
+    template: Path,
+    style: Path,
+    script: Path,
+    graphs: Sequence[Path] = (),
+) -> None:
     """Write the report on `summary` to `target`, the same bytes for the same inputs.
 
-    Raises ArtifactError when the summary is missing or no JSON.
+    `graphs` are the records of the graphs that it shows. Raises ArtifactError when the summary or
+    one of these is missing or no JSON.
     """
     document = read_json(summary)
     parts = sections(document)
@@ -52,6 +64,8 @@ def render_page(summary: Path, target: Path, *, template: Path, style: Path, scr
         method_colours=METHOD_COLOURS,
         method_paths=METHOD_SHAPES,
         style=read(style),
+        graphs=graphs_section(graphs, target),
+        graph_style=graph_style() if graphs else "",
         scripts=scripts,
         script_hashes=[content_hash(text) for text in scripts],
     )

@@ -10,6 +10,7 @@ from tightrope.config import Document, checked
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.gpu import missing_packages
+from tightrope.graph_jobs import graph_columns, graph_records
 from tightrope.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.job_inputs import audits, from_checkpoint, int8_files, scheme_of
 from tightrope.optimization_profiles import profiles_of
@@ -128,7 +129,7 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
     if lock is not None:
         if config["retry_failed"]:
             delete_failed(failing_files(config, plan))
-        delete_reports(REPORTS, records(plan))
+        delete_reports(REPORTS, records(plan), graph_records(graph_columns(config, plan.jobs)))
     if config["strict"]:
         end_strictly("reports/summary.json")
     return lock
@@ -162,7 +163,8 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
 def failing_files(config: Document, plan: Plan) -> list[str]:
     """The files that may hold a failure; those that variants share come with each of them."""
     own = [path for paths in records(plan).values() for path in paths]
-    return [path for job in plan.jobs for path in int8_files(config, *job)] + own
+    shared = [path for job in plan.jobs for path in int8_files(config, *job)]
+    return shared + own + graph_records(graph_columns(config, plan.jobs))
 
 
 def audited(jobs: Jobs) -> Jobs:

@@ -69,13 +69,16 @@ def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
     return failed
 
 
-def delete_reports(reports: list[Path], records: dict[tuple[str, str], list[str]]) -> None:
+def delete_reports(
+    reports: list[Path], records: dict[tuple[str, str], list[str]], graphs: Iterable[str] = ()
+) -> None:
     """Delete the reports where one of them, or a record that they tell of, is missing.
 
     While its target is there and current, Snakemake makes no missing file that lies before it.
-    `reports` begins with summary.json; `records` are the files of each (model, variant).
+    `reports` begins with summary.json; `records` are the files of each (model, variant), `graphs`
+    those of each picture.
     """
-    whole = all(report.is_file() for report in reports)
+    whole = all(Path(path).is_file() for path in (*reports, *graphs))
     if not whole or any(not Path(path).is_file() for path in told_of(reports[0], records)):
         for report in reports:
             report.unlink(missing_ok=True)

@@ -1,0 +1,16 @@
+"""Draw an ONNX file, and write its structure without weights for Netron."""
+
+from tightrope.graph_render import render_graph
+from tightrope.job import current_job
+from tightrope.supervise import Limits
+
+job = current_job(globals())
+render_graph(
+    job.input.onnx,
+    dict(job.input.items()).get("costs"),
+    job.output.record,
+    job.output.picture,
+    job.output.structure,
+    title=f"{job.wildcards.model} {job.wildcards.graph}",
+    limits=Limits.of(job.resources),
+)
