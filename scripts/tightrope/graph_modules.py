@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import onnx
 
-from tightrope.graph_types import DEQUANTIZE
+from tightrope.graph_types import CONVERSIONS, DEQUANTIZE
 
 # of the module around the classifier, in files that were exported here
 WRAPPER = "classifier"
@@ -21,13 +21,18 @@ def module_paths(graph: Graph) -> list[ModulePath | None]:
     operator with weights, by what alone reads its result, as a product's bias.
     """
     parameters = parameters_read(graph)
-    wrapped = all(path[0] == WRAPPER for path in parameters.values()) and len(parameters) > 1
+    inside = [path[0] == WRAPPER and len(path) > 1 for path in parameters.values()]
+    wrapped = 2 * sum(inside) > len(inside)
     told = {
-        place: path[1:] if wrapped and len(path) > 1 else path for place, path in parameters.items()
+        place: path[1:] if wrapped and path[0] == WRAPPER and len(path) > 1 else path
+        for place, path in parameters.items()
     }
     known = set(told.values())
     paths = [
-        told.get(place) or path_in_name(node.name, known) for place, node in enumerate(graph.node)
+        told.get(place) or path_in_name(node.name, known)
+        if node.op_type not in CONVERSIONS  # named by the tensors that they convert
+        else None
+        for place, node in enumerate(graph.node)
     ]
     readers = sole_readers(graph)
     weights = {tensor.name for tensor in graph.initializer if len(tensor.dims) > 1}

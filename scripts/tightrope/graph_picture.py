@@ -70,11 +70,11 @@ def legend(svg: Element, graph: Document, width: float) -> float:
         text(svg, words, x + (MARK if precision else 0), y, "quiet")
         x += own
     if graph["time"]:
+        rectangle(svg, "track", EDGE, y + 13, 22, BAR, BAR / 2)
+        rectangle(svg, "share", EDGE, y + 13, 13, BAR, BAR / 2)
         for line in time_words(graph["time"], int((width - 30) / (FACT_SIZE * SANS_WIDTH))):
             y += 19
             text(svg, line, EDGE + 30, y, "quiet")
-        rectangle(svg, "track", EDGE, y - 6, 22, BAR, 2)
-        rectangle(svg, "share", EDGE, y - 6, 13, BAR, 2)
     return y + 14
 
 

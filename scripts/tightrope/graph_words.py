@@ -78,9 +78,7 @@ def shape_words(one: Document) -> str:
 def legend_words(by_precision: Mapping[str, int]) -> list[tuple[str | None, str]]:
     """Each format with how many operators compute in it, and the other signs of a picture."""
     known = [(name, f"{name} {own:,}") for name, own in by_precision.items() if name != OTHER]
-    others = by_precision.get(OTHER)
-    counting = f" or computes in whole numbers ({others:,})" if others else ""
-    return [*known, (None, "bold: has weights"), (None, f"outlined: moves numbers{counting}")]
+    return [*known, (None, "bold: has weights"), (None, "outlined: only moves or counts numbers")]
 
 
 def time_words(time: Document, letters: int) -> list[str]:

@@ -53,5 +53,6 @@ def drawn(document: Record, title: str) -> dict[str, Any]:
         name: Markup(picture(document, width=width, label=title, alone=False))
         for name, width in (("wide", WIDE), ("narrow", NARROW))
     }
-    kinds = [f"{kind} {whole(number)}" for kind, number in document["by_type"].items()]
+    most_first = sorted(document["by_type"].items(), key=lambda pair: (-pair[1], pair[0]))
+    kinds = [f"{kind} {whole(number)}" for kind, number in most_first]
     return {"facts": DOT.join(filter(None, facts)), "kinds": ", ".join(kinds), **pictures}
