@@ -1,6 +1,7 @@
 # make summary    the pipeline, up to reports/summary.html
 # make test       lint, then every test
 # make lint       the checks of form only
+# make netron     MODEL=name [GRAPH=simplified] [PORT=8080]: one graph of the report in Netron
 # make gpu-check  tests and a small run on an NVIDIA GPU, with what `python3` has installed
 # make clean-env  remove .venv
 # Each makes .venv from the lock files in envs/ where it is missing, stale or half made.
@@ -31,7 +32,7 @@ ifeq ($(shell test -w "$$HOME" && echo yes),)
 export XDG_CACHE_HOME ?= $(CURDIR)/.venv/cache
 endif
 
-.PHONY: summary test lint gpu-check clean-env
+.PHONY: summary test lint netron gpu-check clean-env
 
 summary: $(RUN_ENV)
 	@python -m snakemake --cores 1 reports/summary.html
@@ -45,6 +46,13 @@ test: $(TEST_ENV)
 
 lint: $(TEST_ENV)
 	@$(LINT)
+
+# Of the environment of a run, so that nothing more is installed to look at one.
+MODEL ?=
+GRAPH ?= simplified
+PORT ?= 0
+netron: $(RUN_ENV)
+	@python scripts/serve_graph.py "$(MODEL)" "$(GRAPH)" "$(PORT)"
 
 # In no environment of its own: the packages for a GPU are gigabytes.
 gpu-check:
