@@ -9,6 +9,8 @@ from onnx import TensorProto, shape_inference
 LARGEST_CONSTANT_BYTES = 1024
 # where a reader would look for them: its error message then says why
 LEFT_OUT = "weights-are-left-out"
+# names that inference gives to sizes that it does not know
+INVENTED = "unk__"
 CONTENTS = (
     *("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data"),
     "string_data",
@@ -27,9 +29,14 @@ def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto
     del model.metadata_props[:]
     model.doc_string = description
     try:
-        return shape_inference.infer_shapes(model)
+        model = shape_inference.infer_shapes(model)
     except (shape_inference.InferenceError, ValueError):  # an operator contradicts itself
         return model
+    for one in model.graph.value_info:
+        for size in one.type.tensor_type.shape.dim:
+            if size.dim_param.startswith(INVENTED):
+                size.ClearField("dim_param")
+    return model
 
 
 def leave_out(tensor: TensorProto) -> None:

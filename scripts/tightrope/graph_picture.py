@@ -72,7 +72,7 @@ def legend(svg: Element, graph: Document, width: float) -> float:
     if graph["time"]:
         rectangle(svg, "track", EDGE, y + 13, 22, BAR, BAR / 2)
         rectangle(svg, "share", EDGE, y + 13, 13, BAR, BAR / 2)
-        for line in time_words(graph["time"], int((width - 30) / (FACT_SIZE * SANS_WIDTH))):
+        for line in time_words(graph["time"], int((width - EDGE - 30) / (FACT_SIZE * SANS_WIDTH))):
             y += 19
             text(svg, line, EDGE + 30, y, "quiet")
     return y + 14
@@ -150,9 +150,10 @@ def draw_layer(
     used = len(lines[-1]) * NAME_SIZE * MONO_WIDTH
     if used + 16 + len(facts) * FACT_SIZE * SANS_WIDTH <= room:
         text(svg, facts, left + room, bottom, "quiet", anchor="end")
-    elif facts:
-        bottom += 17
-        text(svg, facts, left, bottom, "quiet")
+    else:
+        for line in textwrap.wrap(facts, int(room / (FACT_SIZE * SANS_WIDTH))):
+            bottom += 17
+            text(svg, line, left, bottom, "quiet")
     for chip in chips(layer["operators"], left=left, top=bottom + 9, width=room):
         draw_chip(svg, chip)
         bottom = chip.y - 9

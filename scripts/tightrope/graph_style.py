@@ -5,15 +5,15 @@ from tightrope.chart_style import FONT, INKS, SHAPES
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace"
 # Format to (light, dark), told apart as the engines of the charts are; a mark says it too.
 FORMAT_COLOURS = {
-    "fp32": ("#5f6b7a", "#9fb0c3"),
-    "fp16": ("#8d3fd1", "#c79bff"),
-    "bf16": ("#0062d6", "#4f9dff"),
-    "int8": ("#00875a", "#35c98d"),
-    "fp8": ("#b85a00", "#ffa044"),
+    "fp32": ("#6b7590", "#b9c3d6"),
+    "fp16": ("#b53bf0", "#a347ff"),
+    "bf16": ("#0b2c99", "#3f8fd9"),
+    "int8": ("#009e6a", "#5cf598"),
+    "fp8": ("#9a4206", "#bd7f0c"),
 }
 FORMAT_SHAPES = {name: SHAPES[name] for name in FORMAT_COLOURS}
 # formats that no engine has
-RARE = ("#a8326b", "#ff7fb4")
+RARE = ("#5c0f2c", "#d32a66")
 RARE_SHAPE = SHAPES["tf32"]
 # ratios of a letter's width to the size of its font: no letter of MONO is wider, few of FONT are
 MONO_WIDTH, SANS_WIDTH = 0.62, 0.56
