@@ -278,9 +278,16 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
         "artifacts/n/search/u8s8-minmax-64.json",
         "artifacts/n/quantized/u8s8-minmax-64-auto.onnx",
     }
+    graphs = ("simplified", "u8s8-minmax-64", "u8s8-minmax-64-ffn", "u8s8-minmax-64-auto")
+    assert {path for path in found if path.startswith("reports/n/")} == {
+        f"reports/n/graphs/{graph}.json" for graph in graphs
+    }
     config["engines"] = {"onnxruntime": ["fp32", "int8-dynamic"]}
     plan = make_plan(config)
-    assert failing_files(config, plan) == [one for own in records(plan).values() for one in own]
+    assert failing_files(config, plan) == [
+        *(one for own in records(plan).values() for one in own),
+        *(f"reports/{model}/graphs/simplified.json" for model in plan.models),
+    ]
 
 
 def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_project import CONFIG, MODEL, Project
+from tiny_project import CONFIG, MODEL, Project, drawn
 
 FOLDER = f"artifacts/{MODEL}"
 REPORT = {"summarize/summarize", "render_report/render_report"}
@@ -58,6 +58,7 @@ def auto_chain(calibration: str) -> set[str]:
         f"search_operators/{MODEL}-u8s8-{calibration}",
         f"quantize_onnx/{MODEL}-u8s8-{calibration}-auto",
         *engine_chain(f"cpu-onnxruntime-int8-auto-{calibration}"),
+        *drawn(f"u8s8-{calibration}-auto"),
     }
 
 
@@ -110,6 +111,7 @@ def test_another_percentile_plans_the_chain_of_percentile_alone(project: Project
 def test_a_repair_plans_one_more_variant_for_each_calibration(project: Project) -> None:
     project.configure(**SETTINGS, repairs={"smooth": {"smoothquant": 0.5}})
     expected = plain_chain("minmax-8-smooth") | plain_chain("percentile-8-smooth")
+    expected |= drawn("u8s8-minmax-8-smooth")
     assert project.plan() == expected | REPORT
     quantized = f"{FOLDER}/quantized/u8s8-minmax-8-smooth.onnx"
     assert project.run("--", quantized) == {f"quantize_onnx/{MODEL}-u8s8-minmax-8-smooth"}

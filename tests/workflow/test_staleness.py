@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_project import CONFIG, MODEL, VARIANTS, Project, write_texts
+from tiny_project import CONFIG, MODEL, VARIANTS, Project, drawn, write_texts
 
 REPORT = {"summarize/summarize", "render_report/render_report"}
 CHECKPOINT = {f"train_model/{MODEL}"}
+GRAPHS = drawn("simplified", "u8s8-minmax-8")
 ONNX = {f"export_onnx/{MODEL}", f"simplify_onnx/{MODEL}"}
 
 
@@ -47,7 +48,13 @@ def int8_chain(samples: int) -> set[str]:
 
 
 EVERYTHING = {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"} | (
-    CHECKPOINT | ONNX | int8_chain(8) | builds(*VARIANTS) | measurements(*VARIANTS) | REPORT
+    CHECKPOINT
+    | ONNX
+    | GRAPHS
+    | int8_chain(8)
+    | builds(*VARIANTS)
+    | measurements(*VARIANTS)
+    | REPORT
 )
 OPENVINO = tuple(variant for variant in VARIANTS if "-openvino-" in variant)
 
@@ -106,7 +113,9 @@ def test_a_changed_baseline_engine_plans_every_latency_that_is_compared_with_it(
         # summarize.py imports summary, which imports recommend
         ("recommend", REPORT),
         # render_report.py imports page, which imports page_numbers
-        ("page_numbers", {"render_report/render_report"}),
+        ("page_numbers", {"render_report/render_report", *GRAPHS}),
+        # render_graph.py imports graph_render, which imports graph_record
+        ("graph_layers", {"render_report/render_report", *GRAPHS}),
         # train_model.py imports training, which imports finetuning
         ("finetuning", EVERYTHING - {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}),
     ],
@@ -132,12 +141,12 @@ def test_a_larger_calibration_plans_its_int8_chain_and_the_way_back_only_the_rep
     project: Project,
 ) -> None:
     project.configure(calibration={**CONFIG["calibration"], "samples": [16]})
-    assert project.plan() == int8_chain(16) | REPORT
+    larger = int8_chain(16) | drawn("u8s8-minmax-16") | REPORT
+    assert project.plan() == larger
     # of the chain only ONNX Runtime's part, to spare time
     calibration = {"methods": ["minmax"], "samples": [16], "pool": 32}
     project.configure(engines={"onnxruntime": ["int8"]}, calibration=calibration)
-    minmax = {job for job in int8_chain(16) if "nncf" not in job}
-    assert project.run() == minmax | REPORT
+    assert project.run() == {job for job in larger if "nncf" not in job}
     project.configure()
     assert project.plan() == REPORT
 
@@ -156,12 +165,13 @@ def test_an_imported_calibration_cache_is_used_instead_of_calibrating(project: P
     onnxruntime = "cpu-onnxruntime-int8-minmax-8"
     quantized = {f"quantize_onnx/{MODEL}-u8s8-minmax-8"}
     expected = quantized | builds(onnxruntime) | measurements(onnxruntime) | REPORT
-    assert project.plan() == expected
+    assert project.plan() == expected | drawn("u8s8-minmax-8")
     assert project.run("--", f"artifacts/{MODEL}/quantized/u8s8-minmax-8.onnx") == quantized
 
 
 def test_the_readme_way_to_another_calibration_size_does_the_same(project: Project) -> None:
-    assert project.plan("--config", "calibration={samples: [16]}") == int8_chain(16) | REPORT
+    expected = int8_chain(16) | drawn("u8s8-minmax-16") | REPORT
+    assert project.plan("--config", "calibration={samples: [16]}") == expected
 
 
 @pytest.mark.parametrize("file", ["page.html", "page.css", "page.js"])
@@ -177,6 +187,20 @@ def test_changed_words_of_the_report_plan_render_report_alone(project: Project) 
     path = project / "scripts/tightrope/page_sections.py"
     path.write_text(path.read_text() + '\nWORDS = "other words"\n')
     assert project.plan() == {"render_report/render_report"}
+
+
+def test_a_graph_more_plans_its_picture_and_the_report_and_none_plans_the_report(
+    project: Project,
+) -> None:
+    project.configure(graphs=["exported", "simplified", "quantized"])
+    assert project.plan() == drawn("exported") | {"render_report/render_report"}
+    project.configure(graphs=[])
+    assert project.plan() == {"render_report/render_report"}
+
+
+def test_a_deleted_picture_is_drawn_again(project: Project) -> None:
+    (project / f"reports/{MODEL}/graphs/simplified.json").unlink()
+    assert project.run() == drawn("simplified") | REPORT
 
 
 def test_another_accuracy_budget_plans_the_report_alone(project: Project) -> None:

@@ -63,6 +63,11 @@ COMMON = [
 JOB = re.compile(r"^    log: artifacts/logs/(\S+)\.log\b", re.MULTILINE)
 
 
+def drawn(*graphs: str) -> set[str]:
+    """The jobs that draw these graphs of the model."""
+    return {f"render_graph/{MODEL}-{graph}" for graph in graphs}
+
+
 class Project:
     """A working directory of the pipeline, and Snakemake's command line in it."""
 
