@@ -11,6 +11,7 @@ RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 FIELD = re.compile(r"^    (\w+):", re.MULTILINE)
 # command lines for a person, which no rule runs
 TOOLS = {"serve_graph", "tensorrt_cache", "trtexec"}
+# of the CPU, of the GPU, and of the one on which a variant runs or a model is trained
 ENVIRONMENTS = (
     '"../envs/cpu.yaml"',
     '"../envs/gpu.yaml"',
