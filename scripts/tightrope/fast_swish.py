@@ -18,7 +18,7 @@ HALF = (torch.float16, torch.bfloat16)
 def fast_swish_formula(x: torch.Tensor) -> torch.Tensor:
     """FastSwish of every element of `x` in standard operators; shape and type stay.
 
-    Computed in fp32 where `x` is fp16 or bf16. Plain autograd keeps eight tensors for it.
+    Computed in fp32 where `x` is fp16 or bf16. Plain autograd keeps nine tensors for it.
     """
     wide = x.float() if x.dtype in HALF else x
     # names are given anew, so that without autograd few tensors are there at once

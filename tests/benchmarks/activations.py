@@ -9,6 +9,7 @@ ratios to GELU's in the same way of running, by turns, with a 95 % interval; bel
 """
 
 import argparse
+import ctypes
 import io
 import sys
 import time
@@ -34,6 +35,7 @@ BASELINE = "gelu"
 PLAIN = "fast_swish, plain autograd"
 BLOCK_SECONDS = 0.1
 LAYERS = 8
+MALLOC_MMAP_THRESHOLD = -3  # of malloc.h
 LIMITS = Limits(memory_bytes=32e9, seconds=1200)
 
 
@@ -96,6 +98,8 @@ def kept_bytes(name: str) -> float:
 
 def step_peak(name: str, shape: tuple[int, int]) -> int:
     """Peak of resident memory of a process that does one step of the blocks, bytes."""
+    # each tensor in pages of its own, which go back when it is gone
+    ctypes.CDLL(None).mallopt(MALLOC_MMAP_THRESHOLD, 1 << 16)
     blocks = nn.Sequential(*(block_of(activation_of(name), shape[1]) for _ in range(LAYERS)))
     blocks(torch.randn(shape)).square().sum().backward()
     return peak_rss_bytes()

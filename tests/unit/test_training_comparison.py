@@ -72,7 +72,12 @@ def test_one_seed_has_a_ratio_without_an_interval() -> None:
 
 @pytest.mark.parametrize(
     "facts",
-    [{"data_sha256": "other"}, {"recipe": {"compile": True, "batch": 8}}, {"source_sha256": "x"}],
+    [
+        {"data_sha256": "other"},
+        {"recipe": {"compile": True, "batch": 8}},
+        {"source_sha256": "x"},
+        {"activation": "relu"},
+    ],
     ids=str,
 )
 def test_what_differs_in_more_is_not_compared(facts: dict[str, Any]) -> None:
