@@ -263,7 +263,14 @@ def test_a_variant_less_plans_the_report_alone(project: Project) -> None:
     assert project.plan() == REPORT
 
 
-@pytest.mark.parametrize("change", [{"train": {"epochs": 1}}, {"activation": "fast_swish"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"train": {**CONFIG["models"][MODEL]["train"], "epochs": 1}},
+        {"activation": "fast_swish"},
+    ],
+    ids=["train", "activation"],
+)
 def test_another_recipe_leaves_data_and_source_as_they_are(
     project: Project, change: dict[str, Any]
 ) -> None:
