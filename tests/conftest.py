@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from tightrope.host import nvidia_gpu
 from tightrope.variants import Variant
+from tiny_images import make_tiny_images
 from tiny_model import TinyModel, build_variant, make_tiny_model
 
 
@@ -15,6 +16,11 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
     return make_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def tiny_images(tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
+    return make_tiny_images(tmp_path_factory.mktemp("tiny-images"))
 
 
 @pytest.fixture(scope="session")

@@ -60,7 +60,14 @@ def make_tiny_model(folder: Path) -> TinyModel:
     The process of the tests itself starts no OpenMP or TBB threads, for forked children of it
     could not use them.
     """
-    model = TinyModel(
+    model = model_files(folder)
+    supervised(run_chain, folder, model, limits=LIMITS)
+    return model
+
+
+def model_files(folder: Path) -> TinyModel:
+    """Where the files of a model lie in `folder`."""
+    return TinyModel(
         data=folder / "data" / "data.json",
         checkpoint=folder / "checkpoint" / "checkpoint.json",
         onnx=folder / "model.onnx",
@@ -71,8 +78,6 @@ def make_tiny_model(folder: Path) -> TinyModel:
         s8s8=folder / "quantized" / f"s8s8-minmax-{SAMPLES}.onnx",
         e4m3=folder / "quantized" / f"e4m3-minmax-{SAMPLES}.onnx",
     )
-    supervised(run_chain, folder, model, limits=LIMITS)
-    return model
 
 
 def run_chain(folder: Path, model: TinyModel) -> None:

@@ -18,6 +18,7 @@ from tightrope.provenance import library_versions
 from tightrope.records import TRAINING
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
 from tightrope.static_shapes import buckets_of
+from tightrope.tasks import IMAGE
 from tightrope.toolchain import missing_compiler
 from tightrope.training_plan import measured_trainings
 from tightrope.variants import (
@@ -69,11 +70,10 @@ def make_plan(config: Document) -> Plan:
     host = describe_host()
     auto = config["host"] == "auto"
     wanted = [(model, one) for model in config["models"] for one in configured(config, model)]
-    checkpoints = {name: model["checkpoint"] for name, model in config["models"].items()}
     reasons = {
         (model, variant): reason
         for model, variant in wanted
-        if (reason := unavailable_reason(config, variant, host, checkpoints[model]))
+        if (reason := unavailable_reason(config, variant, host, config["models"][model]))
     }
     jobs = [job for job in wanted if job not in reasons]
     return Plan(
@@ -83,8 +83,8 @@ def make_plan(config: Document) -> Plan:
         training=measured_trainings(config),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         baselines={
-            model: {device: str(baseline(device, source)) for device in DEVICES}
-            for model, source in checkpoints.items()
+            name: {device: str(baseline(device, model["checkpoint"])) for device in DEVICES}
+            for name, model in config["models"].items()
         },
         host=keys(fingerprint, host) if auto else dict.fromkeys(DEVICES, config["host"]),
         numerics=(
@@ -107,12 +107,14 @@ def columns(jobs: Jobs) -> dict[str, list[str]]:
 
 
 def unavailable_reason(
-    config: Document, variant: Variant, host: dict[str, Any], checkpoint: str
+    config: Document, variant: Variant, host: dict[str, Any], model: Document
 ) -> str | None:
-    """Why this variant of a model with that source cannot run on `host`, else None."""
+    """Why this variant of that entry of `models` cannot run on `host`, else None."""
     engine = ENGINES[variant.engine]
-    if from_checkpoint(config, variant.engine) and is_onnx(checkpoint):
+    if from_checkpoint(config, variant.engine) and is_onnx(model["checkpoint"]):
         return "no checkpoint: the model is an ONNX file"
+    if model["task"] == IMAGE and not engine.images:
+        return "not yet: its schedules are those of texts"
     # asked for outright, as on the head node of a cluster, it is planned and fails where it must
     if variant.device == "cuda" and config["devices"] == "auto":
         missing = missing_packages(variant.engine) if host["gpu"] else "no NVIDIA GPU"

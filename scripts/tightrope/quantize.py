@@ -9,10 +9,11 @@ import numpy as np
 import onnx
 
 from tightrope.calibration_cache import read_cache
+from tightrope.convolution_pairs import convolutions, with_integer_biases
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.failed_files import read_made_json
 from tightrope.onnx_graph import load_onnx, save_onnx
-from tightrope.repairs import Ranges, corrected_biases, smoothed
+from tightrope.repairs import Ranges, corrected_biases, drop_unread, smoothed
 from tightrope.symmetric import with_symmetric_pairs
 from tightrope.weighted import WEIGHTED, weighted_nodes
 
@@ -72,7 +73,8 @@ def quantize_onnx(
         raise TightropeError(f"{source}: no {', '.join(WEIGHTED)} with weights to quantize: {why}")
     cache = read_cache(calibration, model=source)
     ranges, channels = cache["ranges"], cache["channels"]
-    require_ranges(ranges, model, chosen, outputs=bool(repair.get("outputs")), path=calibration)
+    needed = read_tensors(model, chosen, SCHEMES[scheme], outputs=bool(repair.get("outputs")))
+    require_ranges(ranges, needed, path=calibration)
     if (strength := repair.get("smoothquant")) is not None:
         model, ranges = smoothed(model, ranges, channels, chosen, strength=strength)
     quantized = in_qdq(model, ranges, chosen, SCHEMES[scheme], repair)
@@ -108,12 +110,14 @@ def rounded_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProt
     """`model` in which the operators `nodes` alone read rounded activations.
 
     ONNX Runtime's quantizer gives them to every reader: skip connections would be rounded for
-    nothing, layer after layer.
+    nothing, layer after layer. What convolutions give is read rounded by all.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
+    rounded = {node.output[0] for node in convolutions(model, nodes)}
     for node in model.graph.node:
         if node.name not in nodes and node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
-            node.input[:] = [unrounded(name, makers) for name in node.input]
+            plain = [(name, unrounded(name, makers)) for name in node.input]
+            node.input[:] = [name if source in rounded else source for name, source in plain]
     return model
 
 
@@ -128,13 +132,20 @@ def unrounded(name: str, makers: dict[str, onnx.NodeProto]) -> str:
     return source.input[0] if source is not None and rounds else name
 
 
-def require_ranges(
-    ranges: Ranges, model: onnx.ModelProto, names: list[str], *, outputs: bool, path: Path | str
-) -> None:
-    """Raise TightropeError where an activation of those operators has no range."""
-    chosen = [node for node in weighted_nodes(model) if node.name in names]
-    needed = [one for node in chosen for one in (node.input[0], *(node.output if outputs else ()))]
-    needed = list(dict.fromkeys(needed))
+def read_tensors(
+    model: onnx.ModelProto, names: list[str], scheme: Scheme, *, outputs: bool
+) -> list[str]:
+    """The activations that are rounded where those operators are quantized."""
+    found = []
+    for node in weighted_nodes(model):
+        if node.name in names:
+            both = outputs or (scheme.symmetric is None and node.op_type == "Conv")
+            found += [node.input[0], *(node.output if both else ())]
+    return list(dict.fromkeys(found))
+
+
+def require_ranges(ranges: Ranges, needed: list[str], *, path: Path | str) -> None:
+    """Raise TightropeError where one of the tensors has no range."""
     missing = [name for name in needed if name not in ranges]
     if missing:
         raise TightropeError(
@@ -178,7 +189,7 @@ def in_onnxruntimes_qdq(
         "QuantizeBias": False,
         "QDQDisableWeightAdjustForInt32Bias": True,
         # the sums of products are there in 32 bits: a bias is added to them, not to a rounded one
-        "OpTypesToExcludeOutputQuantization": [] if repair.get("outputs") else list(WEIGHTED),
+        "OpTypesToExcludeOutputQuantization": [] if repair.get("outputs") else ["Gemm", "MatMul"],
     }
     quantizer = QDQQuantizer(
         model,
@@ -196,4 +207,8 @@ def in_onnxruntimes_qdq(
     quantizer.model.topological_sort()
     quantized = quantizer.model.model
     del quantized.graph.value_info[:]
-    return quantized if repair.get("outputs") else rounded_only_for(quantized, nodes)
+    if not repair.get("outputs"):
+        quantized = rounded_only_for(quantized, nodes)
+    quantized = with_integer_biases(quantized, nodes)
+    drop_unread(quantized)
+    return quantized

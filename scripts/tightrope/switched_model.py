@@ -64,6 +64,9 @@ def with_switches(
     floats = {node.name: constant_of(source, node.input[1]) for node in weighted_nodes(source)}
     names: list[str] = []
     nodes: list[onnx.NodeProto] = []
+    # of a convolution what comes out is rounded too, and read instead of it
+    outputs = rounded_outputs(model, makers)
+    given: dict[str, str] = {}
     for node in model.graph.node:
         rounded = dequantized_weight(model, node) if node.name in floats else None
         if rounded is not None:
@@ -72,6 +75,7 @@ def with_switches(
             names.append(node.name)
             original = makers[makers[node.input[0]].input[0]].input[0]
             factors = np.reshape(smoothing_of(model, original), (-1, 1))
+            original = given.get(node.input[0], original)
             exact = rows_of(node, rows_of(node, floats[node.name]) / factors)
             weights = [node.input[1], add_constant(model, f"{node.name}.float", exact)]
             nodes += [
@@ -82,7 +86,15 @@ def with_switches(
                 helper.make_node("Where", [switch[0], *weights], switch[2:], name=switch[2]),
             ]
             node.input[0], node.input[1] = switch[1:]
+        elif node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+            node.input[:] = [given.get(name, name) for name in node.input]
         nodes.append(node)
+        maker = outputs.get(node.output[0])
+        if maker is not None and maker.name in names:
+            chosen = f"{maker.name}.output"
+            inputs = [f"{maker.name}.switch", node.output[0], maker.output[0]]
+            nodes.append(helper.make_node("Where", inputs, [chosen], name=chosen))
+            given[node.output[0]] = chosen
     kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del model.graph.node[:]
     model.graph.node.extend(kept)
@@ -91,6 +103,19 @@ def with_switches(
         helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
     )
     return model, names
+
+
+def rounded_outputs(
+    model: onnx.ModelProto, makers: dict[str, onnx.NodeProto]
+) -> dict[str, onnx.NodeProto]:
+    """By the tensor that others read the convolution of which it is the rounded output."""
+    found = {}
+    for node in model.graph.node:
+        quantizer = makers.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
+        source = makers.get(quantizer.input[0]) if quantizer is not None else None
+        if source is not None and source.op_type == "Conv":
+            found[node.output[0]] = source
+    return found
 
 
 def add_integer(model: onnx.ModelProto, name: str, value: int) -> str:

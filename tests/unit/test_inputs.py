@@ -95,12 +95,6 @@ def test_texts_without_a_tokenizer_are_an_error_that_names_it(tmp_path: Path) ->
     assert len(encode([{"random": 1}])) == 1
 
 
-def test_another_task_is_not_yet(tmp_path: Path) -> None:
-    write_manifest(tmp_path / "checkpoint.json", task="image-classification")
-    with pytest.raises(TightropeError, match="not yet: task image-classification"):
-        load_encoder(tmp_path / "checkpoint.json", max_sequence=8)
-
-
 def test_a_split_that_is_not_there_is_named(tiny: TinyModel) -> None:
     with pytest.raises(ArtifactError, match=r"data\.json: has no test split, only "):
         read_split(tiny.data, "test")

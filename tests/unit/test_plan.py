@@ -193,7 +193,17 @@ def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
 def test_the_first_thing_that_is_missing_is_the_reason(
     variant: str, host: dict[str, Any], source: str, reason: str | None
 ) -> None:
-    assert unavailable_reason({"devices": "auto"}, parse(variant), host, source) == reason
+    model = {"checkpoint": source, "task": "text-classification"}
+    assert unavailable_reason({"devices": "auto"}, parse(variant), host, model) == reason
+
+
+def test_tvm_takes_no_images_and_says_so() -> None:
+    model = {"checkpoint": "path:m", "task": "image-classification"}
+    reasons = [
+        unavailable_reason({"devices": "auto"}, parse(name), NO_GPU, model)
+        for name in ("cpu-tvm-fp32", "cpu-openvino-fp32")
+    ]
+    assert reasons == ["not yet: its schedules are those of texts", None]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +217,8 @@ def test_the_first_thing_that_is_missing_is_the_reason(
 def test_with_a_gpu_what_is_not_installed_is_unavailable_and_named(
     variant: str, package: str
 ) -> None:
-    reason = unavailable_reason({"devices": "auto"}, parse(variant), GPU, "path:m")
+    model = {"checkpoint": "path:m", "task": "text-classification"}
+    reason = unavailable_reason({"devices": "auto"}, parse(variant), GPU, model)
     assert reason == f"{package}: install what envs/gpu.txt names"
 
 

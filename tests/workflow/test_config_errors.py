@@ -34,7 +34,7 @@ UNKNOWN_KEYS = [
 WRONG_VALUES = [
     ("threads", "two", ["threads = 'two'", "'auto' or integer"]),
     ("shapes", [{"batch": 0, "sequence": 8}], ["shapes.0.batch = 0", "minimum of 1"]),
-    ("shapes", [{"batch": 1}], ["shapes.0", "the key sequence is missing"]),
+    ("shapes", [{"batch": 1}], ["shapes[0]", "besides batch a shape has sequence"]),
     ("calibration.methods", ["minmx"], ["methods.0 = 'minmx'", "minmax, entropy,", '"minmax"']),
     ("calibration.samples", [64], ["calibration.samples = 64", "calibration.pool = 32"]),
     ("repairs", {"auto": {}}, ["repairs = 'auto'", "a word of small letters"]),

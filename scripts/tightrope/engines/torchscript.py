@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
+from tightrope.files import read_json
 from tightrope.manifest import read_manifest
-from tightrope.signature import of_checkpoint
+from tightrope.signature import BATCH, Signature, of_checkpoint, signature
 from tightrope.torch_device import prepare, runner_on, with_tf32
 from tightrope.torch_module import DTYPES, example_inputs, logits_module
 from tightrope.torch_operators import profiled
@@ -30,10 +31,12 @@ def build(
         warnings.simplefilter("ignore", torch.jit.TracerWarning)
         traced = torch.jit.trace(module.to(device), example_kwarg_inputs=example, strict=False)
         frozen = torch.jit.freeze(traced)
+        late = packs_late(taken, precision)
         # what it packs is for the CPU
-        whole = torch.jit.optimize_for_inference(frozen) if device == "cpu" else frozen
+        packs = device == "cpu" and not late
+        whole = torch.jit.optimize_for_inference(frozen) if packs else frozen
         whole.save(str(target / FILE))
-        saved = torch.jit.load(str(target / FILE))
+        saved = loaded(target, device, late=late)
         executed = profiled(lambda: saved(**example))
     return {
         "format": "torchscript",
@@ -46,4 +49,16 @@ def build(
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    return runner_on(device, torch.jit.load(str(path / FILE), map_location=device), options)
+    taken = signature(read_json(path / "engine.json")["inputs"])
+    return runner_on(device, loaded(path, device, late=packs_late(taken, precision)), options)
+
+
+def packs_late(taken: Signature, precision: str) -> bool:
+    """Whether weights are packed where the package is loaded: such convolutions are not saved."""
+    return taken.free == (BATCH,) and precision == "fp32"
+
+
+def loaded(path: Path, device: str, *, late: bool) -> torch.jit.ScriptModule:
+    """The package in folder `path`, its weights packed for the CPU."""
+    package = torch.jit.load(str(path / FILE), map_location=device)
+    return torch.jit.optimize_for_inference(package) if late and device == "cpu" else package

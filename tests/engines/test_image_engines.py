@@ -1,0 +1,114 @@
+"""Every engine of the cpu on images: logits of PyTorch fp32, batches padded, sizes refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tightrope.engine_table import ENGINES
+from tightrope.inputs import Arrays, load_encoder, read_split, stack
+from tightrope.loading import load_engine
+from tightrope.supervise import WorkFailed, supervised
+from tightrope.torch_module import load_module
+from tightrope.variants import Variant
+from tiny_images import BUCKETS, SIDE
+from tiny_model import LIMITS, OPTIONS, SAMPLES, TinyModel, build_variant
+
+# The norm of the difference of a batch's logits over the norm of its logits.
+TOLERANCES = {
+    "cpu-pytorch-fp32": 1e-5,
+    "cpu-pytorch-bf16": 0.03,
+    "cpu-pytorch-int8-dynamic": 0.05,
+    "cpu-torchscript-fp32": 1e-5,
+    "cpu-torchscript-bf16": 0.03,
+    "cpu-compile-fp32": 1e-4,
+    "cpu-inductor-fp32": 1e-4,
+    "cpu-onnxruntime-fp32": 1e-4,
+    f"cpu-onnxruntime-int8-minmax-{SAMPLES}": 0.1,
+    "cpu-onnxruntime-int8-dynamic": 0.1,
+    "cpu-openvino-fp32": 1e-4,
+    "cpu-openvino-bf16": 0.03,
+    f"cpu-openvino-int8-nncf-{SAMPLES}": 0.1,
+}
+Build = Callable[[str], Path]
+
+
+def answer(path: Path, batches: list[Arrays]) -> list[np.ndarray]:
+    """Run in a child, which alone starts the runtime's threads."""
+    run, _ = load_engine(path, threads=1)
+    return [run(batch) for batch in batches]
+
+
+def reference(folder: Path, batches: list[Arrays]) -> list[np.ndarray]:
+    import torch
+
+    torch.set_num_threads(1)
+    module = load_module(folder, torch.float32)
+    with torch.inference_mode():
+        return [module(torch.from_numpy(one["pixel_values"])).logits.numpy() for one in batches]
+
+
+@pytest.fixture(scope="module")
+def batches(tiny_images: TinyModel) -> list[Arrays]:
+    """One image, three, sixteen, and one again."""
+    encode = load_encoder(tiny_images.checkpoint, max_sequence=1)
+    rows = encode(read_split(tiny_images.data, "evaluation"))
+    return [stack(rows[:1]), stack(rows[1:4]), stack(rows[:16]), stack(rows[:1])]
+
+
+@pytest.fixture(scope="module")
+def expected(tiny_images: TinyModel, batches: list[Arrays]) -> list[np.ndarray]:
+    return supervised(reference, tiny_images.checkpoint.parent, batches, limits=LIMITS)
+
+
+@pytest.fixture(scope="module")
+def image_engine(tiny_images: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    folder = tmp_path_factory.mktemp("image-engines")
+    made: dict[str, Path] = {}
+
+    def build(name: str) -> Path:
+        if name not in made:
+            from tightrope.variants import parse
+
+            variant: Variant = parse(name)
+            options = dict(OPTIONS.get(variant.engine, {}))
+            if "buckets" in options:
+                options["buckets"] = BUCKETS
+            target = folder / name / "engine.json"
+            made[name] = build_variant(tiny_images, variant, target, options=options)
+        return made[name]
+
+    return build
+
+
+def test_every_engine_of_the_cpu_is_tried_on_images() -> None:
+    assert {name.split("-")[1] for name in TOLERANCES} == {
+        name for name, engine in ENGINES.items() if "cpu" in engine.precisions and engine.images
+    }
+
+
+@pytest.mark.parametrize("name", TOLERANCES)
+def test_logits_of_images_are_those_of_pytorch_fp32(
+    name: str, image_engine: Build, batches: list[Arrays], expected: list[np.ndarray]
+) -> None:
+    engine = json.loads(image_engine(name).read_text())
+    assert engine["status"] == "ok", engine["reason"]
+    assert engine["inputs"] == [["pixel_values", "float32", ["batch", 3, SIDE, SIDE]]]
+    found = supervised(answer, image_engine(name), batches, limits=LIMITS)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.shape == theirs.shape
+        assert np.linalg.norm(ours - theirs) <= TOLERANCES[name] * np.linalg.norm(theirs)
+    np.testing.assert_array_equal(found[0], found[3])
+
+
+def test_convolutions_of_a_quantized_model_run_in_int8(image_engine: Build) -> None:
+    engine = json.loads(image_engine(f"cpu-onnxruntime-int8-minmax-{SAMPLES}").read_text())
+    assert engine["executed"]["QLinearConv"] == {"int8": 4}
+
+
+@pytest.mark.parametrize("name", ["cpu-onnxruntime-fp32", "cpu-openvino-fp32"])
+def test_images_of_another_size_are_refused_by_name(name: str, image_engine: Build) -> None:
+    batch = {"pixel_values": np.zeros((1, 3, SIDE, SIDE + 1), np.float32)}
+    with pytest.raises(WorkFailed, match=rf"{SIDE}x{SIDE + 1} pixels.* {SIDE}x{SIDE} alone"):
+        supervised(answer, image_engine(name), [batch], limits=LIMITS)
