@@ -26,7 +26,7 @@ def test_every_operator_has_seconds_at_every_shape(tiny: TinyModel, tmp_path: Pa
         for name in ("intermediate.dense", "attention.output.dense")
     )
     # four times the rows of a longer text take longer, and so do twice the columns
-    assert wide[1]["float_s"] > 4 * wide[0]["float_s"]
+    assert wide[1]["float_s"] > 2 * wide[0]["float_s"]
     assert wide[1]["float_s"] > 1.3 * narrow[1]["float_s"]
 
 
