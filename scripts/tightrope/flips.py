@@ -11,7 +11,8 @@ ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 class Split(NamedTuple):
-    """An evaluation split: its file's sha256, a text (or None) for each example, class names."""
+    """An evaluation split: its file's sha256, for each example a text or the name of its image (or
+    None), and class names."""
 
     sha256: str
     texts: Sequence[str | None]

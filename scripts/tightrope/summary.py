@@ -122,7 +122,7 @@ def evaluation_split(data: Path | str) -> Split:
     """The evaluation split of a model's data manifest, without what its report does not tell."""
     manifest = read_json(data)
     file = manifest["splits"]["evaluation"]["file"]
-    texts = [example.get("text") for example in read_split(data, "evaluation")]
+    texts = [example.get("text", example.get("name")) for example in read_split(data, "evaluation")]
     return Split(manifest["files"][file]["sha256"], texts, manifest["labels"])
 
 
