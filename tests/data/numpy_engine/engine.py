@@ -5,7 +5,7 @@ from typing import Any
 
 from onnx.reference import ReferenceEvaluator
 from tightrope.executed import counted
-from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx
+from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx, signature_of
 
 
 def build(
@@ -14,7 +14,8 @@ def build(
     """Put the ONNX file `source` into folder `target`."""
     model = load_onnx(source)
     executed = counted((node.op_type, "fp32") for node in model.graph.node)
-    facts = {"format": "onnx", "executed": executed, "max_sequence": max_sequence(model)}
+    limits = {"inputs": signature_of(model).facts(), "max_sequence": max_sequence(model)}
+    facts = {"format": "onnx", "executed": executed, **limits}
     save_onnx(model, target / "model.onnx")
     return facts
 
