@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tightrope.by_shape import MOST_SHAPES, ByShape
 from tightrope.inputs import Arrays, stack
+from tightrope.signature import of_texts
 from tightrope.static_shapes import Buckets
 from tightrope.supervise import WorkFailed, supervised
 from tightrope.variants import Variant
@@ -143,7 +144,7 @@ def products_with(checkpoint: Path, kind: str) -> set[str]:
     from tightrope.torch_module import example_inputs, logits_module
     from tightrope.torch_operators import profiled
 
-    module, example = logits_module(checkpoint, torch.float32), example_inputs(2, 8)
+    module, example = logits_module(checkpoint, torch.float32), example_inputs(of_texts(), 2)
     with torch.inference_mode(), attention(kind):
         return set(profiled(lambda: module(**example)))
 
@@ -163,7 +164,7 @@ def products_in_graph(checkpoint: Path, precision: str) -> Any:
     from tightrope.torch_module import DTYPES, logits_module
     from tightrope.torch_operators import in_graph
 
-    return in_graph(exported(logits_module(checkpoint, DTYPES[precision]), 64, "cpu"))
+    return in_graph(exported(logits_module(checkpoint, DTYPES[precision]), of_texts(), 64, "cpu"))
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
@@ -180,7 +181,7 @@ def quantized_products(checkpoint: Path) -> Any:
     from tightrope.torch_module import example_inputs, logits_module
     from tightrope.torch_operators import profiled
 
-    module, example = logits_module(checkpoint, torch.float32), example_inputs(2, 8)
+    module, example = logits_module(checkpoint, torch.float32), example_inputs(of_texts(), 2)
     plain = module(**example).float()
     quantize(module, "int8-dynamic")
     with torch.inference_mode():
