@@ -45,6 +45,6 @@ rule train_model:
         activation=lookup("models/{model}/activation", within=config),
         seed=lookup("models/{model}/seed", within=config),
         threads=lookup("threads", within=config),
-        libraries=versions_of("torch", "transformers", "tokenizers", "safetensors"),
+        libraries=encoding_with("torch", "transformers", "safetensors"),
     script:
         "../scripts/train_model.py"

@@ -55,6 +55,10 @@ def inputs_of(engine):
     return partial(job_inputs.engine_inputs, config, engine)
 
 
+def encoding_with(*names):
+    return partial(job_inputs.encoding_libraries, config, names)
+
+
 def options_of(engine):
     return partial(plan.engine_options, config, engine)
 

@@ -157,6 +157,6 @@ rule measure_training:
         activation=lookup("models/{model}/activation", within=config),
         training=lookup("training", within=config),
         threads=lookup("threads", within=config),
-        libraries=versions_of("torch", "transformers", "tokenizers", "safetensors"),
+        libraries=encoding_with("torch", "transformers", "safetensors"),
     script:
         "../scripts/measure_training.py"

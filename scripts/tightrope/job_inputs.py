@@ -4,6 +4,8 @@ from typing import Any
 
 from tightrope.engine_table import ENGINES
 from tightrope.host import describe_host, saturates
+from tightrope.measured_shapes import is_of_images
+from tightrope.provenance import library_versions
 from tightrope.variants import AUTO, Variant, parse
 
 Document = dict[str, Any]
@@ -80,6 +82,14 @@ def from_checkpoint(config: Document, engine: str) -> bool:
     """Whether that engine is built from the checkpoint, not from ONNX."""
     route = config.get(engine, {}).get("route")
     return (route == "pytorch") if route else ENGINES[engine].source == "checkpoint"
+
+
+def encoding_libraries(
+    config: Document, names: tuple[str, ...], wildcards: Any
+) -> dict[str, str | None]:
+    """Installed versions of those and of what makes a model's examples numbers."""
+    encoder = "pillow" if is_of_images(config, wildcards.model) else "tokenizers"
+    return library_versions(*names, encoder)
 
 
 def audit_input(wildcards: Any) -> dict[str, str]:
