@@ -56,12 +56,13 @@ def collect_statistics(
     session = open_model(with_outputs(model, tensors), threads=threads)
 
     def outputs(title: str) -> Iterator[tuple[str, np.ndarray]]:
-        batches = batches_of_equal_length(rows, tokens=TOKENS)
-        for batch in tqdm(batches, desc=title, unit="batch"):
-            for name, array in zip(tensors, tensors_of(session, tensors, batch), strict=True):
-                if not np.isfinite(array).all():
-                    raise TightropeError(not_finite(onnx_path, model, name, array, batch, rows))
-                yield name, array
+        with tqdm(total=len(rows), desc=title, unit="sample") as bar:
+            for batch in batches_of_equal_length(rows, tokens=TOKENS):
+                for name, array in zip(tensors, tensors_of(session, tensors, batch), strict=True):
+                    if not np.isfinite(array).all():
+                        raise TightropeError(not_finite(onnx_path, model, name, array, batch, rows))
+                    yield name, array
+                bar.update(len(next(iter(batch.values()))))
 
     bounds = {name: Bounds(axes.get(name)) for name in tensors}
     for name, array in outputs("ranges"):

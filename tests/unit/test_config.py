@@ -270,7 +270,10 @@ def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted() -> N
     config = {
         "devices": ["cpu"],
         "engines": {},
-        "models": {"m": {"checkpoint": "path:m"}, "n": {"checkpoint": "onnx:n.onnx"}},
+        "models": {
+            name: {"checkpoint": source, "task": "text-classification"}
+            for name, source in {"m": "path:m", "n": "onnx:n.onnx"}.items()
+        },
         "traffic": {"variants": ["cpu-pytorch-fp32", "cpu-onnxruntime-fp32"]},
     }
     check_traffic(config)

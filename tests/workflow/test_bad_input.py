@@ -129,7 +129,7 @@ def test_a_full_disk_is_an_error_with_its_path_and_no_record_of_a_failure(
     project: Project, target: str
 ) -> None:
     folder = (project / target).parent
-    for file in folder.iterdir():
+    for file in folder.glob("*.*"):
         file.unlink()
     with mounted(folder, "-o", "size=4k"):
         error = error_of(project, target, "--config", "latency={calls: 1000}")
@@ -144,7 +144,7 @@ def test_a_read_only_folder_is_an_error_with_its_path_and_no_record_of_a_failure
     project: Project, target: str
 ) -> None:
     folder = (project / target).parent
-    for file in folder.iterdir():
+    for file in folder.glob("*.*"):
         file.unlink()
     rule = job_of(target).partition("/")[0]
     with mounted(folder, "-o", "ro"):
