@@ -4,6 +4,7 @@ from typing import Any
 
 from tightrope.config_checks import uses_gpu
 from tightrope.gpu import missing_packages
+from tightrope.host import describe_host
 
 Document = dict[str, Any]
 # of a recipe, what the measurement of a training says itself
@@ -11,12 +12,16 @@ ITS_OWN = ("epochs", "seed", "validate")
 
 
 def device_to_train_on(config: Document, model: str) -> str:
-    """The device that trains that model; `auto` is the GPU where variants for one are planned."""
+    """The device that trains that model.
+
+    `auto` is the GPU where variants for one are planned and it is there, or where there are only
+    such variants, as on the head node of a cluster: without the weights the others would fail too.
+    """
     asked = (config["models"][model]["train"] or {"device": "cpu"})["device"]
     if asked != "auto":
         return asked
-    planned = config["devices"] != "auto" or missing_packages("pytorch") is None
-    return "cuda" if uses_gpu(config) and planned else "cpu"
+    ready = describe_host()["gpu"] is not None and missing_packages("pytorch") is None
+    return "cuda" if uses_gpu(config) and (ready or config["devices"] == ["cuda"]) else "cpu"
 
 
 def measured_trainings(config: Document) -> list[str]:
