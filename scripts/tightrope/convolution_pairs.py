@@ -20,7 +20,8 @@ def with_integer_biases(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelP
 
     In steps of the scale of the input times that of each output channel, so that they are added
     to the sums of products as these are (Jacob et al. 2018, "Quantization and Training of Neural
-    Networks for Efficient Integer-Arithmetic-Only Inference", equation 11).
+    Networks for Efficient Integer-Arithmetic-Only Inference", equation 11). A bias too large for
+    that, beside weights that are nearly zero, stays in float, and its convolution computes so.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
     floats = {tensor.name for tensor in model.graph.initializer}
@@ -30,9 +31,11 @@ def with_integer_biases(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelP
             continue
         step, steps = (constant_of(model, pair.input[1]) for pair in pairs)
         scale = np.float32(step * steps).reshape(-1)
-        exact = constant_of(model, node.input[BIAS]) / np.where(scale > 0, scale, 1)
-        largest = np.iinfo(np.int32).max
-        bias = np.clip(np.rint(exact.astype(np.float64)), -largest, largest).astype(np.int32)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            exact = np.rint(constant_of(model, node.input[BIAS]).astype(np.float64) / scale)
+        if not (np.abs(exact) <= np.iinfo(np.int32).max).all():
+            continue
+        bias = exact.astype(np.int32)
         names = [f"{node.name}.bias_{part}" for part in ("integers", "scale")]
         for name, array in zip(names, (bias, scale), strict=True):
             model.graph.initializer.append(numpy_helper.from_array(array, name))
