@@ -62,9 +62,9 @@ def within(run: Run, taken: Signature, longest: int | None) -> Run:
     def checked(inputs: Arrays) -> Any:
         shape = inputs[taken.inputs[0].name].shape
         if fixed and list(shape[-len(fixed) :]) != fixed:
-            asked, size = (in_words(tuple(one[-2:])) for one in (shape, fixed))
+            asked, size = (in_words(tuple(one)) for one in (shape[1:], fixed))
             raise ValueError(
-                f"a request of {asked} pixels: this model takes {size} (height x width)"
+                f"a request of {asked} pixels: this model takes {size} (channels x height x width)"
             )
         if longest is not None and shape[1] > longest:
             raise ValueError(f"a request of {shape[1]} tokens: this model takes 1 to {longest}")

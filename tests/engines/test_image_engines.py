@@ -11,7 +11,7 @@ from tightrope.inputs import Arrays, load_encoder, read_split, stack
 from tightrope.loading import load_engine
 from tightrope.supervise import WorkFailed, supervised
 from tightrope.torch_module import load_module
-from tightrope.variants import Variant
+from tightrope.variants import parse
 from tiny_images import BUCKETS, SIDE
 from tiny_model import LIMITS, OPTIONS, SAMPLES, TinyModel, build_variant
 
@@ -68,9 +68,7 @@ def image_engine(tiny_images: TinyModel, tmp_path_factory: pytest.TempPathFactor
 
     def build(name: str) -> Path:
         if name not in made:
-            from tightrope.variants import parse
-
-            variant: Variant = parse(name)
+            variant = parse(name)
             options = dict(OPTIONS.get(variant.engine, {}))
             if "buckets" in options:
                 options["buckets"] = BUCKETS
@@ -110,5 +108,5 @@ def test_convolutions_of_a_quantized_model_run_in_int8(image_engine: Build) -> N
 @pytest.mark.parametrize("name", ["cpu-onnxruntime-fp32", "cpu-openvino-fp32"])
 def test_images_of_another_size_are_refused_by_name(name: str, image_engine: Build) -> None:
     batch = {"pixel_values": np.zeros((1, 3, SIDE, SIDE + 1), np.float32)}
-    with pytest.raises(WorkFailed, match=rf"{SIDE}x{SIDE + 1} pixels.* {SIDE}x{SIDE} \(height"):
+    with pytest.raises(WorkFailed, match=rf"3x{SIDE}x{SIDE + 1} pixels.* 3x{SIDE}x{SIDE} \(ch"):
         supervised(answer, image_engine(name), [batch], limits=LIMITS)

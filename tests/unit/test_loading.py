@@ -70,5 +70,7 @@ def test_any_batch_of_images_of_the_one_size_is_answered(shape: tuple[int, ...])
 @pytest.mark.parametrize("shape", [(1, 3, 24, 16), (1, 3, 16, 25), (1, 1, 16, 24)])
 def test_images_of_another_size_are_an_error_that_names_both(shape: tuple[int, ...]) -> None:
     run = within(lambda inputs: 1 / 0, of_images(16, 24), None)
-    with pytest.raises(ValueError, match=rf"a request of {shape[2]}x{shape[3]} pixels: .* 16x24"):
+    with pytest.raises(
+        ValueError, match=rf"a request of {'x'.join(map(str, shape[1:]))} pixels: .* 3x16x24"
+    ):
         run({"pixel_values": np.zeros(shape, np.float32)})

@@ -23,10 +23,8 @@ def build(
     prepare(device, precision, threads)
     load_module(source.parent, dtype_of(precision)).save_pretrained(target)
     taken = of_checkpoint(manifest)
-    module, example = (
-        prepared(target, precision).to(device),
-        example_inputs(taken, 2, device=device),
-    )
+    module = prepared(target, precision).to(device)
+    example = example_inputs(taken, 2, device=device)
     with torch.inference_mode(), attention(options.get("attention", "auto")):
         executed = profiled(lambda: module(**example))
     return {
