@@ -22,6 +22,7 @@ config.update(plan.checked_or_exit(config, f"{workflow.basedir}/config/schema.ya
 PLAN = plan.make_plan(config)
 JOBS = plan.columns(PLAN.jobs)
 TRAFFIC_JOBS = plan.columns(PLAN.traffic)
+ACTIVATION_JOBS = plan.columns(PLAN.activations)
 AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
 SEARCHES = plan.search_columns(config, PLAN.jobs)
 GRAPHS = graph_jobs.graph_columns(config, PLAN.jobs)
@@ -139,6 +140,10 @@ def baseline_engine(wildcards):
     return plan.baseline_engine(PLAN, wildcards.model, wildcards.variant)
 
 
+def reference_engine(wildcards):
+    return plan.reference_engine(PLAN, wildcards.model, wildcards.variant)
+
+
 def baseline_variant(wildcards):
     return plan.baseline_of(PLAN, wildcards.model, wildcards.variant)
 
@@ -146,6 +151,10 @@ def baseline_variant(wildcards):
 def latency_code(wildcards):
     variants = (wildcards.variant, baseline_variant(wildcards))
     return code_of("measure_latency.py", *plan.engine_modules(*variants))
+
+
+def activation_code(wildcards):
+    return code_of("measure_latency.py", *plan.engine_modules(wildcards.variant))
 
 
 def accuracy_code(wildcards):

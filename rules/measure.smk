@@ -63,6 +63,28 @@ rule measure_latency:
         "../scripts/measure_latency.py"
 
 
+# A model whose activation is another one beside the model that has the checkpoint's own.
+use rule measure_latency as compare_activation with:
+    input:
+        unpack(audit_input),
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        baseline=reference_engine,
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{variant}.activation.json", non_empty=True),
+            caption="captions/activation.rst",
+            category="Activations",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/compare_activation/{model}-{variant}.log",
+    params:
+        code=activation_code,
+        libraries=accuracy_libraries,
+
+
 rule measure_accuracy:
     input:
         engine="artifacts/{model}/engines/{variant}/engine.json",

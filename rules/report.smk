@@ -4,6 +4,7 @@ rule summarize:
         latencies=collect("reports/{model}/{variant}.latency.json", zip, **JOBS),
         accuracies=collect("reports/{model}/{variant}.accuracy.json", zip, **JOBS),
         traffic=collect("reports/{model}/{variant}.traffic.json", zip, **TRAFFIC_JOBS),
+        activations=collect("reports/{model}/{variant}.activation.json", zip, **ACTIVATION_JOBS),
         audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),
         sensitivities=collect(
             "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", zip, **SEARCHES
@@ -27,6 +28,7 @@ rule summarize:
         code=code_of("summarize.py"),
         unavailable=PLAN.unavailable,
         baselines=PLAN.baselines,
+        references=PLAN.references,
         budget_points=lookup("accuracy_budget_points", within=config),
     script:
         "../scripts/summarize.py"

@@ -17,6 +17,8 @@ summarize(
     job.input.data,
     job.output.json,
     job.output.csv,
+    activations=job.input.activations,
+    references=job.params.references,
     unavailable=job.params.unavailable,
     baselines=job.params.baselines,
     budget_points=job.params.budget_points,

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tightrope.activation_names import FIELD
 from tightrope.errors import TightropeError
 from tightrope.fast_swish import FastSwish
 
@@ -18,8 +19,6 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "silu": nn.SiLU,
     "fast_swish": FastSwish,
 }
-# in config.json: hidden_act is of transformers, which does not know all of them
-FIELD = "tightrope_activation"
 # names in transformers of what bounds a gate or a pooled vector, or does nothing
 KEPT = ("linear", "sigmoid", "tanh")
 FUNCTIONS = ("gelu", "hardswish", "leaky_relu", "mish", "relu", "relu6", "silu")

@@ -41,10 +41,11 @@ def measure_latency(
 ) -> None:
     """Write the LatencyRecord of `variant`, also when it cannot be measured.
 
-    `engine` and `baseline` are engine.json files; they are the same for the baseline itself,
-    which is then measured alone, as is a variant whose baseline fails. What `audit` says has
-    collapsed, or failed, is not timed. `plan` is `latency` of the configuration. A transient
-    failure raises TightropeError unless this is the last attempt.
+    `engine` and `baseline` are engine.json files, of one model or of two that take the same
+    inputs and have the same classes; they are one file for the baseline itself, which is then
+    measured alone, as is a variant whose baseline fails. What `audit` says has collapsed, or
+    failed, is not timed. `plan` is `latency` of the configuration. A transient failure raises
+    TightropeError unless this is the last attempt.
     """
     built, rival = read_json(engine), read_json(baseline)
     record = LatencyRecord(
@@ -66,7 +67,7 @@ def measure_latency(
         return record.write(target)
     if rival["status"] != "ok":
         record.baseline_failed = f"not built: {rival['reason']}"
-    elif rival["variant"] != variant:
+    elif Path(engine) != Path(baseline):
         record.baseline = rival["variant"]
     batches = timing_batches(checkpoint, data, shapes, max_sequence=max_sequence)
     check = partial(check_logits, classes=len(read_manifest(checkpoint)["labels"]))

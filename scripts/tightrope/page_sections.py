@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tightrope.page_activations import activations_section
 from tightrope.page_answers import answers_section
 from tightrope.page_figures import row_at, speedups, trade_offs
 from tightrope.page_int8 import has_vnni, int8_section
@@ -26,7 +27,9 @@ def sections(summary: Record) -> dict[str, Any]:
     models = [model_section(summary, name, hosts) for name in model_names(summary)]
     charts: dict[str, Any] = {}
     training = training_section(summary.get("training") or [])
+    activations = activations_section(summary, hosts)
     figures = [figure for model in models for figure in drawn(model)]
+    figures += [one for table in activations for one in table["figures"]]
     figures += [one for table in (training or {}).get("tables", ()) for one in table["figures"]]
     for figure in figures:
         figure["id"] = f"chart-{len(charts) + 1}"
@@ -41,6 +44,7 @@ def sections(summary: Record) -> dict[str, Any]:
         "host_names": hosts,
         "real_traffic": bool(traffic),
         "traffic_failed": sum(entry.get("status") == "failed" for entry in traffic),
+        "activations": activations,
         "training": training,
         "training_not_run": not_run(training["failed"] if training else []),
         "counts": {word: statuses.count(word) for word in ("ok", "failed", "unavailable")},

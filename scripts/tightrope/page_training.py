@@ -12,7 +12,7 @@ PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 
 def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
-    """Tables of the measured trainings, one for those that are compared; None without a record.
+    """Tables of the measured trainings, one for those that did the same work; None without any.
 
     `largest` is what the bars of a table are drawn against, `device_memory` whether its memory is
     that of a GPU; `failed` are the entries without a result.
@@ -22,21 +22,30 @@ def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
     measured = [entry for entry in entries if entry.get("status") == "ok"]
     groups: dict[Any, list[Record]] = {}
     for entry in measured:
-        groups.setdefault(entry.get("reference") or (entry["model"],), []).append(entry)
+        groups.setdefault(work_of(entry), []).append(entry)
     return {
         "tables": [table(group) for group in groups.values()],
         "failed": [{**entry, "variant": "training"} for entry in entries if entry not in measured],
     }
 
 
+def work_of(entry: Record) -> tuple[Any, ...]:
+    """What must be alike in the trainings of one table, so that their times say something."""
+    where = (entry.get(name) for name in ("host", "device", "threads", "unit"))
+    seeds = tuple(entry.get("seeds") or ())
+    return (*where, entry.get("samples"), entry.get("judged_samples"), entry.get("epochs"), seeds)
+
+
 def table(group: Sequence[Record]) -> dict[str, Any]:
-    """One table and its `figures`: the first of `entries` is the plain one, if there is one."""
-    reference = group[0].get("reference")
-    entries = sorted(group, key=lambda entry: entry["model"] != reference)
+    """One table and its `figures`: each plain training stands before those compared with it."""
+    families = list(dict.fromkeys(family_of(entry) for entry in group))
+    entries = sorted(
+        group,
+        key=lambda entry: (families.index(family_of(entry)), entry["model"] != family_of(entry)),
+    )
     first = entries[0]
     return {
         "entries": [{**entry, **words(entry)} for entry in entries],
-        "reference": reference,
         "figures": [figure(entries)],
         "largest": max(entry["samples_per_s"]["mean"] for entry in entries),
         "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
@@ -45,13 +54,22 @@ def table(group: Sequence[Record]) -> dict[str, Any]:
     }
 
 
+def family_of(entry: Record) -> str:
+    """The model whose training an entry is compared with, or its own."""
+    return entry.get("reference") or entry["model"]
+
+
+def spread_words(seconds: Record | None) -> str | None:
+    """Seconds with their spread."""
+    return plus_minus(seconds, significant, lambda one: significant(one, 2))
+
+
 def words(entry: Record) -> dict[str, Any]:
     """The means of an entry with their spreads, as they are printed."""
     judged = entry.get("judged_samples")
     return {
-        "epoch_words": plus_minus(
-            entry.get("epoch_s"), significant, lambda one: significant(one, 2)
-        ),
+        "plain": entry["model"] == entry.get("reference"),
+        "epoch_words": spread_words(entry.get("epoch_s")),
         "accuracy_words": plus_minus(entry.get("accuracy"), lambda one: percentage(one, judged)),
         "change_words": plus_minus(
             entry.get("accuracy_change"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from tightrope.activation_plan import compared, references
 from tightrope.config import Document, checked
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
@@ -42,14 +43,17 @@ class Plan(NamedTuple):
     """What is built and measured, what cannot run here, and the host keys.
 
     `jobs` has each model with each of its variants that can run, `traffic` those that are also
-    measured under real traffic, `training` the models whose training is, `baselines` for each
-    model and device the name of the variant that the others are compared with; `host` and
-    `numerics` are the keys of work on each device.
+    measured under real traffic, `activations` those that are timed beside the same variant of the
+    model that `references` names, `training` the models whose training is measured, `baselines`
+    for each model and device the name of the variant that the others are compared with; `host`
+    and `numerics` are the keys of work on each device.
     """
 
     models: list[str]
     jobs: Jobs
     traffic: Jobs
+    activations: Jobs
+    references: dict[str, str]
     training: list[str]
     unavailable: list[tuple[str, str, str]]
     baselines: dict[str, dict[str, str]]
@@ -80,6 +84,8 @@ def make_plan(config: Document) -> Plan:
         models=list(config["models"]),
         jobs=jobs,
         traffic=[job for job in jobs if str(job[1]) in config["traffic"]["variants"]],
+        activations=compared(config, jobs),
+        references=references(config),
         training=measured_trainings(config),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         baselines={
@@ -157,6 +163,8 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             f"reports/{model}/{variant}.latency.json",
             f"reports/{model}/{variant}.accuracy.json",
             *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
+            *[f"reports/{model}/{variant}.activation.json"]
+            * ((model, variant) in plan.activations),
         ]
         for model, variant in plan.jobs
     } | {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}
@@ -214,6 +222,11 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
 def baseline_engine(plan: Plan, model: str, variant: str) -> str:
     """The engine.json that `variant` is compared with, its own for the baseline."""
     return f"artifacts/{model}/engines/{baseline_of(plan, model, variant)}/engine.json"
+
+
+def reference_engine(plan: Plan, model: str, variant: str) -> str:
+    """The engine.json of the same variant of the model that it differs from in its activation."""
+    return f"artifacts/{plan.references[model]}/engines/{variant}/engine.json"
 
 
 def baseline_of(plan: Plan, model: str, variant: str) -> str:

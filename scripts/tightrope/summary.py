@@ -1,11 +1,14 @@
 """reports/summary.json and summary.csv: every record of the run in one document."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tightrope import __version__
+from tightrope.activation_comparison import activation_entries
+from tightrope.activation_names import activation_of
 from tightrope.files import read_json, write_bytes, write_json
 from tightrope.flips import Split
 from tightrope.host import fingerprint
@@ -48,6 +51,8 @@ def summarize(
     json_target: Path | str,
     csv_target: Path | str,
     *,
+    activations: Paths = (),
+    references: Mapping[str, str] = MappingProxyType({}),
     unavailable: list[tuple[str, str, str]],
     baselines: dict[str, dict[str, str]],
     budget_points: float,
@@ -57,7 +62,8 @@ def summarize(
     `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and
     `data`, one each a model; `traffic` are the records of what was measured under traffic,
     `audits`, `sensitivities` and `searches` are in `artifacts/{model}/`, `training` are the
-    records of measured trainings.
+    records of measured trainings, `activations` those of models timed beside the one that
+    `references` names.
     `unavailable` has (model, variant, reason), `baselines` the name of what the variants of each
     model and device are compared with.
     """
@@ -89,6 +95,13 @@ def summarize(
         "recommendations": recommendations(results),
         "traffic": [traffic_entry(record, host=fingerprint(record.host)) for record in loads],
         "training": training_entries(trainings),
+        "activations": activation_entries(
+            [LatencyRecord.read(path) for path in activations],
+            judged,
+            references=references,
+            baselines=baselines,
+            budget=budget_points / 100,
+        ),
     }
     write_json(json_target, document)
     write_csv(results, csv_target)
@@ -149,6 +162,7 @@ def model_entry(
     devices = dict.fromkeys(one["device"] for one in own if one["status"] != "unavailable")
     return name, {
         "task": made["task"],
+        "activation": activation_of(Path(checkpoint).with_name("config.json")),
         "parameters": made["parameters"],
         "checkpoint_sha256": weights_of(made)["sha256"],
         "labels": source["labels"],

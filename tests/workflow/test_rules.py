@@ -5,9 +5,10 @@ import re
 import pytest
 import yaml
 from tightrope.engine_table import ENGINES
-from tiny_project import Project
+from tiny_project import CONFIG, MODEL, Project
 
 RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
+DERIVED = re.compile(r"^use rule (\w+) as (\w+) with:\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 FIELD = re.compile(r"^    (\w+):", re.MULTILINE)
 # command lines for a person, which no rule runs
 TOOLS = {"serve_graph", "tensorrt_cache", "trtexec"}
@@ -19,6 +20,7 @@ ENVIRONMENTS = (
     "environment_of_variant",
     "environment_of_training",
 )
+RELU = {"activation": "relu"}
 # no variant on a CPU
 ON_GPU = {f"build_{name}" for name, engine in ENGINES.items() if "cpu" not in engine.precisions}
 
@@ -28,6 +30,14 @@ def rules(fresh: Project) -> dict[str, str]:
     """The text of each rule that runs a script."""
     files = sorted((fresh / "rules").glob("*.smk"))
     return {name: body for file in files for name, body in RULE.findall(file.read_text())}
+
+
+@pytest.fixture(scope="module")
+def derived(fresh: Project) -> dict[str, tuple[str, str]]:
+    """Of each rule that runs another one's script: that rule, and its own text."""
+    files = sorted((fresh / "rules").glob("*.smk"))
+    found = (one for file in files for one in DERIVED.findall(file.read_text()))
+    return {name: (original, body) for original, name, body in found}
 
 
 def test_every_script_is_run_by_exactly_the_rule_of_its_name(
@@ -59,6 +69,17 @@ def test_every_rule_has_a_log_an_environment_a_code_digest_and_resources(
     assert (fresh / "envs/gpu.yaml").is_file()
 
 
+def test_a_derived_rule_has_outputs_a_log_and_a_digest_of_its_own(
+    rules: dict[str, str], derived: dict[str, tuple[str, str]]
+) -> None:
+    assert set(derived) == {"compare_activation"}
+    for name, (original, body) in derived.items():
+        assert original in rules
+        assert {"input", "output", "log", "params"} <= {*FIELD.findall(body)}
+        assert f"<logs>/{name}/" in body
+        assert re.search(r"^        code=\w+", body, re.MULTILINE)
+
+
 def test_no_rule_has_a_directory_as_output(rules: dict[str, str]) -> None:
     assert not [name for name, body in rules.items() if "directory(" in body]
 
@@ -70,10 +91,11 @@ def test_lint_has_no_findings(fresh: Project) -> None:
 
 
 def test_the_slurm_profile_plans_every_job_with_its_resources(
-    unrun: Project, rules: dict[str, str]
+    unrun: Project, rules: dict[str, str], derived: dict[str, tuple[str, str]]
 ) -> None:
+    every = {**rules, **{name: rules[original] for name, (original, _) in derived.items()}}
     profile = yaml.safe_load((unrun / "profiles/slurm/config.yaml").read_text())
-    assert set(profile["set-threads"]) == set(rules) == set(profile["set-resources"])
+    assert set(profile["set-threads"]) == set(every) == set(profile["set-resources"])
     traffic = (
         "--config",
         "host=cpu-node",
@@ -81,6 +103,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         "training={epochs: 2}",
     )
     unrun.configure(
+        models={MODEL: CONFIG["models"][MODEL], "relu": {**CONFIG["models"][MODEL], **RELU}},
         engines={
             name: list(engine.precisions["cpu"])
             for name, engine in ENGINES.items()
@@ -91,7 +114,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
     done = unrun.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run", *traffic)
     assert done.returncode == 0, done.stdout
     planned = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", done.stdout, re.MULTILINE)
-    assert {name for name, _ in planned} == {*rules, "all"} - ON_GPU
+    assert {name for name, _ in planned} == {*every, "all"} - ON_GPU
     for name, body in planned:
         if name == "all":
             continue
@@ -101,11 +124,11 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         asked = profile["set-resources"][name]
         assert int(threads.get("threads", 1)) == profile["set-threads"][name], name
         for resource in ("mem_mb", "runtime"):
-            (own,) = re.findall(rf"^        {resource}=(\d+)", rules[name], re.MULTILINE)
+            (own,) = re.findall(rf"^        {resource}=(\d+)", every[name], re.MULTILINE)
             expected = str(asked.get(resource, own)).removesuffix(" * attempt")
             assert facts[resource] == expected, (name, resource)
         assert facts["constraint"] == "cpu-node", name
         assert facts.get("gpu", "0") == "0", name
         exclusive = facts.get("slurm_extra") == "--exclusive"
-        timed = name.startswith("measure_") and name != "measure_sensitivity"
+        timed = name.startswith(("measure_", "compare_")) and name != "measure_sensitivity"
         assert exclusive == (name == "build_tvm" or timed), name
