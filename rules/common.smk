@@ -5,7 +5,7 @@ from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from tightrope import checkpoint, data_sources, graph_jobs, job_inputs
+from tightrope import checkpoint, data_sources, graph_jobs, job_inputs, job_params
 from tightrope import measured_shapes, plan, run, training_plan
 from tightrope.provenance import code_digest, library_versions
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
@@ -26,7 +26,7 @@ ACTIVATION_JOBS = plan.columns(PLAN.activations)
 AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
 SEARCHES = plan.search_columns(config, PLAN.jobs)
 GRAPHS = graph_jobs.graph_columns(config, PLAN.jobs)
-TRAFFIC = plan.traffic_settings(config)
+TRAFFIC = job_params.traffic_settings(config)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 
 os.environ.setdefault(plan.ATTEMPTS, "1")
@@ -61,7 +61,7 @@ def encoding_with(*names):
 
 
 def options_of(engine):
-    return partial(plan.engine_options, config, engine)
+    return partial(job_params.engine_options, config, engine)
 
 
 def quantize_inputs(wildcards):
@@ -73,19 +73,19 @@ def graph_inputs(wildcards):
 
 
 def repair_of(wildcards):
-    return plan.repair_of(config, wildcards)
+    return job_params.repair_of(config, wildcards)
 
 
 def percentile_of(wildcards):
-    return plan.percentile_of(config, wildcards)
+    return job_params.percentile_of(config, wildcards)
 
 
 def gpus_of_device(wildcards):
-    return plan.gpus(wildcards.device)
+    return job_params.gpus(wildcards.device)
 
 
 def gpus_of_variant(wildcards):
-    return plan.gpus(plan.device_of(wildcards.variant))
+    return job_params.gpus(job_params.device_of(wildcards.variant))
 
 
 def numerics_of_device(wildcards):
@@ -93,19 +93,19 @@ def numerics_of_device(wildcards):
 
 
 def numerics_of_variant(wildcards):
-    return PLAN.numerics[plan.device_of(wildcards.variant)]
+    return PLAN.numerics[job_params.device_of(wildcards.variant)]
 
 
 def host_of_variant(wildcards):
-    return PLAN.host[plan.device_of(wildcards.variant)]
+    return PLAN.host[job_params.device_of(wildcards.variant)]
 
 
 def gpus_of_training(wildcards):
-    return plan.gpus(training_plan.device_to_train_on(config, wildcards.model))
+    return job_params.gpus(training_plan.device_to_train_on(config, wildcards.model))
 
 
 def environment_of_training(wildcards):
-    return plan.environment(training_plan.device_to_train_on(config, wildcards.model))
+    return job_params.environment(training_plan.device_to_train_on(config, wildcards.model))
 
 
 def host_of_training(wildcards):
@@ -117,11 +117,11 @@ def recipe_to_measure(wildcards):
 
 
 def environment_of_device(wildcards):
-    return plan.environment(wildcards.device)
+    return job_params.environment(wildcards.device)
 
 
 def environment_of_variant(wildcards):
-    return plan.environment(plan.device_of(wildcards.variant))
+    return job_params.environment(job_params.device_of(wildcards.variant))
 
 
 def audit_input(wildcards):
@@ -133,7 +133,7 @@ def audited_inputs(wildcards):
 
 
 def audit_code(wildcards):
-    return code_of("audit_variant.py", *plan.engine_modules(wildcards.variant))
+    return code_of("audit_variant.py", *job_params.engine_modules(wildcards.variant))
 
 
 def baseline_engine(wildcards):
@@ -150,31 +150,31 @@ def baseline_variant(wildcards):
 
 def latency_code(wildcards):
     variants = (wildcards.variant, baseline_variant(wildcards))
-    return code_of("measure_latency.py", *plan.engine_modules(*variants))
+    return code_of("measure_latency.py", *job_params.engine_modules(*variants))
 
 
 def activation_code(wildcards):
-    return code_of("measure_latency.py", *plan.engine_modules(wildcards.variant))
+    return code_of("measure_latency.py", *job_params.engine_modules(wildcards.variant))
 
 
 def accuracy_code(wildcards):
-    return code_of("measure_accuracy.py", *plan.engine_modules(wildcards.variant))
+    return code_of("measure_accuracy.py", *job_params.engine_modules(wildcards.variant))
 
 
 def latency_libraries(wildcards):
-    return plan.engine_libraries(wildcards.variant, baseline_variant(wildcards))
+    return job_params.engine_libraries(wildcards.variant, baseline_variant(wildcards))
 
 
 def accuracy_libraries(wildcards):
-    return plan.engine_libraries(wildcards.variant)
+    return job_params.engine_libraries(wildcards.variant)
 
 
 def traffic_code(wildcards):
-    return code_of("measure_traffic.py", *plan.engine_modules(wildcards.variant))
+    return code_of("measure_traffic.py", *job_params.engine_modules(wildcards.variant))
 
 
 def traffic_libraries(wildcards):
-    return plan.traffic_libraries(wildcards.variant)
+    return job_params.traffic_libraries(wildcards.variant)
 
 
 def last_attempt(wildcards, attempt):

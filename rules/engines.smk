@@ -189,7 +189,7 @@ rule build_openvino:
         host=PLAN.numerics["cpu"],
         threads=lookup("threads", within=config),
         options=options_of("openvino"),
-        libraries=versions_of(*plan.libraries_of(config, "openvino")),
+        libraries=versions_of(*job_params.libraries_of(config, "openvino")),
     script:
         "../scripts/build_openvino.py"
 

@@ -14,11 +14,8 @@ from tightrope.gpu import missing_packages
 from tightrope.graph_jobs import graph_columns, graph_records
 from tightrope.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.job_inputs import audits, from_checkpoint, int8_files, scheme_of
-from tightrope.optimization_profiles import profiles_of
-from tightrope.provenance import library_versions
 from tightrope.records import TRAINING
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
-from tightrope.static_shapes import buckets_of
 from tightrope.tasks import IMAGE
 from tightrope.toolchain import missing_compiler
 from tightrope.training_plan import measured_trainings
@@ -193,32 +190,6 @@ def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
     return {name: [search[place] for search in found] for place, name in enumerate(names)}
 
 
-def repair_of(config: Document, wildcards: Any) -> Document:
-    """The settings of the repair that ends the calibration's name, none where there is none."""
-    return config["repairs"].get("-".join(wildcards.calibration.split("-")[2:]), {})
-
-
-def percentile_of(config: Document, wildcards: Any) -> float | None:
-    """The percentile for the method of that name, None for the others: a change is not theirs."""
-    return config["calibration"]["percentile"] if wildcards.method == "percentile" else None
-
-
-def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
-    """The engine's own section of the configuration, and what else of it shapes its engines.
-
-    On a GPU that is what it reads of `cuda`; buckets where it has a program for each.
-    """
-    on_gpu = wildcards.device == "cuda"
-    read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
-    options = dict(config.get(engine, {})) | read
-    if engine.endswith("tensorrt"):
-        profiles = profiles_of(config, wildcards.model)
-        options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
-    elif ENGINES[engine].static or "graphs" in read:
-        options["buckets"] = buckets_of(config, wildcards.model)
-    return options
-
-
 def baseline_engine(plan: Plan, model: str, variant: str) -> str:
     """The engine.json that `variant` is compared with, its own for the baseline."""
     return f"artifacts/{model}/engines/{baseline_of(plan, model, variant)}/engine.json"
@@ -234,53 +205,6 @@ def baseline_of(plan: Plan, model: str, variant: str) -> str:
     return plan.baselines[model][parse(variant).device]
 
 
-def device_of(variant: str) -> str:
-    """The device of the variant of that name."""
-    return parse(variant).device
-
-
-def gpus(device: str) -> int:
-    """How many GPUs a job on that device takes."""
-    return int(device == "cuda")
-
-
-def environment(device: str) -> str:
-    """The conda file of jobs on that device, seen from the rules."""
-    return f"../envs/{'gpu' if device == 'cuda' else 'cpu'}.yaml"
-
-
 def rests(plan: Plan) -> set[str]:
     """What stands behind device and engine in the names of the planned variants."""
     return {str(one).removeprefix(f"{one.device}-{one.engine}-") for _, one in plan.jobs}
-
-
-def engine_modules(*variants: str) -> list[str]:
-    """Source files of the engines of these variants."""
-    engines = {parse(variant).engine for variant in variants}
-    return [f"tightrope/engines/{engine}.py" for engine in sorted(engines)]
-
-
-def engine_libraries(*variants: str) -> dict[str, str | None]:
-    """Installed versions of the runtimes of these variants."""
-    engines = {parse(variant).engine for variant in variants}
-    return library_versions(*[name for one in sorted(engines) for name in ENGINES[one].libraries])
-
-
-def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
-    """What shapes the files of that engine: its runtime, and PyTorch where it converts from it."""
-    own = ENGINES[engine].libraries
-    return tuple(
-        dict.fromkeys(
-            [*own, *(("torch", "transformers") if from_checkpoint(config, engine) else ())]
-        )
-    )
-
-
-def traffic_settings(config: Document) -> Document:
-    """`traffic` of the configuration without its variants: another one changes no other's job."""
-    return {key: value for key, value in config["traffic"].items() if key != "variants"}
-
-
-def traffic_libraries(variant: str) -> dict[str, str | None]:
-    """Installed versions of the runtime of `variant` and of LoadGen."""
-    return engine_libraries(variant) | library_versions("mlcommons-loadgen")

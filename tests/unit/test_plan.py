@@ -9,20 +9,22 @@ from tightrope.config import checked
 from tightrope.engine_table import ENGINES
 from tightrope.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.job_inputs import audit_input, engine_inputs, quantize_inputs
+from tightrope.job_params import (
+    device_of,
+    engine_libraries,
+    engine_modules,
+    engine_options,
+    environment,
+    gpus,
+    libraries_of,
+)
 from tightrope.plan import (
     Plan,
     audited,
     baseline_engine,
     baseline_of,
     columns,
-    device_of,
-    engine_libraries,
-    engine_modules,
-    engine_options,
-    environment,
     failing_files,
-    gpus,
-    libraries_of,
     make_plan,
     records,
     rests,
