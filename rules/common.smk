@@ -26,7 +26,6 @@ ACTIVATION_JOBS = plan.columns(PLAN.activations)
 AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
 SEARCHES = plan.search_columns(config, PLAN.jobs)
 GRAPHS = graph_jobs.graph_columns(config, PLAN.jobs)
-TRAFFIC = job_params.traffic_settings(config)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 
 os.environ.setdefault(plan.ATTEMPTS, "1")
@@ -171,6 +170,10 @@ def accuracy_libraries(wildcards):
 
 def traffic_code(wildcards):
     return code_of("measure_traffic.py", *job_params.engine_modules(wildcards.variant))
+
+
+def traffic_settings(wildcards):
+    return job_params.traffic_settings(config, wildcards.model)
 
 
 def traffic_libraries(wildcards):

@@ -143,7 +143,7 @@ rule measure_traffic:
     params:
         code=traffic_code,
         host=host_of_variant,
-        traffic=TRAFFIC,
+        traffic=traffic_settings,
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),
         libraries=traffic_libraries,

@@ -8,6 +8,8 @@ from tightrope.buckets import padded_length
 from tightrope.errors import TightropeError
 
 PADDINGS = ("fixed", "longest", "bucketed")
+# what images have in its place: they are all of one size
+UNPADDED = "none"
 
 
 class Batch(NamedTuple):
@@ -23,15 +25,17 @@ def padded_lengths(
 ) -> list[int | None]:
     """To how many tokens each sample is padded; None: to the longest of its batch.
 
-    `fixed`: to `max_sequence`; `longest`: None; `bucketed`: to the smallest edge that holds it.
+    `fixed`: to `max_sequence`; `longest`: None; `bucketed`: to the smallest edge that holds it;
+    `none`, of images: None.
     """
     if padding == "fixed":
         return [max_sequence] * len(lengths)
-    if padding == "longest":
+    if padding in ("longest", UNPADDED):
         return [None] * len(lengths)
     if padding == "bucketed":
         return [padded_length(length, edges) for length in lengths]
-    raise TightropeError(f"padding {padding}: unknown; choose from {', '.join(PADDINGS)}")
+    known = ", ".join((*PADDINGS, UNPADDED))
+    raise TightropeError(f"padding {padding}: unknown; choose from {known}")
 
 
 class Waiting:

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from tightrope.batching import UNPADDED
 from tightrope.config import Document
 from tightrope.engine_table import ENGINES
 from tightrope.job_inputs import from_checkpoint
+from tightrope.measured_shapes import is_of_images
 from tightrope.optimization_profiles import profiles_of
 from tightrope.provenance import library_versions
 from tightrope.static_shapes import buckets_of
@@ -74,9 +76,17 @@ def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
     )
 
 
-def traffic_settings(config: Document) -> Document:
-    """`traffic` of the configuration without its variants: another one changes no other's job."""
-    return {key: value for key, value in config["traffic"].items() if key != "variants"}
+def traffic_settings(config: Document, model: str) -> Document:
+    """`traffic` of the configuration as far as it concerns the jobs of that model.
+
+    Its variants are left out, for another one changes no other's job, and of images, which are not
+    padded, the settings of padding.
+    """
+    settings = {key: value for key, value in config["traffic"].items() if key != "variants"}
+    if is_of_images(config, model):
+        del settings["buckets"]
+        settings["padding"] = [UNPADDED]
+    return settings
 
 
 def traffic_libraries(variant: str) -> dict[str, str | None]:

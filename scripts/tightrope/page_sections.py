@@ -138,7 +138,7 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
         "uncompared": grouped(
             (r["baseline_failed"], r["variant"]) for r in measured if r.get("baseline_failed")
         ),
-        "traffic": traffic_section(traffic),
+        "traffic": traffic_section(traffic, (facts.get("data") or {}).get("evaluation_samples")),
         "traffic_not_run": not_run(traffic),
     }
 

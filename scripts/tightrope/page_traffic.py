@@ -4,18 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tightrope.length_chart import length_bars, length_chart
-from tightrope.page_numbers import is_number, percentage, whole
+from tightrope.page_numbers import is_number, percentage, shape_of, whole
 
 Record = Mapping[str, Any]
-SETTINGS = ("batch", "p99_bound_s", "longest", "edges", "lengths", "loadgen", "threads")
+SETTINGS = ("batch", "p99_bound_s", "samples", "longest", "edges", "lengths", "loadgen", "threads")
 
 
-def traffic_section(entries: Sequence[Record]) -> dict[str, Any] | None:
+def traffic_section(entries: Sequence[Record], split: int | None = None) -> dict[str, Any] | None:
     """The measured entries of one model, the one with the highest throughput first.
 
     None where nothing was measured. `settings` are those of the first entry, for they are one
-    model's and the same in all; `figures` is empty where no lengths were recorded; `largest` is
-    what the bars in the table are drawn against; `dates` are the first and the last measurement.
+    model's and the same in all; `size` is that of images, empty for texts; `sent_of` is the
+    evaluation `split` where not all of its samples were sent; `figures` is empty where no lengths
+    were recorded; `largest` is what the bars in the table are drawn against; `dates` are the first
+    and the last measurement.
     """
     measured = [entry for entry in entries if entry.get("status") == "ok"]
     if not measured:
@@ -23,8 +25,11 @@ def traffic_section(entries: Sequence[Record]) -> dict[str, Any] | None:
     settings = {key: measured[0].get(key) for key in SETTINGS}
     figure = length_figure(settings)
     dates = sorted({entry["measured"] for entry in measured if entry.get("measured")})
+    sent = settings["samples"]
     return {
         "settings": settings,
+        "size": shape_of({key: measured[0].get(key) for key in ("height", "width")}),
+        "sent_of": split if is_number(sent) and is_number(split) and sent < split else None,
         "figures": [figure] if figure else [],
         "paddings": {row.get("padding") for entry in measured for row in entry.get("rows") or ()},
         "entries": sorted(measured, key=best_throughput, reverse=True),

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tightrope import loadgen
+from tightrope.batching import UNPADDED
 from tightrope.files import storage_errors
-from tightrope.inputs import Arrays
+from tightrope.inputs import Arrays, length
 from tightrope.rate_search import highest_rate
 from tightrope.serving import Query, Serving
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
@@ -23,6 +24,8 @@ ATTEMPTS = 3
 LONGEST_TEST = 12
 # where this share of the samples is shorter, the rest is more than p99 leaves out
 LONG_SHARE = 0.98
+# of an offline test of texts
+COUNTED = ("batches", "tokens", "padded_tokens")
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def measure_padding(bench: Bench) -> tuple[list[Facts], Facts]:
     Rehearsals come first, apart. The scenario server needs the offline test too.
     """
     scenarios = bench.plan["scenarios"]
-    order = sorted(range(len(bench.rows)), key=lambda index: len(bench.rows[index]["input_ids"]))
+    order = sorted(range(len(bench.rows)), key=lambda index: length(bench.rows[index]))
     some = order[:: max(1, len(order) // (REHEARSAL_BATCHES * bench.plan["batch"]))]
     for _ in range(2):  # shapes that an engine sees for the first time take longer
         some_s = bench.seconds(some)
@@ -145,8 +148,8 @@ def offline(bench: Bench, expected_per_s: float, answers: Facts) -> Facts:
         len(bench.rows),
     )
     answers.update(predictions=serving.predictions, margins=serving.margins)
-    counts = {name: getattr(serving, name) for name in ("batches", "tokens", "padded_tokens")}
-    return {**numbers, **counts}
+    counted = ("batches",) if bench.padding == UNPADDED else COUNTED
+    return {**numbers, **{name: getattr(serving, name) for name in counted}}
 
 
 def server(bench: Bench, capacity_per_s: float, long_s: float) -> Facts:
@@ -163,7 +166,8 @@ def server(bench: Bench, capacity_per_s: float, long_s: float) -> Facts:
         rates.append(server_test(bench, target_per_s, max(target_per_s, capacity_per_s)))
         return rates[-1]["valid"]
 
-    reason = f"one long sample alone takes {long_s:.3g} s, the bound of p99 is {bound:g} s"
+    one = "one image" if bench.padding == UNPADDED else "one long sample"
+    reason = f"{one} alone takes {long_s:.3g} s, the bound of p99 is {bound:g} s"
     if long_s <= bound:
         least = SAMPLES_FOR_PERCENTILE[99] / longest_s
         highest_rate(passes, capacity_per_s, least=least)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tightrope.batching import Batch, Waiting
-from tightrope.inputs import Arrays, stack
+from tightrope.inputs import PIXELS, Arrays, length, stack
 from tightrope.outputs import answers
 
 
@@ -24,7 +24,7 @@ class Serving:
     Others put lists of queries into `inbox`, and None when no more will come. For each index of
     `rows` the last prediction and its margin (highest logit less the second) are kept; before
     its first they are -1 and 0. `tokens` counts those of samples, `padded_tokens` those that
-    padding added.
+    padding added; images have none.
     """
 
     def __init__(
@@ -95,7 +95,8 @@ class Serving:
         answered = answers(self.run(inputs), inputs, classes=self.classes)
         for index, (prediction, margin) in zip(batch.indices, answered, strict=True):
             self.predictions[index], self.margins[index] = prediction, margin
-        real = sum(len(row["input_ids"]) for row in rows)
         self.batches += 1
-        self.tokens += real
-        self.padded_tokens += inputs["input_ids"].size - real
+        if PIXELS not in inputs:
+            real = sum(map(length, rows))
+            self.tokens += real
+            self.padded_tokens += inputs["input_ids"].size - real

@@ -9,12 +9,14 @@ from tightrope.batching import padded_lengths
 from tightrope.buckets import bucket_edges
 from tightrope.files import read_json, sha256, storage_errors
 from tightrope.host import describe_host
-from tightrope.inputs import load_encoder, read_split
+from tightrope.inputs import length, load_encoder, read_split
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
 from tightrope.scenarios import Bench, measure_padding, remove_folder
 from tightrope.supervise import Limits, fill_in
+from tightrope.tasks import IMAGE
 from tightrope.traffic_record import TrafficRecord
+from tightrope.traffic_samples import IMAGE_BYTES, ready_samples
 
 Facts = dict[str, Any]
 
@@ -32,14 +34,17 @@ def measure_traffic(
     libraries: dict[str, str | None],
     plan: dict[str, Any],
     limits: Limits,
+    image_bytes: int = IMAGE_BYTES,
 ) -> None:
     """Write the TrafficRecord of `variant`, also when it cannot be run, and LoadGen's logs.
 
     The logs lie in the folder of the record's name without `.json`; what was there before goes
-    first. `plan` holds `scenarios`, `padding`, `batch`, `buckets`, `seconds`, `p99_bound_s`. A
+    first. `plan` holds `scenarios`, `padding` (of images `none` alone), `batch`, `buckets` (of
+    texts), `seconds`, `p99_bound_s`. As many images are sent as `image_bytes` hold decoded. A
     transient failure raises TightropeError unless this is the last attempt.
     """
-    built, source = read_json(engine), read_manifest(data)
+    built, source, taken = read_json(engine), read_manifest(data), read_manifest(checkpoint)
+    images = taken["task"] == IMAGE
     record = TrafficRecord(
         model=model,
         variant=variant,
@@ -49,13 +54,15 @@ def measure_traffic(
         data_sha256=source["files"][source["splits"]["evaluation"]["file"]]["sha256"],
         threads=threads,
         plan=plan,
-        longest=max_sequence,
+        longest=None if images else max_sequence,
+        height=taken["height"] if images else None,
+        width=taken["width"] if images else None,
     )
     folder = clear_logs(Path(target))
     if built["status"] != "ok":
         record.status, record.reason = "failed", f"not built: {built['reason']}"
     else:
-        work = (engine, checkpoint, data, folder, max_sequence, threads, plan)
+        work = (engine, checkpoint, data, folder, max_sequence, threads, plan, image_bytes)
         fill_in(record, serve_traffic, *work, limits=limits)
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         record.logs = {str(file.relative_to(folder.parent)): sha256(file) for file in files}
@@ -79,14 +86,17 @@ def serve_traffic(
     max_sequence: int,
     threads: int,
     plan: dict[str, Any],
+    image_bytes: int,
 ) -> Facts:
-    """Run in the child: `lengths`, `edges`, `tests` and `answers` of the record."""
-    rows = load_encoder(checkpoint, max_sequence=max_sequence)(read_split(data, "evaluation"))
-    lengths = [len(row["input_ids"]) for row in rows]
+    """Run in the child: `samples`, `lengths`, `edges`, `tests` and `answers` of the record."""
+    encode, taken = load_encoder(checkpoint, max_sequence=max_sequence), read_manifest(checkpoint)
+    rows = ready_samples(encode(read_split(data, "evaluation")), image_bytes=image_bytes)
+    lengths = [length(row) for row in rows]
     edges = bucket_edges(lengths, plan["buckets"]) if "bucketed" in plan["padding"] else []
     run, _ = load_engine(engine, threads=threads)
-    classes = len(read_manifest(checkpoint)["labels"])
-    facts: Facts = {"lengths": lengths, "edges": edges, "tests": [], "answers": {}}
+    classes = len(taken["labels"])
+    facts: Facts = {"samples": len(rows), "edges": edges, "tests": [], "answers": {}}
+    facts["lengths"] = [] if taken["task"] == IMAGE else lengths
     for padding in tqdm(plan["padding"], desc="serving"):
         padded = padded_lengths(padding, lengths, max_sequence=max_sequence, edges=edges)
         bench = Bench(run, rows, padded, plan, classes, folder, padding)

@@ -10,13 +10,16 @@ from tightrope.records import Record
 class TrafficRecord(Record):
     """Tests of MLCommons LoadGen on the evaluation split, for each padding and scenario.
 
-    `lengths` are the tokens of each evaluation sample in the order of the split, `edges` those
-    of the buckets (empty where they were not asked for), `longest` the length of the padding
-    `fixed`. `data_sha256` is the split's, `plan` is `traffic` of the configuration.
+    `samples` are how many of the split were sent: all texts, of images the first ones that fit
+    into the memory for them, None where it failed before. `lengths` are the tokens of each in the
+    order of the split, `edges` those of the buckets (empty where they were not asked for),
+    `longest` the length of the padding `fixed`. Images have `height` and `width` in their place,
+    and one padding, `none`. `data_sha256` is the split's, `plan` is `traffic` of the configuration
+    as far as it concerns the model.
 
     Each of `tests` holds `padding`, `scenario`, `duration_s` and
     - single_stream: `valid` (LoadGen's verdict), `queries`, `p50_s`, `p90_s`, `p99_s`;
-    - offline: `valid`, `samples`, `samples_per_s`, `batches`, `tokens` (of samples),
+    - offline: `valid`, `samples`, `samples_per_s`, `batches`; of texts `tokens` (of samples) and
       `padded_tokens` (those that padding added);
     - server: `rates`, the tests in the order in which they ran (`target_per_s`, `issued_per_s`,
       `p99_s`, `queries`, `late`: over the bound, `valid`: p99 within the bound with confidence
@@ -30,7 +33,10 @@ class TrafficRecord(Record):
     data_sha256: str | None = None
     threads: int
     plan: dict[str, Any]
-    longest: int
+    longest: int | None
+    samples: int | None = None
+    height: int | None = None
+    width: int | None = None
     lengths: list[int] = field(default_factory=list)
     edges: list[int] = field(default_factory=list)
     tests: list[dict[str, Any]] = field(default_factory=list)

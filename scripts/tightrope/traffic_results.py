@@ -16,10 +16,11 @@ def traffic_entry(record: TrafficRecord, *, host: str) -> Entry:
     """The entry of one record; what was not measured, or not validly, is None.
 
     `padding_share` is the share of all tokens that padding added, `gain` is `samples_per_s` over
-    that of the padding `fixed`. `changed` counts predictions that differ from those of `fixed`
-    where its margin is above 1e-3, `ties_changed` those where it is not.
+    that of the padding `fixed`; images, which are not padded, have neither. `changed` counts
+    predictions that differ from those of `fixed` where its margin is above 1e-3, `ties_changed`
+    those where it is not.
     """
-    samples = sorted(Counter(record.lengths).items())
+    lengths = sorted(Counter(record.lengths).items())
     rows = [padding_row(record, padding) for padding in record.plan["padding"]]
     return {
         "model": record.model,
@@ -31,11 +32,14 @@ def traffic_entry(record: TrafficRecord, *, host: str) -> Entry:
         "threads": record.threads,
         "batch": record.plan["batch"],
         "p99_bound_s": record.plan["p99_bound_s"],
+        "samples": record.samples,
         "longest": record.longest,
+        "height": record.height,
+        "width": record.width,
         "edges": record.edges,
         "lengths": {
-            "tokens": [length for length, _ in samples],
-            "samples": [count for _, count in samples],
+            "tokens": [length for length, _ in lengths],
+            "samples": [count for _, count in lengths],
         },
         "rows": rows if record.status == "ok" else [],
         "loadgen": record.libraries.get(LOADGEN),

@@ -24,6 +24,7 @@ def waiting(padded: list[int | None], batch: int) -> Waiting:
     [
         ("fixed", [32, 32, 32, 32]),
         ("longest", [None, None, None, None]),
+        ("none", [None, None, None, None]),
         ("bucketed", [8, 20, 8, 20]),
     ],
 )
@@ -37,8 +38,8 @@ def test_a_sample_that_no_bucket_holds_is_an_error() -> None:
 
 
 def test_an_unknown_padding_is_an_error_that_names_the_known_ones() -> None:
-    with pytest.raises(TightropeError, match=r"padding none: .* fixed, longest, bucketed"):
-        padded_lengths("none", LENGTHS, max_sequence=32, edges=[])
+    with pytest.raises(TightropeError, match=r"padding even: .* fixed, longest, bucketed, none"):
+        padded_lengths("even", LENGTHS, max_sequence=32, edges=[])
 
 
 @pytest.mark.parametrize("length", [None, 64])

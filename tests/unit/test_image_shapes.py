@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from tightrope.config import checked
 from tightrope.errors import ConfigError
+from tightrope.job_params import traffic_settings
 from tightrope.measured_shapes import shapes_of
 from tightrope.optimization_profiles import profiles_of
 from tightrope.padding import padded
+from tightrope.plan import make_plan
 from tightrope.static_shapes import Buckets, buckets_of, in_words
 
 IMAGES = {
@@ -66,9 +68,17 @@ def test_buckets_of_texts_have_sequences_and_those_of_images_need_none(repositor
     )
 
 
-def test_traffic_is_not_yet_of_images(repository: Path) -> None:
-    said = refused(repository, traffic={"variants": ["cpu-pytorch-fp32"]})
-    assert said.startswith("config: traffic.variants: not yet for images: models.digits is of task")
+def test_traffic_is_of_texts_and_of_images_which_are_not_padded(repository: Path) -> None:
+    names = ["cpu-pytorch-fp32", "cpu-openvino-fp32"]
+    asked = {"variants": names, "padding": ["fixed"], "batch": 4}
+    config = whole(repository, engines={"openvino": ["fp32"]}, traffic=asked, devices=["cpu"])
+    assert [(model, str(variant)) for model, variant in make_plan(config).traffic] == [
+        (model, name) for model in ("digits", "words") for name in names
+    ]
+    words, digits = (traffic_settings(config, model) for model in ("words", "digits"))
+    assert (words["padding"], words["buckets"]) == (["fixed"], 4)
+    assert digits == {name: words[name] for name in digits} | {"padding": ["none"]}
+    assert set(words) - set(digits) == {"buckets"}
 
 
 def test_a_request_goes_to_the_nearest_batch(repository: Path) -> None:

@@ -37,6 +37,7 @@ PARTS = {
 }
 EXAMPLE = ROOT / "tests/data/summary.json"
 ADDED = ("stop", "hit_pairs", "noise", "threads_busy", "cores_used")
+NONE = {"padding": "none", "ties_changed": None}
 ATTACK = '</script><script>window.owned = true</script><img src=x onerror="owned=1">'
 
 
@@ -344,6 +345,32 @@ def test_traffic_is_told_with_its_settings_and_a_row_for_each_way_to_pad(render,
     assert "bucketed 692 2.1\N{MULTIPLICATION SIGN} 24.3 2.50 270 4 + 1 tie" in section
     assert "fixed 72.9 \N{EN DASH} it is fixed 68.3 14.1 none p99 is over 0.1 s even" in section
     assert "LoadGen server: killed by signal 9" in section
+
+
+def of_images(entry, samples):
+    """The entry as it would be of the model of images, whose split has 512."""
+    row = {**entry["rows"][1], **dict.fromkeys(("gain", "padding_share", "changed")), **NONE}
+    size = {"height": 64, "width": 48, "longest": None, "samples": samples}
+    empty = {"lengths": {"tokens": [], "samples": []}, "edges": []}
+    return {**entry, **size, **empty, "model": "vit-tiny-photos", "rows": [row]}
+
+
+def test_traffic_of_images_has_a_row_a_variant_and_nothing_of_tokens_and_padding(render, summary):
+    summary["traffic"] += [of_images(entry, 512) for entry in summary["traffic"][:2]]
+    outline = render(summary)
+    text = outline.text.replace("\xa0", " ")
+    texts, images = text[text.index("MLPerf LoadGen 6.0.17 sent the eval") :].split(" sent the 512")
+    images = images[: images.index("Size, memory and time")]
+    assert images.startswith(" evaluation images, each of 64 \N{MULTIPLICATION SIGN} 48 pixels.")
+    assert "cpu-pytorch-fp32 135 8.10 12" in images and "cpu-onnxruntime-fp32 137 7.60 12" in images
+    for word in ("token", "pad", "fixed", "Changed", "longest", "None"):
+        assert word not in images and (word in texts) is (word != "None")
+    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 16
+
+
+def test_images_that_are_not_all_sent_are_told_with_their_number(render, summary):
+    summary["traffic"] = [of_images(summary["traffic"][0], 400)]
+    assert "the first 400 of the 512 evaluation images, as many as" in render(summary).text
 
 
 def test_a_model_whose_traffic_all_failed_has_the_reasons_and_no_table(render, summary):

@@ -186,6 +186,21 @@ def test_a_failed_record_has_no_rows_and_its_reason() -> None:
     assert entry["lengths"] == {"tokens": [], "samples": []}
 
 
+def test_images_have_a_size_one_row_and_nothing_of_padding() -> None:
+    tests = [{**test, "padding": "none"} for test in measured_with("longest")]
+    for test in tests:
+        test.pop("tokens", None)
+        test.pop("padded_tokens", None)
+    sent = {"samples": 4, "height": 32, "width": 48, "lengths": [], "edges": []}
+    answers = {"none": ANSWERS["fixed"]}
+    made = record(plan={**PLAN, "padding": ["none"]}, tests=tests, answers=answers, **sent)
+    entry = traffic_entry(made, host="h")
+    assert (entry["samples"], entry["height"], entry["width"]) == (4, 32, 48)
+    assert entry["lengths"] == {"tokens": [], "samples": []}
+    numbers = {"samples_per_s": 60.0, "single_stream_p90_s": 0.02, "server_per_s": 39.5}
+    assert entry["rows"] == [{"padding": "none", **EMPTY, **numbers}]
+
+
 def test_the_record_itself_stays_as_it_is() -> None:
     made = record()
     before = asdict(made)

@@ -1,0 +1,126 @@
+"""LoadGen's traffic on an engine of images: decoded before the clock starts, and not padded."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tightrope.accuracy import measure_accuracy
+from tightrope.inputs import read_split
+from tightrope.records import AccuracyRecord
+from tightrope.traffic import measure_traffic
+from tightrope.traffic_record import TrafficRecord
+from tightrope.traffic_results import TIE, traffic_entry
+from tightrope.variants import parse
+from tiny_images import SIDE
+from tiny_model import LIMITS, TinyModel, build_variant
+
+NAME = "cpu-onnxruntime-fp32"
+SCENARIOS = ("single_stream", "offline", "server")
+PLAN = {
+    "scenarios": list(SCENARIOS),
+    "padding": ["none"],
+    "batch": 4,
+    "seconds": 0.2,
+    "p99_bound_s": 0.1,
+}
+IMAGE_BYTES = 3 * SIDE * SIDE * 4
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_images: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("image-traffic") / "engine.json"
+    return build_variant(tiny_images, parse(NAME), target)
+
+
+def measure(
+    tiny: TinyModel, engine: Path, target: Path, room: int = 2**30, **plan: Any
+) -> TrafficRecord:
+    measure_traffic(
+        engine,
+        tiny.checkpoint,
+        tiny.data,
+        target,
+        model="tiny",
+        variant=NAME,
+        max_sequence=128,
+        threads=1,
+        libraries={},
+        plan={**PLAN, **plan},
+        limits=LIMITS,
+        image_bytes=room,
+    )
+    return TrafficRecord.read(target)
+
+
+@pytest.fixture(scope="module")
+def record(
+    tiny_images: TinyModel, engine: Path, tmp_path_factory: pytest.TempPathFactory
+) -> TrafficRecord:
+    return measure(tiny_images, engine, tmp_path_factory.mktemp("traffic") / "v.traffic.json")
+
+
+def test_every_scenario_is_measured_once_and_nothing_is_padded(record: TrafficRecord) -> None:
+    assert (record.status, record.reason) == ("ok", None)
+    assert [(test["padding"], test["scenario"]) for test in record.tests] == [
+        ("none", scenario) for scenario in SCENARIOS
+    ]
+    single, offline, server = record.tests
+    assert 0 < single["p50_s"] <= single["p90_s"] <= single["p99_s"] < 1
+    assert offline["valid"] is True
+    assert offline["samples"] / 4 <= offline["batches"] <= offline["samples"]
+    assert not {"tokens", "padded_tokens"} & set(offline)
+    assert server["rates"]
+
+
+def test_the_record_has_the_size_of_the_images_and_no_lengths(
+    record: TrafficRecord, tiny_images: TinyModel
+) -> None:
+    assert record.samples == len(read_split(tiny_images.data, "evaluation")) == 80
+    assert (record.height, record.width, record.longest) == (SIDE, SIDE, None)
+    assert (record.lengths, record.edges, record.plan) == ([], [], PLAN)
+
+
+def test_the_entry_of_the_summary_has_one_row(record: TrafficRecord) -> None:
+    entry = traffic_entry(record, host="h")
+    (row,) = entry["rows"]
+    assert (row["padding"], row["gain"], row["padding_share"]) == ("none", None, None)
+    assert row["samples_per_s"] > 0
+    assert (entry["samples"], entry["height"], entry["width"]) == (80, SIDE, SIDE)
+
+
+def test_predictions_are_those_of_the_accuracy_record(
+    record: TrafficRecord, tiny_images: TinyModel, engine: Path, tmp_path: Path
+) -> None:
+    options = {"max_sequence": 1, "max_seconds": 60, "threads": 1, "libraries": {}}
+    path = tmp_path / "v.accuracy.json"
+    inputs = (engine, tiny_images.checkpoint, tiny_images.data, path)
+    measure_accuracy(*inputs, model="tiny", variant=NAME, limits=LIMITS, **options)
+    alone, answers = AccuracyRecord.read(path), record.answers["none"]
+    assert answers["margins"] == pytest.approx(alone.margins, abs=TIE)
+    clear = [place for place, margin in enumerate(alone.margins) if margin > TIE]
+    assert len(clear) > 70
+    for place in clear:
+        assert answers["predictions"][place] == alone.predictions[place]
+
+
+def test_of_more_images_than_may_be_held_the_first_are_sent(
+    record: TrafficRecord, tiny_images: TinyModel, engine: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "v.traffic.json"
+    some = measure(tiny_images, engine, target, 10 * IMAGE_BYTES, scenarios=["offline"])
+    assert (some.status, some.samples) == ("ok", 10)
+    for key in ("predictions", "margins"):
+        first = record.answers["none"][key][:10]
+        assert some.answers["none"][key] == pytest.approx(first, abs=TIE)
+    log = (tmp_path / "v.traffic/none-offline/mlperf_log_detail.txt").read_text()
+    assert '"key": "qsl_reported_performance_count", "value": 10' in log
+
+
+def test_a_bound_that_one_image_alone_breaks_has_no_rate(
+    tiny_images: TinyModel, engine: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "v.traffic.json"
+    bound = {"scenarios": ["server"], "p99_bound_s": 1e-6}
+    (server,) = measure(tiny_images, engine, target, **bound).tests
+    assert server["reason"].startswith("one image alone takes")
+    assert (server["rates"], server["issued_per_s"]) == ([], None)
