@@ -7,6 +7,8 @@ from typing import Any
 from tightrope.checkpoint_checks import check_sha256, check_weights, read_config
 from tightrope.errors import ConfigError
 from tightrope.files import read_bytes, storage_errors, write_bytes
+from tightrope.image_settings import FILE as PROCESSOR
+from tightrope.image_settings import load_settings
 from tightrope.manifest import clear_folder, write_manifest
 from tightrope.model_limits import positions
 from tightrope.provenance import library_versions
@@ -25,7 +27,7 @@ KINDS = (
 NEEDED = ("config.json", "model.safetensors")
 FILES = [
     *NEEDED,
-    "preprocessor_config.json",
+    PROCESSOR,
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -57,7 +59,6 @@ def prepare_checkpoint(
     the source is run.
     """
     kind, place = parse_source(source)
-    require_task(source, task)
     folder = clear_folder(manifest)
     revision = None
     if kind == "scratch":
@@ -68,10 +69,12 @@ def prepare_checkpoint(
             revision = fetch_model(source, place, folder, files=FILES, remedy=REMEDY)
         check_present(source, folder)
     else:
-        for file in source_files(source):
+        for file in source_files(source, task=task):
             write_bytes(folder / file.name, read_bytes(file))
     if kind == "onnx":
         rename_onnx(source, place, folder, expected_sha256)
+        if task == IMAGE:
+            load_settings(folder)
         config: dict[str, Any] = {"model_type": "onnx"}
     else:
         check_weights(source, folder / "model.safetensors", expected_sha256)
@@ -107,14 +110,23 @@ def source_folder(source: str) -> Path | None:
     return None
 
 
-def source_files(source: str) -> list[Path]:
-    """The files of a local source that are copied; of an ONNX file also the tokenizer beside it."""
+def source_files(source: str, *, task: str = TEXT) -> list[Path]:
+    """The files of a local source that are copied.
+
+    Of an ONNX file also the tokenizer or the image processor beside it; a model of images needs
+    one, for nothing else says how an image becomes its input.
+    """
     kind, place = parse_source(source)
     if kind == "onnx":
         file = Path(place).expanduser()
         if not file.is_file():
             raise ConfigError(f"{source}: there is no such file")
         beside = [file.with_name(name) for name in FILES if name not in NEEDED]
+        if task == IMAGE and not file.with_name(PROCESSOR).is_file():
+            raise ConfigError(
+                f"{source}: there is no {PROCESSOR} beside it; put the image processor of its "
+                "checkpoint there, as save_pretrained writes it"
+            )
         return [file, *(one for one in beside if one.is_file())]
     folder = source_folder(source)
     if folder is None:
@@ -148,24 +160,17 @@ def rename_onnx(source: str, place: str, folder: Path, expected_sha256: str | No
     check_sha256(source, file, expected_sha256)
 
 
-def require_task(source: str, task: str) -> None:
-    """Raise ConfigError where the source cannot be a model of the task."""
-    if task == IMAGE and source.startswith("onnx:"):
-        raise ConfigError(f"{source}: not yet: an ONNX file of images; start from its checkpoint")
-
-
 def local_files(source: str, *, task: str = TEXT) -> list[str]:
     """Files that a path: or onnx: source copies, none for the other kinds; reads no content.
 
     Raises ConfigError for an unknown kind, a missing folder, file or package.
     """
     kind, place = parse_source(source)
-    require_task(source, task)
     if kind == "hub":
         parse_place(source, place)
     if kind == "scratch":
         parse_architecture(source, place)
-    files = source_files(source)
+    files = source_files(source, task=task)
     return [str(file) for file in files] if kind in ("path", "onnx") else []
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from tightrope.manifest import read_manifest
-from tightrope.onnx_checkpoint import FILE, read_onnx_file, standardized
+from tightrope.onnx_checkpoint import standard_model
 from tightrope.onnx_graph import require_one_file, save_onnx, set_max_sequence
 from tightrope.signature import of_checkpoint
 from tightrope.torch_module import dynamic_shapes, example_inputs, logits_module
@@ -26,8 +26,7 @@ def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> 
     """
     manifest = read_manifest(checkpoint)
     if is_onnx(manifest["source"]):
-        file = read_onnx_file(manifest["source"], Path(checkpoint).parent / FILE)
-        return save_onnx(standardized(file, manifest["inputs"], source=manifest["source"]), target)
+        return save_onnx(standard_model(checkpoint), target)
     torch.set_num_threads(threads)
     module = logits_module(Path(checkpoint), torch.float32, attention="eager")
     require_one_file(target, sum(tensor.nbytes for tensor in module.state_dict().values()))

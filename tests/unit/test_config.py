@@ -528,7 +528,7 @@ def test_a_pool_that_cannot_tell_the_budget_of_int8_auto_is_refused_with_one_tha
         ({"data": "files:none"}, "models.tiny.data = files:none: files:none: no file matches"),
         (
             {"checkpoint": "onnx:a.onnx"},
-            "models.tiny.checkpoint = onnx:a.onnx: onnx:a.onnx: not",
+            "models.tiny.checkpoint = onnx:a.onnx: onnx:a.onnx: there is no such file",
         ),
     ],
 )

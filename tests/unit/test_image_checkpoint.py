@@ -89,6 +89,13 @@ def test_a_model_of_grey_images_is_refused(tmp_path: Path) -> None:
         prepare_checkpoint(tmp_path, f"{TINY}&num_channels=1")
 
 
-def test_an_onnx_file_of_images_is_not_yet(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="not yet: an ONNX file of images"):
-        local_files("onnx:model.onnx", task=IMAGE)
+def test_an_onnx_file_of_images_needs_its_image_processor_beside_it(tmp_path: Path) -> None:
+    source = f"onnx:{tmp_path / 'model.onnx'}"
+    with pytest.raises(ConfigError, match="there is no such file"):
+        local_files(source, task=IMAGE)
+    (tmp_path / "model.onnx").write_bytes(b"not read here")
+    with pytest.raises(ConfigError, match="there is no preprocessor_config"):
+        local_files(source, task=IMAGE)
+    assert local_files(source) == [str(tmp_path / "model.onnx")]
+    (tmp_path / "preprocessor_config.json").write_text("{}")
+    assert local_files(source, task=IMAGE)[1:] == [str(tmp_path / "preprocessor_config.json")]

@@ -8,13 +8,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.onnx_checkpoint import (
-    class_count,
-    read_onnx_file,
-    standardized,
-    vocabulary,
-)
+from tightrope.onnx_checkpoint import class_count, read_onnx_file, vocabulary
 from tightrope.onnx_graph import run_onnx
+from tightrope.onnx_interface import standardized
 
 NAMES = {"input_ids": "ids", "attention_mask": "mask", "token_type_ids": "segments"}
 ROWS, CLASSES = 7, 3
