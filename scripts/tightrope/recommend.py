@@ -17,10 +17,15 @@ def recommendations(results: list[Entry]) -> list[Entry]:
     places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
     for model, host in places:
         own = [one for one in results if one["model"] == model and one["host"] in (host, None)]
-        shapes = [shape_of(row) for result in own for row in result["latency"]]
-        for shape in {tuple(shape.items()): shape for shape in shapes}.values():
+        for shape in shapes_of(own):
             found.append({"model": model, "host": host, "shape": shape, **choose(own, shape)})
     return found
+
+
+def shapes_of(results: list[Entry]) -> list[Entry]:
+    """Each shape at which one of the results was measured, once."""
+    shapes = [shape_of(row) for result in results for row in result["latency"]]
+    return list({tuple(shape.items()): shape for shape in shapes}.values())
 
 
 def shape_of(row: Entry) -> Entry:
@@ -30,30 +35,42 @@ def shape_of(row: Entry) -> Entry:
 
 def choose(results: list[Entry], shape: Entry) -> Entry:
     """`variant`, `why` and `rejected` among the results of one model at one shape."""
-    rows = {
-        result["variant"]: {**row, "baseline": result["baseline"]}
-        for result in results
-        for row in result["latency"]
-        if shape_of(row) == shape
-    }
+    rows = rows_at(results, shape)
     reasons = {result["variant"]: disqualified(result, rows) for result in results}
     fit = [result for result in results if reasons[result["variant"]] is None]
     if not fit:
         measured = any(result["status"] == "ok" for result in results)
         words = "no variant keeps the answers" if measured else "nothing could be measured"
         return {"variant": None, "why": words, "rejected": listed(reasons)}
-    seconds = {result["variant"]: estimate(result["variant"], rows) for result in fit}
-    fastest = min(fit, key=lambda result: seconds[result["variant"]])["variant"]
-    equal = [result for result in fit if within_noise(result["variant"], fastest, rows)]
-    best = min(equal, key=lambda one: (one["size_bytes"], seconds[one["variant"]]))["variant"]
+    best, fastest = best_of(fit, rows)
     for result in fit:
-        reasons[result["variant"]] = beaten(result["variant"], rows, tie=result in equal)
+        tie = within_noise(result["variant"], fastest, rows)
+        reasons[result["variant"]] = beaten(result["variant"], rows, tie=tie)
     del reasons[best]
     return {
         "variant": best,
         "why": why(best, fastest, rows, who(fit)),
         "rejected": listed(reasons),
     }
+
+
+def rows_at(results: list[Entry], shape: Entry) -> dict[str, Entry]:
+    """By variant, the latency row of this shape with the name of what it was compared with."""
+    return {
+        result["variant"]: {**row, "baseline": result["baseline"]}
+        for result in results
+        for row in result["latency"]
+        if shape_of(row) == shape
+    }
+
+
+def best_of(fit: list[Entry], rows: dict[str, Entry]) -> tuple[str, str]:
+    """The best of these results and the fastest of them, which are two where a tie is smaller."""
+    seconds = {result["variant"]: estimate(result["variant"], rows) for result in fit}
+    fastest = min(fit, key=lambda result: seconds[result["variant"]])["variant"]
+    equal = [result for result in fit if within_noise(result["variant"], fastest, rows)]
+    best = min(equal, key=lambda one: (one["size_bytes"], seconds[one["variant"]]))["variant"]
+    return best, fastest
 
 
 def listed(reasons: dict[str, str]) -> list[Entry]:
