@@ -21,6 +21,7 @@ from tightrope.int8_results import (
     with_int8,
 )
 from tightrope.manifest import read_manifest
+from tightrope.quantization import quantizations
 from tightrope.recommend import recommendations
 from tightrope.records import AccuracyRecord, LatencyRecord, Record
 from tightrope.results import result_entry, unavailable_entry
@@ -93,6 +94,7 @@ def summarize(
         "models": dict(models),
         "results": results,
         "recommendations": recommendations(results),
+        "quantization": quantizations(results),
         "traffic": [traffic_entry(record, host=fingerprint(record.host)) for record in loads],
         "training": training_entries(trainings),
         "activations": activation_entries(

@@ -272,6 +272,29 @@ def test_the_fast_variant_is_recommended_for_each_shape(summary: dict[str, Any])
     assert rejected == {BASELINE, FAILED, "cuda-pytorch-fp32"}
 
 
+def test_without_a_float_variant_of_the_engine_there_is_no_word_on_quantizing(
+    summary: dict[str, Any],
+) -> None:
+    assert summary["quantization"] == []
+
+
+def test_int8_is_put_against_the_same_engine_in_float_at_each_shape(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, (BASELINE, QUICK, "cpu-openvino-fp32"))
+    assert [one["shape"] for one in summary["quantization"]] == [SHAPE, {**SHAPE, "batch": 8}]
+    first = summary["quantization"][0]
+    names = ("model", "host", "device", "engine", "unquantized", "variant")
+    assert tuple(first[name] for name in names) == (
+        *("m", fingerprint(HOST), "cpu", "openvino"),
+        *("cpu-openvino-fp32", QUICK),
+    )
+    told = {"shape", "verdict", "why", "failed", "speedup", "accuracy", "noisy", "others"}
+    assert set(first) == {*names, *told}
+    # the same blocks for both: half of what PyTorch takes, and nothing gained by INT8
+    assert first["speedup"]["ratio"] == 1
+    assert first["verdict"] == "undecided"
+    assert first["accuracy"]["flips"] == 1
+
+
 def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     """Names with dots for every number, text and null of one row."""
     flat: dict[str, Any] = {}
