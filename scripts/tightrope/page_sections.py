@@ -8,6 +8,7 @@ from tightrope.page_answers import answers_section
 from tightrope.page_figures import row_at, speedups, trade_offs
 from tightrope.page_int8 import has_vnni, int8_section
 from tightrope.page_numbers import shape_label, shape_of
+from tightrope.page_quantization import quantization_section
 from tightrope.page_steadiness import remarks, steadiness
 from tightrope.page_traffic import traffic_section
 from tightrope.page_training import training_section
@@ -38,6 +39,7 @@ def sections(summary: Record) -> dict[str, Any]:
     statuses = [result.get("status") for result in results]
     return {
         "models": models,
+        "int8_models": [model for model in models if model["int8"] or model["quantization"]],
         "measurements": measurements(results, models),
         "steadiness": steadiness(results),
         "not_run": not_run(results),
@@ -95,6 +97,7 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
     results = [r for r in summary.get("results") or () if r.get("model") == name]
     measured = [result for result in results if result.get("status") == "ok"]
     traffic = [e for e in summary.get("traffic") or () if e.get("model") == name]
+    worth = [e for e in summary.get("quantization") or () if e.get("model") == name]
     baselines = facts.get("baselines") or {}
     picks = [
         pick(recommendation, measured, hosts)
@@ -120,6 +123,7 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
         "judged": judged,
         "answers": answers_section(measured, baselines, budget),
         "int8": int8_section(results, facts, hosts, budget),
+        "quantization": quantization_section(worth, [one["result"] for one in picks], hosts),
         "measured": measured,
         "picks": picks,
         "variants": list(dict.fromkeys(p["variant"] for p in picks if p["variant"])),

@@ -327,6 +327,41 @@ def test_no_name_of_an_operator_reaches_into_its_number_on_a_narrow_page(visit):
         assert name_ends < number_starts
 
 
+def test_what_not_to_quantize_leads_to_its_numbers(visit):
+    page = visit(420)
+    advice = page.locator("#deploy .in-vain")
+    assert advice.count() == 1 and "Do not quantize this one" in advice.text_content()
+    advice.get_by_role("link").click()
+    assert page.evaluate("location.hash") == "#int8"
+    verdicts = page.locator("#int8 .worth > tbody > tr > td:nth-child(2)").all_text_contents()
+    assert sorted(set(verdicts)) == ["do not quantize", "quantize", "undecided"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_verdicts_on_quantizing_have_colours_and_marks_of_their_own(visit, scheme):
+    page = visit(scheme=scheme)
+    looks = page.evaluate(
+        """[...document.querySelectorAll("#int8 .worth > tbody > tr > td:nth-child(2) > span")]
+            .map((span) => [span.textContent, getComputedStyle(span).color,
+                getComputedStyle(span, "::before").content.slice(1, 2)].join("|"))"""
+    )
+    words, colours, marks = (
+        set(parts) for parts in zip(*(one.split("|") for one in set(looks)), strict=True)
+    )
+    assert len(words) == len(colours) == len(marks) == len(set(looks)) == 3
+
+
+def test_the_keyboard_opens_what_the_other_quantized_variants_came_to(visit):
+    page = visit(375)
+    others = page.locator("#int8 .worth details").first
+    told = others.get_by_text("collapsed: one answer")
+    assert not told.is_visible()
+    others.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert told.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
 def test_noisy_beside_a_recommendation_leads_to_the_remedy(visit):
     page = visit()
     page.locator("#deploy").get_by_role("link", name="noisy").click()

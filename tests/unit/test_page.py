@@ -159,6 +159,9 @@ def test_text_from_the_summary_never_becomes_markup(render, summary):
     quantized = next(r for r in summary["results"] if (r["audit"] or {}).get("tensors"))
     quantized["audit"].update(status=ATTACK, reason=ATTACK)
     quantized["audit"]["tensors"][0]["operator"] = ATTACK
+    for entry in summary["quantization"]:
+        entry.update(model=ATTACK, engine=ATTACK, variant=ATTACK, unquantized=ATTACK, why=[ATTACK])
+        entry.update(verdict="do not quantize", failed=ATTACK, host=ATTACK)
     auto = next(r for r in summary["results"] if r["search"])
     auto["search"].update(in_float=[ATTACK], stop=ATTACK)
     auto["search"]["trials"][0]["verdict"] = ATTACK
@@ -171,7 +174,7 @@ def test_text_from_the_summary_never_becomes_markup(render, summary):
     assert kinds == ["application/json", "module", "module"]
     assert not any(tag == "img" or "onerror" in attributes for tag, attributes in outline.tags)
     assert answers_part(outline.text).count(ATTACK) >= 4 * 9  # each field of the changed answers
-    assert int8_part(outline.text).count(ATTACK) >= 8
+    assert int8_part(outline.text).count(ATTACK) >= 8 + 4 * 10
     json.loads(outline.scripts[0])
 
 
@@ -204,7 +207,7 @@ def test_fields_beyond_the_contract_may_be_missing(render, summary):
         for row in result["latency"]:
             for key in ("pairs", "noisy", *ADDED):
                 del row[key]
-    del summary["traffic"]
+    del summary["traffic"], summary["quantization"]
     for model in summary["models"].values():
         model.pop("labels", None)
         del model["sensitivity"]
@@ -270,7 +273,7 @@ def test_a_noisy_row_says_why_in_words_and_the_remedy_stands_once(render, summar
     assert "noisy : other programs kept 0.7 cores busy" in outline.text
     remedy = "delete reports/<model>/<variant>.latency.json and run again; only that is measured"
     assert outline.text.count(remedy) == 1
-    assert "9 of 90 rows noisy" in outline.text
+    assert "9 of 92 rows noisy" in outline.text
 
 
 def test_what_stopped_at_the_time_limit_is_counted_with_the_key_to_raise(render, summary):
@@ -285,7 +288,7 @@ def test_a_steady_run_says_so(render, summary):
         for row in result["latency"]:
             row.update(noisy=False, noise=[], stop="width", hit_pairs=0, threads_busy=2)
     text = render(summary).text
-    assert "None of 90 rows noisy" in text and "None of the rows stopped at the time limit" in text
+    assert "None of 92 rows noisy" in text and "None of the rows stopped at the time limit" in text
     assert "hit by other load" not in text and "than configured" not in text
 
 
@@ -412,7 +415,7 @@ def test_a_rate_that_was_not_asked_for_is_not_said_to_be_none(render, summary):
 def test_what_failed_under_traffic_is_told_at_the_top_and_among_what_could_not_run(render, summary):
     summary["results"] = [r for r in summary["results"] if r["status"] == "ok"]
     text = render(summary).text
-    assert "25 measured, 1 failed under real traffic" in text
+    assert "26 measured, 1 failed under real traffic" in text
     assert "Everything that was asked for ran" not in text
     steady = [entry for entry in summary["traffic"] if entry["status"] == "ok"]
     assert "Everything that was asked for ran" in render({**summary, "traffic": steady}).text
@@ -553,6 +556,7 @@ def test_a_summary_of_before_audits_and_searches_still_has_its_calibrations(rend
 
 def test_without_int8_there_is_no_section_on_it(render, summary):
     summary["results"] = [r for r in summary["results"] if "int8" not in r["precision"]]
+    summary["quantization"] = []
     outline = render(summary)
     assert not any(a.get("id") == "int8" or a.get("href") == "#int8" for _, a in outline.tags)
     assert "cpu-openvino-bf16" in outline.text

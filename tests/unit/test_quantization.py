@@ -1,7 +1,9 @@
 """Whether to quantize, from results built by hand: each engine against itself in float."""
 
+import json
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from tightrope.recommend import recommendations
 from tightrope.statistics import Z
 from tightrope.variants import PRECISIONS, parse
 
+EXAMPLE = Path(__file__).parents[1] / "data/summary.json"
 SHAPE = {"batch": 1, "sequence": 64}
 LARGE = {"batch": 16, "sequence": 64}
 BASELINE = "cpu-pytorch-fp32"
@@ -400,3 +403,9 @@ def test_the_quotient_of_a_variant_with_itself_is_one() -> None:
     rows = {FLOAT: {**row(3.0, 0.0), "baseline": BASELINE}}
     assert speedup_over(FLOAT, FLOAT, rows)["ratio"] == 1
     assert speedup_over(FLOAT, INT8, rows) is None
+
+
+def test_the_example_holds_what_its_results_come_to() -> None:
+    summary = json.loads(EXAMPLE.read_text())
+    assert summary["quantization"] == quantizations(summary["results"])
+    assert len(summary["quantization"]) > 8
