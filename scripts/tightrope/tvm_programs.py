@@ -26,15 +26,20 @@ def imported(
     from tvm.relax.frontend.torch import from_exported_program
 
     from tightrope.torch_module import example_inputs, logits_module
+    from tightrope.tvm_convolutions import CONVERSIONS, channels_last
 
-    classifier = transposed(logits_module(source, torch.float32, attention="eager"))
+    classifier = logits_module(source, torch.float32, attention="eager")
+    classifier = channels_last(transposed(classifier))
     modules: dict[Bucket, tvm.IRModule] = {}
     weights: dict[str, np.ndarray] = {}
     for bucket in buckets.all():
         exported = torch.export.export(classifier, (), kwargs=example_inputs(taken, *bucket))
         modules[bucket], parameters = detach_params(
             from_exported_program(
-                exported, keep_params_as_input=True, unwrap_unit_return_tuple=True
+                exported,
+                keep_params_as_input=True,
+                unwrap_unit_return_tuple=True,
+                custom_convert_map=CONVERSIONS,
             )
         )
         tensors = parameters["main"]

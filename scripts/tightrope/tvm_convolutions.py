@@ -1,0 +1,223 @@
+"""Convolutions for TVM: channels last, as functions that its schedules know.
+
+A convolution is a matrix product of the patches that its kernel sees, or, of each channel by
+itself, a sum over the places of the kernel.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from tvm import relax, te, tirx, topi
+
+Pair = list[int]
+
+
+@torch.library.custom_op("tightrope::patches", mutates_args=())
+def patches(
+    x: torch.Tensor, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
+) -> torch.Tensor:
+    """What a kernel sees at each of its places of `x` [batch, height, width, channels].
+
+    [batch, rows, columns, kernel height, kernel width, channels], zeros beyond the edge.
+    """
+    batch, height, width, channels = x.shape
+    rows, columns = sizes((height, width), kernel, stride, padding, dilation)
+    seen = functional.unfold(
+        x.permute(0, 3, 1, 2), kernel, dilation=dilation, padding=padding, stride=stride
+    )
+    seen = seen.reshape(batch, channels, *kernel, rows, columns)
+    return seen.permute(0, 4, 5, 2, 3, 1).contiguous()
+
+
+@torch.library.custom_op("tightrope::depthwise", mutates_args=())
+def depthwise(
+    x: torch.Tensor, weight: torch.Tensor, stride: Pair, padding: Pair, dilation: Pair
+) -> torch.Tensor:
+    """Each channel of `x` [batch, height, width, channels] with its kernel of `weight`.
+
+    `weight` is [kernel height, kernel width, channels]; the result is [batch, rows, columns,
+    channels].
+    """
+    kernels = weight.permute(2, 0, 1).unsqueeze(1)
+    found = functional.conv2d(
+        x.permute(0, 3, 1, 2), kernels, None, stride, padding, dilation, x.shape[3]
+    )
+    return found.permute(0, 2, 3, 1).contiguous()
+
+
+@patches.register_fake
+def _(
+    x: torch.Tensor, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
+) -> torch.Tensor:
+    rows, columns = sizes(x.shape[1:3], kernel, stride, padding, dilation)
+    return x.new_empty(x.shape[0], rows, columns, *kernel, x.shape[3])
+
+
+@depthwise.register_fake
+def _(
+    x: torch.Tensor, weight: torch.Tensor, stride: Pair, padding: Pair, dilation: Pair
+) -> torch.Tensor:
+    rows, columns = sizes(x.shape[1:3], weight.shape[:2], stride, padding, dilation)
+    return x.new_empty(x.shape[0], rows, columns, x.shape[3])
+
+
+def sizes(size: Any, kernel: Any, stride: Pair, padding: Pair, dilation: Pair) -> tuple[int, int]:
+    """Rows and columns of what a convolution gives of an image of that size."""
+    rows, columns = (
+        (size[axis] + 2 * padding[axis] - dilation[axis] * (kernel[axis] - 1) - 1) // stride[axis]
+        + 1
+        for axis in (0, 1)
+    )
+    return int(rows), int(columns)
+
+
+class Product(nn.Module):
+    """A convolution of all channels as the product of its patches and its weight."""
+
+    def __init__(self, layer: nn.Conv2d) -> None:
+        super().__init__()
+        weight = layer.weight.detach().permute(2, 3, 1, 0).flatten(0, 2)
+        self.weight = nn.Parameter(weight.contiguous(), False)
+        self.bias = layer.bias
+        self.kernel = list(layer.kernel_size)
+        self.places = places(layer)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[batch, inputs, height, width] to [batch, outputs, rows, columns]."""
+        x = x.permute(0, 2, 3, 1)
+        rows, columns = sizes(x.shape[1:3], self.kernel, *self.places)
+        if (self.kernel, *self.places) == ([1, 1], [1, 1], [0, 0], [1, 1]):
+            seen = x
+        else:
+            seen = patches(x, self.kernel, *self.places)
+        found = seen.reshape(-1, len(self.weight)) @ self.weight
+        if self.bias is not None:
+            found = found + self.bias
+        return found.reshape(x.shape[0], rows, columns, -1).permute(0, 3, 1, 2)
+
+
+class Depthwise(nn.Module):
+    """A convolution of each channel by itself."""
+
+    def __init__(self, layer: nn.Conv2d) -> None:
+        super().__init__()
+        weight = layer.weight.detach()[:, 0].permute(1, 2, 0)
+        self.weight = nn.Parameter(weight.contiguous(), False)
+        self.bias = layer.bias
+        self.places = places(layer)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[batch, channels, height, width] to [batch, channels, rows, columns]."""
+        found = depthwise(x.permute(0, 2, 3, 1), self.weight, *self.places)
+        if self.bias is not None:
+            found = found + self.bias
+        return found.permute(0, 3, 1, 2)
+
+
+class Scale(nn.Module):
+    """Batch norm with the statistics of training: a factor and a summand for each channel."""
+
+    def __init__(self, layer: nn.BatchNorm2d) -> None:
+        super().__init__()
+        mean, variance = layer.running_mean.double(), layer.running_var.double()
+        factor = (variance + layer.eps).rsqrt()
+        if layer.weight is not None:
+            factor = factor * layer.weight.detach().double()
+        shift = -mean * factor
+        if layer.bias is not None:
+            shift = shift + layer.bias.detach().double()
+        self.factor = nn.Parameter(factor.float(), False)
+        self.shift = nn.Parameter(shift.float(), False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[batch, channels, height, width], of the same shape."""
+        return (x.permute(0, 2, 3, 1) * self.factor + self.shift).permute(0, 3, 1, 2)
+
+
+def places(layer: nn.Conv2d) -> tuple[Pair, Pair, Pair]:
+    """Where the kernel of `layer` is put: stride, padding and dilation."""
+    return list(layer.stride), list(layer.padding), list(layer.dilation)
+
+
+def replacement(layer: nn.Module) -> nn.Module | None:
+    """What computes the same as `layer`, None where that is to stay."""
+    if type(layer) is nn.BatchNorm2d and layer.running_mean is not None:
+        return Scale(layer)
+    if type(layer) is not nn.Conv2d or isinstance(layer.padding, str):
+        return None
+    if layer.padding_mode != "zeros":
+        return None
+    if layer.groups == 1:
+        return Product(layer)
+    return Depthwise(layer) if layer.groups == layer.in_channels == layer.out_channels else None
+
+
+def channels_last(module: nn.Module) -> nn.Module:
+    """`module` with its convolutions and batch norms channels last, in evaluation mode.
+
+    Other convolutions stay: of some groups, transposed, padded by name or by what is no zero.
+    """
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            other = replacement(child)
+            if other is not None:
+                setattr(parent, name, other)
+    return module
+
+
+def patches_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
+    """The loops of `patches`."""
+    x, kernel, stride, padding, dilation = importer.retrieve_args(node)
+
+    def compute(x: te.Tensor) -> te.Tensor:
+        batch, height, width, channels = x.shape
+        rows, columns = sizes((height, width), kernel, stride, padding, dilation)
+
+        def seen(image: Any, row: Any, column: Any, down: Any, right: Any, channel: Any) -> Any:
+            y = row * stride[0] + down * dilation[0] - padding[0]
+            z = column * stride[1] + right * dilation[1] - padding[1]
+            value = x[image, y, z, channel]
+            if padding == [0, 0]:
+                return value
+            inside = tirx.all(y >= 0, y < height, z >= 0, z < width)
+            return tirx.if_then_else(inside, value, tirx.const(0, x.dtype))
+
+        return te.compute((batch, rows, columns, *kernel, channels), seen, "patches")
+
+    return importer.block_builder.emit_te(compute, x, primfunc_name_hint="patches")
+
+
+def depthwise_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
+    """The loops of `depthwise`, its image padded by a function before."""
+    x, weight, stride, padding, dilation = importer.retrieve_args(node)
+    builder = importer.block_builder
+
+    def padded(x: te.Tensor) -> te.Tensor:
+        return topi.nn.pad(x, [0, *padding, 0], name="padded")
+
+    def compute(x: te.Tensor, weight: te.Tensor) -> te.Tensor:
+        batch, height, width, channels = x.shape
+        rows, columns = sizes((height, width), weight.shape, stride, [0, 0], dilation)
+        down, right = (te.reduce_axis((0, weight.shape[axis]), "dr"[axis]) for axis in (0, 1))
+
+        def total(image: Any, row: Any, column: Any, channel: Any) -> Any:
+            y = row * stride[0] + down * dilation[0]
+            z = column * stride[1] + right * dilation[1]
+            product = x[image, y, z, channel] * weight[down, right, channel]
+            return te.sum(product, axis=[down, right])
+
+        return te.compute((batch, rows, columns, channels), total, "depthwise")
+
+    if padding != [0, 0]:
+        x = builder.emit_te(padded, x, primfunc_name_hint="padded")
+    return builder.emit_te(compute, x, weight, primfunc_name_hint="depthwise")
+
+
+# what `from_exported_program` makes of the operators above
+CONVERSIONS: dict[str, Callable[[torch.fx.Node, Any], relax.Var]] = {
+    "patches.default": patches_in_loops,
+    "depthwise.default": depthwise_in_loops,
+}
