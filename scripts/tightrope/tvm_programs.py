@@ -9,6 +9,7 @@ from tvm.s_tir import dlight
 
 from tightrope.signature import Signature
 from tightrope.static_shapes import Bucket, Buckets
+from tightrope.tvm_layouts import settled
 from tightrope.tvm_schedules import Elements, Matmul, Product, Rows, Tiles, product_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
         relax.transform.RewriteDataflowReshape(),
         relax.transform.DeadCodeElimination(),
     ]
-    return tvm.transform.Sequential(passes)(module)
+    return tvm.transform.Sequential(passes)(settled(module))
 
 
 def gelu(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:

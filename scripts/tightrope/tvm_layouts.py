@@ -1,0 +1,128 @@
+"""Changes of layout in a program of TVM, moved to where they cost nothing.
+
+A permutation or a new shape of what an elementwise function takes becomes one of what it gives.
+So those of a convolution that works channels last meet the ones of the next and cancel out, and
+what follows a matrix product is done on its tiles before they leave the registers.
+"""
+
+from typing import Any
+
+from tvm import ir, relax
+from tvm.relax.expr_functor import PyExprMutator, mutator
+
+PERMUTATION, SHAPE, MEAN = "relax.permute_dims", "relax.reshape", "relax.mean"
+ELEMENTWISE = {
+    *("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.power"),
+    *("relax.maximum", "relax.minimum", "relax.clip", "relax.abs", "relax.negative"),
+    *("relax.exp", "relax.erf", "relax.sqrt", "relax.rsqrt", "relax.tanh", "relax.sigmoid"),
+    *("relax.nn.relu", "relax.nn.gelu", "relax.nn.gelu_tanh", "relax.nn.silu"),
+}
+
+
+def settled(module: ir.IRModule) -> ir.IRModule:
+    """The module with its changes of layout behind elementwise functions, as few as can be."""
+    mover = Mover(module)
+    mover.builder_.update_func(module.get_global_var("main"), mover.visit_expr(module["main"]))
+    return relax.transform.DeadCodeElimination()(mover.builder_.get())
+
+
+@mutator
+class Mover(PyExprMutator):
+    """Rebuilds a function call by call."""
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        """`call` on what its arguments have become, or what gives the same."""
+        call = self.builder_.normalize(super().visit_call_(call))
+        name = operator(call)
+        if name == PERMUTATION:
+            return self.permuted(call.args[0], axes_of(call))
+        if name == SHAPE:
+            return self.reshaped(call.args[0], shape_of(call))
+        if name == MEAN:
+            return self.mean(call)
+        return self.moved(call) if name in ELEMENTWISE else call
+
+    def permuted(self, x: relax.Expr, axes: list[int]) -> relax.Expr:
+        """The permutation of `x`, in one with that by which `x` was made."""
+        made = self.made_by(x, PERMUTATION)
+        if made is not None:
+            first = axes_of(made)
+            x, axes = made.args[0], [first[axis] for axis in axes]
+        return x if axes == sorted(axes) else relax.op.permute_dims(x, axes)
+
+    def reshaped(self, x: relax.Expr, shape: list[int]) -> relax.Expr:
+        """`x` in that shape, in one with the one by which `x` was made."""
+        made = self.made_by(x, SHAPE)
+        x = x if made is None else made.args[0]
+        return x if shape_of(x) == shape else relax.op.reshape(x, shape)
+
+    def mean(self, call: relax.Call) -> relax.Expr:
+        """The mean over axes of what was not yet permuted, where the others keep their order."""
+        made = self.made_by(call.args[0], PERMUTATION)
+        if made is None or call.attrs.keepdims or not call.attrs.axis:
+            return call
+        order = axes_of(made)
+        over = [order[int(axis)] for axis in call.attrs.axis]
+        rest = [axis for axis in order if axis not in over]
+        return relax.op.mean(made.args[0], over) if rest == sorted(rest) else call
+
+    def moved(self, call: relax.Call) -> relax.Expr:
+        """The elementwise `call` before a change of layout that all its arguments bear."""
+        shape = shape_of(call)
+        for kind in (PERMUTATION, SHAPE):
+            changes = [made for x in call.args if (made := self.made_by(x, kind)) is not None]
+            # of shapes those with more axes than before, else there would be no end
+            least = len(shape) + (kind == PERMUTATION)
+            changes = [
+                made
+                for made in changes
+                if shape_of(made) == shape and len(shape_of(made.args[0])) < least
+            ]
+            for change in changes[:1]:
+                inner = [self.before(x, change) for x in call.args]
+                if None in inner:
+                    continue
+                inner = self.builder_.normalize(relax.Call(call.op, inner, call.attrs))
+                earlier = self.builder_.emit(self.moved(inner))
+                if kind == PERMUTATION:
+                    return self.permuted(earlier, axes_of(change))
+                return self.reshaped(earlier, shape)
+        return call
+
+    def before(self, x: relax.Expr, change: relax.Call) -> relax.Expr | None:
+        """`x`, an argument beside what `change` gives, as it is before; None where it cannot be."""
+        shape, kind = shape_of(x), operator(change)
+        if not shape or set(shape) == {1}:
+            return x
+        if kind == PERMUTATION:
+            made = self.made_by(x, kind)
+            same = made is not None and axes_of(made) == axes_of(change)
+            return made.args[0] if made is not None and same else None
+        earlier, later = shape_of(change.args[0]), shape_of(change)
+        if shape == later:
+            return self.builder_.emit(self.reshaped(x, earlier))
+        # a number for each of the last axis
+        return x if shape == earlier[-1:] == later[-1:] else None
+
+    def made_by(self, x: relax.Expr, kind: str) -> relax.Call | None:
+        """The operator of that kind which made `x`, if one did."""
+        made = self.lookup_binding(x) if isinstance(x, relax.Var) else None
+        return made if operator(made) == kind else None
+
+
+def operator(expression: Any) -> str:
+    """The name of the operator that is called, else nothing."""
+    called = expression.op if isinstance(expression, relax.Call) else None
+    return called.name if isinstance(called, ir.Op) else ""
+
+
+def axes_of(call: relax.Call) -> list[int]:
+    """The axes of a permutation; unsaid, they are reversed."""
+    count = len(shape_of(call.args[0]))
+    axes = call.attrs.axes if call.attrs.axes is not None else reversed(range(count))
+    return [int(axis) % count for axis in axes]
+
+
+def shape_of(x: relax.Expr) -> list[int]:
+    """The sizes of a tensor, none of what is no tensor."""
+    return [int(size) for size in getattr(x.ty, "shape", None) or []]
