@@ -13,6 +13,9 @@ from torch.nn import functional
 from tvm import relax, te, tirx, topi
 
 Pair = list[int]
+# fused with nothing: a new shape before or behind it costs nothing then, but in its indices would
+# be divisions
+ALONE = {"op_pattern": 8}
 
 
 @torch.library.custom_op("tightrope::patches", mutates_args=())
@@ -187,7 +190,7 @@ def patches_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
 
         return te.compute((batch, rows, columns, *kernel, channels), seen, "patches")
 
-    return importer.block_builder.emit_te(compute, x, primfunc_name_hint="patches")
+    return importer.block_builder.emit_te(compute, x, primfunc_name_hint="patches", primfunc_attrs=ALONE)
 
 
 def depthwise_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
@@ -212,7 +215,7 @@ def depthwise_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
         return te.compute((batch, rows, columns, channels), total, "depthwise")
 
     if padding != [0, 0]:
-        x = builder.emit_te(padded, x, primfunc_name_hint="padded")
+        x = builder.emit_te(padded, x, primfunc_name_hint="padded", primfunc_attrs=ALONE)
     return builder.emit_te(compute, x, weight, primfunc_name_hint="depthwise")
 
 

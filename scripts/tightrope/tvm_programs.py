@@ -10,7 +10,16 @@ from tvm.s_tir import dlight
 from tightrope.signature import Signature
 from tightrope.static_shapes import Bucket, Buckets
 from tightrope.tvm_layouts import settled
-from tightrope.tvm_schedules import Elements, Matmul, Product, Rows, Tiles, product_of
+from tightrope.tvm_schedules import (
+    Depthwise,
+    Elements,
+    Matmul,
+    Others,
+    Product,
+    Rows,
+    Tiles,
+    product_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,7 +129,8 @@ def tanh(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 
 def scheduled(module: tvm.IRModule, tiles: dict[Product, Tiles]) -> tvm.IRModule:
     """The module with its loops scheduled; products in `tiles` as said there."""
-    return dlight.ApplyDefaultSchedule(Matmul(tiles), Rows(), Elements())(module)
+    rules = (Matmul(tiles), Depthwise(), Rows(), Elements(), Others())
+    return dlight.ApplyDefaultSchedule(*rules)(module)
 
 
 def products(module: tvm.IRModule) -> list[Product]:
