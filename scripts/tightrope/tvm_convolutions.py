@@ -4,18 +4,13 @@ A convolution is a matrix product of the patches that its kernel sees, or, of ea
 itself, a sum over the places of the kernel.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
-from tvm import relax, te, tirx, topi
 
 Pair = list[int]
-# fused with nothing: a new shape before or behind it costs nothing then, but in its indices would
-# be divisions
-ALONE = {"op_pattern": 8}
 
 
 @torch.library.custom_op("tightrope::patches", mutates_args=())
@@ -52,9 +47,7 @@ def depthwise(
 
 
 @patches.register_fake
-def _(
-    x: torch.Tensor, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
-) -> torch.Tensor:
+def _(x: torch.Tensor, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> torch.Tensor:
     rows, columns = sizes(x.shape[1:3], kernel, stride, padding, dilation)
     return x.new_empty(x.shape[0], rows, columns, *kernel, x.shape[3])
 
@@ -169,58 +162,3 @@ def channels_last(module: nn.Module) -> nn.Module:
             if other is not None:
                 setattr(parent, name, other)
     return module
-
-
-def patches_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
-    """The loops of `patches`."""
-    x, kernel, stride, padding, dilation = importer.retrieve_args(node)
-
-    def compute(x: te.Tensor) -> te.Tensor:
-        batch, height, width, channels = x.shape
-        rows, columns = sizes((height, width), kernel, stride, padding, dilation)
-
-        def seen(image: Any, row: Any, column: Any, down: Any, right: Any, channel: Any) -> Any:
-            y = row * stride[0] + down * dilation[0] - padding[0]
-            z = column * stride[1] + right * dilation[1] - padding[1]
-            value = x[image, y, z, channel]
-            if padding == [0, 0]:
-                return value
-            inside = tirx.all(y >= 0, y < height, z >= 0, z < width)
-            return tirx.if_then_else(inside, value, tirx.const(0, x.dtype))
-
-        return te.compute((batch, rows, columns, *kernel, channels), seen, "patches")
-
-    return importer.block_builder.emit_te(compute, x, primfunc_name_hint="patches", primfunc_attrs=ALONE)
-
-
-def depthwise_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
-    """The loops of `depthwise`, its image padded by a function before."""
-    x, weight, stride, padding, dilation = importer.retrieve_args(node)
-    builder = importer.block_builder
-
-    def padded(x: te.Tensor) -> te.Tensor:
-        return topi.nn.pad(x, [0, *padding, 0], name="padded")
-
-    def compute(x: te.Tensor, weight: te.Tensor) -> te.Tensor:
-        batch, height, width, channels = x.shape
-        rows, columns = sizes((height, width), weight.shape, stride, [0, 0], dilation)
-        down, right = (te.reduce_axis((0, weight.shape[axis]), "dr"[axis]) for axis in (0, 1))
-
-        def total(image: Any, row: Any, column: Any, channel: Any) -> Any:
-            y = row * stride[0] + down * dilation[0]
-            z = column * stride[1] + right * dilation[1]
-            product = x[image, y, z, channel] * weight[down, right, channel]
-            return te.sum(product, axis=[down, right])
-
-        return te.compute((batch, rows, columns, channels), total, "depthwise")
-
-    if padding != [0, 0]:
-        x = builder.emit_te(padded, x, primfunc_name_hint="padded", primfunc_attrs=ALONE)
-    return builder.emit_te(compute, x, weight, primfunc_name_hint="depthwise")
-
-
-# what `from_exported_program` makes of the operators above
-CONVERSIONS: dict[str, Callable[[torch.fx.Node, Any], relax.Var]] = {
-    "patches.default": patches_in_loops,
-    "depthwise.default": depthwise_in_loops,
-}

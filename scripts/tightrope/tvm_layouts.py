@@ -5,6 +5,8 @@ So those of a convolution that works channels last meet the ones of the next and
 what follows a matrix product is done on its tiles before they leave the registers.
 """
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from tvm import ir, relax
@@ -68,26 +70,27 @@ class Mover(PyExprMutator):
 
     def moved(self, call: relax.Call) -> relax.Expr:
         """The elementwise `call` before a change of layout that all its arguments bear."""
-        shape = shape_of(call)
-        for kind in (PERMUTATION, SHAPE):
-            changes = [made for x in call.args if (made := self.made_by(x, kind)) is not None]
-            # of shapes those with more axes than before, else there would be no end
-            least = len(shape) + (kind == PERMUTATION)
-            changes = [
-                made
-                for made in changes
-                if shape_of(made) == shape and len(shape_of(made.args[0])) < least
-            ]
-            for change in changes[:1]:
-                inner = [self.before(x, change) for x in call.args]
-                if None in inner:
-                    continue
-                inner = self.builder_.normalize(relax.Call(call.op, inner, call.attrs))
-                earlier = self.builder_.emit(self.moved(inner))
-                if kind == PERMUTATION:
-                    return self.permuted(earlier, axes_of(change))
-                return self.reshaped(earlier, shape)
+        for change in self.changes(call):
+            arguments = [self.before(x, change) for x in call.args]
+            if any(x is None for x in arguments):
+                continue
+            inner = self.builder_.normalize(relax.Call(call.op, arguments, call.attrs))
+            earlier = self.builder_.emit(self.moved(inner))
+            if operator(change) == PERMUTATION:
+                return self.permuted(earlier, axes_of(change))
+            return self.reshaped(earlier, shape_of(call))
         return call
+
+    def changes(self, call: relax.Call) -> Iterator[relax.Call]:
+        """A permutation, then a shape of more axes than before, that made what `call` takes.
+
+        None of fewer axes: moved to and fro there would be no end.
+        """
+        shape = shape_of(call)
+        for kind, most in ((PERMUTATION, len(shape)), (SHAPE, len(shape) - 1)):
+            made = (self.made_by(x, kind) for x in call.args)
+            whole = (one for one in made if one is not None and shape_of(one) == shape)
+            yield from islice((one for one in whole if len(shape_of(one.args[0])) <= most), 1)
 
     def before(self, x: relax.Expr, change: relax.Call) -> relax.Expr | None:
         """`x`, an argument beside what `change` gives, as it is before; None where it cannot be."""

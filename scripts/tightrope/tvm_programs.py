@@ -1,17 +1,23 @@
 """From a checkpoint to TVM's loops: a module for each bucket, the weights once for all."""
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 import tvm
 from tvm import relax, tirx, topi
+from tvm.relax.frontend import detach_params
+from tvm.relax.frontend.torch import from_exported_program
 from tvm.s_tir import dlight
 
 from tightrope.signature import Signature
 from tightrope.static_shapes import Bucket, Buckets
+from tightrope.torch_module import example_inputs, logits_module
+from tightrope.tvm_convolution_loops import CONVERSIONS, Depthwise
+from tightrope.tvm_convolutions import channels_last
 from tightrope.tvm_layouts import settled
 from tightrope.tvm_schedules import (
-    Depthwise,
     Elements,
     Matmul,
     Others,
@@ -21,66 +27,60 @@ from tightrope.tvm_schedules import (
     product_of,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import torch
-
 
 def imported(
-    source: "Path", taken: Signature, buckets: Buckets
+    source: Path, taken: Signature, buckets: Buckets
 ) -> tuple[dict[Bucket, tvm.IRModule], dict[str, np.ndarray]]:
     """A module for each bucket, and the weights: inputs of all of them in the order of the keys."""
-    import torch
-    from tvm.relax.frontend import detach_params
-    from tvm.relax.frontend.torch import from_exported_program
-
-    from tightrope.torch_module import example_inputs, logits_module
-    from tightrope.tvm_convolutions import CONVERSIONS, channels_last
-
     classifier = logits_module(source, torch.float32, attention="eager")
     classifier = channels_last(transposed(classifier))
     modules: dict[Bucket, tvm.IRModule] = {}
     weights: dict[str, np.ndarray] = {}
     for bucket in buckets.all():
         exported = torch.export.export(classifier, (), kwargs=example_inputs(taken, *bucket))
-        modules[bucket], parameters = detach_params(
-            from_exported_program(
-                exported,
-                keep_params_as_input=True,
-                unwrap_unit_return_tuple=True,
-                custom_convert_map=CONVERSIONS,
-            )
-        )
-        tensors = parameters["main"]
-        names = [variable.name for variable in modules[bucket]["main"].params[-len(tensors) :]]
-        weights = {
-            f"{number:05}.{name}": tensor.numpy()
-            for number, (name, tensor) in enumerate(zip(names, tensors, strict=True))
-        }
+        modules[bucket], weights = translated(exported)
     return modules, weights
 
 
-def transposed(module: "torch.nn.Module") -> "torch.nn.Module":
+def translated(
+    exported: torch.export.ExportedProgram,
+) -> tuple[tvm.IRModule, dict[str, np.ndarray]]:
+    """An exported program as a module, and the weights that it takes behind its inputs."""
+    module, parameters = detach_params(
+        from_exported_program(
+            exported,
+            keep_params_as_input=True,
+            unwrap_unit_return_tuple=True,
+            custom_convert_map=CONVERSIONS,
+        )
+    )
+    tensors = parameters.get("main", [])
+    names = [variable.name for variable in module["main"].params[-len(tensors) :]]
+    return module, {
+        f"{number:05}.{name}": tensor.numpy()
+        for number, (name, tensor) in enumerate(zip(names, tensors, strict=True))
+    }
+
+
+class Linear(torch.nn.Module):
+    """A linear layer whose weight is [inputs, outputs]."""
+
+    def __init__(self, layer: torch.nn.Linear) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(layer.weight.detach().t().contiguous(), False)
+        self.bias = layer.bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Features [..., inputs] to [..., outputs]."""
+        product = torch.matmul(x, self.weight)
+        return product if self.bias is None else product + self.bias
+
+
+def transposed(module: torch.nn.Module) -> torch.nn.Module:
     """`module` with the weights of its linear layers as a product reads them, [inputs, outputs].
 
     Else every call of the program would transpose them.
     """
-    import torch
-
-    class Linear(torch.nn.Module):
-        """The same layer."""
-
-        def __init__(self, layer: torch.nn.Linear) -> None:
-            super().__init__()
-            self.weight = torch.nn.Parameter(layer.weight.detach().t().contiguous(), False)
-            self.bias = layer.bias
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            """Features [..., inputs] to [..., outputs]."""
-            product = torch.matmul(x, self.weight)
-            return product if self.bias is None else product + self.bias
-
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is torch.nn.Linear:

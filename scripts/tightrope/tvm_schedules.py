@@ -15,8 +15,6 @@ ACCUMULATORS = {16: 24, 8: 12, 4: 12}
 BUSY = 8
 # 32-bit numbers in a vector
 FEATURES = {"avx512f": 16, "avx2": 8}
-# multiplications of a depthwise convolution in one body of its loops
-UNROLLED = 256
 # a function on fewer elements is done before a second thread has begun
 PARALLEL_FROM = 8192
 
@@ -98,21 +96,6 @@ class Elements(dlight.base.ScheduleRule):
         if size >= PARALLEL_FROM:
             schedule.parallel(schedule.fuse(*outer, *inner) if outer else inner[0])
         return schedule
-
-
-class Depthwise(dlight.base.ScheduleRule):
-    """Sums over the places of a kernel, each channel by itself, in register tiles."""
-
-    def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """The schedule, or None where `func` is no such sum or its channels make no vector."""
-        schedule = s_tir.Schedule(func)
-        sums = schedule.get_child_blocks(schedule.get_sblock("root"))[0]
-        block = schedule.get(sums)
-        if not block.name_hint.startswith("depthwise"):
-            return None
-        _, _, columns, channels, _, places = (int(axis.dom.extent) for axis in block.iter_vars)
-        width = lanes(target, channels)
-        return in_windows(schedule, patch(columns, channels, places, width), width)
 
 
 class Others(dlight.base.ScheduleRule):
@@ -205,45 +188,6 @@ def tiled(func: Any, tiles: Tiles, width: int) -> s_tir.Schedule:
     column, lane = schedule.split(column, [None, width])
     schedule.vectorize(lane)
     for loop in (k1, i1, j1, row, column, *schedule.get_loops(start)[-3:-1]):
-        schedule.unroll(loop)
-    return schedule
-
-
-class Patch(NamedTuple):
-    """The tile of what a depthwise convolution gives; `unroll` places of a row of the kernel."""
-
-    columns: int
-    vectors: int
-    unroll: int
-
-
-def patch(columns: int, channels: int, places: int, width: int) -> Patch:
-    """The tile that loads least: neighbours share most of what their kernels see."""
-    most = ACCUMULATORS.get(width, 12)
-    wide = max(n for n in range(1, most + 1) if columns % n == 0)
-    vectors = max(n for n in range(1, most // wide + 1) if channels % (n * width) == 0)
-    return Patch(wide, vectors, places if places * wide * vectors <= UNROLLED else 1)
-
-
-def in_windows(schedule: s_tir.Schedule, tile: Patch, width: int) -> s_tir.Schedule:
-    """The sums over a kernel in register tiles, the epilogue on the tile at once."""
-    sums, *epilogue = schedule.get_child_blocks(schedule.get_sblock("root"))
-    for block in epilogue[:-1]:
-        schedule.compute_inline(block)
-    last = epilogue[-1] if epilogue else schedule.cache_write(sums, 0, "global")
-    image, row, column, channel, down, right = schedule.get_loops(sums)
-    c0, c1 = schedule.split(column, [None, tile.columns])
-    v0, v1, lane = schedule.split(channel, [None, tile.vectors, width])
-    r0, r1 = schedule.split(right, [None, tile.unroll])
-    schedule.reorder(image, row, v0, c0, down, r0, r1, c1, v1, lane)
-    schedule.reverse_compute_at(last, c0)
-    schedule.parallel(schedule.fuse(image, row))
-    schedule.vectorize(lane)
-    start = schedule.decompose_reduction(sums, down)
-    *_, behind, channel = schedule.get_loops(last)
-    vector, lane = schedule.split(channel, [None, width])
-    schedule.vectorize(lane)
-    for loop in (r1, c1, v1, behind, vector, *schedule.get_loops(start)[-3:-1]):
         schedule.unroll(loop)
     return schedule
 
