@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 import tvm
-from tvm import relax, tirx, topi
+from tvm import relax
 from tvm.relax.frontend import detach_params
 from tvm.relax.frontend.torch import from_exported_program
 from tvm.s_tir import dlight
@@ -17,6 +17,7 @@ from tightrope.torch_module import example_inputs, logits_module
 from tightrope.tvm_convolution_loops import CONVERSIONS, Depthwise
 from tightrope.tvm_convolutions import channels_last
 from tightrope.tvm_layouts import settled
+from tightrope.tvm_polynomials import POLYNOMIALS
 from tightrope.tvm_schedules import (
     Elements,
     Matmul,
@@ -92,10 +93,7 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
     """The module as fused loops, without schedules."""
     passes = [
         relax.transform.CanonicalizeBindings(),
-        # of the mathematical library they would be a call for each number
-        relax.transform.LegalizeOps(
-            {"relax.nn.gelu": gelu, "relax.nn.softmax": softmax, "relax.tanh": tanh}
-        ),
+        relax.transform.LegalizeOps(POLYNOMIALS),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
@@ -104,27 +102,6 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
         relax.transform.DeadCodeElimination(),
     ]
     return tvm.transform.Sequential(passes)(settled(module))
-
-
-def gelu(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """The exact GELU, its error function a polynomial."""
-
-    def compute(x: Any) -> Any:
-        half = tirx.const(0.5, x.dtype)
-        error = topi.fast_erf(topi.multiply(x, tirx.const(0.5**0.5, x.dtype)))
-        return topi.multiply(x, topi.add(topi.multiply(error, half), half))
-
-    return builder.call_te(compute, call.args[0], primfunc_name_hint="gelu")
-
-
-def softmax(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """The softmax, its exponential a polynomial."""
-    return builder.call_te(topi.nn.fast_softmax, call.args[0], call.attrs.axis)
-
-
-def tanh(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """The hyperbolic tangent, a quotient of polynomials."""
-    return builder.call_te(topi.fast_tanh, call.args[0])
 
 
 def scheduled(module: tvm.IRModule, tiles: dict[Product, Tiles]) -> tvm.IRModule:
