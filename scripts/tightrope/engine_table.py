@@ -25,8 +25,6 @@ class Engine(NamedTuple):
     compiler: bool = False
     # keys of `cuda` of the configuration that it reads on a GPU
     cuda: tuple[str, ...] = ()
-    # takes models of images too
-    images: bool = True
 
 
 ENGINES = {
@@ -89,7 +87,6 @@ ENGINES = {
         "checkpoint",
         static=True,
         compiler=True,
-        images=False,
     ),
     "tensorrt": Engine(
         {"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},

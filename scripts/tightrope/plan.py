@@ -16,7 +16,6 @@ from tightrope.host import describe_host, fingerprint, for_device, numerics_fing
 from tightrope.job_inputs import audits, from_checkpoint, int8_files, scheme_of
 from tightrope.records import TRAINING
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
-from tightrope.tasks import IMAGE
 from tightrope.toolchain import missing_compiler
 from tightrope.training_plan import measured_trainings
 from tightrope.variants import (
@@ -116,8 +115,6 @@ def unavailable_reason(
     engine = ENGINES[variant.engine]
     if from_checkpoint(config, variant.engine) and is_onnx(model["checkpoint"]):
         return "no checkpoint: the model is an ONNX file"
-    if model["task"] == IMAGE and not engine.images:
-        return "not yet: its schedules are those of texts"
     # asked for outright, as on the head node of a cluster, it is planned and fails where it must
     if variant.device == "cuda" and config["devices"] == "auto":
         missing = missing_packages(variant.engine) if host["gpu"] else "no NVIDIA GPU"

@@ -199,15 +199,6 @@ def test_the_first_thing_that_is_missing_is_the_reason(
     assert unavailable_reason({"devices": "auto"}, parse(variant), host, model) == reason
 
 
-def test_tvm_takes_no_images_and_says_so() -> None:
-    model = {"checkpoint": "path:m", "task": "image-classification"}
-    reasons = [
-        unavailable_reason({"devices": "auto"}, parse(name), NO_GPU, model)
-        for name in ("cpu-tvm-fp32", "cpu-openvino-fp32")
-    ]
-    assert reasons == ["not yet: its schedules are those of texts", None]
-
-
 @pytest.mark.parametrize(
     ("variant", "package"),
     [
