@@ -70,16 +70,26 @@ def sizes(size: Any, kernel: Any, stride: Pair, padding: Pair, dilation: Pair) -
     return int(rows), int(columns)
 
 
-class Product(nn.Module):
-    """A convolution of all channels as the product of its patches and its weight."""
+class Convolution(nn.Module):
+    """A convolution with the sizes of `layer`, which models ask for, as MobileNetV2 does."""
 
     def __init__(self, layer: nn.Conv2d) -> None:
         super().__init__()
-        weight = layer.weight.detach().permute(2, 3, 1, 0).flatten(0, 2)
-        self.weight = nn.Parameter(weight.contiguous(), False)
+        for name in layer.__constants__:
+            setattr(self, name, getattr(layer, name))
         self.bias = layer.bias
         self.kernel = list(layer.kernel_size)
-        self.places = places(layer)
+        # stride, padding and dilation: the places that the kernel is put to
+        self.places = list(layer.stride), list(layer.padding), list(layer.dilation)
+
+
+class Product(Convolution):
+    """A convolution of all channels as the product of its patches and its weight."""
+
+    def __init__(self, layer: nn.Conv2d) -> None:
+        super().__init__(layer)
+        weight = layer.weight.detach().permute(2, 3, 1, 0).flatten(0, 2)
+        self.weight = nn.Parameter(weight.contiguous(), False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[batch, inputs, height, width] to [batch, outputs, rows, columns]."""
@@ -95,15 +105,13 @@ class Product(nn.Module):
         return found.reshape(x.shape[0], rows, columns, -1).permute(0, 3, 1, 2)
 
 
-class Depthwise(nn.Module):
+class Depthwise(Convolution):
     """A convolution of each channel by itself."""
 
     def __init__(self, layer: nn.Conv2d) -> None:
-        super().__init__()
+        super().__init__(layer)
         weight = layer.weight.detach()[:, 0].permute(1, 2, 0)
         self.weight = nn.Parameter(weight.contiguous(), False)
-        self.bias = layer.bias
-        self.places = places(layer)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[batch, channels, height, width] to [batch, channels, rows, columns]."""
@@ -131,11 +139,6 @@ class Scale(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[batch, channels, height, width], of the same shape."""
         return (x.permute(0, 2, 3, 1) * self.factor + self.shift).permute(0, 3, 1, 2)
-
-
-def places(layer: nn.Conv2d) -> tuple[Pair, Pair, Pair]:
-    """Where the kernel of `layer` is put: stride, padding and dilation."""
-    return list(layer.stride), list(layer.padding), list(layer.dilation)
 
 
 def replacement(layer: nn.Module) -> nn.Module | None:

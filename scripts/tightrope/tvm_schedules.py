@@ -86,6 +86,9 @@ class Elements(dlight.base.ScheduleRule):
         infos = dlight.normalize_prim_func(schedule)
         if not infos or not all(i.is_injective() for i in infos):
             return None
+        # a sum of one element counts as injective, and cannot be inlined
+        if any(schedule.get(info.block_rv).init is not None for info in infos):
+            return None
         for info in infos[:-1]:
             schedule.compute_inline(info.block_rv)
         *outer, last = schedule.get_loops(infos[-1].block_rv)

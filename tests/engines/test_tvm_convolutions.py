@@ -109,14 +109,16 @@ def convolved() -> dict[str, Answer]:
     return answers
 
 
-def classified(architecture: str) -> Program:
-    """Run in a child: a small ConvNeXt with that activation, or a ResNet."""
+def classified(architecture: str, side: int = 32) -> Program:
+    """Run in a child: a small ConvNeXt with that activation, a ResNet or a MobileNetV2."""
     import torch
     from tightrope.activations import replace_activations
     from tightrope.torch_module import logits_only
     from transformers import (
         ConvNextConfig,
         ConvNextForImageClassification,
+        MobileNetV2Config,
+        MobileNetV2ForImageClassification,
         ResNetConfig,
         ResNetForImageClassification,
     )
@@ -125,15 +127,17 @@ def classified(architecture: str) -> Program:
     stages: dict[str, Any] = {"hidden_sizes": [16, 32], "depths": [1, 1], "num_labels": 10}
     if architecture == "resnet":
         model = ResNetForImageClassification(ResNetConfig(embedding_size=16, **stages))
-        for one in model.modules():
-            if isinstance(one, torch.nn.BatchNorm2d):
-                one.running_mean.normal_()
-                one.running_var.uniform_(0.5, 2)
+    elif architecture == "mobilenet":
+        model = MobileNetV2ForImageClassification(MobileNetV2Config(depth_multiplier=0.35))
     else:
         facts = {"num_stages": 2, "layer_scale_init_value": 1.0, "initializer_range": 0.2}
         model = ConvNextForImageClassification(ConvNextConfig(**facts, **stages))
         replace_activations(model, architecture)
-    return program_of(logits_only(model), (BATCH, 3, 32, 32))
+    for one in model.modules():
+        if isinstance(one, torch.nn.BatchNorm2d):
+            one.running_mean.normal_()
+            one.running_var.uniform_(0.5, 2)
+    return program_of(logits_only(model), (BATCH, 3, side, side))
 
 
 @pytest.fixture(scope="module")
@@ -173,8 +177,17 @@ def test_nothing_of_a_convnext_is_computed_apart_from_its_products(activation: s
     assert program.operators["relax.permute_dims"] == 1
 
 
-def test_a_resnet_is_what_it_is_in_pytorch_with_its_batch_norm_on_the_products() -> None:
-    program = supervised(classified, "resnet", limits=LIMITS)
+def test_a_last_feature_map_of_one_place_is_pooled_as_well() -> None:
+    program = supervised(classified, "gelu", 8, limits=LIMITS)
+    assert difference(program.tvm, program.torch) < 1e-5
+    assert program.unscheduled == []
+
+
+@pytest.mark.parametrize("architecture", ["resnet", "mobilenet"])
+def test_other_networks_are_what_they_are_in_pytorch_with_batch_norm_on_the_products(
+    architecture: str,
+) -> None:
+    program = supervised(classified, architecture, limits=LIMITS)
     assert difference(program.tvm, program.torch) < 1e-5
     assert program.unscheduled == []
     assert not {"relax.nn.batch_norm", "relax.nn.conv2d"} & set(program.operators)
