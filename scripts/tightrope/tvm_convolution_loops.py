@@ -67,7 +67,7 @@ def depthwise_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
     return builder.emit_te(compute, x, weight, primfunc_name_hint="depthwise")
 
 
-# what `from_exported_program` makes of the operators above
+# what `from_exported_program` makes of the operators of tvm_convolutions
 CONVERSIONS: dict[str, Callable[[torch.fx.Node, Any], relax.Var]] = {
     "patches.default": patches_in_loops,
     "depthwise.default": depthwise_in_loops,
