@@ -160,9 +160,10 @@ def test_the_name_is_kept_beside_the_weights_and_put_back(tmp_path: Path) -> Non
     model.save_pretrained(tmp_path)
     loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     ids = torch.arange(1, 9)[None]
-    assert not torch.equal(loaded(input_ids=ids).logits, model(input_ids=ids).logits)
+    assert not torch.allclose(loaded(input_ids=ids).logits, model(input_ids=ids).logits)
     restore_activation(loaded)
-    assert torch.equal(loaded(input_ids=ids).logits, model(input_ids=ids).logits)
+    # weights that lie elsewhere in memory may go through another kernel
+    torch.testing.assert_close(loaded(input_ids=ids).logits, model(input_ids=ids).logits)
 
 
 def test_a_model_that_was_not_swapped_is_left_as_it_is() -> None:
