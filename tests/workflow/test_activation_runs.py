@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tiny_project import CONFIG, MODEL, Project
 
-VARIANTS = ("cpu-pytorch-fp32", "cpu-openvino-fp32")
+VARIANTS = ("cpu-pytorch-fp32", "cpu-torchscript-fp32")
 RELU = "another"
 
 
@@ -22,8 +22,8 @@ def compared(fresh: Project, tmp_path_factory: pytest.TempPathFactory) -> Projec
     project = fresh.copy(tmp_path_factory.mktemp("activations") / "project")
     model = {**CONFIG["models"][MODEL], "train": None}
     models: dict[str, Any] = {MODEL: model, RELU: {**model, "activation": "relu"}}
-    engines = {"pytorch": ["fp32"], "openvino": ["fp32"]}
-    project.configure(models=models, engines=engines)
+    engines = {"pytorch": ["fp32"], "torchscript": ["fp32"]}  # no ONNX file is needed
+    project.configure(models=models, engines=engines, graphs=[])
     assert jobs(*VARIANTS) <= project.run()
     return project
 
@@ -68,9 +68,9 @@ def test_a_changed_engine_module_plans_the_comparison_of_that_engine_alone(
     project: Project,
 ) -> None:
     project.edit(
-        "scripts/tightrope/engines/openvino.py",
-        "import openvino\n",
-        "import openvino\n\nCHANGED = 1\n",
+        "scripts/tightrope/engines/torchscript.py",
+        "import warnings\n",
+        "import warnings\n\nCHANGED = 1\n",
     )
     planned = project.plan()
     assert jobs(VARIANTS[1]) <= planned
