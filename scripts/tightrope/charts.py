@@ -185,7 +185,8 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Round numbers between the ends: four to about ten where the range allows."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     halves, finest = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), [x / 20 for x in range(20, 200)]
-    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), halves, finest):
+    tenths = (1, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, *(x / 2 for x in range(4, 20)))
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), halves, tenths, finest):
         ticks = [float(f"{step * 10.0**decade:.6g}") for decade in decades for step in steps]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) >= 4:
