@@ -23,6 +23,7 @@ PLAN = plan.make_plan(config)
 JOBS = plan.columns(PLAN.jobs)
 TRAFFIC_JOBS = plan.columns(PLAN.traffic)
 ACTIVATION_JOBS = plan.columns(PLAN.activations)
+QUANTIZED_PAIRS = plan.pair_columns(PLAN.quantized)
 AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
 SEARCHES = plan.search_columns(config, PLAN.jobs)
 GRAPHS = graph_jobs.graph_columns(config, PLAN.jobs)
@@ -152,7 +153,7 @@ def latency_code(wildcards):
     return code_of("measure_latency.py", *job_params.engine_modules(*variants))
 
 
-def activation_code(wildcards):
+def comparison_code(wildcards):
     return code_of("measure_latency.py", *job_params.engine_modules(wildcards.variant))
 
 
@@ -187,6 +188,7 @@ def last_attempt(wildcards, attempt):
 wildcard_constraints:
     model=either(config["models"]),
     variant=either(set(JOBS["variant"])),
+    rival=either(set(JOBS["variant"])),
     device=either(DEVICES),
     rest=either(plan.rests(PLAN)),
     scheme=either(SCHEMES),

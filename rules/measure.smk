@@ -81,7 +81,29 @@ use rule measure_latency as compare_activation with:
     log:
         "<logs>/compare_activation/{model}-{variant}.log",
     params:
-        code=activation_code,
+        code=comparison_code,
+        libraries=accuracy_libraries,
+
+
+# A variant in INT8 or FP8 beside one of the same engine in float.
+use rule measure_latency as compare_quantized with:
+    input:
+        unpack(audit_input),
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        baseline="artifacts/{model}/engines/{rival}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{variant}.beside-{rival}.json", non_empty=True),
+            caption="captions/quantized.rst",
+            category="Quantized beside float",
+            labels={"model": "{model}", "variant": "{variant}", "beside": "{rival}"},
+        ),
+    log:
+        "<logs>/compare_quantized/{model}-{variant}-{rival}.log",
+    params:
+        code=comparison_code,
         libraries=accuracy_libraries,
 
 

@@ -5,6 +5,7 @@ rule summarize:
         accuracies=collect("reports/{model}/{variant}.accuracy.json", zip, **JOBS),
         traffic=collect("reports/{model}/{variant}.traffic.json", zip, **TRAFFIC_JOBS),
         activations=collect("reports/{model}/{variant}.activation.json", zip, **ACTIVATION_JOBS),
+        quantized=collect("reports/{model}/{variant}.beside-{rival}.json", zip, **QUANTIZED_PAIRS),
         audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),
         sensitivities=collect(
             "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", zip, **SEARCHES

@@ -18,6 +18,7 @@ summarize(
     job.output.json,
     job.output.csv,
     activations=job.input.activations,
+    quantized=job.input.quantized,
     references=job.params.references,
     unavailable=job.params.unavailable,
     baselines=job.params.baselines,

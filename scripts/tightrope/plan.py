@@ -14,6 +14,7 @@ from tightrope.gpu import missing_packages
 from tightrope.graph_jobs import graph_columns, graph_records
 from tightrope.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.job_inputs import audits, from_checkpoint, int8_files, scheme_of
+from tightrope.quantization_plan import Pairs, float_rivals
 from tightrope.records import TRAINING
 from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
 from tightrope.toolchain import missing_compiler
@@ -40,9 +41,10 @@ class Plan(NamedTuple):
 
     `jobs` has each model with each of its variants that can run, `traffic` those that are also
     measured under real traffic, `activations` those that are timed beside the same variant of the
-    model that `references` names, `training` the models whose training is measured, `baselines`
-    for each model and device the name of the variant that the others are compared with; `host`
-    and `numerics` are the keys of work on each device.
+    model that `references` names, `quantized` those that are timed beside another variant of
+    their engine, with that one, `training` the models whose training is measured, `baselines` for
+    each model and device the name of the variant that the others are compared with; `host` and
+    `numerics` are the keys of work on each device.
     """
 
     models: list[str]
@@ -50,6 +52,7 @@ class Plan(NamedTuple):
     traffic: Jobs
     activations: Jobs
     references: dict[str, str]
+    quantized: Pairs
     training: list[str]
     unavailable: list[tuple[str, str, str]]
     baselines: dict[str, dict[str, str]]
@@ -76,18 +79,20 @@ def make_plan(config: Document) -> Plan:
         if (reason := unavailable_reason(config, variant, host, config["models"][model]))
     }
     jobs = [job for job in wanted if job not in reasons]
+    baselines = {
+        name: {device: str(baseline(device, model["checkpoint"])) for device in DEVICES}
+        for name, model in config["models"].items()
+    }
     return Plan(
         models=list(config["models"]),
         jobs=jobs,
         traffic=[job for job in jobs if str(job[1]) in config["traffic"]["variants"]],
         activations=compared(config, jobs),
         references=references(config),
+        quantized=float_rivals(config, jobs, baselines),
         training=measured_trainings(config),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
-        baselines={
-            name: {device: str(baseline(device, model["checkpoint"])) for device in DEVICES}
-            for name, model in config["models"].items()
-        },
+        baselines=baselines,
         host=keys(fingerprint, host) if auto else dict.fromkeys(DEVICES, config["host"]),
         numerics=(
             keys(numerics_fingerprint, host) if auto else dict.fromkeys(DEVICES, config["host"])
@@ -106,6 +111,12 @@ def columns(jobs: Jobs) -> dict[str, list[str]]:
         "model": [model for model, _ in jobs],
         "variant": [str(variant) for _, variant in jobs],
     }
+
+
+def pair_columns(pairs: Pairs) -> dict[str, list[str]]:
+    """The pairs as values of the wildcards of a path, as `columns` has jobs."""
+    both = [(model, variant) for model, variant, _ in pairs]
+    return {**columns(both), "rival": [str(rival) for _, _, rival in pairs]}
 
 
 def unavailable_reason(
@@ -159,6 +170,11 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
             *[f"reports/{model}/{variant}.activation.json"]
             * ((model, variant) in plan.activations),
+            *[
+                f"reports/{model}/{variant}.beside-{rival}.json"
+                for name, one, rival in plan.quantized
+                if (name, one) == (model, variant)
+            ],
         ]
         for model, variant in plan.jobs
     } | {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}

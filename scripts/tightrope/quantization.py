@@ -4,12 +4,11 @@ from operator import itemgetter
 from typing import Any
 
 from tightrope.recommend import best_of, rows_at, shapes_of, speedup_of
+from tightrope.side_by_side import NOTHING, Compared, Pairs, pairs_at
 from tightrope.statistics import Interval, speed_verdict
-from tightrope.variants import CALIBRATED
+from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Entry = dict[str, Any]
-QUANTIZED = (*CALIBRATED, "int8-dynamic")
-UNQUANTIZED = ("fp32", "tf32", "bf16", "fp16")
 # the best first
 VERDICTS = QUANTIZE, UNDECIDED, DO_NOT = "quantize", "undecided", "do not quantize"
 # from answers that can be deployed to those that cannot
@@ -20,12 +19,13 @@ ACCURACY = ("delta", "delta_low", "delta_high", "flips", "samples", "verdict")
 engine_of = itemgetter(*PLACE)
 
 
-def quantizations(results: list[Entry]) -> list[Entry]:
+def quantizations(results: list[Entry], compared: Compared = NOTHING) -> list[Entry]:
     """One for each model, host, device, engine and shape with both kinds of variants.
 
     That is where a variant in float was measured, and one in INT8 or FP8 was tried. Its fields are
     those of `judged` for the best quantized variant (`ranked`), with the others of that engine in
-    `others`, and `unquantized`: the float variant that they are put against.
+    `others`, and `unquantized`: the float variant that they are put against. `compared` has the
+    rows of those that were timed beside it.
     """
     found = []
     tried = [one for one in results if one["host"] is not None]
@@ -37,7 +37,8 @@ def quantizations(results: list[Entry]) -> list[Entry]:
             rows = rows_at(here, shape)
             rival = best_unquantized(own, rows)
             if rival is not None:
-                first, *others = ranked(quantized, rival, rows)
+                pairs = pairs_at(compared, *place[:2], shape)
+                first, *others = ranked(quantized, rival, rows, pairs)
                 named = {**dict(zip(PLACE, place, strict=True)), "shape": shape}
                 pair = {"unquantized": rival["variant"], **first, "others": others}
                 found.append({**named, **pair})
@@ -61,14 +62,16 @@ def best_unquantized(results: list[Entry], rows: dict[str, Entry]) -> Entry | No
     return next(one for one in measured if one["variant"] == best)
 
 
-def ranked(quantized: list[Entry], rival: Entry, rows: dict[str, Entry]) -> list[Entry]:
+def ranked(
+    quantized: list[Entry], rival: Entry, rows: dict[str, Entry], pairs: Pairs
+) -> list[Entry]:
     """The quantized variants as `judged`, the best of them first.
 
     The best has the best verdict of all, so that an engine is not worth quantizing only where none
     of its variants is; of those the answers that stand best; of those it is the one that
     `recommend` would choose.
     """
-    found = {one["variant"]: judged(one, rival, rows) for one in quantized}
+    found = {one["variant"]: judged(one, rival, rows, pairs) for one in quantized}
 
     def rank(one: Entry) -> tuple[int, ...]:
         verdict = VERDICTS.index(found[one["variant"]]["verdict"])
@@ -82,23 +85,27 @@ def ranked(quantized: list[Entry], rival: Entry, rows: dict[str, Entry]) -> list
     return [found[one["variant"]] for one in order]
 
 
-def judged(result: Entry, rival: Entry, rows: dict[str, Entry]) -> Entry:
+def judged(result: Entry, rival: Entry, rows: dict[str, Entry], pairs: Pairs) -> Entry:
     """`variant`, `verdict` and `why`, and what they rest on.
 
-    `speedup` is over the engine's own float variant `rival`, None where one of the two has none;
-    `accuracy` is against the baseline, None where it was not judged; `failed` is the reason or
-    None, `noisy` whether a latency of the two is.
+    `speedup` is over the engine's own float variant `rival`, None where that is not known, and
+    `paired` whether it was measured in alternating blocks of the two; `accuracy` is against the
+    baseline, None where it was not judged; `failed` is the reason or None, `noisy` whether a
+    latency on which the speed-up rests is.
     """
-    names = result["variant"], rival["variant"]
-    speedup, accuracy = speedup_over(*names, rows), result["accuracy"]
+    name, accuracy = result["variant"], result["accuracy"]
+    pair = pairs.get((name, rival["variant"])) or beside_baseline(name, rival["variant"], rows)
+    speedup = pair["speedup"] if pair else quotient(name, rival["variant"], rows)
+    told = [pair] if pair else [rows.get(one, {}) for one in (name, rival["variant"])]
     return {
-        "variant": result["variant"],
+        "variant": name,
         "verdict": advice(result, rival, speedup),
         "why": reasons(result, rival, rows, speedup),
         "failed": None if result["status"] == "ok" else result["reason"],
         "speedup": speedup,
+        "paired": pair is not None,
         "accuracy": accuracy and {name: accuracy[name] for name in ACCURACY},
-        "noisy": any(rows.get(name, {}).get("noisy", False) for name in names),
+        "noisy": any(row.get("noisy", False) for row in told),
     }
 
 
@@ -117,18 +124,25 @@ def advice(result: Entry, rival: Entry, speedup: Entry | None) -> str:
     return QUANTIZE if speedup["low"] > 1 and standing_of(result) == 0 else UNDECIDED
 
 
-def speedup_over(name: str, rival: str, rows: dict[str, Entry]) -> Entry | None:
-    """How many times as fast as `rival` the variant is, None where that is not known.
+def beside_baseline(name: str, rival: str, rows: dict[str, Entry]) -> Entry | None:
+    """The row of `name` where `rival` is the baseline, beside which it was timed; else None."""
+    row = rows.get(name)
+    return row if row and row["speedup"] and rival == row["baseline"] else None
 
-    Both were measured beside the baseline, not beside each other: the quotient of their speed-ups
+
+def quotient(name: str, rival: str, rows: dict[str, Entry]) -> Entry | None:
+    """How many times as fast as `rival` the variant is by their speed-ups over the baseline.
+
+    None where one of the two has none. It is not paired:
 
         ratio = r_q / r_f, low = low_q / high_f, high = high_q / low_f
 
-    is not paired. On the log scale, where each interval is symmetric, the half-widths add up:
+    On the log scale, where each interval is symmetric, the half-widths add up:
     log(r_q / r_f) plus or minus (h_q + h_f). As the standard deviation of a difference is at most
     the sum of the two, however they are correlated, this holds the truth at least as often as
     either interval does, where the errors are about normal; where nothing is known of them but that
-    each interval holds in 95 %, in 90 % (Bonferroni). The baseline itself has 1, exactly.
+    each interval holds in 95 %, in 90 % (Bonferroni). That is of the noise alone: a machine that
+    changed between the two measurements is in the quotient.
     """
     if name not in rows or rival not in rows:
         return None
@@ -168,9 +182,9 @@ def reasons(
 
 def speed_reason(result: Entry, rival: Entry, rows: dict[str, Entry], speedup: Entry | None) -> str:
     """Whether it is faster than the float variant, in words."""
-    if result["variant"] not in rows:
-        return "not measured at this shape"
     if speedup is None:
+        if result["variant"] not in rows:
+            return "not measured at this shape"
         return f"not compared with {rival['variant']}: their baseline was not measured"
     if speedup["low"] > 1:
         word = "faster"

@@ -2,23 +2,25 @@
 
 from typing import Any
 
+from tightrope.side_by_side import NOTHING, Compared, Pairs, pairs_at, shape_of
 from tightrope.variants import parse
 
 Entry = dict[str, Any]
-SHAPE_KEYS = ("batch", "sequence", "height", "width")
 
 
-def recommendations(results: list[Entry]) -> list[Entry]:
+def recommendations(results: list[Entry], compared: Compared = NOTHING) -> list[Entry]:
     """One for each model, host and shape; `variant` is None where nothing qualifies.
 
-    Times of two hosts are never put against each other: each host has its own.
+    Times of two hosts are never put against each other: each host has its own. `compared` has
+    the rows of quantized variants that were timed beside their own engine in float.
     """
     found = []
     places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
     for model, host in places:
         own = [one for one in results if one["model"] == model and one["host"] in (host, None)]
         for shape in shapes_of(own):
-            found.append({"model": model, "host": host, "shape": shape, **choose(own, shape)})
+            chosen = choose(own, shape, pairs_at(compared, model, host, shape))
+            found.append({"model": model, "host": host, "shape": shape, **chosen})
     return found
 
 
@@ -28,13 +30,12 @@ def shapes_of(results: list[Entry]) -> list[Entry]:
     return list({tuple(shape.items()): shape for shape in shapes}.values())
 
 
-def shape_of(row: Entry) -> Entry:
-    """The keys of a latency row that say which shape it is."""
-    return {key: row[key] for key in SHAPE_KEYS if key in row}
+def choose(results: list[Entry], shape: Entry, pairs: Pairs = NOTHING) -> Entry:
+    """`variant`, `why` and `rejected` among the results of one model at one shape.
 
-
-def choose(results: list[Entry], shape: Entry) -> Entry:
-    """`variant`, `why` and `rejected` among the results of one model at one shape."""
+    What was timed side by side is told from that: its loser is not chosen, whatever the speed-ups
+    over the baseline say.
+    """
     rows = rows_at(results, shape)
     reasons = {result["variant"]: disqualified(result, rows) for result in results}
     fit = [result for result in results if reasons[result["variant"]] is None]
@@ -42,8 +43,11 @@ def choose(results: list[Entry], shape: Entry) -> Entry:
         measured = any(result["status"] == "ok" for result in results)
         words = "no variant keeps the answers" if measured else "nothing could be measured"
         return {"variant": None, "why": words, "rejected": listed(reasons)}
-    best, fastest = best_of(fit, rows)
-    for result in fit:
+    lost = losers({result["variant"] for result in fit}, pairs)
+    reasons |= lost
+    rest = [result for result in fit if result["variant"] not in lost]
+    best, fastest = best_of(rest, rows)
+    for result in rest:
         tie = within_noise(result["variant"], fastest, rows)
         reasons[result["variant"]] = beaten(result["variant"], rows, tie=tie)
     del reasons[best]
@@ -52,6 +56,22 @@ def choose(results: list[Entry], shape: Entry) -> Entry:
         "why": why(best, fastest, rows, who(fit)),
         "rejected": listed(reasons),
     }
+
+
+def losers(names: set[str], pairs: Pairs) -> dict[str, str]:
+    """Which of these are surely slower than another of them that was beside them, and why.
+
+    Empty where it would be all of them.
+    """
+    found = {}
+    for (quantized, plain), row in pairs.items():
+        if {quantized, plain} <= names:
+            told = f"{quantized} is {times(row['speedup'], f'as fast as {plain}')}"
+            if row["speedup"]["high"] < 1:
+                found[quantized] = f"slower than its engine in float: side by side, {told}"
+            elif row["speedup"]["low"] > 1:
+                found[plain] = f"slower than its engine quantized: side by side, {told}"
+    return found if len(found) < len(names) else {}
 
 
 def rows_at(results: list[Entry], shape: Entry) -> dict[str, Entry]:
@@ -153,9 +173,13 @@ def speed(row: Entry) -> str:
     speedup = row["speedup"]
     if speedup is None:
         return f"{1000 * row['mean_s']:.3g} ms a call"
-    return (
-        f"{speedup['ratio']:.2f} times the baseline ({speedup['low']:.2f} to {speedup['high']:.2f})"
-    )
+    return times(speedup, "the baseline")
+
+
+def times(speedup: Entry, other: str) -> str:
+    """A speed-up over `other` with its interval."""
+    low, high = speedup["low"], speedup["high"]
+    return f"{speedup['ratio']:.2f} times {other} ({low:.2f} to {high:.2f})"
 
 
 def points(accuracy: Entry) -> str:

@@ -25,6 +25,7 @@ from tightrope.quantization import quantizations
 from tightrope.recommend import recommendations
 from tightrope.records import AccuracyRecord, LatencyRecord, Record
 from tightrope.results import result_entry, unavailable_entry
+from tightrope.side_by_side import compared_rows
 from tightrope.traffic_record import TrafficRecord
 from tightrope.traffic_results import traffic_entry
 from tightrope.training_comparison import training_entries
@@ -54,6 +55,7 @@ def summarize(
     *,
     activations: Paths = (),
     references: Mapping[str, str] = MappingProxyType({}),
+    quantized: Paths = (),
     unavailable: list[tuple[str, str, str]],
     baselines: dict[str, dict[str, str]],
     budget_points: float,
@@ -64,7 +66,7 @@ def summarize(
     `data`, one each a model; `traffic` are the records of what was measured under traffic,
     `audits`, `sensitivities` and `searches` are in `artifacts/{model}/`, `training` are the
     records of measured trainings, `activations` those of models timed beside the one that
-    `references` names.
+    `references` names, `quantized` those of variants timed beside their engine in float.
     `unavailable` has (model, variant, reason), `baselines` the name of what the variants of each
     model and device are compared with.
     """
@@ -80,6 +82,7 @@ def summarize(
     results += [unavailable_entry(*one) for one in unavailable]
     found = read_records(audits), made_records(searches)
     results = [with_int8(result, *found) for result in results]
+    compared = compared_rows(LatencyRecord.read(path) for path in quantized)
     sensitive = made_records(sensitivities)
     models = [
         model_entry(checkpoint, source, results, baselines, sensitive)
@@ -93,8 +96,8 @@ def summarize(
         "hosts": hosts([record for run in runs for record in run[1:]] + loads + trainings),
         "models": dict(models),
         "results": results,
-        "recommendations": recommendations(results),
-        "quantization": quantizations(results),
+        "recommendations": recommendations(results, compared),
+        "quantization": quantizations(results, compared),
         "traffic": [traffic_entry(record, host=fingerprint(record.host)) for record in loads],
         "training": training_entries(trainings),
         "activations": activation_entries(

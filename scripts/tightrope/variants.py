@@ -9,6 +9,8 @@ from tightrope.errors import ConfigError
 DEVICES = ("cpu", "cuda")
 METHODS = ("minmax", "entropy", "percentile", "random", "nncf")
 CALIBRATED = ("int8", "int8-auto", "int8-bf16", "int8-fp16", "fp8")
+QUANTIZED = (*CALIBRATED, "int8-dynamic")
+UNQUANTIZED = ("fp32", "tf32", "bf16", "fp16")
 # u8s7 is u8s8 for CPUs whose sums saturate; s8s8 and e4m3 have zero-point 0 only
 SCHEMES = ("u8s8", "u8s7", "s8s8", "e4m3")
 # mixed by a search: a scheme without repairs, with ranges of real samples

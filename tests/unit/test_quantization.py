@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tightrope.quantization import QUANTIZED, UNQUANTIZED, quantizations, speedup_over
+from tightrope.quantization import quantizations, quotient
 from tightrope.recommend import recommendations
 from tightrope.statistics import Z
-from tightrope.variants import PRECISIONS, parse
+from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED, parse
 
 EXAMPLE = Path(__file__).parents[1] / "data/summary.json"
 SHAPE = {"batch": 1, "sequence": 64}
@@ -118,7 +118,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says_whatever_the_correlati
             name: {**row(ratio, Z * error), "baseline": BASELINE}
             for name, ratio, error in zip((FLOAT, INT8), ratios, errors, strict=True)
         }
-        speedup = speedup_over(INT8, FLOAT, rows)
+        speedup = quotient(INT8, FLOAT, rows)
         held += speedup["low"] <= truth[1] / truth[0] <= speedup["high"]
     # errors that are opposite are the worst case, in which it is exact
     assert held / 2000 >= 0.94
@@ -130,7 +130,52 @@ def test_beside_the_baseline_itself_the_interval_is_the_paired_one() -> None:
     found = entry(result(dynamic, row(1.5)))
     assert (found["unquantized"], found["variant"]) == (BASELINE, dynamic)
     paired = row(1.5)["speedup"]
-    assert found["speedup"] == paired
+    assert (found["speedup"], found["paired"]) == (paired, True)
+
+
+def test_side_by_side_decides_whatever_their_speed_ups_over_the_baseline_say() -> None:
+    """The machine was slower while the float variant was measured, and PyTorch most of all."""
+    results = [
+        result(BASELINE, row(None)),
+        result(FLOAT, row(6.1), row(2.4, shape=LARGE)),
+        result(INT8, row(5.2), row(2.8, shape=LARGE)),
+    ]
+    side_by_side = {("m", "h", INT8, FLOAT): [row(1.15)]}
+    first, large = quantizations(results, side_by_side)
+    assert (first["verdict"], first["paired"]) == ("quantize", True)
+    assert first["speedup"] == row(1.15)["speedup"]
+    assert first["why"] == [f"faster than {FLOAT}", "accuracy kept"]
+    # not timed side by side at this shape
+    assert (large["verdict"], large["paired"]) == ("quantize", False)
+    assert large["speedup"]["ratio"] == pytest.approx(2.8 / 2.4)
+    (alone, _) = quantizations(results)
+    assert (alone["verdict"], alone["paired"]) == ("do not quantize", False)
+
+
+@pytest.mark.parametrize("place", [("n", "h", INT8, FLOAT), ("m", "k", INT8, FLOAT)])
+def test_what_was_timed_with_another_model_or_elsewhere_says_nothing(place: tuple) -> None:
+    results = [result(BASELINE, row(None)), result(FLOAT, row(2.0)), result(INT8, row(1.0))]
+    (found,) = quantizations(results, {place: [row(3.0)]})
+    assert (found["verdict"], found["paired"]) == ("do not quantize", False)
+
+
+def test_side_by_side_with_another_float_variant_is_not_with_the_best() -> None:
+    bf16, fp32, int8 = (f"cpu-openvino-{one}" for one in ("bf16", "fp32", "int8-nncf-64"))
+    results = [result(BASELINE, row(None))]
+    results += [result(bf16, row(3.0)), result(fp32, row(2.0)), result(int8, row(3.6))]
+    ratios = {bf16: 1.1, fp32: 1.7}
+    compared = {("m", "h", int8, name): [row(ratio)] for name, ratio in ratios.items()}
+    (found,) = quantizations(results, compared)
+    assert (found["unquantized"], found["speedup"]["ratio"]) == (bf16, 1.1)
+
+
+def test_side_by_side_its_own_noise_counts_and_no_other() -> None:
+    results = [result(BASELINE, row(None))]
+    results += [result(one, {**row(1.0), "noisy": True}) for one in (FLOAT, INT8)]
+    for noisy in (True, False):
+        compared = {("m", "h", INT8, FLOAT): [{**row(1.5), "noisy": noisy}]}
+        (found,) = quantizations(results, compared)
+        assert found["noisy"] is noisy
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(0.8, "slower"), (1.0, "no faster")])
@@ -387,22 +432,23 @@ def test_what_is_recommended_is_never_called_not_worth_quantizing() -> None:
                         result(FLOAT, row(1.3, 0.02), verdict=rival, size_bytes=400),
                         result(INT8, row(1.3 * ratio, spread), verdict=verdict),
                     ]
-                    (found,), (advised,) = quantizations(results), recommendations(results)
-                    if advised["variant"] == INT8:
-                        checked += 1
-                        assert found["verdict"] != "do not quantize", (
-                            ratio,
-                            spread,
-                            verdict,
-                            rival,
-                        )
-    assert checked > 5
+                    pair = ("m", "h", INT8, FLOAT)
+                    for compared in ({}, *({pair: [row(one, 0.02)]} for one in (0.8, 1.0, 1.3))):
+                        (found,) = quantizations(results, compared)
+                        (advised,) = recommendations(results, compared)
+                        case = (ratio, spread, verdict, rival, compared)
+                        if advised["variant"] == INT8:
+                            checked += 1
+                            assert found["verdict"] != "do not quantize", case
+                        if found["verdict"] == "quantize":
+                            assert advised["variant"] != FLOAT, case
+    assert checked > 20
 
 
 def test_the_quotient_of_a_variant_with_itself_is_one() -> None:
     rows = {FLOAT: {**row(3.0, 0.0), "baseline": BASELINE}}
-    assert speedup_over(FLOAT, FLOAT, rows)["ratio"] == 1
-    assert speedup_over(FLOAT, INT8, rows) is None
+    assert quotient(FLOAT, FLOAT, rows)["ratio"] == 1
+    assert quotient(FLOAT, INT8, rows) is None
 
 
 def test_the_example_holds_what_its_results_come_to() -> None:

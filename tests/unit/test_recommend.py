@@ -299,3 +299,50 @@ def test_a_variant_without_this_shape_is_rejected_for_that() -> None:
     reasons = {one["variant"]: one["reason"] for one in found[0]["rejected"]}
     assert found[0]["variant"] == BASELINE
     assert reasons == {"cpu-openvino-fp32": "not measured at this shape"}
+
+
+FLOAT, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-64"
+
+
+def side_by_side(ratio: float, spread: float = 0.03) -> dict[str, Any]:
+    """A row in which the quantized variant is `ratio` times as fast as the one in float."""
+    ends = {"low": ratio * (1 - spread), "high": ratio * (1 + spread)}
+    return {**SHAPE, "speedup": {"ratio": ratio, **ends, "verdict": "faster"}}
+
+
+@pytest.mark.parametrize(("ratio", "chosen", "beaten"), [(0.8, FLOAT, INT8), (1.2, INT8, FLOAT)])
+def test_of_two_that_were_side_by_side_the_slower_is_not_chosen_whatever_the_others_say(
+    ratio: float, chosen: str, beaten: str
+) -> None:
+    results = [result(BASELINE, None), result(FLOAT, 3.0), result(INT8, 3.0)]
+    next(one for one in results if one["variant"] == beaten)["latency"][0]["speedup"]["low"] = 9.0
+    (found,) = recommendations(results)
+    assert found["variant"] == beaten
+    (found,) = recommendations(results, {("m", "h", INT8, FLOAT): [side_by_side(ratio)]})
+    assert found["variant"] == chosen
+    assert found["why"] == "the fastest of the 3 variants that keep the answers"
+    (reason,) = [one["reason"] for one in found["rejected"] if one["variant"] == beaten]
+    word = "in float" if ratio < 1 else "quantized"
+    assert reason.startswith(f"slower than its engine {word}: side by side, {INT8} is {ratio:.2f}")
+
+
+def test_a_tie_side_by_side_leaves_both() -> None:
+    results = [result(BASELINE, None), result(FLOAT, 3.0), result(INT8, 3.0, size=50)]
+    (found,) = recommendations(results, {("m", "h", INT8, FLOAT): [side_by_side(1.01)]})
+    assert found["variant"] == INT8
+
+
+def test_a_faster_variant_whose_answers_are_lost_beats_nothing_side_by_side() -> None:
+    results = [result(BASELINE, None), result(FLOAT, 3.0), result(INT8, 4.0, verdict="dropped")]
+    (found,) = recommendations(results, {("m", "h", INT8, FLOAT): [side_by_side(1.3)]})
+    assert found["variant"] == FLOAT
+
+
+def test_where_each_was_slower_than_another_all_of_them_stay() -> None:
+    other = "cpu-onnxruntime-int8-dynamic"
+    plain = "cpu-onnxruntime-fp16"
+    results = [result(one, 3.0) for one in (FLOAT, INT8, other, plain)]
+    ratios = {(INT8, FLOAT): 0.8, (other, FLOAT): 1.2, (INT8, plain): 1.2, (other, plain): 0.8}
+    compared = {("m", "h", *pair): [side_by_side(ratio)] for pair, ratio in ratios.items()}
+    (found,) = recommendations(results, compared)
+    assert found["variant"] is not None

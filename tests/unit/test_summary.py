@@ -80,6 +80,18 @@ def write_run(folder: Path, variant: str) -> tuple[Path, Path, Path]:
     return engine, latency, accuracy
 
 
+def write_beside(folder: Path, rival: str, ratio: float) -> Path:
+    """The record of QUICK, `ratio` times as fast as `rival`, in alternating blocks of the two."""
+    source = LatencyRecord.read(folder / f"reports/m/{QUICK}.latency.json")
+    for shape in source.shapes:
+        theirs = [[ratio * sample for sample in block] for block in shape["blocks_s"]]
+        shape["baseline_blocks_s"] = theirs
+    source.baseline = rival
+    path = folder / f"reports/m/{QUICK}.beside-{rival}.json"
+    source.write(path)
+    return path
+
+
 def write_model(folder: Path) -> tuple[Path, Path]:
     """checkpoint.json and data.json of model m."""
     checkpoint = folder / "artifacts/m/checkpoint/checkpoint.json"
@@ -120,6 +132,7 @@ def summarized(
     variants: tuple[str, ...] = (BASELINE, QUICK, FAILED),
     traffic: tuple[Path, ...] = (),
     quantized: dict[str, list[Path]] | None = None,
+    beside: dict[str, float] | None = None,
     baselines: dict[str, dict[str, str]] = BASELINES,
 ) -> Any:
     engines, latencies, accuracies = zip(*(write_run(folder, v) for v in variants), strict=True)
@@ -135,6 +148,7 @@ def summarized(
         [data],
         folder / "summary.json",
         folder / "summary.csv",
+        quantized=[write_beside(folder, *one) for one in (beside or {}).items()],
         unavailable=[MISSING],
         baselines=baselines,
         budget_points=1.0,
@@ -287,12 +301,21 @@ def test_int8_is_put_against_the_same_engine_in_float_at_each_shape(tmp_path: Pa
         *("m", fingerprint(HOST), "cpu", "openvino"),
         *("cpu-openvino-fp32", QUICK),
     )
-    told = {"shape", "verdict", "why", "failed", "speedup", "accuracy", "noisy", "others"}
+    told = {"shape", "verdict", "why", "failed", "speedup", "paired", "accuracy", "noisy", "others"}
     assert set(first) == {*names, *told}
     # the same blocks for both: half of what PyTorch takes, and nothing gained by INT8
     assert first["speedup"]["ratio"] == 1
     assert first["verdict"] == "undecided"
     assert first["accuracy"]["flips"] == 1
+
+
+def test_side_by_side_with_its_engine_in_float_is_what_counts(tmp_path: Path) -> None:
+    rival = "cpu-openvino-fp32"
+    summary = summarized(tmp_path, (BASELINE, QUICK, rival), beside={rival: 1.25})
+    assert [one["verdict"] for one in summary["quantization"]] == ["quantize"] * 2
+    for entry in summary["quantization"]:
+        assert (entry["unquantized"], entry["paired"]) == (rival, True)
+        assert entry["speedup"]["ratio"] == pytest.approx(1.25)
 
 
 def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_project import MODEL, VARIANTS, Project, drawn
+from tiny_project import MODEL, VARIANTS, Project, comparisons, drawn
 
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
 BUILD = "def build(\n    source: Path,"
@@ -52,6 +52,7 @@ def jobs_of(*variants: str) -> set[str]:
     return (
         {f"build_{engine}/{MODEL}-{device}-{rest}" for device, engine, rest in parts}
         | {f"measure_latency/{MODEL}-{variant}" for variant in variants}
+        | comparisons(*variants)
         | {f"audit_variant/{MODEL}-{variant}" for variant in variants if "-int8" in variant}
         | {f"measure_accuracy/{MODEL}-{variant}" for variant in variants}
         | {"summarize/summarize", "render_report/render_report"}

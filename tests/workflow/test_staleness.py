@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_project import CONFIG, MODEL, VARIANTS, Project, drawn, write_texts
+from tiny_project import CONFIG, MODEL, VARIANTS, Project, comparisons, drawn, write_texts
 
 REPORT = {"summarize/summarize", "render_report/render_report"}
 CHECKPOINT = {f"train_model/{MODEL}"}
@@ -32,7 +32,8 @@ def audits(*variants: str) -> set[str]:
 
 
 def measurements(*variants: str) -> set[str]:
-    return latencies(*variants) | accuracies(*variants) | audits(*variants)
+    timed = latencies(*variants) | comparisons(*variants)
+    return timed | accuracies(*variants) | audits(*variants)
 
 
 def int8_chain(samples: int) -> set[str]:
@@ -109,7 +110,7 @@ def test_a_changed_baseline_engine_plans_every_latency_that_is_compared_with_it(
     ("module", "planned"),
     [
         # measure_latency.py imports latency, which imports timing
-        ("timing", latencies(*VARIANTS) | REPORT),
+        ("timing", latencies(*VARIANTS) | comparisons(*VARIANTS) | REPORT),
         # summarize.py imports summary, which imports recommend
         ("recommend", REPORT),
         # render_report.py imports page, which imports page_numbers
@@ -210,7 +211,7 @@ def test_another_accuracy_budget_plans_the_report_alone(project: Project) -> Non
 
 def test_other_shapes_plan_the_latencies_alone(project: Project) -> None:
     project.configure(shapes=[{"batch": 3, "sequence": 8}])
-    assert project.plan() == latencies(*VARIANTS) | REPORT
+    assert project.plan() == latencies(*VARIANTS) | comparisons(*VARIANTS) | REPORT
 
 
 def test_other_buckets_plan_the_engines_of_static_shapes_alone(project: Project) -> None:
@@ -226,7 +227,7 @@ def test_options_of_one_engine_plan_that_engine_alone(project: Project) -> None:
 
 def test_another_latency_plan_plans_the_latencies_alone(project: Project) -> None:
     project.configure(latency={**CONFIG["latency"], "calls": 5})
-    assert project.plan() == latencies(*VARIANTS) | REPORT
+    assert project.plan() == latencies(*VARIANTS) | comparisons(*VARIANTS) | REPORT
 
 
 def test_another_host_plans_builds_and_measurements_but_no_onnx_no_cache_no_checkpoint(

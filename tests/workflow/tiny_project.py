@@ -68,6 +68,16 @@ def drawn(*graphs: str) -> set[str]:
     return {f"render_graph/{MODEL}-{graph}" for graph in graphs}
 
 
+def comparisons(*variants: str) -> set[str]:
+    """The jobs that time quantized ones of these variants beside their engine in float."""
+    return {
+        f"compare_quantized/{MODEL}-{variant}-cpu-openvino-{rival}"
+        for variant in variants
+        if "-openvino-int8" in variant
+        for rival in ("fp32", "bf16")
+    }
+
+
 class Project:
     """A working directory of the pipeline, and Snakemake's command line in it."""
 
