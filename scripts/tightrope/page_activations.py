@@ -20,6 +20,9 @@ from tightrope.variants import parse
 
 Record = Mapping[str, Any]
 Shape = tuple[tuple[str, int], ...]
+# reference, host, device
+Place = tuple[str, str, str]
+Columns = Sequence[tuple[Shape, str]]
 
 
 def activations_section(summary: Record, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -31,69 +34,39 @@ def activations_section(summary: Record, hosts: Mapping[str, str]) -> list[dict[
     for entry in summary.get("activations") or ():
         key = tuple(entry.get(name) for name in ("reference", "host", "device"))
         groups.setdefault(key, []).append(entry)
-    return [table(summary, *key, group, hosts) for key, group in groups.items()]
+    return [table(summary, key, group, hosts) for key, group in groups.items()]
 
 
 def table(
-    summary: Record,
-    reference: str,
-    host: str,
-    device: str,
-    group: Sequence[Record],
-    hosts: Mapping[str, str],
+    summary: Record, place: Place, group: Sequence[Record], hosts: Mapping[str, str]
 ) -> dict[str, Any]:
     """One table: `columns` are (shape, variant), each of `rows` has a cell for each of them.
 
-    The first row is the reference, whose cells are its own results; the others follow by accuracy.
+    The first row is the reference of `place`, whose cells are its own results; the others follow
+    by accuracy.
     """
+    reference, key, device = place
     timed = [row for entry in group for row in entry.get("latency") or ()]
     shapes = sorted({shape_of(row) for row in timed if shape_of(row)}, key=sizes)
     variants = list(dict.fromkeys(row["variant"] for row in timed))
     columns = [(shape, variant) for shape in shapes for variant in variants]
-    results = {
-        result["variant"]: result
-        for result in summary.get("results") or ()
-        if (result.get("model"), result.get("host")) == (reference, host)
-    }
-    trainings = {
-        one["model"]: one
-        for one in summary.get("training") or ()
-        if one.get("status") == "ok" and one.get("host") == host
-    }
-    named = {
-        name: (facts or {}).get("activation") or name
-        for name, facts in (summary.get("models") or {}).items()
-    }
     others = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
-    baseline = ((summary.get("models") or {}).get(reference) or {}).get("baselines") or {}
-    own = results.get(baseline.get(device)) or {}
     rows = [
-        row_of(reference, named, own.get("accuracy"), trainings.get(reference), plain=True),
-        *(
-            row_of(entry["model"], named, entry.get("accuracy"), trainings.get(entry["model"]))
-            for entry in others
-        ),
+        reference_row(summary, place, columns),
+        *(row_beside(summary, key, entry, columns) for entry in others),
     ]
-    for row, entry in zip(rows[1:], others, strict=True):
-        row["cells"] = [cell_of(entry, shape, variant) for shape, variant in columns]
-    rows[0]["cells"] = [
-        {"p50_s": (row_at(results.get(variant) or {}, shape) or {}).get("p50_s")}
-        for shape, variant in columns
-    ]
+    host = hosts.get(key)
+    figures = [figure_of(rows, shape, variants, index, host) for index, shape in enumerate(shapes)]
     return {
         "reference": reference,
         "activation": rows[0]["activation"],
-        "host": hosts.get(host),
+        "host": host,
         "shapes": [(shape_label(shape), len(variants)) for shape in shapes],
         "variants": [variant for _, variant in columns],
         "rows": rows,
         "trained": any(row["epoch_words"] for row in rows),
         "device_memory": device == "cuda",
-        "figures": [
-            figure
-            for place, shape in enumerate(shapes)
-            if (figure := figure_of(rows, shape, variants, place, hosts.get(host)))
-        ],
+        "figures": [figure for figure in figures if figure],
     }
 
 
@@ -102,28 +75,62 @@ def sizes(shape: Shape) -> list[int]:
     return [size for _, size in shape]
 
 
-def row_of(
-    model: str,
-    named: Mapping[str, str],
-    accuracy: Record | None,
-    training: Record | None,
-    *,
-    plain: bool = False,
-) -> dict[str, Any]:
-    """One row without its cells; `plain` is the reference, which has no change."""
-    judged, trained = accuracy or {}, training or {}
-    samples = judged.get("samples")
+def reference_row(summary: Record, place: Place, columns: Columns) -> dict[str, Any]:
+    """The row of the model that the others are put beside, with its own times."""
+    model, host, device = place
+    results = {
+        result["variant"]: result
+        for result in summary.get("results") or ()
+        if (result.get("model"), result.get("host")) == (model, host)
+    }
+    baseline = (facts_of(summary, model).get("baselines") or {}).get(device)
+    accuracy = (results.get(baseline) or {}).get("accuracy") or {}
+    rows = (row_at(results.get(variant) or {}, shape) or {} for shape, variant in columns)
+    return {
+        **row_of(summary, model, host, accuracy),
+        "plain": True,
+        "change": None,
+        "interval": None,
+        "cells": [{"p50_s": row.get("p50_s")} for row in rows],
+    }
+
+
+def row_beside(summary: Record, host: str, entry: Record, columns: Columns) -> dict[str, Any]:
+    """The row of one model beside the reference, with its speed-ups over that one."""
+    accuracy = entry.get("accuracy") or {}
+    return {
+        **row_of(summary, entry["model"], host, accuracy),
+        "plain": False,
+        "change": points(accuracy.get("delta"), accuracy.get("samples")),
+        "interval": points_interval(accuracy),
+        "cells": [cell_of(entry, shape, variant) for shape, variant in columns],
+    }
+
+
+def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str, Any]:
+    """What every row has: activation, accuracy, and what the training took on that host."""
+    trainings = summary.get("training") or ()
+    trained = next(
+        (
+            one
+            for one in trainings
+            if (one.get("model"), one.get("host"), one.get("status")) == (model, host, "ok")
+        ),
+        {},
+    )
     on_gpu = trained.get("device") == "cuda"
     return {
         "model": model,
-        "activation": named.get(model, model),
-        "plain": plain,
-        "top1": percentage(judged.get("top1"), samples),
-        "change": None if plain else points(judged.get("delta"), samples),
-        "interval": None if plain else points_interval(judged),
+        "activation": facts_of(summary, model).get("activation") or model,
+        "top1": percentage(accuracy.get("top1"), accuracy.get("samples")),
         "epoch_words": spread_words(trained.get("epoch_s")),
         "memory_bytes": trained.get("peak_device_bytes" if on_gpu else "peak_rss_bytes"),
     }
+
+
+def facts_of(summary: Record, model: str) -> Record:
+    """What the summary says of that model, empty where it says nothing."""
+    return (summary.get("models") or {}).get(model) or {}
 
 
 def cell_of(entry: Record, shape: Shape, variant: str) -> dict[str, Any]:
