@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +14,14 @@ from tightrope.variants import Variant
 from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
 
 Build = Callable[[Variant], Path]
+BUILD_INT8 = """
+import sys
+from pathlib import Path
+from tiny_model import build_variant, model_files, name_variant
+
+folder, target = map(Path, sys.argv[1:])
+build_variant(model_files(folder), name_variant("openvino", "int8"), target)
+"""
 
 
 def compiled_settings(folder: Path, precision: str, threads: int) -> dict[str, str]:
@@ -137,3 +148,15 @@ def test_no_path_of_this_machine_is_in_the_files(tiny: TinyModel, built: Build) 
     for precision in ("fp32", "int8"):
         content = (built(name_variant("openvino", precision)).parent / "model.xml").read_text()
         assert str(tiny.simplified.parent) not in content
+
+
+def test_nothing_is_kept_or_sent_of_what_is_built(tiny: TinyModel, tmp_path: Path) -> None:
+    """OpenVINO and NNCF, this one not within pytest, would keep an id of the user in HOME."""
+    home, engine = tmp_path / "home", tmp_path / "engine/engine.json"
+    home.mkdir()
+    modules = [str(Path(__file__).parents[2] / name) for name in ("scripts", "tests")]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": ":".join(modules)}
+    words = [sys.executable, "-c", BUILD_INT8, tiny.data.parents[1], engine]
+    subprocess.run(words, env=environment, check=True)
+    assert read_manifest(engine)["status"] == "ok"
+    assert [path.name for path in home.iterdir()] == []
