@@ -32,6 +32,9 @@ ifeq ($(shell test -w "$$HOME" && echo yes),)
 export XDG_CACHE_HOME ?= $(CURDIR)/.venv/cache
 endif
 
+# Two processes, each with whole files of tests, in the order of tests/conftest.py.
+TESTS := python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
 .PHONY: summary test lint netron gpu-check clean-env
 
 summary: $(RUN_ENV)
@@ -41,7 +44,7 @@ summary: $(RUN_ENV)
 test: $(TEST_ENV)
 	@lint=clean
 	{ $(LINT); } || lint=findings
-	python -m pytest
+	$(TESTS)
 	[ $$lint = clean ] || { echo "make: lint has findings, above the tests" >&2; exit 1; }
 
 lint: $(TEST_ENV)
