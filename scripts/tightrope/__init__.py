@@ -7,4 +7,4 @@ __version__ = "0.1.0"
 # OpenVINO and NNCF would send what they are used for to a server, and keep an id of the user in
 # HOME for it. They do so from forks of threads, in which a job can hang. To them the package that
 # does it is not installed now.
-sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+sys.modules.setdefault("openvino_telemetry", None)
