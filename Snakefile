@@ -35,4 +35,6 @@ rule all:
 
 
 onsuccess:
-    print(run.closing_words("reports/summary.html", "reports/summary.json", since=STARTED))
+    sys.stdout.write(
+        decision.closing_words("reports/summary.html", "reports/summary.json", since=STARTED)
+    )

@@ -11,7 +11,7 @@ rule prepare_checkpoint:
         mem_mb=4000,
         runtime=30,
     params:
-        code=code_of("prepare_checkpoint.py"),
+        code=checkpoint_code,
         task=lookup("models/{model}/task", within=config),
         checkpoint=lookup("models/{model}/checkpoint", within=config),
         checkpoint_sha256=lookup("models/{model}/checkpoint_sha256", within=config),
@@ -38,7 +38,7 @@ rule train_model:
         gpu=gpus_of_training,
         last_attempt=last_attempt,
     params:
-        code=code_of("train_model.py"),
+        code=training_code,
         state="artifacts/{model}/work/training",
         train=lookup("models/{model}/train", within=config),
         inputs=lookup("models/{model}/inputs", within=config),

@@ -5,8 +5,8 @@ from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from tightrope import checkpoint, data_sources, graph_jobs, job_inputs, job_params
-from tightrope import measured_shapes, plan, run, training_plan
+from tightrope import checkpoint_source, data_sources, decision, graph_jobs, job_inputs
+from tightrope import job_params, measured_shapes, plan, training_plan
 from tightrope.provenance import code_digest, library_versions
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
@@ -23,7 +23,7 @@ PLAN = plan.make_plan(config)
 JOBS = plan.columns(PLAN.jobs)
 TRAFFIC_JOBS = plan.columns(PLAN.traffic)
 ACTIVATION_JOBS = plan.columns(PLAN.activations)
-QUANTIZED_PAIRS = plan.pair_columns(PLAN.quantized)
+RACES = plan.race_columns(PLAN.jobs)
 AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
 SEARCHES = plan.search_columns(config, PLAN.jobs)
 GRAPHS = graph_jobs.graph_columns(config, PLAN.jobs)
@@ -37,7 +37,7 @@ def local_data_files(wildcards):
 
 
 def local_checkpoint_files(wildcards):
-    return checkpoint.local_files(config["models"][wildcards.model]["checkpoint"])
+    return checkpoint_source.local_files(config["models"][wildcards.model]["checkpoint"])
 
 
 def shapes_of_model(wildcards):
@@ -49,7 +49,19 @@ def data_libraries(wildcards):
 
 
 def checkpoint_libraries(wildcards):
-    return checkpoint.libraries(config["models"][wildcards.model]["checkpoint"])
+    return checkpoint_source.libraries(config["models"][wildcards.model]["checkpoint"])
+
+
+def data_code(wildcards):
+    return code_of("prepare_data.py", *job_params.data_modules(config, wildcards))
+
+
+def checkpoint_code(wildcards):
+    return code_of("prepare_checkpoint.py", *job_params.checkpoint_modules(config, wildcards))
+
+
+def training_code(wildcards):
+    return code_of("train_model.py", *job_params.classifier_modules(config, wildcards))
 
 
 def inputs_of(engine):
@@ -157,6 +169,39 @@ def comparison_code(wildcards):
     return code_of("measure_latency.py", *job_params.engine_modules(wildcards.variant))
 
 
+def latency_settings(wildcards):
+    return job_params.latency_settings(config)
+
+
+def raced_engines(wildcards):
+    return plan.raced(PLAN, wildcards, "artifacts/{model}/engines/{variant}/engine.json")
+
+
+def raced_latencies(wildcards):
+    return plan.raced(PLAN, wildcards, "reports/{model}/{variant}.latency.json")
+
+
+def raced_accuracies(wildcards):
+    return plan.raced(PLAN, wildcards, "reports/{model}/{variant}.accuracy.json")
+
+
+def race_code(wildcards):
+    variants = plan.raced(PLAN, wildcards, "{variant}")
+    return code_of("race_finalists.py", *job_params.engine_modules(*variants))
+
+
+def race_libraries(wildcards):
+    return job_params.engine_libraries(*plan.raced(PLAN, wildcards, "{variant}"))
+
+
+def host_of_device(wildcards):
+    return PLAN.host[wildcards.device]
+
+
+def baseline_of_device(wildcards):
+    return PLAN.baselines[wildcards.model][wildcards.device]
+
+
 def accuracy_code(wildcards):
     return code_of("measure_accuracy.py", *job_params.engine_modules(wildcards.variant))
 
@@ -188,7 +233,6 @@ def last_attempt(wildcards, attempt):
 wildcard_constraints:
     model=either(config["models"]),
     variant=either(set(JOBS["variant"])),
-    rival=either(set(JOBS["variant"])),
     device=either(DEVICES),
     rest=either(plan.rests(PLAN)),
     scheme=either(SCHEMES),

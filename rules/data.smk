@@ -11,7 +11,7 @@ rule prepare_data:
         mem_mb=2000,
         runtime=30,
     params:
-        code=code_of("prepare_data.py"),
+        code=data_code,
         task=lookup("models/{model}/task", within=config),
         data=lookup("models/{model}/data", within=config),
         images=lookup("models/{model}/images", within=config),

@@ -55,7 +55,7 @@ rule measure_latency:
         code=latency_code,
         host=host_of_variant,
         shapes=shapes_of_model,
-        latency=lookup("latency", within=config),
+        latency=latency_settings,
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),
         libraries=latency_libraries,
@@ -80,28 +80,6 @@ use rule measure_latency as compare_activation with:
         ),
     log:
         "<logs>/compare_activation/{model}-{variant}.log",
-    params:
-        code=comparison_code,
-        libraries=accuracy_libraries,
-
-
-# A variant in INT8 or FP8 beside one of the same engine in float.
-use rule measure_latency as compare_quantized with:
-    input:
-        unpack(audit_input),
-        engine="artifacts/{model}/engines/{variant}/engine.json",
-        baseline="artifacts/{model}/engines/{rival}/engine.json",
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
-    output:
-        record=report(
-            ensure("reports/{model}/{variant}.beside-{rival}.json", non_empty=True),
-            caption="captions/quantized.rst",
-            category="Quantized beside float",
-            labels={"model": "{model}", "variant": "{variant}", "beside": "{rival}"},
-        ),
-    log:
-        "<logs>/compare_quantized/{model}-{variant}-{rival}.log",
     params:
         code=comparison_code,
         libraries=accuracy_libraries,
@@ -138,6 +116,47 @@ rule measure_accuracy:
         libraries=accuracy_libraries,
     script:
         "../scripts/measure_accuracy.py"
+
+
+# The decision: who is the fastest, from rounds that all finalists share.
+rule race_finalists:
+    input:
+        engines=raced_engines,
+        latencies=raced_latencies,
+        accuracies=raced_accuracies,
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/data/data.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{device}.race.json", non_empty=True),
+            caption="captions/race.rst",
+            category="Races",
+            labels={"model": "{model}", "device": "{device}"},
+        ),
+    log:
+        "<logs>/race_finalists/{model}-{device}.log",
+    conda:
+        environment_of_device
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=60,
+        gpu=gpus_of_device,
+        last_attempt=last_attempt,
+    params:
+        code=race_code,
+        host=host_of_device,
+        baseline=baseline_of_device,
+        shapes=shapes_of_model,
+        latency=latency_settings,
+        decision=lookup("decision", within=config),
+        budget_points=lookup("accuracy_budget_points", within=config),
+        accept_disturbed=lookup("latency/accept_disturbed", within=config),
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=race_libraries,
+    script:
+        "../scripts/race_finalists.py"
 
 
 rule measure_traffic:

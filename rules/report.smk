@@ -5,7 +5,7 @@ rule summarize:
         accuracies=collect("reports/{model}/{variant}.accuracy.json", zip, **JOBS),
         traffic=collect("reports/{model}/{variant}.traffic.json", zip, **TRAFFIC_JOBS),
         activations=collect("reports/{model}/{variant}.activation.json", zip, **ACTIVATION_JOBS),
-        quantized=collect("reports/{model}/{variant}.beside-{rival}.json", zip, **QUANTIZED_PAIRS),
+        races=collect("reports/{model}/{device}.race.json", zip, **RACES),
         audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),
         sensitivities=collect(
             "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", zip, **SEARCHES
@@ -31,6 +31,7 @@ rule summarize:
         baselines=PLAN.baselines,
         references=PLAN.references,
         budget_points=lookup("accuracy_budget_points", within=config),
+        accept_disturbed=lookup("latency/accept_disturbed", within=config),
     script:
         "../scripts/summarize.py"
 

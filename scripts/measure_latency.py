@@ -22,5 +22,6 @@ measure_latency(
     threads=intra_op_threads(job.params.threads),
     libraries=job.params.libraries,
     limits=Limits.of(job.resources),
+    terminal=job.terminal,
     audit=dict(job.input.items()).get("audit"),
 )

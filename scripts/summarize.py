@@ -18,9 +18,10 @@ summarize(
     job.output.json,
     job.output.csv,
     activations=job.input.activations,
-    quantized=job.input.quantized,
+    races=job.input.races,
     references=job.params.references,
     unavailable=job.params.unavailable,
     baselines=job.params.baselines,
     budget_points=job.params.budget_points,
+    accept_disturbed=job.params.accept_disturbed,
 )

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psutil
+import pytest
 
 PROCESSORS = sorted(os.sched_getaffinity(0))
 # a few milliseconds of SHA-256, in which Python's lock is not held
@@ -51,6 +52,17 @@ def hash_forever() -> None:
     threading.Thread(target=work, daemon=True).start()
 
 
+def needs_quiet(holds: Callable[[], bool], processor: int = PROCESSORS[-1]) -> None:
+    """Assert what holds on a quiet processor; skip while other programs have this one."""
+    for _ in range(6):
+        if holds():
+            return
+        time.sleep(0.5)
+    if psutil.cpu_percent(0.5, percpu=True)[processor] > 20:
+        pytest.skip(f"other programs have processor {processor}")
+    assert holds()
+
+
 @contextmanager
 def busy_child(processor: int, seconds: float = 60.0) -> Iterator[psutil.Process]:
     """A child of this process, busy on that processor for so long or until the block ends."""
@@ -61,17 +73,3 @@ def busy_child(processor: int, seconds: float = 60.0) -> Iterator[psutil.Process
             yield psutil.Process(program.pid)
         finally:
             program.kill()
-
-
-@contextmanager
-def busy_stranger(processor: int) -> Iterator[psutil.Process]:
-    """As `busy_child`, but no child of this process: its parent has ended."""
-    words = [sys.executable, "-c", PROGRAM, str(processor), "60"]
-    shell = ["sh", "-c", '"$@" & exec 1>&-; true', "sh", *words]
-    with subprocess.Popen(shell, stdout=subprocess.PIPE, text=True) as parent:
-        stranger = psutil.Process(int(parent.stdout.readline()))
-        parent.wait()
-        try:
-            yield stranger
-        finally:
-            stranger.kill()

@@ -1,20 +1,11 @@
 """From the answers of one variant to `accuracy` of its result, in pairs with its baseline's."""
 
-from collections import Counter
 from typing import Any
 
 from tightrope.flips import Split, flipped
-from tightrope.host import numerics_fingerprint
+from tightrope.paired_accuracy import change, comparable, hits
 from tightrope.records import AccuracyRecord
-from tightrope.statistics import (
-    accuracy_verdict,
-    detectable_drop,
-    mcnemar_p_value,
-    mean_divergence,
-    paired_difference,
-    relative_error,
-    share,
-)
+from tightrope.statistics import mean_divergence, relative_error, share
 
 Entry = dict[str, Any]
 # what there is only beside a baseline's answers to the same examples
@@ -64,27 +55,6 @@ def accuracy_entry(
     }
 
 
-def change(right: list[bool], baseline_right: list[bool], budget: float) -> Entry:
-    """How the accuracy changed, and which change these examples could have shown."""
-    # a slow engine is judged on the first examples only
-    pairs = list(zip(right, baseline_right, strict=False))
-    changes, count = Counter(pairs), len(pairs)
-    gained, lost = changes[True, False], changes[False, True]
-    difference = paired_difference(gained, lost, count)
-    detectable = detectable_drop(gained + lost, count)
-    return {
-        "delta": difference.value,
-        "delta_low": difference.low,
-        "delta_high": difference.high,
-        "gained": gained,
-        "lost": lost,
-        "p_value": mcnemar_p_value(gained, lost),
-        "detectable": detectable,
-        "large_enough": detectable <= budget,
-        "verdict": accuracy_verdict(difference, budget),
-    }
-
-
 def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Entry:
     """How far the answers lie from the baseline's, whatever the labels say.
 
@@ -102,17 +72,3 @@ def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Entry:
         "logit_error": relative_error(ours, theirs),
         "kl": mean_divergence(theirs, ours),
     }
-
-
-def hits(record: AccuracyRecord) -> list[bool]:
-    """For each prediction whether it is the label."""
-    return [
-        ours == label for ours, label in zip(record.predictions, record.labels or (), strict=True)
-    ]
-
-
-def comparable(record: AccuracyRecord, baseline: AccuracyRecord) -> bool:
-    """Whether both judged the same examples, on machines that compute alike."""
-    places = {numerics_fingerprint(one.host) for one in (record, baseline)}
-    same_examples = baseline.data_sha256 == record.data_sha256
-    return bool(baseline.predictions) and same_examples and len(places) == 1

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tightrope.accuracy_results import change, comparable, hits
 from tightrope.host import fingerprint
+from tightrope.paired_accuracy import change, comparable, hits
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.results import latency_entry
 from tightrope.statistics import share

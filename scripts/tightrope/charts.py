@@ -20,14 +20,14 @@ LINEAR_SPAN = 12  # points of accuracy; beyond it the axis is compressed around 
 def accuracy_latency_chart(
     points: Sequence[dict[str, Any]], *, budget_points: float | None, description: str
 ) -> dict[str, Any]:
-    """Accuracy change (points) against p50 latency (ms, logarithmic), as wide as its container.
+    """Accuracy change (points) against latency (ms, logarithmic), as wide as its container.
 
     A point has variant, engine, precision, latency_ms, latency_low, latency_high, delta,
     delta_low, delta_high, front (its number on the Pareto front, or None), deploy (bool), and
     the texts latency and change for the tooltip; points come fastest first.
     """
     across = horizontal(points, ("latency_low", "latency_ms", "latency_high"), "latency_ms")
-    across.title = "median latency, ms (logarithmic)"
+    across.title = "latency, ms (logarithmic)"
     up = vertical(points, budget_points)
     marks, here, colour = alt.Chart(), (across, up), engine_colour()
     front, deploy = (marks.transform_filter(f"datum.{name}") for name in ("front", "deploy"))

@@ -2,154 +2,157 @@
 
 import random
 import time
-from collections.abc import Callable
 from typing import Any
 
-from tightrope.foreign_load import OtherPrograms
-from tightrope.noise import hit
+from tightrope.blocks import (
+    Plan,
+    Stopwatch,
+    block_sizes,
+    cpu_seconds,
+    lost_to_other_load,
+    warm_up,
+)
+from tightrope.interference import Windows, of_pair, undisturbed
+from tightrope.quiet_machine import QuietMachine
 from tightrope.statistics import speedup
 from tightrope.supervise import Child
 
-# pairs between two looks at the interval: each look takes a bootstrap, and a look after every pair
-# would stop at the first interval that is narrow by chance
+# pairs between two looks at the interval: with a look after every pair a comparison would stop at
+# the first interval that is narrow by chance
 LOOK = 10
-# beyond its time limit a worker may finish the call that it is in
-GRACE_SECONDS = 10.0
+# so long after the time limit no more pairs are measured where most do not count
+IN_VAIN_SECONDS = 5.0
+FEWEST_IN_VAIN = 4
 
-Plan = dict[str, Any]
 Shape = dict[str, Any]
+Blocks = list[list[float]]
+NAMES = ("blocks_s", "baseline_blocks_s")
 # what each load of the engines says for itself: the higher counts
-FACTS = ("threads_busy", "cores_used", "other_cores", "idle_share")
+FACTS = ("threads_busy", "cores_used", "idle_share")
 
 
 def compare(
-    workers: list[Child], index: int, plan: Plan, threads: int, earlier: Shape | None = None
+    workers: list[Child],
+    index: int,
+    plan: Plan,
+    threads: int,
+    machine: QuietMachine,
+    earlier: Shape | None = None,
 ) -> Shape:
     """Time inputs `index` on the first worker and, where there are two, on the second.
 
     `plan` is `latency` of the configuration. Warm-up comes first and is not kept. Then pairs of
     blocks, which of the two goes first drawn at random from a fixed seed; a pair that other load
-    has hit is marked, and does not count while time is left to measure another. Gives a shape of
-    a LatencyRecord, without its size, and goes on from the `earlier` one, which other workers with
-    the same engines have measured. Raises WorkFailed when one of the engines needs longer than
-    `max_seconds` for its own calls.
+    disturbed does not count, and is measured again while time is left. Time that other load took
+    is given back, as much as `machine` has left. Gives a shape of a LatencyRecord, without its
+    size, and goes on from the `earlier` one, which other workers with the same engines have
+    measured. Raises WorkFailed when one of the engines needs longer than `max_seconds` for its own
+    calls.
     """
     earlier = earlier or {}
-    began, others = time.monotonic() - earlier.get("seconds", 0.0), OtherPrograms()
-    names = ("blocks_s", "baseline_blocks_s")[: len(workers)]
-    blocks: list[list[list[float]]] = [list(earlier.get(name, ())) for name in names]
-    hits: list[str | None] = list(earlier.get("hits", ()))
-    order = random.Random(f"{index}, {len(hits)}")
-    clocks = [
-        Stopwatch(worker, plan["max_seconds"], own)
-        for worker, own in zip(workers, blocks, strict=True)
-    ]
-    warmups = [warm_up(clock, index, plan) for clock in clocks]
-    seconds, counts = block_sizes(plan)
-    used, stop = [], None
+    began = time.monotonic() - earlier.get("seconds", 0.0)
+    comparison = Comparison(workers, index, plan, threads, earlier)
+    windows = Windows(machine.processors, lambda: cpu_seconds(workers))
+    windows.cores = comparison.foreign_cores
+    stop, rule = None, StopRule(plan)
     while stop is None:
-        calls = counts[len(hits) % len(counts)]
-        pair: list[dict[str, Any]] = [{} for _ in workers]
-        for which in order.sample(range(len(workers)), len(workers)):
-            pair[which] = clocks[which].block(index, seconds, calls)
-        for own, block in zip(blocks, pair, strict=True):
-            own.append(block["samples_s"])
-        used += pair
-        hits.append(next((why for block in pair if (why := hit(block, threads))), None))
-        stop = why_stop(blocks, hits, plan, time.monotonic() - began)
-    facts = [worker.ask("threads") for worker in workers]
+        comparison.measure_pair(windows.index)
+        began += lost_to_other_load(windows, machine)
+        stop = rule.why(comparison.blocks, comparison.shape(), time.monotonic() - began)
+    windows.close_when_due(last=True)
     shape = {
-        "warmups": [*earlier.get("warmups", ()), warmups[0]],
-        "baseline_blocks_s": None,
-        **dict(zip(names, blocks, strict=True)),
-        "hits": hits,
+        **comparison.shape(),
+        "warmups": [*earlier.get("warmups", ()), comparison.warmup],
         "stop": stop,
         "seconds": time.monotonic() - began,
-        "threads_busy": facts[0]["busy"],
-        "cores_used": facts[0]["cores"],
-        "other_cores": others.cores(),
-        "idle_share": idle_share(used),
+        **comparison.facts(),
     }
     return shape | {name: max(shape[name], earlier.get(name, 0)) for name in FACTS}
 
 
-class Stopwatch:
-    """A worker, and how much of its time for one shape its engine has used."""
+class Comparison:
+    """Pairs of blocks of one or two engines, as they are measured; warm-up comes first."""
 
-    def __init__(self, worker: Child, max_seconds: float, blocks: list[list[float]]) -> None:
-        self.worker = worker
-        self.max_seconds = max_seconds
-        self.seconds = sum(sum(block) for block in blocks)
-        self.calls = sum(len(block) for block in blocks)
+    def __init__(
+        self, workers: list[Child], index: int, plan: Plan, threads: int, earlier: Shape
+    ) -> None:
+        self.workers = workers
+        self.index = index
+        self.threads = threads
+        self.blocks: list[Blocks] = [
+            list(earlier.get(name, ())) for name, _ in zip(NAMES, workers, strict=False)
+        ]
+        self.pairs: list[dict[str, Any]] = list(earlier.get("pairs", ()))
+        self.foreign_cores: list[float | None] = list(earlier.get("foreign_cores", ()))
+        self.order = random.Random(f"{index}, {len(self.pairs)}")
+        self.clocks = [
+            Stopwatch(worker, plan["max_seconds"], own)
+            for worker, own in zip(workers, self.blocks, strict=True)
+        ]
+        self.warmup, *_ = [warm_up(clock, index, plan) for clock in self.clocks]
+        self.seconds, self.counts = block_sizes(plan)
+        self.used: list[dict[str, Any]] = []
 
-    def block(self, index: int, seconds: float, calls: int) -> dict[str, Any]:
-        """A block of the worker, see `TimedEngine.block`; WorkFailed beyond the limit."""
-        return self.within(
-            lambda left: ("block", index, seconds, calls, left),
-            lambda block: len(block["samples_s"]),
-        )
+    def measure_pair(self, window: int) -> None:
+        """A block of each, in an order drawn at random; `window` is the index of `Windows`."""
+        calls = self.counts[len(self.pairs) % len(self.counts)]
+        pair: list[dict[str, Any]] = [{} for _ in self.workers]
+        for which in self.order.sample(range(len(pair)), len(pair)):
+            pair[which] = self.clocks[which].block(self.index, self.seconds, calls)
+        for own, block in zip(self.blocks, pair, strict=True):
+            own.append(block["samples_s"])
+        self.used += pair
+        self.pairs.append(of_pair(pair, self.threads, window))
 
-    def within(
-        self,
-        request: Callable[[float], tuple[Any, ...]],
-        count: Callable[[dict[str, Any]], int],
-    ) -> dict[str, Any]:
-        """The answer to `request(seconds left)`, in which `count` calls were made."""
-        began, left = time.monotonic(), self.max_seconds - self.seconds
-        answer = self.worker.ask(*request(left), seconds=left + GRACE_SECONDS)
-        self.seconds += time.monotonic() - began
-        self.calls += count(answer)
-        if self.seconds > self.max_seconds:
-            reason = f"too slow ({self.calls} calls in {self.seconds:.0f} s)"
-            raise self.worker.failed(reason, transient=False)
-        return answer
+    def shape(self) -> Shape:
+        """What has been measured of each pair."""
+        measured = {"pairs": self.pairs, "foreign_cores": self.foreign_cores}
+        return measured | dict.fromkeys(NAMES) | dict(zip(NAMES, self.blocks, strict=False))
 
-
-def warm_up(clock: Stopwatch, index: int, plan: Plan) -> dict[str, Any]:
-    """Warm-up of one worker, see `TimedEngine.warm_up`; a window is as long as a usual block."""
-    calls, window = plan["warmup_calls"], plan["min_seconds"] / plan["pairs"]
-
-    def request(left: float) -> tuple[Any, ...]:
-        seconds = left if calls is not None else min(plan["warmup_seconds"], left)
-        return "warm_up", index, calls, seconds, window
-
-    return clock.within(request, lambda answer: answer["calls"])
+    def facts(self) -> dict[str, float]:
+        """What the engine, and the one that was not timed, did meanwhile."""
+        facts = [worker.ask("threads") for worker in self.workers]
+        return {
+            "threads_busy": facts[0]["busy"],
+            "cores_used": facts[0]["cores"],
+            "idle_share": idle_share(self.used),
+        }
 
 
-def block_sizes(plan: Plan) -> tuple[float, list[int]]:
-    """Least seconds of a block, and least calls of each, over and over.
+class StopRule:
+    """When a comparison has been measured well enough, by `plan`.
 
-    With a fixed number of calls a block has no least time, and the calls of all blocks are
-    just as many.
+    Between two looks at the interval there are `LOOK` more undisturbed pairs.
     """
-    if plan["calls"] is None:
-        return plan["min_seconds"] / plan["pairs"], [-(-plan["min_calls"] // plan["pairs"])]
-    pairs = min(plan["pairs"], plan["calls"])
-    each, more = divmod(plan["calls"], pairs)
-    return 0.0, [each + 1] * more + [each] * (pairs - more)
 
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.next_look = plan["pairs"]
 
-def why_stop(
-    blocks: list[list[list[float]]], hits: list[str | None], plan: Plan, seconds: float
-) -> str | None:
-    """Why no other pair is measured: `width`, `minimum`, `time limit` or `calls`, else None.
+    def why(self, blocks: list[list[list[float]]], shape: Shape, seconds: float) -> str | None:
+        """Why no other pair is measured, else None.
 
-    `blocks` are those of each engine. `minimum`: a baseline measured alone has no interval, and
-    stops at the minima.
-    """
-    if plan["calls"] is not None:
-        return "calls" if len(hits) == len(block_sizes(plan)[1]) else None
-    if len(hits) < plan["pairs"]:
-        return None
-    quiet = [index for index, reason in enumerate(hits) if reason is None]
-    more = len(quiet) - plan["pairs"]
-    if more >= 0:
-        if len(blocks) == 1:
-            return "minimum"
-        own, theirs = ([one[index] for index in quiet] for one in blocks)
-        if more % LOOK == 0 and width(own, theirs) <= plan["width"]:
-            return "width"
-    return "time limit" if seconds >= plan["comparison_seconds"] else None
+        `width`, `time limit`, `calls`; `minimum`: a baseline measured alone has no interval, and
+        stops at the minima; `disturbed`: before the minima, because an engine that other load makes
+        many times slower would take minutes for pairs that do not count. `blocks` are those of each
+        engine.
+        """
+        plan, measured = self.plan, len(shape["pairs"])
+        if plan["calls"] is not None:
+            return "calls" if measured == len(block_sizes(plan)[1]) else None
+        kept = undisturbed(shape)
+        if measured < plan["pairs"]:
+            in_vain = measured >= FEWEST_IN_VAIN and 2 * len(kept) < measured
+            late = seconds >= plan["comparison_seconds"] + IN_VAIN_SECONDS
+            return "disturbed" if in_vain and late else None
+        if len(kept) >= self.next_look:
+            if len(blocks) == 1:
+                return "minimum"
+            own, theirs = ([one[index] for index in kept] for one in blocks)
+            if width(own, theirs) <= plan["width"]:
+                return "width"
+            self.next_look = len(kept) + LOOK
+        return "time limit" if seconds >= plan["comparison_seconds"] else None
 
 
 def width(own: list[list[float]], theirs: list[list[float]]) -> float:

@@ -5,17 +5,18 @@ import os
 from functools import partial
 from typing import Any
 
-from tightrope import checkpoint, data_sources
+from tightrope import checkpoint_source, data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.host import describe_host
 from tightrope.job_inputs import data_source
 from tightrope.measured_shapes import OF_IMAGES, OF_TEXTS, free_sizes, is_of_images, shapes_of
 from tightrope.optimization_profiles import check_profiles
+from tightrope.planned_variants import configured
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.static_shapes import buckets_of
 from tightrope.statistics import accuracy_verdict, paired_difference
-from tightrope.variants import AUTO, Variant, configured, is_onnx, parse
+from tightrope.variants import AUTO, Variant, devices_of, is_onnx, parse
 
 Document = dict[str, Any]
 # no larger pool is looked for
@@ -42,7 +43,7 @@ def check_pool(config: Document) -> None:
 def check_search(config: Document) -> None:
     """The pool must be large enough to tell that the budget of int8-auto holds."""
     pool, points = config["calibration"]["pool"], config["accuracy_budget_points"]
-    searched = any(AUTO in precisions for precisions in config["engines"].values())
+    searched = any(one.precision == AUTO for one in configured_variants(config))
     if searched and not can_tell(pool, points / 100):
         enough = next((n for n in range(pool, LARGEST_POOL) if can_tell(n, points / 100)), None)
         remedy = f"take a pool of {enough}, " if enough else ""
@@ -68,22 +69,36 @@ def check_threads(config: Document) -> None:
 
 
 def check_variants(config: Document) -> None:
-    """Every engine must have its precisions on the configured devices."""
+    """Every configured precision must exist."""
     try:
-        configured_names(config)
+        configured_variants(config)
     except ConfigError as error:
-        raise ConfigError(f"config: engines on devices = {config['devices']}: {error}") from None
+        raise ConfigError(f"config: {error}") from None
 
 
-def configured_names(config: Document) -> list[str]:
-    """The names of the variants of all models."""
-    variants = [one for model in config["models"] for one in configured(config, model)]
-    return list(dict.fromkeys(map(str, variants)))
+def check_devices(config: Document) -> None:
+    """A forced device must have a configured precision, where any precision is configured."""
+    asked = {engine: names for engine, names in config["engines"].items() if names}
+    for device in devices_of(config) if asked and config["devices"] != "auto" else ():
+        there = {engine: ENGINES[engine].precisions.get(device, ()) for engine in asked}
+        if not any(set(names) & set(there[engine]) for engine, names in asked.items()):
+            words = "; ".join(f"{engine}: {', '.join(names)}" for engine, names in asked.items())
+            raise ConfigError(
+                f"config: devices = {config['devices']}: no configured engine has one of its "
+                f"precisions on {device} ({words}); add one that has, or leave {device} out"
+            )
+
+
+def configured_variants(config: Document) -> list[Variant]:
+    """The variants of all models, each once."""
+    host = describe_host()
+    found = [one for model in config["models"] for one in configured(config, model, host)]
+    return list(dict.fromkeys(found))
 
 
 def check_traffic(config: Document) -> None:
     """Traffic is measured for configured variants only."""
-    known = configured_names(config)
+    known = [str(variant) for variant in configured_variants(config)]
     for name in config["traffic"]["variants"]:
         if name not in known:
             raise ConfigError(
@@ -93,7 +108,8 @@ def check_traffic(config: Document) -> None:
 
 def check_buckets(config: Document) -> None:
     """What is measured must lie within the buckets, and TVM needs some."""
-    if config["buckets"] is None and config["engines"].get("tvm"):
+    planned = {variant.engine for variant in configured_variants(config)}
+    if config["buckets"] is None and "tvm" in planned:
         raise ConfigError("config: buckets = null: tvm compiles static shapes; say buckets: auto")
     if not has_static_engines(config):
         return
@@ -117,12 +133,12 @@ def check_buckets(config: Document) -> None:
 
 
 def has_static_engines(config: Document) -> bool:
-    """Whether an engine is asked for that has a program for each bucket."""
-    graphs = config["cuda"]["graphs"] and uses_gpu(config)
+    """Whether a variant is planned that has a program for each bucket."""
+    on_gpu = uses_gpu(config)
     return any(
-        names and (ENGINES[engine].static or (graphs and "graphs" in ENGINES[engine].cuda))
-        for engine, names in config["engines"].items()
-        if not engine.endswith("tensorrt")
+        has_buckets(config, variant)
+        for variant in configured_variants(config)
+        if on_gpu or variant.device == "cpu"
     )
 
 
@@ -146,7 +162,7 @@ def check_sources(config: Document) -> None:
     for name, model in config["models"].items():
         task = model["task"]
         for key, check in (
-            ("checkpoint", partial(checkpoint.local_files, model["checkpoint"], task=task)),
+            ("checkpoint", partial(checkpoint_source.local_files, model["checkpoint"], task=task)),
             ("data", partial(data_sources.local_files, **data_source(config, name))),
         ):
             try:
@@ -204,7 +220,7 @@ def check_shapes(config: Document) -> None:
     for name, model in config["models"].items():
         if is_of_images(config, name):
             continue
-        longest = checkpoint.longest_sequence(model["checkpoint"])
+        longest = checkpoint_source.longest_sequence(model["checkpoint"])
         if longest is None:
             continue
         shapes = shapes_of(config, name)
@@ -223,9 +239,10 @@ def check_shapes(config: Document) -> None:
 
 CHECKS = (
     check_pool,
+    check_variants,
+    check_devices,
     check_search,
     check_threads,
-    check_variants,
     check_traffic,
     check_sources,
     check_recipes,

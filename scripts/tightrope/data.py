@@ -5,14 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tightrope.data_sources import REMEDY, package_names, parse_source
+from tightrope.data_sources import load_kind, parse_source
 from tightrope.errors import TightropeError
 from tightrope.files import write_bytes
 from tightrope.image_split import SUFFIX
 from tightrope.manifest import clear_folder, write_manifest
-from tightrope.sources.docstrings import read_docstrings
-from tightrope.sources.files import read_files
-from tightrope.sources.hub import read_hub
 from tightrope.sources.material import Material
 from tightrope.splits import IMAGES, TEXTS, Kind, split_material
 from tightrope.tasks import IMAGE, TEXT
@@ -68,16 +65,30 @@ def prepare_images(
     images: str | None,
 ) -> Material:
     """What prepare_data does for images; they are kept in a store until all were read."""
-    # these import numpy and Pillow, which the process that plans the jobs must not wait for
-    from tightrope.image_sources import read_images
+    # this imports pyarrow, which texts do without
     from tightrope.image_store import image_store
 
     source, seed = fields["source"], fields["seed"]
+    kind, place = parse_source(source, task=IMAGE)
     with image_store(Path(manifest).parent) as store:
-        material = read_images(source, store, columns=columns, images=images)
+        material = load_kind(kind, task=IMAGE).read(
+            source, place, store, columns=columns, images=images
+        )
+        check_labels(material)
         parts = labelled_splits(source, material, sizes, seed, kind=IMAGES)
         write_splits(manifest, material, parts, store.write, fields, suffix=SUFFIX)
     return material
+
+
+def check_labels(material: Material) -> None:
+    """Raise TightropeError for a label of evaluation that no training image has."""
+    known = {label for _, label in material.train}
+    for image, label in material.evaluation or []:
+        if label not in known:
+            raise TightropeError(
+                f"{image.name}: its label {material.labels[label]!r} is none of the {len(known)} "
+                "labels of the training images; mend it, or bring images of it"
+            )
 
 
 def write_splits(
@@ -110,13 +121,9 @@ def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
 def read_source(source: str, *, columns: dict[str, str], sizes: Sizes, seed: int) -> Material:
     """All the texts that the source has, for docstrings as many as the sizes ask for."""
     kind, place = parse_source(source, task=TEXT)
-    if kind == "files":
-        return read_files(source, place, columns=columns)
-    if kind == "hub":
-        return read_hub(source, place, columns=columns, remedy=REMEDY)
     wanted = list(sizes.values())
     texts = None if None in wanted else sum(wanted)
-    return read_docstrings(source, package_names(place), texts=texts, seed=seed)
+    return load_kind(kind, task=TEXT).read(source, place, columns=columns, texts=texts, seed=seed)
 
 
 def labelled_splits(

@@ -4,6 +4,14 @@ from typing import NamedTuple
 
 # of the statistics of an ONNX file; nncf collects its own
 RANGES = ("minmax", "entropy", "percentile", "random")
+# names of `isa` of a host whose instructions multiply numbers of that type, by type; those that
+# only convert (avx_ne_convert) or store them leave the products to fp32
+INSTRUCTIONS = {
+    "bf16": ("avx512_bf16", "amx_bf16", "bf16"),
+    "fp16": ("avx512_fp16", "asimdhp"),
+}
+# oneDNN's; with AVX-512 alone it computes bf16 in fp32, and with AVX2 alone PyTorch does without it
+ONEDNN = {"bf16": INSTRUCTIONS["bf16"]}
 
 
 class Engine(NamedTuple):
@@ -25,6 +33,8 @@ class Engine(NamedTuple):
     compiler: bool = False
     # keys of `cuda` of the configuration that it reads on a GPU
     cuda: tuple[str, ...] = ()
+    # by type the instructions with one of which it computes in it on a CPU; unnamed types need none
+    instructions: dict[str, tuple[str, ...]] | None = None
 
 
 ENGINES = {
@@ -33,12 +43,14 @@ ENGINES = {
         ("torch", "transformers"),
         "checkpoint",
         cuda=("attention",),
+        instructions=ONEDNN,
     ),
     "torchscript": Engine(
         {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "fp16")},
         ("torch", "transformers"),
         "checkpoint",
         cuda=("graphs",),
+        instructions=ONEDNN,
     ),
     "compile": Engine(
         {
@@ -49,6 +61,7 @@ ENGINES = {
         "checkpoint",
         compiler=True,
         cuda=("attention", "autotune", "graphs"),
+        instructions=ONEDNN,
     ),
     "inductor": Engine(
         {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
@@ -57,6 +70,7 @@ ENGINES = {
         ("minmax",),
         compiler=True,
         cuda=("autotune", "graphs"),
+        instructions=ONEDNN,
     ),
     "onnxruntime": Engine(
         {
@@ -68,6 +82,8 @@ ENGINES = {
         RANGES,
         {"cpu": "u8s8", "cuda": "s8s8"},
         cuda=("graphs",),
+        # its kernels for fp16 are ARM's; elsewhere it casts to fp32 and back
+        instructions={"fp16": ("asimdhp",)},
     ),
     "onnxruntime_tensorrt": Engine(
         {"cuda": ("fp32", "fp16")},
@@ -80,6 +96,8 @@ ENGINES = {
         "onnx",
         ("nncf",),
         static=True,
+        # on ARM it has no bf16; with AVX2 alone it executes fp32 unasked
+        instructions={"bf16": ("avx512_bf16", "amx_bf16")},
     ),
     "tvm": Engine(
         {"cpu": ("fp32",)},

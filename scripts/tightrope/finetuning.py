@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from tightrope.batch_order import Batch, draw_epochs, draw_judged, in_parts
 from tightrope.errors import TightropeError
+from tightrope.frozen_weights import freeze
 from tightrope.inputs import Arrays
 from tightrope.prefetch import prefetched
 from tightrope.training_recipe import Recipe, check_recipe, chosen_amp
@@ -53,7 +54,7 @@ def fine_tune(
     The latter are `steps`, `amp`, `device`, `samples` and `judged_samples`. With `state` it goes
     on from there where that has been begun, and the weights are the same as in one go. Each batch
     is learned from in so many `parts`; what was begun with fewer begins anew.
-    Raises TightropeError where the loss is no number.
+    Raises TightropeError where the loss is no number, or `frozen` names what the model has not.
     """
     check_recipe(recipe, images=subject.lengths is None)
     amp = chosen_amp(recipe["amp"], device)
@@ -63,6 +64,7 @@ def fine_tune(
     epochs = list(draw_epochs(len(taught.rows), taught.lengths, **options))
     steps = sum(map(len, epochs))
     subject.prepare(subject.model, device)
+    freeze(subject.model, recipe["frozen"])
     dynamic = subject.lengths is not None
     trainer = Trainer(subject.model, recipe, steps=steps, device=device, amp=amp, dynamic=dynamic)
     loop = Loop(trainer, taught, judged, size, seed, state, Course(parts), AHEAD[device])

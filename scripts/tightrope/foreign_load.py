@@ -4,6 +4,7 @@ import os
 import resource
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,8 @@ import psutil
 
 TASKS = Path("/proc/self/task")
 STATISTICS = Path("/proc/stat")
-STEAL = 8  # the field of a cpu line that counts time taken by the hypervisor, see proc(5)
+# fields of a cpu line, see proc(5): idle and waiting for a disk, and taken by the hypervisor
+IDLE, STEAL = (4, 5), (8,)
 TICKS = os.sysconf("SC_CLK_TCK")
 NANO = 1e-9
 # of a thread that ended after its folder was listed, before or after its file was opened
@@ -73,11 +75,21 @@ def thread_times() -> tuple[dict[int, float], float | None]:
     return {thread.id: thread.user_time + thread.system_time for thread in times}, None
 
 
-def stolen_seconds(processors: set[int]) -> float:
+def stolen_seconds(processors: Iterable[int]) -> float:
     """Seconds that a hypervisor has taken from these processors; in ticks of 10 ms mostly."""
-    lines = (line.split() for line in STATISTICS.read_text().splitlines())
+    return counted_seconds(processors, STEAL)
+
+
+def idle_seconds(processors: Iterable[int]) -> float:
+    """Seconds in which these processors had nothing to run; in ticks of 10 ms mostly."""
+    return counted_seconds(processors, IDLE)
+
+
+def counted_seconds(processors: Iterable[int], fields: tuple[int, ...]) -> float:
+    """The sum of these fields of /proc/stat over these processors, in seconds since boot."""
     names = {f"cpu{number}" for number in processors}
-    return sum(int(line[STEAL]) for line in lines if line[0] in names) / TICKS
+    lines = (line.split() for line in STATISTICS.read_text().splitlines())
+    return sum(int(line[field]) for line in lines if line[0] in names for field in fields) / TICKS
 
 
 def settle(limit_seconds: float = 0.1, step_seconds: float = 0.0005) -> None:
@@ -101,34 +113,3 @@ def any_other_thread_runs() -> bool:
         if state == "R" and task.name != own:
             return True
     return False
-
-
-class OtherPrograms:
-    """How many cores programs other than this one and its children keep busy, from now on."""
-
-    def __init__(self) -> None:
-        self.began = time.monotonic()
-        self.busy, self.ours = busy_seconds(), family_seconds()
-
-    def cores(self) -> float:
-        """Cores that the others kept busy since then, on average; 0 or more."""
-        elapsed = time.monotonic() - self.began
-        others = busy_seconds() - self.busy - (family_seconds() - self.ours)
-        return max(0.0, others / elapsed) if elapsed > 0 else 0.0
-
-
-def busy_seconds() -> float:
-    """Seconds that all processors of the machine have been busy, summed."""
-    times = psutil.cpu_times()
-    return times.user + times.nice + times.system + times.irq + times.softirq
-
-
-def family_seconds() -> float:
-    """CPU seconds of this process and of its children, those that have ended included."""
-    total = sum(os.times()[:4])
-    for child in psutil.Process().children():
-        try:
-            total += sum(child.cpu_times()[:4])
-        except psutil.NoSuchProcess:
-            continue
-    return total

@@ -4,6 +4,7 @@ import ctypes
 import os
 import re
 import shutil
+import subprocess
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,16 @@ def missing_packages(engine: str) -> str | None:
         if missing:
             return f"no {' and no '.join(missing)}: {LOCK}"
     return None if torch_has_cuda() else f"PyTorch without CUDA: {LOCK}"
+
+
+def free_device_bytes() -> float | None:
+    """Free memory of the first NVIDIA GPU, None where the driver does not say."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    words = [program, "--query-gpu=memory.free", "--format=csv,noheader,nounits"]
+    told = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+    return 2**20 * float(told[0]) if told and told[0].isdigit() else None
 
 
 def linked_tensorrt() -> list[str]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tightrope.graph_names import OTHER
 from tightrope.graph_style import CHIP_SIZE, MONO_WIDTH
-from tightrope.graph_types import OTHER
 
 Run = Mapping[str, Any]
 TIMES = "\N{MULTIPLICATION SIGN}"

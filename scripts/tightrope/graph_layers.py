@@ -8,11 +8,10 @@ import onnx
 from tightrope.executed import is_product
 from tightrope.graph_file import inner_graphs_of
 from tightrope.graph_modules import ModulePath
+from tightrope.graph_names import SHARED
 from tightrope.graph_types import CONVERSIONS, DEQUANTIZE
 
 Graph = onnx.GraphProto
-# of operators that several layers read, as the mask of padding, before the first layer
-SHARED = ""
 
 
 def layers_of(graph: Graph, paths: Sequence[ModulePath | None]) -> list[tuple[str, list[int]]]:

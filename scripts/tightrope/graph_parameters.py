@@ -6,7 +6,8 @@ from collections.abc import Iterable
 import onnx
 
 from tightrope.graph_file import all_nodes, inner_graphs
-from tightrope.graph_types import CONVERSIONS, DEQUANTIZE, OTHER, format_of, is_float, size_bytes
+from tightrope.graph_names import OTHER
+from tightrope.graph_types import CONVERSIONS, DEQUANTIZE, format_of, is_float, size_bytes
 
 
 def parameters_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:

@@ -8,13 +8,11 @@ import onnx
 from onnx import TensorProto
 
 from tightrope.executed import is_product
+from tightrope.graph_names import FORMATS, OTHER
 
 QUANTIZE = ("QuantizeLinear", "DynamicQuantizeLinear")
 DEQUANTIZE = "DequantizeLinear"
 CONVERSIONS = (*QUANTIZE, DEQUANTIZE)
-# of operators that compute in no floating point or quantized format, or in an unknown one
-OTHER = "other"
-FORMATS = {"FLOAT": "fp32", "FLOAT16": "fp16", "BFLOAT16": "bf16"}
 BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "UNDEFINED": 0, "STRING": 0}
 # of products and convolutions the third operand is a bias, which int8 leaves in more bits
 OPERANDS = 2

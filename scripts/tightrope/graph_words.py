@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tightrope.graph_chips import TIMES, shortened
-from tightrope.graph_layers import SHARED
-from tightrope.graph_types import OTHER
+from tightrope.graph_names import OTHER, SHARED
 from tightrope.page_numbers import megabytes, significant, whole
 
 Document = Mapping[str, Any]

@@ -15,9 +15,9 @@ from tightrope.files import digest, read_json, write_json
 
 # instruction sets that change which kernels a runtime picks
 ISA = (
-    *("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16"),
+    *("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16"),
     *("amx_tile", "amx_bf16", "amx_int8"),
-    *("asimd", "asimddp", "i8mm", "bf16", "sve"),
+    *("asimd", "asimdhp", "asimddp", "i8mm", "bf16", "sve"),
 )
 
 

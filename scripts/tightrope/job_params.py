@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tightrope import checkpoint_source, data_sources
 from tightrope.batching import UNPADDED
 from tightrope.config import Document
 from tightrope.engine_table import ENGINES
@@ -54,6 +55,22 @@ def environment(device: str) -> str:
     return f"../envs/{'gpu' if device == 'cuda' else 'cpu'}.yaml"
 
 
+def data_modules(config: Document, wildcards: Any) -> list[str]:
+    """Source files of the kind of source of a model's data."""
+    model = config["models"][wildcards.model]
+    return data_sources.modules(model["data"], task=model["task"])
+
+
+def checkpoint_modules(config: Document, wildcards: Any) -> list[str]:
+    """Source files of the kind of source of a model's checkpoint."""
+    return checkpoint_source.modules(config["models"][wildcards.model]["checkpoint"])
+
+
+def classifier_modules(config: Document, wildcards: Any) -> list[str]:
+    """Source files of what keeps a checkpoint that is not trained."""
+    return checkpoint_source.keeper_modules(config["models"][wildcards.model]["checkpoint"])
+
+
 def engine_modules(*variants: str) -> list[str]:
     """Source files of the engines of these variants."""
     engines = {parse(variant).engine for variant in variants}
@@ -74,6 +91,11 @@ def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
             [*own, *(("torch", "transformers") if from_checkpoint(config, engine) else ())]
         )
     )
+
+
+def latency_settings(config: Document) -> Document:
+    """`latency` of the configuration without what is decided when the records are read."""
+    return {key: value for key, value in config["latency"].items() if key != "accept_disturbed"}
 
 
 def traffic_settings(config: Document, model: str) -> Document:

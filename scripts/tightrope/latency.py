@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tightrope.cores import pinned_processors
 from tightrope.files import read_json, sha256
@@ -12,6 +12,7 @@ from tightrope.inputs import Arrays, timing_batches
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
 from tightrope.outputs import check_logits
+from tightrope.quiet_machine import QuietMachine
 from tightrope.records import LatencyRecord
 from tightrope.reference import reference_workload
 from tightrope.supervise import Limits, WorkFailed, failure
@@ -37,6 +38,7 @@ def measure_latency(
     threads: int,
     libraries: dict[str, str | None],
     limits: Limits,
+    terminal: TextIO,
     audit: Path | str | None = None,
 ) -> None:
     """Write the LatencyRecord of `variant`, also when it cannot be measured.
@@ -44,8 +46,8 @@ def measure_latency(
     `engine` and `baseline` are engine.json files, of one model or of two that take the same
     inputs and have the same classes; they are one file for the baseline itself, which is then
     measured alone, as is a variant whose baseline fails. What `audit` says has collapsed, or
-    failed, is not timed. `plan` is `latency` of the configuration. A transient failure raises
-    TightropeError unless this is the last attempt.
+    failed, is not timed. `plan` is `latency` of the configuration; lines about waiting go to
+    `terminal`. A transient failure raises TightropeError unless this is the last attempt.
     """
     built, rival = read_json(engine), read_json(baseline)
     record = LatencyRecord(
@@ -71,31 +73,39 @@ def measure_latency(
         record.baseline = rival["variant"]
     batches = timing_batches(checkpoint, data, shapes, max_sequence=max_sequence)
     check = partial(check_logits, classes=len(read_manifest(checkpoint)["labels"]))
+    machine = QuietMachine(record.processors, plan["quiet_seconds"], terminal)
     before = reference_workload(record.processors)
     try:
-        measure(record, Path(engine), Path(baseline), (shapes, batches, check), limits)
+        work = (shapes, batches, check)
+        measure(record, Path(engine), Path(baseline), work, limits, machine)
     except WorkFailed as error:
         record.shapes = []
         for name, value in failure(error, variant, limits).items():
             setattr(record, name, value)
+    record.lost_s, record.loudest = machine.lost_s, machine.loudest
     record.reference = {"before": before, "after": reference_workload(record.processors)}
     record.write(target)
 
 
 def measure(
-    record: LatencyRecord, engine: Path, baseline: Path, work: tuple[Any, ...], limits: Limits
+    record: LatencyRecord,
+    engine: Path,
+    baseline: Path,
+    work: tuple[Any, ...],
+    limits: Limits,
+    machine: QuietMachine,
 ) -> None:
     """Fill in `record` beside the baseline, or alone where there is none or where it fails."""
     if record.baseline is None:
-        return measure_side_by_side(record, [engine], *work, limits)
+        return measure_side_by_side(record, [engine], *work, limits, machine)
     try:
-        measure_side_by_side(record, [engine, baseline], *work, limits)
+        measure_side_by_side(record, [engine, baseline], *work, limits, machine)
     except WorkFailed as error:
         if error.role != BASELINE:
             raise
         failure(error, record.variant, limits)
         record.baseline, record.baseline_failed = None, error.reason
-        measure_side_by_side(record, [engine], *work, limits)
+        measure_side_by_side(record, [engine], *work, limits, machine)
 
 
 def measure_side_by_side(
@@ -105,6 +115,7 @@ def measure_side_by_side(
     batches: list[Arrays],
     check: Any,
     limits: Limits,
+    machine: QuietMachine,
 ) -> None:
     """Fill in `record`: all shapes, each engine in processes of its own.
 
@@ -115,7 +126,7 @@ def measure_side_by_side(
     for path, role in zip(engines, ("", BASELINE), strict=False):
         load = partial(load_engine, path, threads=record.threads)
         timed[role] = TimedEngine(load, batches, record.processors, check)
-    compared, facts = compare_loads(timed, record.plan, record.threads, limits)
+    compared, facts = compare_loads(timed, record.plan, record.threads, limits, machine)
     for name, value in facts.items():
         setattr(record, name, value)
     record.shapes = [{**shape, **one} for shape, one in zip(shapes, compared, strict=True)]

@@ -1,61 +1,41 @@
-"""What disturbed a measurement: judged from what was counted, never from the times themselves.
-
-A block is not thrown out because it was slow, for that would make every engine look faster: it is
-marked because something else had the processor meanwhile.
-"""
+"""What the report says in words of a measurement that other load or the machine disturbed."""
 
 import statistics
+from collections import Counter
 from typing import Any
 
-# the share of a block's seconds that its threads may wait, or that may be stolen, unmarked
-WAITED = 0.05
-# involuntary context switches a second and thread, where waiting is not counted
-PREEMPTED = 100
+from tightrope.interference import FOREIGN, disturbance
+
 # the share of a block in which the engine that is not timed may use a core
 IDLE_SHARE = 0.02
-OTHER_CORES = 0.5
 DRIFT = 0.10
+CAUSES = {
+    "waited": "their threads waited for a processor that another program had",
+    "preempted": "their threads lost their processor to another program",
+    "stolen": "the hypervisor took the processor",
+}
 
 Facts = dict[str, Any]
 
 
-def hit(block: Facts, threads: int) -> str | None:
-    """What hit a block of an engine with so many threads, in words; None where nothing did.
-
-    `block`: `seconds`, `waited_s` (None where not counted), `preempted` and `stolen_s`, as
-    `foreign_load.Counters` has them, of the timed calls alone.
-    """
-    seconds = block["seconds"]
-    if block["stolen_s"] > WAITED * seconds:
-        return f"the hypervisor took {block['stolen_s'] * 1e3:.0f} ms"
-    if block["waited_s"] is not None:
-        if block["waited_s"] > WAITED * seconds:
-            return f"waited {block['waited_s'] * 1e3:.1f} ms for a processor"
-    elif block["preempted"] > 1 + PREEMPTED * seconds * threads:
-        return f"lost its processor {block['preempted']} times"
-    return None
+def why_disturbed(shape: Facts, kept: int, fewest: int, loudest: dict[str, float]) -> str:
+    """Why a shape of which only `kept` pairs of blocks count has no number."""
+    windows = shape["foreign_cores"]
+    causes = Counter(filter(None, (disturbance(pair, windows) for pair in shape["pairs"])))
+    words = " and ".join(CAUSES[cause] for cause, _ in causes.most_common())
+    named = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in loudest.items())
+    return (
+        f"only {kept} of {len(shape['pairs'])} pairs of blocks were undisturbed, {fewest} are "
+        f"needed: {words}" + (f"; the loudest: {named}" if named else "")
+    )
 
 
-def quiet_pairs(shape: Facts, fewest: int) -> list[int]:
-    """Indices of the pairs of blocks that count: those that nothing hit, where they are enough.
-
-    With fewer than `fewest` of them all pairs count, and `reasons` says so.
-    """
-    quiet = [index for index, reason in enumerate(shape["hits"]) if reason is None]
-    return quiet if len(quiet) >= fewest else list(range(len(shape["hits"])))
-
-
-def reasons(shape: Facts, reference: Facts | None, fewest: int) -> list[str]:
-    """Why the figures of a shape are noisy, in words; empty where they are not."""
+def reasons(shape: Facts, reference: Facts | None) -> list[str]:
+    """Why the times of a shape are noisy, in words; empty where they are not."""
     found = []
-    marked = sum(reason is not None for reason in shape["hits"])
-    if len(shape["hits"]) - marked < fewest and marked:
-        found.append(
-            f"{marked} of {len(shape['hits'])} pairs of blocks were hit by other load, "
-            "and too few were left without them"
-        )
-    if shape["other_cores"] > OTHER_CORES:
-        found.append(f"other programs kept {shape['other_cores']:.1f} cores busy")
+    foreign = max((cores for cores in shape["foreign_cores"] if cores is not None), default=0.0)
+    if foreign > FOREIGN:
+        found.append(f"other programs used up to {foreign:.1f} cores of its processors")
     if shape["idle_share"] > IDLE_SHARE:
         found.append(
             f"the engine that was not timed used {100 * shape['idle_share']:.0f} % of a core"

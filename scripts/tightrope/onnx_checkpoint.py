@@ -44,7 +44,7 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
     return model
 
 
-def keep_onnx_file(
+def keep_checkpoint(
     manifest: Path | str, *, source: Path | str, data: Path | str, inputs: dict[str, str]
 ) -> None:
     """What train_model writes for an ONNX file: it, its tokenizer or image processor, what it is.
@@ -130,7 +130,7 @@ def vocabulary(model: onnx.ModelProto, source: str) -> int:
 
 
 def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
-    """The ONNX file beside manifest `checkpoint`, as `keep_onnx_file` left it, standardized."""
+    """The ONNX file beside manifest `checkpoint`, as `keep_checkpoint` left it, standardized."""
     manifest = read_manifest(checkpoint)
     size = None
     if manifest["task"] == IMAGE:

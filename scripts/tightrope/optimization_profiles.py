@@ -8,7 +8,7 @@ from tightrope.errors import ConfigError
 from tightrope.measured_shapes import free_sizes, is_of_images
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.static_shapes import PLURALS, in_words
-from tightrope.variants import parse
+from tightrope.variants import devices_of, parse
 
 ENGINE = "tensorrt"
 # of a request: [batch, sequence] of texts, [batch] of images
@@ -94,7 +94,7 @@ def all_ranges(profiles: Sequence[Profile]) -> str:
 
 def check_profiles(config: dict[str, Any]) -> None:
     """Profiles must be in order, and what is measured must lie within them."""
-    if not config["engines"].get(ENGINE):
+    if not config["engines"].get(ENGINE) or "cuda" not in devices_of(config):
         return
     if config[ENGINE]["profiles"] != "auto":
         check_order(config[ENGINE]["profiles"])

@@ -34,15 +34,16 @@ def trade_offs(
     results: Sequence[Record],
     baselines: Mapping[str, str],
     deploy: Mapping[Any, set[str]],
+    equals: Mapping[Any, set[str]],
     budget_points: float | None,
     *,
     host: str | None = None,
 ) -> list[dict[str, Any]]:
     """Accuracy against latency of one model's results on one host, a figure for each shape.
 
-    `deploy` has the recommended variants by shape, `host` is named in the titles. A
-    figure has title, description, chart, points (fastest first, the front numbered) and unplaced
-    (variants without a median).
+    `deploy` has the recommended variants by shape, `equals` those that are equal to one of them in
+    speed, with it; `host` is named in the titles. A figure has title, description, chart, points
+    (fastest first, the front numbered) and unplaced (variants without a time).
     """
     figures = []
     for shape in shapes_in(results):
@@ -51,7 +52,7 @@ def trade_offs(
         placed = [point for pair in rows if (point := trade_off_point(*pair, baselines))]
         if not placed:
             continue
-        number_front(placed)
+        number_front(placed, equals.get(shape, set()))
         names = {point["variant"] for point in placed}
         for point in placed:
             point["deploy"] = point["variant"] in deploy.get(shape, ())
@@ -77,15 +78,15 @@ def trade_offs(
 def trade_off_point(
     result: Record, row: Record, baselines: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """One variant at one shape, None without a median or an accuracy change.
+    """One variant at one shape, None without a time or an accuracy change.
 
-    Its latency interval is the speed-up's, laid around its own median.
+    Its time is the baseline's over its speed-up, so that the chart and the decision compare alike.
     """
     accuracy, speedup = result["accuracy"], row.get("speedup") or {}
     delta = 0.0 if result["variant"] in baselines.values() else accuracy.get("delta")
-    if not is_number(delta) or not is_positive(row.get("p50_s")):
+    if not is_number(delta) or not is_positive(row.get("paired_s")):
         return None
-    latency = row["p50_s"] * 1e3
+    latency = row["paired_s"] * 1e3
     low, middle, high = (speedup.get(end) for end in ("low", "ratio", "high"))
     known = all(is_positive(end) for end in (low, middle, high))
     ends = [accuracy.get(end) for end in ("delta_low", "delta_high")]
@@ -100,7 +101,7 @@ def trade_off_point(
         "delta": 100 * delta,
         "delta_low": 100 * delta_low,
         "delta_high": 100 * delta_high,
-        "latency": f"{milliseconds(row['p50_s'])} ms",
+        "latency": f"{milliseconds(row['paired_s'])} ms",
         "change": f"{points(delta, accuracy.get('samples'))} points "
         f"({points_interval(accuracy) or 'no interval'})",
         "result": result,
@@ -108,15 +109,27 @@ def trade_off_point(
     }
 
 
-def number_front(placed: list[dict[str, Any]]) -> None:
-    """Sort by latency and number each point than which no other is both faster and as accurate."""
+def number_front(placed: list[dict[str, Any]], equal: set[str]) -> None:
+    """Sort by latency and number each point that no other beats, fastest first.
+
+    Those that are `equal` in speed do not beat each other, and a variant of which it is undecided
+    whether it keeps the answers beats none.
+    """
     placed.sort(key=lambda point: (point["latency_ms"], -point["delta"]))
-    best, number = float("-inf"), 0
+
+    def beats(one: Record, other: Record) -> bool:
+        if {one["variant"], other["variant"]} <= equal:
+            return False
+        if one["result"]["accuracy"].get("verdict") == "undecided":
+            return False
+        mine, theirs = ((point["latency_ms"], -point["delta"]) for point in (one, other))
+        return all(x <= y for x, y in zip(mine, theirs, strict=True)) and mine != theirs
+
+    number = 0
     for point in placed:
-        better = point["delta"] > best
-        number += better
-        best = max(best, point["delta"])
-        point["front"] = number if better else None
+        on_front = not any(beats(other, point) for other in placed)
+        number += on_front
+        point["front"] = number if on_front else None
 
 
 def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
@@ -127,7 +140,7 @@ def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
         if point["front"]
     ]
     return (
-        f"Accuracy change against median latency of {len(placed)} variants at {title}. "
+        f"Accuracy change against latency of {len(placed)} variants at {title}. "
         f"On the Pareto front, fastest first: {'; '.join(front)}."
     )
 

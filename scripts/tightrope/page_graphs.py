@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from tightrope.failed_files import failure_of
 from tightrope.files import read_json
+from tightrope.graph_names import OTHER
 from tightrope.graph_picture import NARROW, WIDE, picture
-from tightrope.graph_types import OTHER
 from tightrope.graph_words import DOT, count, size
 from tightrope.page_numbers import whole
 

@@ -18,9 +18,8 @@ def quantization_section(
 ) -> dict[str, Any] | None:
     """`rows` of the table on one model, and `sentence` where none of its engines gains.
 
-    `unpaired`: whether a speed is not from alternating blocks of the two. None without entries of
-    `quantization`. `deployed` are the results that are recommended: where one is quantized there
-    is no sentence, for its engine has no entry. `hosts` are `host_names`.
+    None without entries of `quantization`. `deployed` are the results that are recommended: where
+    one is quantized there is no sentence, for its engine has no entry. `hosts` are `host_names`.
     """
     if not entries:
         return None
@@ -34,7 +33,6 @@ def quantization_section(
     words = "; ".join(f"{names[key]} {against(group)}" for key, group in groups.items())
     return {
         "rows": rows,
-        "unpaired": any(row.get("speedup") and not row.get("paired") for row in rows),
         "sentence": words if in_vain and not any(map(is_quantized, deployed)) else None,
     }
 

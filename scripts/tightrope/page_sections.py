@@ -9,7 +9,7 @@ from tightrope.page_figures import row_at, speedups, trade_offs
 from tightrope.page_int8 import has_vnni, int8_section
 from tightrope.page_numbers import shape_label, shape_of
 from tightrope.page_quantization import quantization_section
-from tightrope.page_steadiness import remarks, steadiness
+from tightrope.page_steadiness import disturbed_section, remarks, steadiness
 from tightrope.page_traffic import traffic_section
 from tightrope.page_training import training_section
 
@@ -42,6 +42,7 @@ def sections(summary: Record) -> dict[str, Any]:
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
         "measurements": measurements(results, models),
         "steadiness": steadiness(results),
+        "disturbed": disturbed_section(results, summary.get("races") or []),
         "not_run": not_run(results),
         "host_names": hosts,
         "real_traffic": bool(traffic),
@@ -106,8 +107,10 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
     ]
     picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
     deploy: dict[Any, set[str]] = {}
+    equals: dict[Any, set[str]] = {}
     for chosen in picks:
         deploy.setdefault(chosen["shape"], set()).add(chosen["variant"])
+        equals.setdefault(chosen["shape"], set()).update([chosen["variant"], *chosen["equal"]])
     by_host = {
         host: [result for result in measured if result.get("host") == host]
         for host in dict.fromkeys(result.get("host") for result in measured)
@@ -132,7 +135,7 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
         "trade_offs": [
             figure
             for host, group in by_host.items()
-            for figure in trade_offs(group, baselines, deploy, budget, host=hosts.get(host))
+            for figure in trade_offs(group, baselines, deploy, equals, budget, host=hosts.get(host))
         ],
         "speedups": [
             figure
@@ -165,6 +168,9 @@ def pick(
         "host": hosts.get(recommendation.get("host")),
         "variant": variant,
         "why": recommendation.get("why"),
+        "equal": recommendation.get("equal") or [],
+        "provisional": bool(recommendation.get("provisional")),
+        "disturbed": recommendation.get("disturbed") or [],
         "result": result,
         "row": row,
         "noise": next((r.reasons for r in remarks(result, row) if r.word == "noisy"), []),

@@ -18,9 +18,12 @@ class Remark(NamedTuple):
 def remarks(result: Record, row: Record) -> list[Remark]:
     """What a reader must know of one latency row; empty for a steady one.
 
-    The words are `noisy`, `time limit` and `threads`.
+    The words are `disturbed` or `provisional`, `noisy`, `time limit` and `threads`.
     """
     found = []
+    if row.get("disturbed"):
+        word = "provisional" if row.get("provisional") else "disturbed"
+        found.append(Remark(word, [row["disturbed"]]))
     if row.get("noisy"):
         found.append(Remark("noisy", list(row.get("noise") or ["no reason was recorded"])))
     if row.get("stop") == "time limit":
@@ -28,6 +31,26 @@ def remarks(result: Record, row: Record) -> list[Remark]:
     if words := other_threads(result, row):
         found.append(Remark("threads", [words]))
     return found
+
+
+def disturbed_section(results: Iterable[Record], races: Iterable[Record]) -> dict[str, Any] | None:
+    """What other load left without a number: `rows` of how `many`, and `races` without a winner.
+
+    `reasons` are those in words, each once. None where nothing was disturbed.
+    """
+    rows = [row for result in results for row in result.get("latency") or ()]
+    without = [row for row in rows if row.get("disturbed")]
+    undecided = [race for race in races if race.get("status") == "disturbed"]
+    if not without and not undecided:
+        return None
+    told = [row["disturbed"] for row in without] + [race.get("reason") for race in undecided]
+    return {
+        "rows": len(without),
+        "many": len(rows),
+        "races": len(undecided),
+        "provisional": any(row.get("provisional") for row in without),
+        "reasons": list(dict.fromkeys(filter(None, told))),
+    }
 
 
 def late(row: Record) -> str:
@@ -53,8 +76,9 @@ def other_threads(result: Record, row: Record) -> str | None:
 def steadiness(results: Iterable[Record]) -> dict[str, Any] | None:
     """How many latency rows have which remark; None where noise was not judged.
 
-    `rows`, `noisy`, `late` (None where no row says that it could have stopped late), `hits`
-    (pairs of blocks that other load hit), `thread_rows`, and `threads`: (words, variants) pairs.
+    `rows`, `noisy`, `late` (None where no row says that it could have stopped late), `disturbed`
+    (pairs of blocks that other load disturbed), `thread_rows`, and `threads`: (words, variants)
+    pairs.
     """
     rows = [(result, row) for result in results for row in result.get("latency") or ()]
     if not any("noisy" in row for _, row in rows):
@@ -68,7 +92,7 @@ def steadiness(results: Iterable[Record]) -> dict[str, Any] | None:
         "rows": len(rows),
         "noisy": sum(bool(row.get("noisy")) for _, row in rows),
         "late": stops.count("time limit") if stops else None,
-        "hits": sum(row.get("hit_pairs") or 0 for _, row in rows),
+        "disturbed": sum(row.get("disturbed_pairs") or 0 for _, row in rows),
         "thread_rows": sum(len(variants) for variants in threads.values()),
         "threads": [(words, list(dict.fromkeys(names))) for words, names in threads.items()],
     }

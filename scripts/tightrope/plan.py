@@ -14,20 +14,21 @@ from tightrope.gpu import missing_packages
 from tightrope.graph_jobs import graph_columns, graph_records
 from tightrope.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.job_inputs import audits, from_checkpoint, int8_files, scheme_of
-from tightrope.quantization_plan import Pairs, float_rivals
+from tightrope.planned_variants import configured, only_emulated
 from tightrope.records import TRAINING
-from tightrope.run import delete_failed, delete_reports, end_strictly, executes_jobs, take_run_lock
+from tightrope.run import (
+    DISTURBED,
+    delete_disturbed,
+    delete_failed,
+    delete_reports,
+    end_strictly,
+    executes_jobs,
+    take_run_lock,
+)
+from tightrope.terminal import show_run
 from tightrope.toolchain import missing_compiler
 from tightrope.training_plan import measured_trainings
-from tightrope.variants import (
-    AUTO,
-    DEVICES,
-    Variant,
-    baseline,
-    configured,
-    is_onnx,
-    parse,
-)
+from tightrope.variants import AUTO, DEVICES, Variant, baseline, is_onnx, parse
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
@@ -41,8 +42,7 @@ class Plan(NamedTuple):
 
     `jobs` has each model with each of its variants that can run, `traffic` those that are also
     measured under real traffic, `activations` those that are timed beside the same variant of the
-    model that `references` names, `quantized` those that are timed beside another variant of
-    their engine, with that one, `training` the models whose training is measured, `baselines` for
+    model that `references` names, `training` the models whose training is measured, `baselines` for
     each model and device the name of the variant that the others are compared with; `host` and
     `numerics` are the keys of work on each device.
     """
@@ -52,7 +52,6 @@ class Plan(NamedTuple):
     traffic: Jobs
     activations: Jobs
     references: dict[str, str]
-    quantized: Pairs
     training: list[str]
     unavailable: list[tuple[str, str, str]]
     baselines: dict[str, dict[str, str]]
@@ -68,11 +67,11 @@ def checked_or_exit(config: Document, schema: str) -> Document:
         sys.exit(str(error))
 
 
-def make_plan(config: Document) -> Plan:
-    """The variants to build here, and why the others are unavailable."""
-    host = describe_host()
+def make_plan(config: Document, host: Document | None = None) -> Plan:
+    """The variants to build on `host`, by default here, and why the others are unavailable."""
+    host = host or describe_host()
     auto = config["host"] == "auto"
-    wanted = [(model, one) for model in config["models"] for one in configured(config, model)]
+    wanted = [(model, one) for model in config["models"] for one in configured(config, model, host)]
     reasons = {
         (model, variant): reason
         for model, variant in wanted
@@ -89,7 +88,6 @@ def make_plan(config: Document) -> Plan:
         traffic=[job for job in jobs if str(job[1]) in config["traffic"]["variants"]],
         activations=compared(config, jobs),
         references=references(config),
-        quantized=float_rivals(config, jobs, baselines),
         training=measured_trainings(config),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         baselines=baselines,
@@ -113,10 +111,19 @@ def columns(jobs: Jobs) -> dict[str, list[str]]:
     }
 
 
-def pair_columns(pairs: Pairs) -> dict[str, list[str]]:
-    """The pairs as values of the wildcards of a path, as `columns` has jobs."""
-    both = [(model, variant) for model, variant, _ in pairs]
-    return {**columns(both), "rival": [str(rival) for _, _, rival in pairs]}
+def race_columns(jobs: Jobs) -> dict[str, list[str]]:
+    """Each model with each of its devices, as `columns` has jobs."""
+    found = dict.fromkeys((model, variant.device) for model, variant in jobs)
+    return {"model": [model for model, _ in found], "device": [device for _, device in found]}
+
+
+def raced(plan: Plan, wildcards: Any, path: str) -> list[str]:
+    """`path` of each variant of that model on that device."""
+    return [
+        path.format(model=model, variant=variant)
+        for model, variant in plan.jobs
+        if (model, variant.device) == (wildcards.model, wildcards.device)
+    ]
 
 
 def unavailable_reason(
@@ -131,6 +138,8 @@ def unavailable_reason(
         missing = missing_packages(variant.engine) if host["gpu"] else "no NVIDIA GPU"
         if missing:
             return missing
+    if emulated := only_emulated(config, variant, host):
+        return emulated
     return missing_compiler() if engine.compiler else None
 
 
@@ -142,9 +151,12 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
     if lock is not None:
         if config["retry_failed"]:
             delete_failed(failing_files(config, plan))
+        if config["remeasure"] == DISTURBED:
+            delete_disturbed([path for paths in records(plan).values() for path in paths])
         delete_reports(REPORTS, records(plan), graph_records(graph_columns(config, plan.jobs)))
     if config["strict"]:
         end_strictly("reports/summary.json")
+    show_run()
     return lock
 
 
@@ -170,11 +182,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
             *[f"reports/{model}/{variant}.activation.json"]
             * ((model, variant) in plan.activations),
-            *[
-                f"reports/{model}/{variant}.beside-{rival}.json"
-                for name, one, rival in plan.quantized
-                if (name, one) == (model, variant)
-            ],
+            f"reports/{model}/{variant.device}.race.json",
         ]
         for model, variant in plan.jobs
     } | {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}

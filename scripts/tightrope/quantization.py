@@ -1,11 +1,12 @@
-"""To quantize or not: INT8 and FP8 of each engine beside the same engine in float."""
+"""To quantize or not: INT8 and FP8 of each engine paired with the same engine in float."""
 
+import math
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
-from tightrope.recommend import best_of, rows_at, shapes_of, speedup_of
-from tightrope.side_by_side import NOTHING, Compared, Pairs, pairs_at
-from tightrope.statistics import Interval, speed_verdict
+from tightrope.race_results import RaceKey, race_key, ratio_between
+from tightrope.recommend import rows_at, shapes_of
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Entry = dict[str, Any]
@@ -15,98 +16,109 @@ VERDICTS = QUANTIZE, UNDECIDED, DO_NOT = "quantize", "undecided", "do not quanti
 STANDINGS = ("kept", "undecided", "dropped")
 PLACE = ("model", "host", "device", "engine")
 ACCURACY = ("delta", "delta_low", "delta_high", "flips", "samples", "verdict")
+SPEEDUP = ("ratio", "low", "high", "verdict")
+NO_RACE: Entry = {"raced": (), "ratios": ()}
 
 engine_of = itemgetter(*PLACE)
 
 
-def quantizations(results: list[Entry], compared: Compared = NOTHING) -> list[Entry]:
+def quantizations(results: list[Entry], races: Mapping[RaceKey, Entry]) -> list[Entry]:
     """One for each model, host, device, engine and shape with both kinds of variants.
 
     That is where a variant in float was measured, and one in INT8 or FP8 was tried. Its fields are
     those of `judged` for the best quantized variant (`ranked`), with the others of that engine in
-    `others`, and `unquantized`: the float variant that they are put against. `compared` has the
-    rows of those that were timed beside it.
+    `others`, and `unquantized`: the float variant that they are put against, in the rounds of the
+    race.
     """
     found = []
     tried = [one for one in results if one["host"] is not None]
     for place in dict.fromkeys(map(engine_of, tried)):
-        here = [one for one in tried if engine_of(one)[:2] == place[:2]]
-        own = [one for one in here if engine_of(one) == place]
+        model, host, device, _ = place
+        own = [one for one in tried if engine_of(one) == place]
         quantized = [one for one in own if one["precision"] in QUANTIZED]
         for shape in shapes_of(own) if quantized else ():
-            rows = rows_at(here, shape)
-            rival = best_unquantized(own, rows)
+            rows = rows_at(own, shape)
+            race = races.get(race_key(model, host, device, shape), NO_RACE)
+            rival = best_unquantized(own, rows, race)
             if rival is not None:
-                pairs = pairs_at(compared, *place[:2], shape)
-                first, *others = ranked(quantized, rival, rows, pairs)
+                first, *others = ranked(quantized, rival, rows, race)
                 named = {**dict(zip(PLACE, place, strict=True)), "shape": shape}
                 pair = {"unquantized": rival["variant"], **first, "others": others}
                 found.append({**named, **pair})
     return found
 
 
-def best_unquantized(results: list[Entry], rows: dict[str, Entry]) -> Entry | None:
-    """The float variant that `recommend` would choose if there were no others; None without one.
+def best_unquantized(results: list[Entry], rows: dict[str, Entry], race: Entry) -> Entry | None:
+    """The fastest float variant of an engine that raced, else that was measured; None without one.
 
     Where the answers of none are kept, it is one whose answers could still be.
     """
     measured = [
         one
         for one in results
-        if one["precision"] in UNQUANTIZED and one["status"] == "ok" and one["variant"] in rows
+        if one["precision"] in UNQUANTIZED
+        and one["status"] == "ok"
+        and seconds_of(one["variant"], rows) < math.inf
     ]
-    if not measured:
-        return None
-    standing = min(map(standing_of, measured))
-    best, _ = best_of([one for one in measured if standing_of(one) == standing], rows)
-    return next(one for one in measured if one["variant"] == best)
+
+    def rank(one: Entry) -> tuple[Any, ...]:
+        name = one["variant"]
+        return name not in race["raced"], standing_of(one), seconds_of(name, rows)
+
+    return min(measured, key=rank, default=None)
+
+
+def seconds_of(name: str, rows: dict[str, Entry]) -> float:
+    """The time of a call by which variants are compared, infinite where there is none."""
+    row = rows.get(name)
+    return row["paired_s"] if row and row["paired_s"] is not None else math.inf
 
 
 def ranked(
-    quantized: list[Entry], rival: Entry, rows: dict[str, Entry], pairs: Pairs
+    quantized: list[Entry], rival: Entry, rows: dict[str, Entry], race: Entry
 ) -> list[Entry]:
     """The quantized variants as `judged`, the best of them first.
 
     The best has the best verdict of all, so that an engine is not worth quantizing only where none
-    of its variants is; of those the answers that stand best; of those it is the one that
-    `recommend` would choose.
+    of its variants is; of those the answers that stand best; of those the fastest. Those that did
+    not race because another one of them was better come last: nothing more is known of them.
     """
-    found = {one["variant"]: judged(one, rival, rows, pairs) for one in quantized}
+    found = {one["variant"]: judged(one, rival, rows, race) for one in quantized}
+    raced = {name for name in found if name in race["raced"]}
 
-    def rank(one: Entry) -> tuple[int, ...]:
-        verdict = VERDICTS.index(found[one["variant"]]["verdict"])
-        return verdict, one["status"] != "ok", standing_of(one)
+    def rank(one: Entry) -> tuple[Any, ...]:
+        name = one["variant"]
+        behind = bool(raced - {name}) and name not in raced and seconds_of(name, rows) < math.inf
+        verdict = VERDICTS.index(found[name]["verdict"])
+        return behind, verdict, one["status"] != "ok", standing_of(one), seconds_of(name, rows)
 
-    foremost = min(map(rank, quantized))
-    first = [one for one in quantized if rank(one) == foremost]
-    measured = [one for one in first if one["variant"] in rows]
-    best = best_of(measured, rows)[0] if measured else first[0]["variant"]
-    order = sorted(quantized, key=lambda one: (one["variant"] != best, *rank(one)))
-    return [found[one["variant"]] for one in order]
+    return [found[one["variant"]] for one in sorted(quantized, key=rank)]
 
 
-def judged(result: Entry, rival: Entry, rows: dict[str, Entry], pairs: Pairs) -> Entry:
+def judged(result: Entry, rival: Entry, rows: dict[str, Entry], race: Entry) -> Entry:
     """`variant`, `verdict` and `why`, and what they rest on.
 
-    `speedup` is over the engine's own float variant `rival`, None where that is not known, and
-    `paired` whether it was measured in alternating blocks of the two; `accuracy` is against the
-    baseline, None where it was not judged; `failed` is the reason or None, `noisy` whether a
-    latency on which the speed-up rests is.
+    `speedup` is over the engine's own float variant `rival`, None where the two were not measured
+    in the same rounds; `accuracy` is against the baseline, None where it was not judged; `failed`
+    is the reason or None.
     """
     name, accuracy = result["variant"], result["accuracy"]
-    pair = pairs.get((name, rival["variant"])) or beside_baseline(name, rival["variant"], rows)
-    speedup = pair["speedup"] if pair else quotient(name, rival["variant"], rows)
-    told = [pair] if pair else [rows.get(one, {}) for one in (name, rival["variant"])]
+    speedup = ratio_between(race, name, rival["variant"]) or over_baseline(result, rival, rows)
     return {
         "variant": name,
         "verdict": advice(result, rival, speedup),
         "why": reasons(result, rival, rows, speedup),
         "failed": None if result["status"] == "ok" else result["reason"],
-        "speedup": speedup,
-        "paired": pair is not None,
-        "accuracy": accuracy and {name: accuracy[name] for name in ACCURACY},
-        "noisy": any(row.get("noisy", False) for row in told),
+        "speedup": speedup and {key: speedup[key] for key in SPEEDUP},
+        "accuracy": accuracy and {key: accuracy[key] for key in ACCURACY},
     }
+
+
+def over_baseline(result: Entry, rival: Entry, rows: dict[str, Entry]) -> Entry | None:
+    """The speed-up of `result` where `rival` is the baseline that it was paired with."""
+    row = rows.get(result["variant"])
+    paired = row and row["speedup"] and row["speedup"]["ratio"] is not None
+    return row["speedup"] if paired and rival["variant"] == result["baseline"] else None
 
 
 def advice(result: Entry, rival: Entry, speedup: Entry | None) -> str:
@@ -122,37 +134,6 @@ def advice(result: Entry, rival: Entry, speedup: Entry | None) -> str:
     if speedup["high"] <= 1 and standing_of(rival) <= standing_of(result):
         return DO_NOT
     return QUANTIZE if speedup["low"] > 1 and standing_of(result) == 0 else UNDECIDED
-
-
-def beside_baseline(name: str, rival: str, rows: dict[str, Entry]) -> Entry | None:
-    """The row of `name` where `rival` is the baseline, beside which it was timed; else None."""
-    row = rows.get(name)
-    return row if row and row["speedup"] and rival == row["baseline"] else None
-
-
-def quotient(name: str, rival: str, rows: dict[str, Entry]) -> Entry | None:
-    """How many times as fast as `rival` the variant is by their speed-ups over the baseline.
-
-    None where one of the two has none. It is not paired:
-
-        ratio = r_q / r_f, low = low_q / high_f, high = high_q / low_f
-
-    On the log scale, where each interval is symmetric, the half-widths add up:
-    log(r_q / r_f) plus or minus (h_q + h_f). As the standard deviation of a difference is at most
-    the sum of the two, however they are correlated, this holds the truth at least as often as
-    either interval does, where the errors are about normal; where nothing is known of them but that
-    each interval holds in 95 %, in 90 % (Bonferroni). That is of the noise alone: a machine that
-    changed between the two measurements is in the quotient.
-    """
-    if name not in rows or rival not in rows:
-        return None
-    ours, theirs = speedup_of(name, rows), speedup_of(rival, rows)
-    if ours is None or theirs is None:
-        return None
-    ratio = ours["ratio"] / theirs["ratio"]
-    low, high = ours["low"] / theirs["high"], ours["high"] / theirs["low"]
-    verdict = speed_verdict(Interval(ratio, low, high))
-    return {"ratio": ratio, "low": low, "high": high, "verdict": verdict}
 
 
 def verdict_of(result: Entry) -> str | None:
@@ -183,9 +164,12 @@ def reasons(
 def speed_reason(result: Entry, rival: Entry, rows: dict[str, Entry], speedup: Entry | None) -> str:
     """Whether it is faster than the float variant, in words."""
     if speedup is None:
-        if result["variant"] not in rows:
+        row = rows.get(result["variant"])
+        if row is None:
             return "not measured at this shape"
-        return f"not compared with {rival['variant']}: their baseline was not measured"
+        if row["disturbed"]:
+            return "disturbed by other load"
+        return f"not raced with {rival['variant']}: another quantized variant is faster"
     if speedup["low"] > 1:
         word = "faster"
     elif speedup["high"] < 1:

@@ -1,26 +1,33 @@
-"""Which variant to deploy for each shape: the fastest whose answers are kept."""
+"""Which variant to deploy at each shape: who won the race of those whose answers are kept."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tightrope.side_by_side import NOTHING, Compared, Pairs, pairs_at, shape_of
+from tightrope.finalists import MOST
+from tightrope.race_results import DECIDED, RaceKey, race_key, ratio_between, shape_of
+from tightrope.race_statistics import NONE_FASTER
 from tightrope.variants import parse
 
 Entry = dict[str, Any]
+Races = Mapping[RaceKey, Entry]
 
 
-def recommendations(results: list[Entry], compared: Compared = NOTHING) -> list[Entry]:
+def recommendations(results: list[Entry], races: Races) -> list[Entry]:
     """One for each model, host and shape; `variant` is None where nothing qualifies.
 
-    Times of two hosts are never put against each other: each host has its own. `compared` has
-    the rows of quantized variants that were timed beside their own engine in float.
+    Times of two hosts are never put against each other: each host has its own.
     """
     found = []
     places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
     for model, host in places:
         own = [one for one in results if one["model"] == model and one["host"] in (host, None)]
         for shape in shapes_of(own):
-            chosen = choose(own, shape, pairs_at(compared, model, host, shape))
-            found.append({"model": model, "host": host, "shape": shape, **chosen})
+            here = {
+                device: races[key]
+                for device in dict.fromkeys(one["device"] for one in own)
+                if (key := race_key(model, host, device, shape)) in races
+            }
+            found.append({"model": model, "host": host, "shape": shape, **choose(own, shape, here)})
     return found
 
 
@@ -30,113 +37,88 @@ def shapes_of(results: list[Entry]) -> list[Entry]:
     return list({tuple(shape.items()): shape for shape in shapes}.values())
 
 
-def choose(results: list[Entry], shape: Entry, pairs: Pairs = NOTHING) -> Entry:
-    """`variant`, `why` and `rejected` among the results of one model at one shape.
-
-    What was timed side by side is told from that: its loser is not chosen, whatever the speed-ups
-    over the baseline say.
-    """
-    rows = rows_at(results, shape)
-    reasons = {result["variant"]: disqualified(result, rows) for result in results}
-    fit = [result for result in results if reasons[result["variant"]] is None]
-    if not fit:
-        measured = any(result["status"] == "ok" for result in results)
-        words = "no variant keeps the answers" if measured else "nothing could be measured"
-        return {"variant": None, "why": words, "rejected": listed(reasons)}
-    lost = losers({result["variant"] for result in fit}, pairs)
-    reasons |= lost
-    rest = [result for result in fit if result["variant"] not in lost]
-    best, fastest = best_of(rest, rows)
-    for result in rest:
-        tie = within_noise(result["variant"], fastest, rows)
-        reasons[result["variant"]] = beaten(result["variant"], rows, tie=tie)
-    del reasons[best]
+def rows_at(results: Iterable[Entry], shape: Entry) -> dict[str, Entry]:
+    """By variant, the latency row of this shape."""
     return {
-        "variant": best,
-        "why": why(best, fastest, rows, who(fit)),
-        "rejected": listed(reasons),
-    }
-
-
-def losers(names: set[str], pairs: Pairs) -> dict[str, str]:
-    """Which of these are surely slower than another of them that was beside them, and why.
-
-    Empty where it would be all of them.
-    """
-    found = {}
-    for (quantized, plain), row in pairs.items():
-        if {quantized, plain} <= names:
-            told = f"{quantized} is {times(row['speedup'], f'as fast as {plain}')}"
-            if row["speedup"]["high"] < 1:
-                found[quantized] = f"slower than its engine in float: side by side, {told}"
-            elif row["speedup"]["low"] > 1:
-                found[plain] = f"slower than its engine quantized: side by side, {told}"
-    return found if len(found) < len(names) else {}
-
-
-def rows_at(results: list[Entry], shape: Entry) -> dict[str, Entry]:
-    """By variant, the latency row of this shape with the name of what it was compared with."""
-    return {
-        result["variant"]: {**row, "baseline": result["baseline"]}
+        result["variant"]: row
         for result in results
         for row in result["latency"]
         if shape_of(row) == shape
     }
 
 
-def best_of(fit: list[Entry], rows: dict[str, Entry]) -> tuple[str, str]:
-    """The best of these results and the fastest of them, which are two where a tie is smaller."""
-    seconds = {result["variant"]: estimate(result["variant"], rows) for result in fit}
-    fastest = min(fit, key=lambda result: seconds[result["variant"]])["variant"]
-    equal = [result for result in fit if within_noise(result["variant"], fastest, rows)]
-    best = min(equal, key=lambda one: (one["size_bytes"], seconds[one["variant"]]))["variant"]
-    return best, fastest
+def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> Entry:
+    """`variant`, `why`, `rejected` and how sure that is, among the results of one model.
+
+    `races` are those of each device. `equal` are variants that surely differ by no more than
+    `decision.equal_within` and have larger files, `open` those that the time did not suffice to
+    tell apart. `disturbed` are variants whose answers are kept and whose latency or race other load
+    disturbed: they may be faster, so with one of them the choice is `provisional`.
+    """
+    rows = rows_at(results, shape)
+    reasons = {result["variant"]: disqualified(result, rows) for result in results}
+    fit = [result for result in results if reasons[result["variant"]] is None]
+    disturbed = [one["variant"] for one in results if may_be_faster(one, rows)]
+    winners = {
+        device: race
+        for device, race in races.items()
+        if race["variant"] is not None and reasons[race["variant"]] is None
+    }
+    undecided = [race for race in races.values() if race["status"] != DECIDED]
+    common = {
+        "equal": [],
+        "open": [],
+        "disturbed": disturbed,
+        "provisional": bool(disturbed or undecided),
+    }
+    if not winners:
+        words = why_nothing(results, fit, undecided, disturbed)
+        reasons |= {one["variant"]: "the race has no winner" for one in fit}
+        return {**common, "variant": None, "why": words, "rejected": listed(reasons)}
+    # between devices times are compared, each of its own minutes
+    best = min(winners, key=lambda device: rows[winners[device]["variant"]]["paired_s"])
+    race = winners[best]
+    for result in fit:
+        reasons[result["variant"]] = beaten(result["variant"], rows, race, best)
+    del reasons[race["variant"]]
+    return {
+        **common,
+        "equal": race["equal"],
+        "open": race["open"],
+        "provisional": common["provisional"] or race["provisional"],
+        "variant": race["variant"],
+        "why": why(race, fit),
+        "rejected": listed(reasons),
+    }
 
 
-def listed(reasons: dict[str, str]) -> list[Entry]:
+def may_be_faster(result: Entry, rows: Mapping[str, Entry]) -> bool:
+    """Whether its answers are kept and its latency at this shape was disturbed."""
+    row = rows.get(result["variant"])
+    return bool(result["status"] == "ok" and row and row["disturbed"] and unkept(result) is None)
+
+
+def listed(reasons: Mapping[str, str]) -> list[Entry]:
     """The rejected variants with their reasons."""
     return [{"variant": name, "reason": reason} for name, reason in reasons.items()]
 
 
-def estimate(name: str, rows: dict[str, Entry]) -> float:
-    """Seconds of a call: the baseline's own mean over the low end of the paired speed-up.
-
-    On one device this orders variants by the speed-up that they are sure to have, so that a
-    wide interval wins nothing; between devices it compares their times.
-    """
-    base = rows.get(rows[name]["baseline"])
-    if base is None or rows[name]["speedup"] is None:
-        return rows[name]["mean_s"]
-    return base["mean_s"] / rows[name]["speedup"]["low"]
-
-
-def within_noise(name: str, fastest: str, rows: dict[str, Entry]) -> bool:
-    """Whether the speed-up of `name` lies within the interval of the fastest on its device."""
-    if name == fastest:
-        return True
-    ours, best = speedup_of(name, rows), speedup_of(fastest, rows)
-    same_device = parse(name).device == parse(fastest).device
-    return bool(same_device and ours and best and ours["ratio"] >= best["low"])
-
-
-def speedup_of(name: str, rows: dict[str, Entry]) -> Entry | None:
-    """The speed-up of `name`, 1 for the baseline; None where the baseline was not measured."""
-    if is_baseline(name, rows):
-        return {"ratio": 1.0, "low": 1.0, "high": 1.0}
-    return rows[name]["speedup"]
-
-
-def is_baseline(name: str, rows: dict[str, Entry]) -> bool:
-    """Whether the other variants of its device are compared with `name`."""
-    return name == rows[name]["baseline"]
-
-
-def disqualified(result: Entry, rows: dict[str, Entry]) -> str | None:
+def disqualified(result: Entry, rows: Mapping[str, Entry]) -> str | None:
     """Why this result cannot be deployed at all, else None."""
     if result["status"] != "ok":
         return f"{result['status']}: {result['reason']}"
-    if result["variant"] not in rows:
+    row = rows.get(result["variant"])
+    if row is None:
         return "not measured at this shape"
+    if reason := unkept(result):
+        return reason
+    if row["disturbed"] and not row["provisional"]:
+        return f"disturbed: {row['disturbed']}"
+    return None
+
+
+def unkept(result: Entry) -> str | None:
+    """Why its answers cannot be deployed, None where they are kept or were not judged."""
     accuracy = result["accuracy"]
     if accuracy is None or accuracy["verdict"] == "kept":
         return None
@@ -145,39 +127,85 @@ def disqualified(result: Entry, rows: dict[str, Entry]) -> str | None:
     return f"accuracy {accuracy['verdict']}: {points(accuracy)}"
 
 
-def beaten(name: str, rows: dict[str, Entry], *, tie: bool) -> str:
-    """Why a variant that keeps the answers was not chosen; `tie` with the fastest or not."""
-    ours = "it is the baseline" if is_baseline(name, rows) else speed(rows[name])
-    if tie:
-        return f"as fast within the noise ({ours}), but its files are no smaller"
-    return f"slower: {ours}"
+def beaten(name: str, rows: Mapping[str, Entry], race: Entry, device: str) -> str:
+    """Why a variant that keeps the answers was not chosen."""
+    chosen = race["variant"]
+    if parse(name).device != device:
+        seconds = (rows[one]["paired_s"] for one in (name, chosen))
+        ours, theirs = (f"{1000 * one:.3g} ms" for one in seconds)
+        return f"slower: {ours} per call, {chosen} takes {theirs}"
+    if name in race["left_out"]:
+        return f"failed in the race: {race['left_out'][name]}"
+    measured = ratio_between(race, name, chosen)
+    if name in race["equal"]:
+        return f"equal to {chosen} within {100 * race['within']:.2g} %, but its files are larger"
+    if measured is not None:
+        told = times(measured, f"as fast as {chosen}")
+        return f"not told apart: {told}" if name in race["open"] else f"slower: {told}"
+    if name in race["raced"]:
+        return f"slower than {race['out'].get(name, 'others')} in the race"
+    if len(race["raced"]) >= MOST and may_win(rows[name], rows[chosen]):
+        return f"not raced: {MOST} variants are surely faster than the baseline by more"
+    return f"slower: {speed(rows[name])}"
 
 
-def who(fit: list[Entry]) -> str:
-    """The variants among which is chosen, in words."""
+def may_win(row: Entry, best: Entry) -> bool:
+    """Whether the speed-up of a row is not surely behind that of another."""
+    ends = (row["speedup"] or {}).get("high"), (best["speedup"] or {}).get("low")
+    return None not in ends and ends[0] >= ends[1]
+
+
+def why(race: Entry, fit: list[Entry]) -> str:
+    """What speaks for the chosen variant among those that are `fit`."""
     judged = all(result["accuracy"] is not None for result in fit)
-    return f"{len(fit)} variants " + ("that keep the answers" if judged else "measured")
+    who = f"{len(fit)} variants " + ("that keep the answers" if judged else "measured")
+    chosen, equal, undecided = race["variant"], race["equal"], race["open"]
+    if len(fit) == 1:
+        return "the only variant that keeps the answers" if judged else "the only variant measured"
+    if equal:
+        same = ", ".join(equal)
+        words = f"equal to {same} within {100 * race['within']:.2g} %, with the smallest files"
+    elif undecided:
+        words = f"the fastest by estimate; {open_words(race)}"
+    else:
+        words = f"the fastest of the {who}"
+    return words if chosen == race["fastest"] or equal else f"{words} of the {who}"
 
 
-def why(best: str, fastest: str, rows: dict[str, Entry], others: str) -> str:
-    """What speaks for the chosen variant, one of `others`."""
-    if best != fastest:
-        return f"as fast as {fastest} within the noise, and its files are smaller"
-    if is_baseline(best, rows):
-        return f"none of the {others} is faster than this baseline"
-    return f"the fastest of the {others}"
+def open_words(race: Entry) -> str:
+    """What is known of the variants that were not told apart from the chosen one."""
+    names = ", ".join(race["open"])
+    if race["stop"] == NONE_FASTER:
+        return f"not told apart from {names}, at most {100 * race['within']:.2g} % faster"
+    return f"time did not suffice to tell it from {names}"
+
+
+def why_nothing(
+    results: list[Entry], fit: list[Entry], undecided: list[Entry], disturbed: list[str]
+) -> str:
+    """Why nothing is recommended."""
+    reasons = [race["reason"] for race in undecided if race["reason"]]
+    if reasons:
+        return f"disturbed: {reasons[0]}"
+    if disturbed:
+        return "disturbed: other load kept the processors busy while the variants were timed"
+    if fit:
+        return "the race was not run"
+    if any(result["status"] == "ok" for result in results):
+        return "no variant keeps the answers"
+    return "nothing could be measured"
 
 
 def speed(row: Entry) -> str:
     """The speed-up of a row with its interval, without a baseline the time of a call."""
     speedup = row["speedup"]
-    if speedup is None:
-        return f"{1000 * row['mean_s']:.3g} ms a call"
+    if speedup is None or speedup["ratio"] is None:
+        return f"{1000 * row['paired_s']:.3g} ms per call"
     return times(speedup, "the baseline")
 
 
 def times(speedup: Entry, other: str) -> str:
-    """A speed-up over `other` with its interval."""
+    """A ratio of speeds with its interval."""
     low, high = speedup["low"], speedup["high"]
     return f"{speedup['ratio']:.2f} times {other} ({low:.2f} to {high:.2f})"
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 from tightrope.errors import ArtifactError
 from tightrope.files import read_json, write_json
 
-SCHEMA = 3
-# in the place of a variant, in the record of a training
-TRAINING = "training"
+SCHEMA = 4
+# in the place of a variant, in the records of a training and of a race
+TRAINING, RACE = "training", "race"
 
 
 @dataclass(kw_only=True)
@@ -51,8 +51,10 @@ class LatencyRecord(Record):
     shape) and what `comparison.compare` gives: `warmups`, one for each load of the engine;
     `blocks_s` and `baseline_blocks_s`, one list of seconds a call for each block, blocks of the
     same index measured next to each other; `device_s`, seconds of calls on inputs that are on the
-    GPU, None on the CPU; `hits`, for each pair why it was hit by other load, or None; `stop`, why
-    no more was measured.
+    GPU, None on the CPU; `pairs`, what was counted of each pair (`interference.of_pair`), and
+    `foreign_cores`, what other programs used in each window; `stop`, why no more was measured.
+    `lost_s` are the seconds that other load cost, `loudest` the cores that the loudest programs
+    used, by name.
     `baseline` and its blocks are None for the baseline itself, or where the baseline cannot run:
     then `baseline_failed` says why. `plan` is `latency` of the configuration, `processors` those
     to which both processes were pinned, `reference` the fixed workload `before` and `after`.
@@ -64,11 +66,36 @@ class LatencyRecord(Record):
     baseline: str | None = None
     baseline_failed: str | None = None
     reference: dict[str, Any] | None = None
+    lost_s: float = 0.0
+    loudest: dict[str, float] = field(default_factory=dict)
     import_s: float | None = None
     load_s: float | None = None
     first_call_s: float | None = None
     peak_rss_bytes: int | None = None
     shapes: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class RaceRecord(Record):
+    """Times of the finalists of a model on one device, all of them in the same rounds.
+
+    Each of `heats` holds `shapes`: of those finalists whose memory fitted together, at each shape
+    what `race_at_shape.RaceAtShape.recorded` gives. `left_out` has by variant why one died;
+    `engines_sha256` their manifests; `plan` is `latency` and `decision` the section of that name of
+    the configuration.
+    """
+
+    device: str
+    threads: int
+    plan: dict[str, Any]
+    decision: dict[str, Any]
+    processors: list[int]
+    engines_sha256: dict[str, str]
+    left_out: dict[str, str] = field(default_factory=dict)
+    heats: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    lost_s: float = 0.0
+    loudest: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)

@@ -6,11 +6,14 @@ from typing import Any
 from tightrope import noise
 from tightrope.accuracy_results import accuracy_entry
 from tightrope.flips import Split
+from tightrope.interference import fewest_pairs, undisturbed
 from tightrope.records import AccuracyRecord, LatencyRecord
-from tightrope.statistics import percentile, speed_verdict, speedup
+from tightrope.statistics import Interval, percentile, speed_verdict, speedup
 from tightrope.variants import Variant, parse
 
 Entry = dict[str, Any]
+# in the place of a verdict on a speed: it was not measured
+DISTURBED = "disturbed"
 
 
 def result_entry(
@@ -23,10 +26,11 @@ def result_entry(
     budget: float,
     rival: str,
     split: Split,
+    accept_disturbed: bool = False,
 ) -> Entry:
     """One of `results`; `rival` names its baseline, whose accuracy record is `baseline`.
 
-    `split` is what both were judged on.
+    `split` is what both were judged on. `accept_disturbed`: see `latency_entry`.
     """
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
     return {
@@ -48,7 +52,10 @@ def result_entry(
         "first_call_s": latency.first_call_s,
         "peak_rss_bytes": latency.peak_rss_bytes,
         "accuracy": accuracy_entry(accuracy, baseline, budget, split),
-        "latency": [latency_entry(shape, latency) for shape in latency.shapes],
+        "latency": [
+            latency_entry(shape, latency, accept_disturbed=accept_disturbed)
+            for shape in latency.shapes
+        ],
     }
 
 
@@ -83,47 +90,66 @@ def identity(model: str, variant: Variant) -> Entry:
     return {"model": model, "variant": str(variant), **variant._asdict()}
 
 
-def latency_entry(shape: Entry, record: LatencyRecord) -> Entry:
-    """Statistics of one shape; `speedup` is None for the baseline or without one."""
-    fewest = fewest_pairs(shape, record.plan)
-    kept = noise.quiet_pairs(shape, fewest)
-    own = [shape["blocks_s"][index] for index in kept]
-    samples = [sample for block in own for sample in block]
+def latency_entry(shape: Entry, record: LatencyRecord, *, accept_disturbed: bool = False) -> Entry:
+    """Statistics of one shape; `speedup` is None for the baseline or without one.
+
+    Only undisturbed pairs of blocks count. Where these are too few `disturbed` says why and there
+    are no numbers; with `accept_disturbed` all pairs count, and the row is `provisional`.
+    """
+    kept = undisturbed(shape)
+    fewest = fewest_pairs(len(shape["pairs"]), record.plan)
+    disturbed = None
+    if len(kept) < fewest:
+        disturbed = noise.why_disturbed(shape, len(kept), fewest, record.loudest)
+    numbers = disturbed is None or accept_disturbed
+    if disturbed and accept_disturbed:
+        kept = list(range(len(shape["pairs"])))
     size = {key: shape[key] for key in ("batch", "sequence", "height", "width") if key in shape}
-    mean = statistics.fmean(samples)
-    reasons = noise.reasons(shape, record.reference, fewest)
-    entry = {
+    reasons = noise.reasons(shape, record.reference)
+    return {
         **size,
-        "samples": len(samples),
         "pairs": len(kept),
-        "hit_pairs": sum(reason is not None for reason in shape["hits"]),
+        "disturbed_pairs": len(shape["pairs"]) - len(undisturbed(shape)),
+        "disturbed": disturbed,
+        "provisional": bool(disturbed and accept_disturbed),
         "stop": shape["stop"],
-        **{f"p{percent}_s": percentile(samples, percent) for percent in (50, 90, 99)},
-        "mean_s": mean,
-        "throughput_per_s": size["batch"] / mean,
-        "device_p50_s": percentile(shape["device_s"], 50) if shape.get("device_s") else None,
+        **times(shape, kept if numbers else [], size["batch"]),
         "first_call_s": shape["first_call_s"],
-        "speedup": None,
+        "speedup": speedup_entry(shape, kept if numbers else [], record.plan),
         "threads_busy": shape["threads_busy"],
         "cores_used": shape["cores_used"],
         "noise": reasons,
         "noisy": bool(reasons),
     }
-    if shape["baseline_blocks_s"] is not None:
-        ratio = speedup(own, [shape["baseline_blocks_s"][index] for index in kept])
-        entry["speedup"] = {
-            "ratio": ratio.value,
-            "low": ratio.low,
-            "high": ratio.high,
-            "verdict": speed_verdict(ratio),
-        }
-    return entry
 
 
-def fewest_pairs(shape: Entry, plan: Entry) -> int:
-    """How many pairs of blocks must have been left alone by other load, if only those count.
+def times(shape: Entry, kept: list[int], batch: int) -> Entry:
+    """Statistics of the calls in these blocks, all None without any."""
+    samples = [sample for index in kept for sample in shape["blocks_s"][index]]
+    mean = statistics.fmean(samples) if samples else None
+    device = shape.get("device_s")
+    return {
+        "samples": len(samples),
+        **{f"p{percent}_s": percentile(samples, percent) for percent in (50, 90, 99)},
+        "mean_s": mean,
+        "throughput_per_s": batch / mean if mean else None,
+        "device_p50_s": percentile(device, 50) if device and samples else None,
+    }
 
-    More than half of those that had to be measured: a pair that was hit near the time limit, or in
-    a fixed number of calls, is not measured again.
-    """
-    return max(2, min(plan["pairs"], len(shape["hits"])) // 2 + 1)
+
+def speedup_entry(shape: Entry, kept: list[int], plan: Entry) -> Entry | None:
+    """The speed-up over these pairs, None without a baseline; without pairs it is disturbed."""
+    if shape["baseline_blocks_s"] is None:
+        return None
+    if not kept:
+        return {**dict.fromkeys(("ratio", "low", "high")), "verdict": DISTURBED}
+    own, theirs = (
+        [shape[name][index] for index in kept] for name in ("blocks_s", "baseline_blocks_s")
+    )
+    return ratio_entry(speedup(own, theirs, loads=plan["loads"]))
+
+
+def ratio_entry(ratio: Interval) -> Entry:
+    """A ratio of times with its interval and its verdict."""
+    fields = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
+    return {**fields, "verdict": speed_verdict(ratio)}

@@ -16,6 +16,8 @@ from tightrope.failed_files import failure_in, is_onnx_file
 from tightrope.files import read_json
 from tightrope.records import TRAINING
 
+# of `remeasure` of the configuration
+DISTURBED = "disturbed"
 # options of Snakemake's command line with which it executes no job
 WITHOUT_JOBS = (
     *("dryrun", "touch", "unlock", "lint", "report", "list_target_rules", "list_rules"),
@@ -67,6 +69,17 @@ def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
     for path in failed:
         path.unlink()
     return failed
+
+
+def delete_disturbed(paths: Iterable[Path | str]) -> list[Path]:
+    """Delete those of the records whose times other load disturbed; them, each once."""
+    from tightrope.disturbed_records import is_disturbed  # who asks for it has the time
+
+    files = [path for path in map(Path, dict.fromkeys(paths)) if path.is_file()]
+    disturbed = [path for path in files if is_disturbed(path)]
+    for path in disturbed:
+        path.unlink()
+    return disturbed
 
 
 def delete_reports(
@@ -135,16 +148,3 @@ def failures(summary: Path) -> list[dict[str, Any]]:
     document = read_json(summary)
     trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
     return [one for one in document["results"] + trainings if one["status"] == "failed"]
-
-
-def closing_words(report: Path | str, summary: Path | str, *, since: float) -> str:
-    """What a run that rendered the report after time `since` has to say on the terminal."""
-    if not Path(report).is_file() or Path(report).stat().st_mtime < since:
-        return ""
-    lines = [f"Report: {report}"]
-    for one in read_json(summary)["recommendations"]:
-        shape = ", ".join(f"{name} {size}" for name, size in one["shape"].items())
-        lines.append(f"{one['model']}, {shape}: {one['variant'] or 'nothing'} ({one['why']})")
-    if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
-        lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
-    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Statistics of records: intervals, tests and verdicts, in bare Python."""
+"""Statistics of records: intervals, tests and verdicts."""
 
 import math
 import random
@@ -12,8 +12,10 @@ SAMPLES_FOR_PERCENTILE = {50: 11, 90: 64, 99: 662}
 LEVEL = 0.05  # of every test and, as its complement, of every interval
 Z = 1.959963984540054  # 97.5 % point of the normal distribution
 Z_POWER = 0.8416212335729143  # its 80 % point
-STUDENT = (12.7062, 4.3027, 3.1824, 2.7764)  # few degrees of freedom, see `student_point`
 RESAMPLES = 2000
+TRIM = 0.2  # the share of values that a trimmed mean leaves out at either end
+# standard deviation of the log time of one load: docs/results/2026-11-21-measurement.md
+LOAD_SPREAD = 0.005
 Rows = Sequence[Sequence[float]]
 
 
@@ -32,39 +34,61 @@ def percentile(samples: list[float], percent: int) -> float | None:
     return sorted(samples)[math.ceil(len(samples) * percent / 100) - 1]
 
 
-def speedup(blocks: list[list[float]], baseline_blocks: list[list[float]]) -> Interval:
-    """Baseline time over own time: the mean over pairs of the log ratio of block medians.
+def speedup(
+    blocks: list[list[float]],
+    baseline_blocks: list[list[float]],
+    *,
+    loads: int = 2,
+    level: float = LEVEL,
+) -> Interval:
+    """Baseline time over own time: the trimmed mean over pairs of the log ratio of block medians.
 
-    The interval is a symmetric bootstrap over pairs (Hall 1988, "On Symmetric Bootstrap Confidence
-    Intervals"), from a fixed seed: single pairs are far out where the clock frequency changed
-    between the two blocks, and then it holds the truth more often than the percentile bootstrap.
-    It is expanded for few pairs (Hesterberg 2015, "What Teachers Should Know About the
-    Bootstrap"): that of n pairs is too narrow by sqrt(n / (n - 1)), and by the normal
-    distribution's point in the place of Student's t.
+    `blocks` and `baseline_blocks` are seconds per call, blocks of the same index measured next to
+    each other. The interval has two parts, added in quadrature: that of the pairs, see
+    `trimmed_mean`, and what differs from load to load of the same engine (`LOAD_SPREAD`), each of
+    the two having been loaded so many times: no number of pairs makes that smaller.
     """
     logs = [
         math.log(statistics.median(theirs) / statistics.median(own))
         for own, theirs in zip(blocks, baseline_blocks, strict=True)
     ]
-    count = len(logs)
-    mean = statistics.fmean(logs)
-    if count < 2:
-        return Interval(math.exp(mean), 0.0, math.inf)
-    draw = random.Random(0)
-    off = sorted(
-        abs(statistics.fmean(draw.choices(logs, k=count)) - mean) for _ in range(RESAMPLES)
-    )
-    wider = math.sqrt(count / (count - 1)) * student_point(count - 1) / Z
-    half = wider * off[round(0.95 * (RESAMPLES - 1))]
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    middle = trimmed_mean(logs, level=level)
+    point = statistics.NormalDist().inv_cdf(1 - level / 2)
+    half = math.hypot(middle.high - middle.value, point * LOAD_SPREAD * math.sqrt(2 / loads))
+    if half == math.inf:
+        return Interval(math.exp(middle.value), 0.0, math.inf)
+    return Interval(*(math.exp(middle.value + off) for off in (0.0, -half, half)))
+
+
+def trimmed_mean(values: Sequence[float], *, level: float = LEVEL) -> Interval:
+    """The mean without the lowest and the highest fifth of the values, with its interval.
+
+    Student's t with the Winsorized standard error (Tukey and McLaughlin 1963, "Less vulnerable
+    confidence and significance procedures for location based on a single sample"). A pair of blocks
+    between whose halves the clock changed is far out, and a mean would follow it. Where trimming
+    leaves fewer than two values the ends are infinite.
+    """
+    ordered = sorted(values)
+    count, cut = len(ordered), int(TRIM * len(ordered))
+    kept = ordered[cut : count - cut]
+    mean = statistics.fmean(kept)
+    if len(kept) < 2:
+        return Interval(mean, -math.inf, math.inf)
+    winsorized = [kept[0]] * cut + kept + [kept[-1]] * cut
+    squares = statistics.variance(winsorized) * (count - 1)
+    error = math.sqrt(squares / (len(kept) * (len(kept) - 1)))
+    half = student_point(len(kept) - 1, level) * error
+    return Interval(mean, mean - half, mean + half)
 
 
 def unpaired_speedup(own: list[float], baseline: list[float]) -> Interval:
     """Baseline time over own time, of repeats that were not measured next to each other.
 
-    The ratio of the geometric means, with an interval as that of `speedup`, but from a bootstrap
-    that draws the repeats of either apart, with the degrees of freedom of Welch (1947), "The
-    generalization of 'Student's' problem when several different population variances are involved".
+    The ratio of the geometric means with a symmetric bootstrap (Hall 1988, "On Symmetric Bootstrap
+    Confidence Intervals") from a fixed seed that draws the repeats of either apart. For few repeats
+    it is expanded by sqrt(n / (n - 1)) and to Student's t (Hesterberg 2015, "What Teachers Should
+    Know About the Bootstrap"), with the degrees of freedom of Welch (1947), "The generalization of
+    'Student's' problem when several different population variances are involved".
     """
     logs, theirs = [[math.log(value) for value in values] for values in (own, baseline)]
     mean = statistics.fmean(theirs) - statistics.fmean(logs)
@@ -85,14 +109,11 @@ def unpaired_speedup(own: list[float], baseline: list[float]) -> Interval:
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
-def student_point(degrees: int) -> float:
-    """The 97.5 % point of Student's t, to 0.2 % (Abramowitz and Stegun 1964, 26.7.5)."""
-    if degrees <= len(STUDENT):
-        return STUDENT[degrees - 1]
-    first = (Z**3 + Z) / 4
-    second = (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96
-    third = (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384
-    return Z + first / degrees + second / degrees**2 + third / degrees**3
+def student_point(degrees: int, level: float = LEVEL) -> float:
+    """The two-sided point of Student's t at that level: 97.5 % lie below it at 0.05."""
+    from scipy.special import stdtrit  # who only counts answers needs no NumPy
+
+    return float(stdtrit(degrees, 1 - level / 2))
 
 
 def speed_verdict(interval: Interval) -> str:

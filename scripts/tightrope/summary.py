@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tightrope import __version__
 from tightrope.activation_comparison import activation_entries
@@ -22,17 +22,18 @@ from tightrope.int8_results import (
 )
 from tightrope.manifest import read_manifest
 from tightrope.quantization import quantizations
+from tightrope.race_results import race_entries
+from tightrope.race_scale import with_races
 from tightrope.recommend import recommendations
-from tightrope.records import AccuracyRecord, LatencyRecord, Record
+from tightrope.records import AccuracyRecord, LatencyRecord, RaceRecord, Record
 from tightrope.results import result_entry, unavailable_entry
-from tightrope.side_by_side import compared_rows
 from tightrope.traffic_record import TrafficRecord
 from tightrope.traffic_results import traffic_entry
 from tightrope.training_comparison import training_entries
 from tightrope.training_record import TrainingRecord
 from tightrope.variants import parse
 
-SCHEMA = 1
+SCHEMA = 2
 # fields of a result, and of its accuracy, that make no column
 NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
@@ -55,10 +56,11 @@ def summarize(
     *,
     activations: Paths = (),
     references: Mapping[str, str] = MappingProxyType({}),
-    quantized: Paths = (),
+    races: Paths = (),
     unavailable: list[tuple[str, str, str]],
     baselines: dict[str, dict[str, str]],
     budget_points: float,
+    accept_disturbed: bool = False,
 ) -> None:
     """Write the summary of all records, whose fields docs/summary-json.md names.
 
@@ -66,9 +68,9 @@ def summarize(
     `data`, one each a model; `traffic` are the records of what was measured under traffic,
     `audits`, `sensitivities` and `searches` are in `artifacts/{model}/`, `training` are the
     records of measured trainings, `activations` those of models timed beside the one that
-    `references` names, `quantized` those of variants timed beside their engine in float.
+    `references` names, `races` those of the races of each model and device.
     `unavailable` has (model, variant, reason), `baselines` the name of what the variants of each
-    model and device are compared with.
+    model and device are compared with. `accept_disturbed`: see `results.latency_entry`.
     """
     runs = [
         (read_json(engine), LatencyRecord.read(latency), AccuracyRecord.read(accuracy))
@@ -78,11 +80,14 @@ def summarize(
     trainings = [TrainingRecord.read(path) for path in training]
     judged = {(record.model, record.variant): record for _, _, record in runs}
     splits = {Path(path).parent.parent.name: evaluation_split(path) for path in data}
-    results = [entry_of(*run, judged, baselines, budget_points / 100, splits) for run in runs]
+    judging = Judging(judged, baselines, budget_points / 100, splits, accept_disturbed)
+    results = [entry_of(*run, judging) for run in runs]
+    sizes = {(one["model"], one["variant"]): one["size_bytes"] for one in results}
+    raced = race_entries(map(RaceRecord.read, races), sizes, accept_disturbed=accept_disturbed)
+    results = with_races(results, raced)
     results += [unavailable_entry(*one) for one in unavailable]
     found = read_records(audits), made_records(searches)
     results = [with_int8(result, *found) for result in results]
-    compared = compared_rows(LatencyRecord.read(path) for path in quantized)
     sensitive = made_records(sensitivities)
     models = [
         model_entry(checkpoint, source, results, baselines, sensitive)
@@ -96,8 +101,9 @@ def summarize(
         "hosts": hosts([record for run in runs for record in run[1:]] + loads + trainings),
         "models": dict(models),
         "results": results,
-        "recommendations": recommendations(results, compared),
-        "quantization": quantizations(results, compared),
+        "recommendations": recommendations(results, raced),
+        "races": list(raced.values()),
+        "quantization": quantizations(results, raced),
         "traffic": [traffic_entry(record, host=fingerprint(record.host)) for record in loads],
         "training": training_entries(trainings),
         "activations": activation_entries(
@@ -112,27 +118,31 @@ def summarize(
     write_csv(results, csv_target)
 
 
+class Judging(NamedTuple):
+    """What the result of each variant is judged by; `budget` is a fraction."""
+
+    judged: Mapping[tuple[str, str], AccuracyRecord]
+    baselines: Mapping[str, Mapping[str, str]]
+    budget: float
+    splits: Mapping[str, Split]
+    accept_disturbed: bool
+
+
 def entry_of(
-    engine: dict[str, Any],
-    latency: LatencyRecord,
-    accuracy: AccuracyRecord,
-    judged: dict[tuple[str, str], AccuracyRecord],
-    baselines: dict[str, dict[str, str]],
-    budget: float,
-    splits: dict[str, Split],
+    engine: dict[str, Any], latency: LatencyRecord, accuracy: AccuracyRecord, judging: Judging
 ) -> dict[str, Any]:
-    """The result of one variant, beside what it is compared with."""
-    rival = baselines[latency.model][parse(latency.variant).device]
-    baseline = judged.get((latency.model, rival))
+    """The result of one variant, paired with what it is compared with."""
+    rival = judging.baselines[latency.model][parse(latency.variant).device]
     return result_entry(
         engine,
         latency,
         accuracy,
-        baseline,
+        judging.judged.get((latency.model, rival)),
         host=fingerprint(latency.host),
-        budget=budget,
+        budget=judging.budget,
         rival=rival,
-        split=splits[latency.model],
+        split=judging.splits[latency.model],
+        accept_disturbed=judging.accept_disturbed,
     )
 
 

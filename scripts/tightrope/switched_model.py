@@ -14,7 +14,6 @@ from tightrope.repairs import (
     add_constant,
     constant_of,
     dequantized_weight,
-    drop_unread,
     rows_of,
     smoothing_of,
 )
@@ -57,7 +56,10 @@ class SwitchedModel:
 def with_switches(
     source: onnx.ModelProto, quantized: onnx.ModelProto
 ) -> tuple[onnx.ModelProto, list[str]]:
-    """The quantized model with an input `SWITCHES`, bool [operators], and their names in order."""
+    """The quantized model with an input `SWITCHES`, bool [operators], and their names in order.
+
+    Each operator is an `If` of two programs, of which only the chosen one costs time.
+    """
     model = onnx.ModelProto()
     model.CopyFrom(quantized)
     makers = {name: node for node in model.graph.node for name in node.output}
@@ -70,39 +72,90 @@ def with_switches(
     for node in model.graph.node:
         rounded = dequantized_weight(model, node) if node.name in floats else None
         if rounded is not None:
-            switch = [f"{node.name}.{part}" for part in ("switch", "activation", "weight")]
-            index = add_integer(model, f"{node.name}.index", len(names))
-            names.append(node.name)
-            original = makers[makers[node.input[0]].input[0]].input[0]
-            factors = np.reshape(smoothing_of(model, original), (-1, 1))
-            original = given.get(node.input[0], original)
+            pair = [makers[makers[node.input[0]].input[0]], makers[node.input[0]]]
+            original = given.get(node.input[0], pair[0].input[0])
+            factors = np.reshape(smoothing_of(model, pair[0].input[0]), (-1, 1))
             exact = rows_of(node, rows_of(node, floats[node.name]) / factors)
-            weights = [node.input[1], add_constant(model, f"{node.name}.float", exact)]
+            index = add_integer(model, f"{node.name}.index", len(names))
+            switch = f"{node.name}.switch"
+            names.append(node.name)
+            branches = {
+                "then_branch": in_int8(model, node, pair, rounded),
+                "else_branch": in_float(model, node, original, exact),
+            }
             nodes += [
-                helper.make_node("Gather", [SWITCHES, index], switch[:1], name=switch[0]),
-                helper.make_node(
-                    "Where", [switch[0], node.input[0], original], switch[1:2], name=switch[1]
-                ),
-                helper.make_node("Where", [switch[0], *weights], switch[2:], name=switch[2]),
+                helper.make_node("Gather", [SWITCHES, index], [switch], name=switch),
+                helper.make_node("If", [switch], node.output, name=node.name, **branches),
             ]
-            node.input[0], node.input[1] = switch[1:]
-        elif node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
-            node.input[:] = [given.get(name, name) for name in node.input]
-        nodes.append(node)
+        else:
+            if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+                node.input[:] = [given.get(name, name) for name in node.input]
+            nodes.append(node)
         maker = outputs.get(node.output[0])
         if maker is not None and maker.name in names:
             chosen = f"{maker.name}.output"
             inputs = [f"{maker.name}.switch", node.output[0], maker.output[0]]
             nodes.append(helper.make_node("Where", inputs, [chosen], name=chosen))
             given[node.output[0]] = chosen
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del model.graph.node[:]
-    model.graph.node.extend(kept)
-    drop_unread(model)
+    keep_read(model, nodes)
     model.graph.input.append(
         helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
     )
     return model, names
+
+
+def in_int8(
+    model: onnx.ModelProto, node: onnx.NodeProto, pair: list[onnx.NodeProto], weights: np.ndarray
+) -> onnx.GraphProto:
+    """The operator behind its Q/DQ `pair`, with weights that int8 can hold."""
+    names = [f"{node.name}.{step}" for step in ("quantized", "dequantized")]
+    steps = [
+        renamed(pair[0], [*pair[0].input], names[0]),
+        renamed(pair[1], [names[0], *pair[1].input[1:]], names[1]),
+    ]
+    constant = add_constant(model, f"{node.name}.rounded", weights)
+    return branch(f"{node.name}.int8", node, steps, [names[1], constant])
+
+
+def in_float(
+    model: onnx.ModelProto, node: onnx.NodeProto, tensor: str, weights: np.ndarray
+) -> onnx.GraphProto:
+    """The operator on a tensor and with weights that nothing has rounded."""
+    constant = add_constant(model, f"{node.name}.exact", weights)
+    return branch(f"{node.name}.float", node, [], [tensor, constant])
+
+
+def branch(
+    name: str, node: onnx.NodeProto, steps: list[onnx.NodeProto], inputs: list[str]
+) -> onnx.GraphProto:
+    """A graph without inputs of its own: those steps, and the operator on `inputs`."""
+    last = renamed(node, [*inputs, *node.input[2:]], f"{name}.output")
+    output = helper.make_tensor_value_info(last.output[0], TensorProto.FLOAT, None)
+    return helper.make_graph([*steps, last], name, [], [output])
+
+
+def renamed(node: onnx.NodeProto, inputs: list[str], output: str) -> onnx.NodeProto:
+    """A copy of the operator with other tensors."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.input[:], copy.output[:], copy.name = inputs, [output], output
+    return copy
+
+
+def keep_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
+    """Put in the graph those of its new `nodes`, and keep those constants, that lead to outputs."""
+    read = {one.name for one in model.graph.output}
+    kept = []
+    for node in reversed(nodes):
+        if read & set(node.output):
+            read |= set(node.input)
+            for graph in (one.g for one in node.attribute if one.HasField("g")):
+                read |= {name for one in graph.node for name in one.input}
+            kept.append(onnx.NodeProto.FromString(node.SerializeToString()))
+    constants = [tensor for tensor in model.graph.initializer if tensor.name in read]
+    del model.graph.node[:], model.graph.initializer[:]
+    model.graph.node.extend(reversed(kept))
+    model.graph.initializer.extend(constants)
 
 
 def rounded_outputs(

@@ -95,8 +95,8 @@ class TimedEngine:
 
         The first calls after another engine had the processor find cold caches: where a call is
         shorter than the block, a tenth of the block goes by before the first that is kept.
-        Gives `samples_s` and what was counted meanwhile, see `noise.hit`, and `idle_s`: CPU
-        seconds that this process used since its last block.
+        Gives `samples_s`, what was counted in their `seconds`, see `foreign_load.Counters`, and
+        `idle_s`: CPU seconds that this process used since its last block.
         """
         run, inputs = self.run, self.inputs[index]
         idle = 0.0 if self.settled_s is None else time.process_time() - self.settled_s
@@ -140,6 +140,10 @@ class TimedEngine:
         self.used.clear()
         self.timed_s, self.settled_s = 0.0, None
         return {"busy": busy, "cores": cores}
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of all threads of this process so far."""
+        return time.process_time()
 
     def peak_rss_bytes(self) -> int:
         """As `supervise.peak_rss_bytes`: with the interpreter, and with compilers that it ran."""

@@ -9,7 +9,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tightrope.errors import TightropeError
 from tightrope.inputs import Example
-from tightrope.sources.scratch import SPECIAL_TOKENS, train_tokenizer
+from tightrope.trained_tokenizer import SPECIAL_TOKENS, train_tokenizer
 
 SPECIAL = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL_TOKENS, strict=True))
 

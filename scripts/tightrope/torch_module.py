@@ -1,7 +1,9 @@
 """The trained classifier of a model as a PyTorch module, and what its engines have in common."""
 
 import logging
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from tightrope.inputs import TOKENS, Arrays, example_of
 from tightrope.manifest import read_manifest
 from tightrope.signature import SEQUENCE, Signature
 
+# transformers imports them where they are installed, and no classifier needs them: half a second
+UNUSED = ("torchao", "scipy", "sklearn")
 DTYPES = {
     "fp32": torch.float32,
     "tf32": torch.float32,
@@ -62,28 +66,46 @@ def load_module(
     # torchao, which transformers imports where it is installed, warns of its kernels for GPUs
     for name in ("transformers", "torchao", "torch.utils._pytree"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    try:
+        with hidden(*UNUSED):
+            module = classifier_in(folder, dtype, attention)
+    except (SafetensorError, OSError) as error:
+        raise ArtifactError(f"{folder}: the weights cannot be read ({error})") from error
+    restore_activation(module)
+    return module.eval()
+
+
+def classifier_in(folder: Path, dtype: torch.dtype, attention: str | None) -> torch.nn.Module:
+    """The classifier in `folder` as transformers loads it."""
     from transformers import (
         AutoConfig,
         AutoModelForImageClassification,
         AutoModelForSequenceClassification,
     )
 
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    images = config.architectures[0].endswith("ForImageClassification")
+    kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
+    return kind.from_pretrained(
+        folder,
+        dtype=dtype,
+        attn_implementation=attention,
+        use_safetensors=True,
+        trust_remote_code=False,
+        local_files_only=True,
+    )
+
+
+@contextmanager
+def hidden(*libraries: str) -> Iterator[None]:
+    """Meanwhile those of the libraries that are not imported yet are as if not installed."""
+    names = [name for name in libraries if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(names))
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        images = config.architectures[0].endswith("ForImageClassification")
-        kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-        module = kind.from_pretrained(
-            folder,
-            dtype=dtype,
-            attn_implementation=attention,
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=True,
-        )
-    except (SafetensorError, OSError) as error:
-        raise ArtifactError(f"{folder}: the weights cannot be read ({error})") from error
-    restore_activation(module)
-    return module.eval()
+        yield
+    finally:
+        for name in names:
+            del sys.modules[name]
 
 
 def logits_module(

@@ -3,16 +3,15 @@
 from pathlib import Path
 from typing import Any, TextIO
 
+from tightrope.checkpoint_source import keeper_of
 from tightrope.files import digest, storage_errors
 from tightrope.finetuning import Course, fine_tune
 from tightrope.manifest import clear_folder, read_manifest, write_manifest
-from tightrope.onnx_checkpoint import keep_onnx_file
 from tightrope.training_recipe import Recipe, whole_recipe
 from tightrope.training_report import averaged
 from tightrope.training_start import Start, load_start
 from tightrope.training_state import TrainingState
 from tightrope.training_step import prepare_device
-from tightrope.variants import is_onnx
 
 
 def train_model(
@@ -44,8 +43,8 @@ def train_model(
     many `parts`.
     """
     origin, material = read_manifest(source), read_manifest(data)
-    if is_onnx(origin["source"]):
-        return keep_onnx_file(manifest, source=source, data=data, inputs=inputs)
+    if keep := keeper_of(origin["source"]):
+        return keep(manifest, source=source, data=data, inputs=inputs)
     recipe = recipe and whole_recipe(recipe, seed)
     prepare_device(device, threads)
     start = load_start(source, data, recipe, activation=activation, seed=seed)

@@ -13,6 +13,7 @@ DEFAULTS: Recipe = {
     "weight_decay": 0.01,
     "warmup": 0.1,
     "sequence": 64,
+    "frozen": [],
     "compile": False,
     "amp": "auto",
     "channels_last": False,

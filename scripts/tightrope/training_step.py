@@ -180,9 +180,10 @@ class Trainer:
 
 
 def optimizer_of(model: Any, recipe: Recipe, steps: int) -> tuple[Any, Any]:
-    """AdamW and a one-cycle schedule of so many steps; vectors do not decay."""
-    decayed = [weight for weight in model.parameters() if weight.ndim > 1]
-    plain = [weight for weight in model.parameters() if weight.ndim <= 1]
+    """AdamW and a one-cycle schedule of so many steps; vectors do not decay, frozen ones stay."""
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    decayed = [weight for weight in trained if weight.ndim > 1]
+    plain = [weight for weight in trained if weight.ndim <= 1]
     groups = [
         {"params": decayed, "weight_decay": recipe["weight_decay"]},
         {"params": plain, "weight_decay": 0.0},

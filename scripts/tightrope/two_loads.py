@@ -2,32 +2,41 @@
 
 Two processes of the same engine differ by several tenths of a percent for as long as they live:
 the one that was loaded first came out 0.5 to 0.9 % slower (docs/results/2026-11-21-measurement.md).
-So each half has processes of its own, loaded in the other order.
+So each half has processes of its own, loaded in the other order. `loads: 1` saves the time of that
+where a difference of a percent does not matter.
 """
 
 import math
 import time
 from contextlib import ExitStack
 
-from tightrope.comparison import Plan, Shape, block_sizes, compare
+from tightrope.blocks import Plan, block_sizes
+from tightrope.comparison import Shape, compare
+from tightrope.interference import undisturbed
+from tightrope.quiet_machine import QuietMachine
 from tightrope.supervise import Child, Limits
 from tightrope.timed_engine import TimedEngine
 
 
 def compare_loads(
-    engines: dict[str, TimedEngine], plan: Plan, threads: int, limits: Limits
+    engines: dict[str, TimedEngine],
+    plan: Plan,
+    threads: int,
+    limits: Limits,
+    machine: QuietMachine,
 ) -> tuple[list[Shape], dict[str, float]]:
     """A shape of a LatencyRecord for each of the inputs, without its size, and facts of one load.
 
     `engines` are the engine, as "", and its baseline, if any, by the role that stands before the
     reason of a failure; both have the same inputs. `plan` is `latency` of the configuration.
+    `machine` has the time that may be lost to other load, over both loads.
     The facts are `import_s` and `load_s` of the engine's first load and `peak_rss_bytes`. Raises
     WorkFailed as `compare` does, or where the limits are exceeded.
     """
     began = time.monotonic()
     shapes: list[Shape] = [{} for _ in engines[""].inputs]
     facts: dict[str, float] = {}
-    for turn in (1, -1):
+    for turn in (1, -1)[: plan["loads"]]:
         with ExitStack() as stack:
             workers = [
                 stack.enter_context(Child(engine, limits, role, began))
@@ -35,10 +44,11 @@ def compare_loads(
             ]
             loads = {worker: worker.ask("load") for worker in workers[::turn]}
             facts = facts or loads[workers[0]]
+            machine.wait()
             for index, earlier in enumerate(shapes):
                 first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
-                part = second_half(plan, earlier) if earlier else first_half(plan)
-                shape = compare(workers, index, part, threads, earlier)
+                part = part_of(plan, earlier)
+                shape = compare(workers, index, part, threads, machine, earlier)
                 on_device = (earlier.get("device_s") or []) + (
                     workers[0].ask("device", index) or []
                 )
@@ -47,6 +57,13 @@ def compare_loads(
             peak = workers[0].ask("peak_rss_bytes")
             facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
     return shapes, facts
+
+
+def part_of(plan: Plan, earlier: Shape) -> Plan:
+    """What to have measured at the end of this load; `earlier` is empty with the first one."""
+    if plan["loads"] == 1:
+        return plan
+    return second_half(plan, earlier) if earlier else first_half(plan)
 
 
 def first_half(plan: Plan) -> Plan:
@@ -69,8 +86,7 @@ def second_half(plan: Plan, first: Shape) -> Plan:
     """What to have measured in the end: with the second loads no less than with the first."""
     if plan["calls"] is not None:
         return plan
-    quiet = sum(reason is None for reason in first["hits"])
-    return scaled(plan, max(plan["pairs"], 2 * quiet))
+    return scaled(plan, max(plan["pairs"], 2 * len(undisturbed(first))))
 
 
 def scaled(plan: Plan, pairs: int) -> Plan:

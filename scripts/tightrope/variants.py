@@ -120,64 +120,9 @@ def is_calibrated(variant: Variant) -> bool:
     return variant.precision in CALIBRATED and bool(ENGINES[variant.engine].methods)
 
 
-def configured(config: dict[str, Any], model: str) -> list[Variant]:
-    """Every variant that the configuration asks for of `model`, its baselines included.
-
-    With `devices: auto` an engine is planned on each device that it has; a precision that
-    none of its devices has, or an engine without a configured device, is a ConfigError.
-    """
-    auto = config["devices"] == "auto"
-    devices = DEVICES if auto else tuple(config["devices"])
-    found = [baseline(device, config["models"][model]["checkpoint"]) for device in devices]
-    for engine, precisions in config["engines"].items():
-        for precision in precisions:
-            homes = [d for d in devices if precision in ENGINES[engine].precisions.get(d, ())]
-            for device in homes or devices[:1]:
-                found += with_calibrations(Variant(device, engine, precision), config)
-    for variant in found:
-        check(variant)
-    return list(dict.fromkeys(found))
-
-
-def with_calibrations(variant: Variant, config: dict[str, Any]) -> list[Variant]:
-    """`variant`, or where it needs calibration one for each method and sample count.
-
-    Fed by a quantized ONNX, also one for each of these and each repair.
-    """
-    if not is_calibrated(variant):
-        return [variant]
-    calibration = config["calibration"]
-    known = ENGINES[variant.engine].methods
-    if variant.precision == AUTO:
-        known = tuple(method for method in known if method != "random")
-    methods = [method for method in calibration["methods"] if method in known]
-    if variant.device in ENGINES[variant.engine].precisions and not methods:
-        raise ConfigError(
-            f"engines.{variant.engine}: {variant.precision} needs one of the calibration methods "
-            f"{', '.join(known)}, calibration.methods has {', '.join(calibration['methods'])}"
-        )
-    plain = [
-        variant._replace(calibration=f"{method}-{count}")
-        for method in methods
-        for count in calibration["samples"]
-    ]
-    repaired = [
-        one._replace(calibration=f"{one.calibration}-{repair}")
-        for one in plain
-        for repair, settings in config["repairs"].items()
-        if takes_repair(one, settings)
-    ]
-    return [*plain, *repaired] or [variant]
-
-
-def takes_repair(variant: Variant, settings: dict[str, Any]) -> bool:
-    """Whether there is a variant of that name with a repair of these settings.
-
-    Zero-points other than 0, of asymmetric activations, are nothing for TensorRT's schemes.
-    """
-    if variant.precision == AUTO or variant.scheme is None:
-        return False
-    return variant.scheme not in ("s8s8", "e4m3") or settings["activations"] != "asymmetric"
+def devices_of(config: dict[str, Any]) -> tuple[str, ...]:
+    """The devices for which variants are planned; `auto` is every device."""
+    return DEVICES if config["devices"] == "auto" else tuple(config["devices"])
 
 
 def baseline(device: str, checkpoint: str) -> Variant:

@@ -1,8 +1,10 @@
-"""Is what measure_latency says true? Each proof prints one row of a Markdown table.
+"""Is what measure_latency and race_finalists say true? Each proof prints a Markdown table.
 
     taskset -c 0,1 .venv/bin/python tests/benchmarks/measurement.py clock
-    ... measurement.py same [--foreign] [--engine cpu-pytorch-fp32]
+    ... measurement.py same [--foreign] [--engine cpu-pytorch-fp32] [--keep FILE]
+    ... measurement.py estimators FILE ...
     ... measurement.py planted --percent 5 [--width 0.05]
+    ... measurement.py race [--foreign]
     ... measurement.py runs earlier/summary.json later/summary.json
 
 On a machine with nothing else to do. `same` takes an engine that the default run has built, and
@@ -14,28 +16,39 @@ import hashlib
 import json
 import math
 import os
+import random
 import statistics
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
+from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from tightrope.comparison import compare
 from tightrope.config import checked
 from tightrope.cores import physical_cores, pinned_processors
+from tightrope.finalists import Finalists
+from tightrope.host import describe_host
 from tightrope.inputs import timing_batches
+from tightrope.interference import undisturbed
 from tightrope.loading import load_engine
-from tightrope.records import LatencyRecord
-from tightrope.results import latency_entry
+from tightrope.quiet_machine import QuietMachine
+from tightrope.race import Race
+from tightrope.race_at_shape import RaceAtShape
+from tightrope.race_results import entry_of, ratio_between
+from tightrope.records import RACE, LatencyRecord, RaceRecord
+from tightrope.results import DISTURBED, latency_entry
+from tightrope.statistics import trimmed_mean
 from tightrope.supervise import Child, Limits
 from tightrope.timed_engine import TimedEngine
 from tightrope.two_loads import compare_loads
@@ -44,10 +57,17 @@ MODEL = Path("artifacts/minilm-docstrings")
 SHAPE = {"batch": 1, "sequence": 64}
 LIMITS = Limits(memory_bytes=8e9, seconds=3600)
 DATA = bytes(16 << 10)
-# half of the time busy, in turns of a length that is no multiple of a block's
+BLOCKS = ("blocks_s", "baseline_blocks_s")
+# how much more work each planted engine does than the best, and from where on it is a wrong choice
+PLANTED = {"best": 0.0, "equal": 0.0, "slower_3": 0.03, "slower_5": 0.05, "slower_10": 0.10}
+WRONG = 0.0301
+WORK = 400  # pieces of 16 KiB that each thread of the best hashes in a call
+FEWEST = 7  # pairs that an interval is made of
+# half of the time busy while its parent lives, in turns that are no multiple of a block
 HALF_BUSY = """
-import time
-while True:
+import os, time
+parent = os.getppid()
+while os.getppid() == parent:
     end = time.perf_counter() + 0.37
     while time.perf_counter() < end:
         pass
@@ -68,10 +88,16 @@ def hash_blocks(count: int) -> None:
         hashlib.sha256(DATA).digest()
 
 
-def plan(**changes: Any) -> dict[str, Any]:
-    """`latency` of the default configuration, with changes."""
+def hash_in_threads(threads: int) -> Callable[[int], Any]:
+    """`hash_blocks` in so many threads at once, as an engine computes an operator."""
+    pool = ThreadPoolExecutor(threads)
+    return lambda count: list(pool.map(hash_blocks, [count] * threads))
+
+
+def plan(section: str = "latency", **changes: Any) -> dict[str, Any]:
+    """A section of the default configuration, with changes."""
     config = yaml.safe_load(Path("config/config.yaml").read_text())
-    return checked(config, "config/schema.yaml")["latency"] | changes
+    return checked(config, "config/schema.yaml")[section] | changes
 
 
 def compared(
@@ -83,38 +109,45 @@ def compared(
         role: TimedEngine(load, [one], processors)
         for role, load, one in zip(("", "baseline "), loads, inputs, strict=True)
     }
-    (compared,), _ = compare_loads(engines, settings, threads, LIMITS)
+    machine = QuietMachine(processors, settings["quiet_seconds"], sys.stderr)
+    (compared,), _ = compare_loads(engines, settings, threads, LIMITS, machine)
     shape = {**SHAPE, **compared}
     identity = {"model": "m", "variant": "v", "host": {}, "libraries": {}}
     facts = {"threads": threads, "plan": settings, "processors": processors}
-    return {**latency_entry(shape, LatencyRecord(**identity, **facts)), "seconds": shape["seconds"]}
+    row = latency_entry(shape, LatencyRecord(**identity, **facts))
+    return {**row, "seconds": shape["seconds"], "logs": log_ratios(shape)}
+
+
+def log_ratios(shape: dict[str, Any]) -> list[float]:
+    """The logarithm of the ratio of each undisturbed pair of blocks."""
+    both = ([statistics.median(block) for block in shape[name]] for name in BLOCKS)
+    logs = [math.log(theirs / own) for own, theirs in zip(*both, strict=True)]
+    return [logs[index] for index in undisturbed(shape)]
 
 
 def report(name: str, rows: list[dict[str, Any]], truth: float) -> None:
     """Print what came out of many comparisons whose true speed-up is `truth`."""
     verdicts = Counter(row["speedup"]["verdict"] for row in rows)
-    excused = sum(row["speedup"]["verdict"] != "tie" and row["noisy"] for row in rows)
+    count, rows = len(rows), [row for row in rows if row["disturbed"] is None]
     held = sum(row["speedup"]["low"] <= truth <= row["speedup"]["high"] for row in rows)
     widths = [
         (row["speedup"]["high"] - row["speedup"]["low"]) / row["speedup"]["ratio"] for row in rows
     ]
     cells = [
         name,
-        len(rows),
-        *(verdicts[word] for word in ("faster", "slower", "tie")),
-        excused,
+        count,
+        *(verdicts[word] for word in ("faster", "slower", "tie", DISTURBED)),
         held,
         f"{statistics.median(row['speedup']['ratio'] for row in rows):.4f}",
         f"{statistics.median(widths):.3f}",
         sum(row["stop"] == "width" for row in rows),
-        sum(row["noisy"] for row in rows),
-        sum(row["hit_pairs"] for row in rows),
+        sum(row["disturbed_pairs"] for row in rows),
         f"{statistics.median(row['seconds'] for row in rows):.1f}",
         f"{max(row['seconds'] for row in rows):.1f}",
     ]
     head = (
-        "proof | comparisons | faster | slower | tie | noisy and no tie | truth in the interval | "
-        "median ratio | median width | stopped by width | noisy | hit pairs | median s | most s"
+        "proof | comparisons | faster | slower | tie | disturbed | truth in the interval | "
+        "median ratio | median width | stopped by width | disturbed pairs | median s | most s"
     )
     print(f"| {head} |\n|{' --- |' * len(cells)}")
     print(f"| {' | '.join(map(str, cells))} |")
@@ -127,7 +160,8 @@ def clock(_: argparse.Namespace) -> None:
         timed = TimedEngine(lambda: (busy_wait, {}), [seconds], pinned_processors(1))
         with Child(timed, LIMITS) as worker:
             worker.ask("load")
-            shape = compare([worker], 0, plan(), 1)
+            quiet = QuietMachine(pinned_processors(1), 0.0, sys.stderr)
+            shape = compare([worker], 0, plan(), 1, quiet)
         median = statistics.median(sample for block in shape["blocks_s"] for sample in block)
         off = median - seconds
         words = f"{off * 1e6:.2f} µs ({100 * off / seconds:.2f} %)"
@@ -145,7 +179,103 @@ def same(options: argparse.Namespace) -> None:
         rows = [
             compared([load, load], [batch, batch], threads, plan()) for _ in range(options.count)
         ]
+    if options.keep:
+        options.keep.write_text(json.dumps([row["logs"] for row in rows]))
     report(f"same, {options.engine}{', foreign load' * options.foreign}", rows, 1.0)
+
+
+def estimators(options: argparse.Namespace) -> None:
+    """How often intervals over the pairs that `same --keep` has kept hold the truth, which is 1.
+
+    What the estimates spread beyond their intervals (half of one is about 2.1 standard errors) is
+    what differs from load to load.
+    """
+    head = "pairs of | estimator | comparisons | truth in the interval | median width | "
+    print(f"| {head}spread of the estimates | of which between loads |\n|{' --- |' * 7}")
+    for file in options.files:
+        kept = [logs for logs in json.loads(file.read_text()) if len(logs) >= FEWEST]
+        for name, estimate in ESTIMATORS.items():
+            ends = [estimate(logs) for logs in kept]
+            held = sum(low <= 0 <= high for low, high in ends)
+            width = statistics.median(high - low for low, high in ends)
+            spread = statistics.stdev((low + high) / 2 for low, high in ends)
+            within = statistics.fmean(((high - low) / 2 / 2.1) ** 2 for low, high in ends)
+            loads = math.sqrt(max(0.0, spread**2 - within))
+            figures = " | ".join(f"{100 * one:.2f} %" for one in (width, spread, loads))
+            print(f"| {file.stem} | {name} | {len(kept)} | {held} | {figures} |")
+
+
+def bootstrapped_mean(logs: list[float]) -> tuple[float, float]:
+    """The mean with a symmetric bootstrap interval, expanded for few pairs."""
+    draw, count, mean = random.Random(0), len(logs), statistics.fmean(logs)
+    off = sorted(abs(statistics.fmean(draw.choices(logs, k=count)) - mean) for _ in range(2000))
+    wider = math.sqrt(count / (count - 1)) * stats.t.ppf(0.975, count - 1) / stats.norm.ppf(0.975)
+    half = wider * off[1899]
+    return mean - half, mean + half
+
+
+def signed_ranks(logs: list[float]) -> tuple[float, float]:
+    """The interval of the Hodges-Lehmann estimate: order statistics of the Walsh averages."""
+    walsh = sorted((a + b) / 2 for place, a in enumerate(logs) for b in logs[place:])
+    count = len(logs)
+    middle, spread = count * (count + 1) / 4, math.sqrt(count * (count + 1) * (2 * count + 1) / 24)
+    cut = max(0, int(middle - stats.norm.ppf(0.975) * spread))
+    return walsh[cut], walsh[-1 - cut]
+
+
+def order_statistics(logs: list[float]) -> tuple[float, float]:
+    """The interval of the median: the binomial distribution's order statistics."""
+    ordered, cut = sorted(logs), int(stats.binom.ppf(0.025, len(logs), 0.5))
+    return ordered[max(0, cut - 1)], ordered[-max(1, cut)]
+
+
+def race(options: argparse.Namespace) -> None:
+    """Engines of which one is the best, one equal to it, and others slower by a known share."""
+    threads = physical_cores()
+    settings = plan(quiet_seconds=options.seconds)
+    decision = plan("decision", seconds=options.seconds)
+    wrong = disturbed = misjudged = put_out = slowest = 0
+    with foreign_load(pinned_processors(threads)[0]) if options.foreign else ExitStack():
+        for repetition in range(options.count):
+            began = time.monotonic()
+            entry = raced(repetition, threads, settings, decision)
+            slowest = max(slowest, time.monotonic() - began)
+            extra = PLANTED.get(entry["variant"], 0)
+            wrong += extra > WRONG
+            disturbed += entry["variant"] is None
+            pair = ratio_between(entry, "best", "equal")
+            misjudged += pair is not None and pair["verdict"] != "tie"
+            put_out += entry["out"].get("best") == "equal" or entry["out"].get("equal") == "best"
+            print(entry["variant"], entry["stop"], entry["rounds"], pair, file=sys.stderr)
+    head = "races | recommended more than 3 % slower | disturbed | equal pair not a tie | "
+    print(f"| load | {head}equal one put out | longest s |\n|{' --- |' * 7}")
+    load = "one core half taken" if options.foreign else "quiet"
+    cells = (load, options.count, wrong, disturbed, misjudged, put_out, f"{slowest:.0f}")
+    print(f"| {' | '.join(map(str, cells))} |")
+
+
+def raced(
+    repetition: int, threads: int, settings: dict[str, Any], decision: dict[str, Any]
+) -> dict[str, Any]:
+    """The entry of the summary of one race of the planted engines, in an order of its own."""
+    processors = pinned_processors(threads)
+    names = random.Random(repetition).sample(sorted(PLANTED), len(PLANTED))
+    engines = {
+        name: TimedEngine(
+            lambda: (hash_in_threads(threads), {}), [round(WORK * (1 + PLANTED[name]))], processors
+        )
+        for name in names
+    }
+    here = RaceAtShape(0, Finalists(names, []), decision["equal_within"])
+    machine = QuietMachine(processors, settings["quiet_seconds"], sys.stderr)
+    Race(engines, [here], settings, decision["seconds"], threads, LIMITS, machine).run()
+    record = RaceRecord(
+        **{"model": "m", "variant": RACE, "device": "cpu", "host": describe_host()},
+        **{"libraries": {}, "threads": threads, "plan": settings, "decision": decision},
+        **{"processors": processors, "engines_sha256": {}, "heats": [{"shapes": []}]},
+    )
+    shape = {**SHAPE, **here.recorded()}
+    return entry_of(record, [shape], dict.fromkeys(names, 1), accept_disturbed=False)
 
 
 def planted(options: argparse.Namespace) -> None:
@@ -196,6 +326,14 @@ def foreign_load(processor: int) -> Any:
         process.wait()
 
 
+ESTIMATORS = {
+    "mean, bootstrap": bootstrapped_mean,
+    "trimmed mean, Student's t": lambda logs: trimmed_mean(logs)[1:],
+    "Hodges-Lehmann, signed ranks": signed_ranks,
+    "median, order statistics": order_statistics,
+}
+
+
 def main() -> None:
     """Run the proof that is named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -209,11 +347,19 @@ def main() -> None:
     different.add_argument("--percent", type=int, default=5)
     different.add_argument("--width", type=float, default=plan()["width"])
     different.set_defaults(proof=planted)
+    kept = proofs.add_parser("estimators")
+    kept.add_argument("files", type=Path, nargs="+")
+    kept.set_defaults(proof=estimators)
+    finals = proofs.add_parser("race")
+    finals.add_argument("--foreign", action="store_true")
+    finals.add_argument("--seconds", type=float, default=6.0)
+    finals.set_defaults(proof=race)
     repeated = proofs.add_parser("runs")
     repeated.add_argument("earlier", type=Path)
     repeated.add_argument("later", type=Path)
     repeated.set_defaults(proof=runs)
-    for one in (equal, different):
+    equal.add_argument("--keep", type=Path)
+    for one in (equal, different, finals):
         one.add_argument("--count", type=int, default=100)
     options = parser.parse_args()
     options.proof(options)

@@ -58,7 +58,7 @@ def pipeline(out: Path | None) -> str:
     """Run it in a copy of the project; `passed`, `failed` or why it was not run."""
     missing = [
         name
-        for name in ("snakemake", "altair", "vl_convert", "onnxslim", "jsonschema")
+        for name in ("snakemake", "altair", "vl_convert", "onnxslim", "jsonschema", "rich")
         if importlib.util.find_spec(name) is None
     ]
     if missing:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from disturbed import facts
 from tightrope.activation_comparison import activation_entries
 from tightrope.activation_names import activation_of
 from tightrope.page import render_page
@@ -21,18 +22,18 @@ OWN = [[0.010, 0.011], [0.010, 0.012]] * 8
 THEIRS = [[1.5 * seconds for seconds in block] for block in OWN]
 
 
-def shape(batch: int, **facts: Any) -> dict[str, Any]:
+def shape(batch: int, **changes: Any) -> dict[str, Any]:
     """A shape of a record, the reference half as slow again."""
     sizes = {"batch": batch, "height": 32, "width": 32}
-    kept = {"first_call_s": 0.1, "hits": [None] * len(OWN), "stop": "width", "threads_busy": 2}
-    load = {"cores_used": 1.9, "other_cores": 0.0, "idle_share": 0.0}
-    return {**sizes, **kept, **load, "blocks_s": OWN, "baseline_blocks_s": THEIRS, **facts}
+    kept = {"first_call_s": 0.1, "stop": "width", "threads_busy": 2, **facts(0, len(OWN))}
+    load = {"cores_used": 1.9, "idle_share": 0.0}
+    return {**sizes, **kept, **load, "blocks_s": OWN, "baseline_blocks_s": THEIRS, **changes}
 
 
-def timed(model: str = "relu", variant: str = EAGER, **facts: Any) -> LatencyRecord:
-    work = {"threads": 2, "plan": {"pairs": 16, "calls": None}, "processors": [0, 1]}
+def timed(model: str = "relu", variant: str = EAGER, **changes: Any) -> LatencyRecord:
+    work = {"threads": 2, "plan": {"pairs": 16, "calls": None, "loads": 2}, "processors": [0, 1]}
     known = {"host": HOST, "libraries": {}, "baseline": variant, "shapes": [shape(1), shape(8)]}
-    return LatencyRecord(model=model, variant=variant, **{**work, **known, **facts})
+    return LatencyRecord(model=model, variant=variant, **{**work, **known, **changes})
 
 
 def answers(model: str, wrong: int, count: int = 100, **facts: Any) -> AccuracyRecord:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
-from tightrope.checkpoint import libraries, local_files, longest_sequence, positions
 from tightrope.checkpoint import prepare_checkpoint as prepare
+from tightrope.checkpoint_source import libraries, local_files, longest_sequence
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.files import sha256
 from tightrope.manifest import read_manifest
+from tightrope.model_limits import positions
 
 TINY = (
     "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2&intermediate_size=64"

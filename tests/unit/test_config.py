@@ -5,6 +5,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import hosts
 import jsonschema
 import pytest
 import yaml
@@ -12,7 +13,8 @@ from tightrope.config import checked
 from tightrope.config_checks import check_traffic
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
-from tightrope.variants import DEVICES, METHODS, PRECISIONS, configured
+from tightrope.planned_variants import configured
+from tightrope.variants import DEVICES, METHODS, PRECISIONS
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 
@@ -122,7 +124,7 @@ def test_every_configuration_of_the_project_is_valid(
     for file in files:
         filled = checked(yaml.safe_load(file.read_text()), schema)
         for model in filled["models"]:
-            assert configured(filled, model)
+            assert configured(filled, model, hosts.AMX)
 
 
 def test_every_overlay_of_the_project_is_valid_over_the_study(
@@ -135,7 +137,7 @@ def test_every_overlay_of_the_project_is_valid_over_the_study(
         laid = yaml.safe_load(file.read_text())
         calibration = {**study["calibration"], **laid.pop("calibration")}
         found = configured(
-            checked({**study, **laid, "calibration": calibration}, schema), "minilm-int8"
+            checked({**study, **laid, "calibration": calibration}, schema), "minilm-int8", hosts.AMX
         )
         assert "cpu-onnxruntime-int8-minmax-512-smooth" in map(str, found)
 
@@ -156,7 +158,7 @@ def test_what_is_given_beats_the_default_and_its_neighbours_stay(
     config["latency"] = {"min_calls": 5}
     config["models"]["tiny"]["train"] = {"epochs": 3}
     filled = checked(config, schema)
-    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 20)
+    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 10)
     assert (filled["models"]["tiny"]["train"]["epochs"]) == 3
     assert filled["models"]["tiny"]["train"]["amp"] == "auto"
 
@@ -399,6 +401,54 @@ def test_what_is_wrong_within_the_buckets_is_named(
 
 def test_a_gpu_can_be_asked_for_outright(schema: Path, config: dict[str, Any]) -> None:
     assert checked({**config, "devices": ["cpu", "cuda"]}, schema)["devices"] == ["cpu", "cuda"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "engines", "named"),
+    [
+        (["cpu"], {"tensorrt": ["fp16"]}, "on cpu (tensorrt: fp16)"),
+        (["cuda"], {"tvm": ["fp32"], "pytorch": []}, "on cuda (tvm: fp32)"),
+        (["cpu", "cuda"], {"openvino": ["fp32", "int8"]}, "on cuda (openvino: fp32, int8)"),
+    ],
+)
+def test_a_forced_device_on_which_no_configured_engine_runs_is_refused_in_one_line(
+    schema: Path, config: dict[str, Any], devices: list[str], engines: Any, named: str
+) -> None:
+    message = refused({**config, "devices": devices, "engines": engines}, schema)
+    assert message.startswith(f"config: devices = {devices}: no configured engine ")
+    assert named in message
+    assert message.endswith("leave " + named.split()[1] + " out")
+
+
+def test_a_device_may_be_forced_for_its_baseline_alone(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    config |= {"devices": ["cuda"], "engines": {"openvino": []}}
+    assert checked(config, schema)["devices"] == ["cuda"]
+
+
+def test_engines_of_a_device_that_is_not_planned_are_not_checked_for_their_sizes(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    engines = {"pytorch": ["fp32"], "openvino": ["fp32"], "tvm": ["fp32"], "tensorrt": ["fp16"]}
+    profiles = {"profiles": [{"batch": [1, 1, 1], "sequence": [1, 2, 2]}]}
+    config |= {"engines": engines, "tensorrt": profiles, "cuda": {"graphs": False}}
+    on_cpu = {**config, "devices": ["cpu"], "buckets": "auto"}
+    assert checked(on_cpu, schema)["devices"] == ["cpu"]
+    assert "tensorrt.profiles" in refused({**on_cpu, "devices": ["cuda"]}, schema)
+    on_gpu = {**config, "devices": ["cuda"], "buckets": None, "tensorrt": {}}
+    assert checked(on_gpu, schema)["buckets"] is None
+    assert "tvm" in refused({**on_gpu, "devices": ["cpu", "cuda"]}, schema)
+
+
+def test_traffic_of_a_variant_of_a_device_that_is_not_planned_is_refused(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    config |= {"devices": ["cuda"], "engines": {"pytorch": ["fp16"], "openvino": ["fp32"]}}
+    config["traffic"] = {"variants": ["cuda-pytorch-fp16"]}
+    assert checked(config, schema)["traffic"]["variants"] == ["cuda-pytorch-fp16"]
+    config["traffic"] = {"variants": ["cpu-openvino-fp32"]}
+    assert "cpu-openvino-fp32: no configured variant" in refused(config, schema)
 
 
 def test_what_is_measured_must_lie_within_the_buckets_of_cuda_graphs(

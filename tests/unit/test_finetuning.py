@@ -88,7 +88,12 @@ def test_each_epoch_is_told_with_its_loss_its_samples_and_its_time(plain: Any) -
     assert course.epochs[0]["accuracy"] is None
 
 
-@pytest.mark.parametrize("changes", [{}, {"amp": "fp16"}, {"channels_last": True}], ids=str)
+FROZEN = ["convnext.embeddings", "convnext.encoder.stages.0"]
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"amp": "fp16"}, {"channels_last": True}, {"frozen": FROZEN}], ids=str
+)
 def test_what_was_interrupted_goes_on_to_the_same_weights(changes: dict, tmp_path: Path) -> None:
     """Dropped paths, moved images, moments, schedule and scaled gradients go on as they were."""
 

@@ -8,17 +8,15 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from busy import PROCESSORS, busy_child, busy_stranger, hash_forever, wait
+from busy import PROCESSORS, busy_child, hash_forever, wait
 from tightrope.foreign_load import (
     Counters,
-    OtherPrograms,
     any_other_thread_runs,
     counters,
-    family_seconds,
+    idle_seconds,
     settle,
     stolen_seconds,
 )
@@ -188,55 +186,25 @@ def test_a_thread_that_sleeps_does_not_run() -> None:
     assert not all(in_child(runs))
 
 
-def others_beside(program: AbstractContextManager[Any]) -> float:
-    """Cores that other programs were found to keep busy in the life of this one."""
-    with program:
-        others = OtherPrograms()
+def test_idle_time_is_that_of_the_named_processors() -> None:
+    assert idle_seconds(set()) == 0
+    each = sum(idle_seconds({number}) for number in PROCESSORS)
+    both = idle_seconds(PROCESSORS)
+    assert each == pytest.approx(both, abs=0.1 * len(PROCESSORS))
+
+
+def test_a_processor_that_a_program_has_is_not_idle() -> None:
+    with busy_child(ONE):
+        before = idle_seconds([ONE])
         time.sleep(0.5)
-        return others.cores()
+        assert idle_seconds([ONE]) - before < 0.1
 
 
-def test_a_stranger_keeps_one_core_busy() -> None:
-    found = [others_beside(busy_stranger(ONE)) for _ in range(3)]
-    assert max(found) > 0.7
-    assert min(found) < len(os.sched_getaffinity(1)) + 0.5
-
-
-def test_own_children_are_not_other_programs() -> None:
-    """Tried five times, for the machine may have other work."""
-    assert any(
-        others_beside(busy_child(ONE)) < others_beside(busy_stranger(ONE)) - 0.5 for _ in range(5)
-    )
-
-
-def test_the_own_work_of_this_process_is_counted_as_its_own() -> None:
-    before, began = family_seconds(), time.process_time()
-    wait(0.3)
-    used = time.process_time() - began
-    assert family_seconds() - before == pytest.approx(used, abs=0.05)
-
-
-def test_children_are_counted_also_when_they_have_ended() -> None:
-    before = family_seconds()
-    with busy_child(ONE) as child:
-        time.sleep(0.5)
-        used = sum(child.cpu_times()[:2])
-        during = family_seconds() - before
-    after = family_seconds() - before
-    assert 0.1 < used <= during + 0.05
-    assert after >= during - 0.02
-
-
-def test_a_stranger_is_no_child() -> None:
-    with busy_stranger(ONE) as stranger:
-        before, used = family_seconds(), sum(stranger.cpu_times()[:2])
-        time.sleep(0.5)
-        gained = sum(stranger.cpu_times()[:2]) - used
-        assert family_seconds() - before < 0.5 * gained
-
-
-def test_other_programs_are_never_less_than_none() -> None:
-    assert OtherPrograms().cores() >= 0
+def test_processors_are_never_idle_for_longer_than_the_clock_says() -> None:
+    began, before = time.monotonic(), idle_seconds(PROCESSORS)
+    time.sleep(0.5)
+    idle = idle_seconds(PROCESSORS) - before
+    assert 0 <= idle <= len(PROCESSORS) * (time.monotonic() - began + 0.05)
 
 
 def test_threads_that_end_meanwhile_are_no_matter() -> None:

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tightrope.checkpoint import local_files
 from tightrope.checkpoint import prepare_checkpoint as prepare
+from tightrope.checkpoint_source import local_files
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.files import sha256
 from tightrope.image_settings import load_settings, save_settings

@@ -13,11 +13,10 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
 from small_images import encoded, noise
 from test_archives import pack
 from tightrope import image_store
-from tightrope.data import prepare_data
+from tightrope.data import check_labels, prepare_data
 from tightrope.data_sources import libraries, local_files
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.image_decoding import decode_rgb
-from tightrope.image_sources import check_labels
 from tightrope.image_split import ImageSplit
 from tightrope.inputs import read_split
 from tightrope.manifest import read_manifest

@@ -1,5 +1,6 @@
 """Real engines of the tiny model, measured in processes of their own."""
 
+import io
 import os
 import signal
 import statistics
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from busy import PROCESSORS
+from busy import PROCESSORS, busy_child
+from disturbed import QUIET
 from tightrope import latency, supervise
 from tightrope.cores import pinned_processors
 from tightrope.errors import ArtifactError, TightropeError
@@ -25,6 +27,8 @@ from tiny_model import LIMITS, LONGEST, TinyModel, name_variant
 
 PLAN = {
     "pairs": 4,
+    "loads": 2,
+    "quiet_seconds": 0.0,
     "min_seconds": 0.1,
     "min_calls": 20,
     "width": 1e-9,
@@ -52,6 +56,7 @@ def measured(
         "threads": 1,
         "libraries": {"onnxruntime": "1"},
         "limits": LIMITS,
+        "terminal": io.StringIO(),
         **options,
     }
     target = folder / "latency.json"
@@ -151,19 +156,34 @@ def test_a_record_holds_all_samples_of_all_shapes_beside_the_baselines(
         assert shape["first_call_s"] > 0
 
 
-def test_each_shape_says_what_hit_it_why_it_stopped_and_what_worked(
+def test_each_shape_says_what_disturbed_it_why_it_stopped_and_what_worked(
     record: LatencyRecord,
 ) -> None:
     for shape in record.shapes:
-        assert len(shape["hits"]) == len(shape["blocks_s"])
-        assert all(reason is None or isinstance(reason, str) for reason in shape["hits"])
+        assert len(shape["pairs"]) == len(shape["blocks_s"])
+        assert all(set(pair) == set(QUIET) for pair in shape["pairs"])
+        assert max(pair["window"] for pair in shape["pairs"]) < len(shape["foreign_cores"])
         assert shape["stop"] == "time limit"
         assert shape["seconds"] > 0
         assert [one["calls"] for one in shape["warmups"]] == [PLAN["warmup_calls"]] * 2
         assert shape["threads_busy"] == 1
         assert 0 < shape["cores_used"] < 1.2
-        assert shape["other_cores"] >= 0
         assert shape["idle_share"] >= 0
+
+
+def test_a_record_says_what_other_load_cost_and_who_was_the_loudest(
+    tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path
+) -> None:
+    terminal = io.StringIO()
+    with busy_child(pinned_processors(1)[0]):
+        plan = {**PLAN, "quiet_seconds": 1.5}
+        options = {"plan": plan, "terminal": terminal, "shapes": SHAPES[:1]}
+        paths = (engines[QUICK], engines[BASELINE])
+        found = measured(tiny, *paths, tmp_path, QUICK, **options)
+    assert found.status == "ok"
+    assert found.lost_s >= 1.5
+    assert any(name.startswith("python") for name in found.loudest)
+    assert terminal.getvalue().startswith("waiting for a quiet machine: ")
 
 
 def test_load_first_call_and_memory_are_results_of_their_own(

@@ -1,98 +1,66 @@
+"""What the report says of load and of a machine that changed its speed."""
+
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tightrope.noise import drift, hit, quiet_pairs, reasons
+from disturbed import QUIET, WAITED
+from tightrope.noise import drift, reasons, why_disturbed
+from tightrope.provenance import code_digest
 
-QUIET = {"seconds": 0.05, "waited_s": 0.0, "preempted": 0, "stolen_s": 0.0}
+PREEMPTED = {**QUIET, "waited": None, "preempted": 500.0}
+STOLEN = {**QUIET, "stolen": 0.5}
+NOBODY: dict[str, float] = {}
 
 
-def block(**changes: Any) -> dict[str, Any]:
-    return {**QUIET, **changes}
-
-
-def shape(hits: list[str | None], **changes: Any) -> dict[str, Any]:
-    return {"hits": hits, "other_cores": 0.0, "idle_share": 0.0, **changes}
+def shape(**changes: Any) -> dict[str, Any]:
+    return {"pairs": [QUIET], "foreign_cores": [0.0], "idle_share": 0.0, **changes}
 
 
 def reference(before: list[float], after: list[float]) -> dict[str, Any]:
     return {"before": {"rounds_s": before}, "after": {"rounds_s": after}}
 
 
-@pytest.mark.parametrize("changes", [{}, {"waited_s": 0.0024}, {"stolen_s": 0.0024}])
-def test_a_block_that_had_its_processors_is_not_marked(changes: dict[str, Any]) -> None:
-    assert hit(block(**changes), 1) is None
+def test_a_row_without_a_number_says_how_many_pairs_were_left_and_what_took_the_others() -> None:
+    one = shape(pairs=[WAITED, WAITED, STOLEN, QUIET], foreign_cores=[1.0])
+    assert why_disturbed(one, 1, 3, NOBODY) == (
+        "only 1 of 4 pairs of blocks were undisturbed, 3 are needed: their threads waited for a "
+        "processor that another program had and the hypervisor took the processor"
+    )
 
 
-def test_how_long_a_block_took_marks_nothing() -> None:
-    for seconds in (1e-6, 0.05, 60.0):
-        assert hit(block(seconds=seconds), 1) is None
+def test_the_most_frequent_cause_is_named_first() -> None:
+    one = shape(pairs=[WAITED, STOLEN, STOLEN], foreign_cores=[1.0])
+    words = why_disturbed(one, 0, 3, NOBODY)
+    assert words.index("the hypervisor took") < words.index("their threads waited")
 
 
-def test_more_than_a_twentieth_of_waiting_marks_a_block() -> None:
-    assert hit(block(waited_s=0.0026), 1) == "waited 2.6 ms for a processor"
-    assert hit(block(seconds=1.0, waited_s=0.049), 1) is None
-    assert hit(block(seconds=1.0, waited_s=0.051), 1) == "waited 51.0 ms for a processor"
+def test_where_waiting_is_not_counted_the_lost_processor_is_the_cause() -> None:
+    words = why_disturbed(shape(pairs=[PREEMPTED], foreign_cores=[1.0]), 0, 3, NOBODY)
+    assert words.endswith("their threads lost their processor to another program")
 
 
-def test_more_than_a_twentieth_of_stolen_time_marks_a_block() -> None:
-    assert hit(block(stolen_s=0.01), 1) == "the hypervisor took 10 ms"
-    assert hit(block(seconds=1.0, stolen_s=0.04), 1) is None
+def test_the_loudest_programs_are_named_with_their_share_of_a_core() -> None:
+    loudest = {"python3 train.py": 0.97, "backupd": 0.25}
+    words = why_disturbed(shape(pairs=[WAITED], foreign_cores=[1.0]), 0, 3, loudest)
+    assert words.endswith(
+        "; the loudest: python3 train.py (97 % of a core), backupd (25 % of a core)"
+    )
 
 
-def test_losing_its_processor_counts_only_where_waiting_is_not_counted() -> None:
-    assert hit(block(preempted=1000), 1) is None
-    unknown = block(waited_s=None, seconds=1.0)
-    assert hit({**unknown, "preempted": 101}, 1) is None
-    assert hit({**unknown, "preempted": 102}, 1) == "lost its processor 102 times"
-    assert hit({**unknown, "preempted": 102}, 2) is None
+@pytest.mark.parametrize("known", [[], [0.1], [None], [None, 0.05]])
+def test_little_or_unknown_foreign_load_is_no_noise(known: list[float | None]) -> None:
+    assert reasons(shape(foreign_cores=known), None) == []
 
 
-def test_a_short_block_may_lose_its_processor_once() -> None:
-    assert hit(block(waited_s=None, seconds=1e-5, preempted=1), 1) is None
-    assert hit(block(waited_s=None, seconds=1e-5, preempted=2), 1) is not None
-
-
-def test_stolen_time_marks_a_block_also_where_waiting_is_not_counted() -> None:
-    assert hit(block(waited_s=None, stolen_s=0.01), 1) == "the hypervisor took 10 ms"
-
-
-def test_only_quiet_pairs_count_where_they_are_enough() -> None:
-    hits = [None, "hit", None, "hit", None]
-    assert quiet_pairs(shape(hits), 3) == [0, 2, 4]
-    assert quiet_pairs(shape(hits), 2) == [0, 2, 4]
-    assert quiet_pairs(shape(hits), 4) == [0, 1, 2, 3, 4]
-
-
-def test_pairs_that_were_all_hit_all_count() -> None:
-    assert quiet_pairs(shape(["hit"] * 3), 1) == [0, 1, 2]
-
-
-def test_what_is_left_out_and_what_is_told_agree() -> None:
-    """Either the marked pairs are left out, or a reason says that they are not."""
-    for marked in range(6):
-        one = shape(["hit"] * marked + [None] * (5 - marked))
-        left_out = len(quiet_pairs(one, 3)) < 5
-        assert left_out + bool(reasons(one, None, 3)) == (marked > 0)
-
-
-def test_too_many_hit_pairs_are_a_reason_with_their_number() -> None:
-    (reason,) = reasons(shape(["hit", None, "hit", "hit"]), None, 2)
-    assert reason.startswith("3 of 4 pairs of blocks were hit by other load")
-
-
-def test_few_pairs_without_a_hit_are_no_noise() -> None:
-    assert reasons(shape([None, None]), None, 20) == []
-
-
-def test_other_programs_are_a_reason_from_half_a_core_on() -> None:
-    assert reasons(shape([None], other_cores=0.5), None, 1) == []
-    (reason,) = reasons(shape([None], other_cores=1.26), None, 1)
-    assert reason == "other programs kept 1.3 cores busy"
+def test_other_programs_are_a_reason_with_the_most_that_they_used() -> None:
+    (reason,) = reasons(shape(foreign_cores=[0.0, 1.26, None, 0.3]), None)
+    assert reason == "other programs used up to 1.3 cores of its processors"
 
 
 def test_an_engine_that_works_out_of_turn_is_a_reason() -> None:
-    assert reasons(shape([None], idle_share=0.02), None, 1) == []
-    (reason,) = reasons(shape([None], idle_share=0.31), None, 1)
+    assert reasons(shape(idle_share=0.02), None) == []
+    (reason,) = reasons(shape(idle_share=0.31), None)
     assert reason == "the engine that was not timed used 31 % of a core"
 
 
@@ -115,9 +83,30 @@ def test_one_slow_round_is_no_drift() -> None:
 
 def test_without_a_reference_nothing_is_said_of_drift() -> None:
     assert drift(None) == []
-    assert reasons(shape([None]), None, 1) == []
+    assert reasons(shape(), None) == []
 
 
 def test_all_reasons_are_told_at_once() -> None:
-    one = shape(["hit", "hit"], other_cores=2.0, idle_share=0.5)
-    assert len(reasons(one, reference([1.0], [2.0]), 1)) == 4
+    one = shape(foreign_cores=[2.0], idle_share=0.5)
+    assert len(reasons(one, reference([1.0], [2.0]))) == 3
+
+
+@pytest.mark.parametrize("script", ["measure_latency.py", "race_finalists.py"])
+def test_other_words_for_noise_measure_nothing_again(
+    repository: Path, tmp_path: Path, script: str
+) -> None:
+    """Each job that times holds the digest of what it imports."""
+    scripts = tmp_path / "scripts"
+    scripts.symlink_to(repository / "scripts")
+    before = code_digest(scripts, script)
+    other = tmp_path / "changed"
+    for file in (repository / "scripts").rglob("*.py"):
+        copy = other / file.relative_to(repository / "scripts")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        text = file.read_text()
+        copy.write_text(text.replace("were undisturbed", "were quiet"))
+    assert (other / "tightrope/noise.py").read_text() != (
+        scripts / "tightrope/noise.py"
+    ).read_text()
+    assert code_digest(other, script) == before
+    assert code_digest(other, "summarize.py") != code_digest(scripts, "summarize.py")

@@ -12,7 +12,7 @@ from tightrope.data import prepare_data
 from tightrope.errors import TightropeError
 from tightrope.files import write_json
 from tightrope.manifest import read_manifest
-from tightrope.onnx_checkpoint import class_count, keep_onnx_file, standard_model
+from tightrope.onnx_checkpoint import class_count, keep_checkpoint, standard_model
 from tightrope.onnx_graph import run_onnx, signature_of
 from tightrope.onnx_interface import standardized
 from tightrope.signature import of_images
@@ -143,7 +143,7 @@ def test_the_file_is_kept_with_its_image_processor_size_and_labels(
     size = {"height": SIZE[0], "width": SIZE[1]}
     source = prepared(tmp_path, {"image_processor_type": "ViTImageProcessor", "size": size})
     kept = tmp_path / "checkpoint/checkpoint.json"
-    keep_onnx_file(kept, source=source, data=data, inputs=INPUTS)
+    keep_checkpoint(kept, source=source, data=data, inputs=INPUTS)
     manifest = read_manifest(kept)
     assert set(manifest["files"]) == {"model.onnx", "preprocessor_config.json"}
     assert (manifest["task"], manifest["height"], manifest["width"]) == (IMAGE, *SIZE)

@@ -19,6 +19,7 @@ def config(
 ) -> dict[str, Any]:
     """Shapes of (batch, sequence); with `traffic` that is the batch of measured traffic."""
     return {
+        "devices": "auto",
         "tensorrt": {"profiles": profiles},
         "engines": {"tensorrt": ["fp16"]},
         "shapes": [{"batch": size, "sequence": tokens} for size, tokens in shapes],

@@ -9,7 +9,7 @@ import pytest
 from tightrope.errors import ArtifactError
 from tightrope.page import render_page
 from tightrope.page_answers import answers_section
-from tightrope.page_figures import speedups, trade_offs
+from tightrope.page_figures import number_front, speedups, trade_offs
 from tightrope.page_numbers import (
     bounded,
     executed,
@@ -26,7 +26,7 @@ from tightrope.page_numbers import (
     significant,
 )
 from tightrope.page_sections import sections
-from tightrope.page_steadiness import remarks, steadiness
+from tightrope.page_steadiness import disturbed_section, remarks, steadiness
 from tightrope.page_traffic import traffic_section
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ PARTS = {
     "script": ROOT / "scripts/report/page.js",
 }
 EXAMPLE = ROOT / "tests/data/summary.json"
-ADDED = ("stop", "hit_pairs", "noise", "threads_busy", "cores_used")
+ADDED = ("stop", "disturbed_pairs", "noise", "threads_busy", "cores_used")
 NONE = {"padding": "none", "ties_changed": None}
 ATTACK = '</script><script>window.owned = true</script><img src=x onerror="owned=1">'
 
@@ -247,15 +247,15 @@ def test_the_front_holds_no_variant_that_another_one_beats(summary):
 def test_an_interval_that_ends_at_zero_keeps_its_end(summary):
     result = next(r for r in summary["results"] if r["variant"] == "cpu-openvino-bf16")
     result["accuracy"].update(delta=0.004, delta_low=0.0, delta_high=0.008)
-    point = trade_offs([result], {}, {}, 1.0)[0]["points"][0]
+    point = trade_offs([result], {}, {}, {}, 1.0)[0]["points"][0]
     assert (point["delta_low"], point["delta_high"]) == (0.0, 0.8)
 
 
-def test_a_variant_without_a_median_is_named_and_not_drawn(summary):
+def test_a_variant_without_a_time_is_named_and_not_drawn(summary):
     result = next(r for r in summary["results"] if r["variant"] == "cpu-openvino-bf16")
     other = summary["results"][1]
-    result["latency"][0]["p50_s"] = None
-    figure = trade_offs([result, other], {}, {}, None)[0]
+    result["latency"][0]["paired_s"] = None
+    figure = trade_offs([result, other], {}, {}, {}, None)[0]
     assert figure["unplaced"] == ["cpu-openvino-bf16"]
     assert [point["variant"] for point in figure["points"]] == [other["variant"]]
 
@@ -267,10 +267,148 @@ def test_devices_are_compared_with_their_own_baselines(summary):
     assert [figure["baseline"] for figure in figures] == ["cpu-a"] * 4 + ["cuda-b"] * 4
 
 
+def disturb(summary, variant, place=0, **changes):
+    """Have other load disturb a row of that variant, and what it has no numbers for."""
+    for result in summary["results"]:
+        if result["variant"] == variant and len(result["latency"]) > place:
+            lost = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
+            empty = dict.fromkeys(("p50_s", "p90_s", "p99_s", "mean_s", "paired_s"))
+            row = {"disturbed": f"{variant}: only 2 of 12", "speedup": lost, **empty, "samples": 0}
+            result["latency"][place].update(row | changes)
+            return
+
+
+COMMAND = "snakemake --cores 1 --config remeasure=disturbed"
+
+
+def test_a_quiet_run_has_no_banner(render, summary):
+    text = render(summary).text
+    assert "Provisional:" not in text and COMMAND not in text
+    assert disturbed_section(summary["results"], summary["races"]) is None
+
+
+def test_disturbed_rows_stand_in_a_banner_above_the_decision_with_the_command(render, summary):
+    disturb(summary, "cpu-openvino-bf16")
+    disturb(summary, "cpu-compile-bf16")
+    text = render(summary).text
+    banner = text[text.index("Provisional:") : text.index(COMMAND)]
+    assert "other load disturbed 2 of 92 latencies. They have no numbers" in banner
+    assert text.index("What to deploy") < text.index("Provisional:")
+    assert text.index(COMMAND) < text.index(summary["recommendations"][0]["why"])
+    for remedy in ("threads one fewer", "--config 'latency={accept_disturbed: true}'"):
+        assert remedy in text
+    assert "cpu-openvino-bf16: only 2 of 12" in text
+
+
+def test_a_disturbed_race_stands_in_the_banner_with_its_reason(render, summary):
+    reason = "other load disturbed the race: 4 of 24 rounds are left; the loudest: python3 train.py"
+    summary["races"][0].update(status="disturbed", variant=None, reason=reason)
+    summary["recommendations"][0].update(variant=None, why=f"disturbed: {reason}", provisional=True)
+    text = render(summary).text
+    assert "other load disturbed the decision at 1 shape. " in text
+    assert text.count(reason) >= 2
+    disturb(summary, "cpu-openvino-bf16")
+    assert "disturbed 1 of 92 latencies and the decision at 1 shape. " in render(summary).text
+
+
+def test_accepted_disturbed_numbers_are_marked_wherever_they_stand(render, summary):
+    result = summary["results"][1]
+    result["latency"][0].update(disturbed="only 2 of 12", provisional=True)
+    text = render(summary).text
+    assert "Their numbers are given all the same, as configured." in text
+    assert [one.word for one in remarks(result, result["latency"][0])] == ["provisional"]
+    assert "provisional only 2 of 12" in text
+
+
+def test_a_choice_that_a_disturbed_variant_could_change_is_provisional(render, summary):
+    first = summary["recommendations"][0]
+    first.update(provisional=True, disturbed=["cpu-openvino-bf16"])
+    words = "provisional : other load disturbed"
+    assert f"{words} cpu-openvino-bf16 " in render(summary).text
+    first["disturbed"] = ["cpu-openvino-bf16", "cpu-openvino-fp32", "cpu-compile-bf16"]
+    assert f"{words} 3 variants that keep the answers" in render(summary).text
+    first["disturbed"] = []
+    assert f"{words} what it rests on" in render(summary).text
+
+
+def test_a_disturbed_row_says_so_and_draws_no_mark(render, summary):
+    name = "cpu-openvino-bf16"
+    disturb(summary, name)
+    model = next(m for m in sections(summary)["models"] if m["judged"])
+    trade_off, speedup = model["trade_offs"][0], model["speedups"][0]
+    assert trade_off["unplaced"] == [name]
+    assert name not in {point["variant"] for point in trade_off["points"]}
+    assert name not in {row["variant"] for row in speedup["rows"]}
+    assert name in {point["variant"] for point in model["trade_offs"][1]["points"]}
+    text = render(summary).text
+    assert "disturbed cpu-openvino-bf16: only 2 of 12" in text
+    assert not re.search(r"\b(None|nan) ?(ms|,|\)|to)", text)
+
+
+def test_where_the_baseline_was_disturbed_the_page_still_has_its_row(render, summary):
+    disturb(summary, "cpu-pytorch-fp32")
+    summary["results"][0]["latency"][0]["speedup"] = None
+    text = render(summary).text
+    assert "disturbed cpu-pytorch-fp32: only 2 of 12" in text and "None" not in text
+
+
+def test_disturbed_pairs_are_counted(summary, render):
+    for result in summary["results"]:
+        for row in result["latency"]:
+            row["disturbed_pairs"] = 0
+    summary["results"][0]["latency"][0]["disturbed_pairs"] = 1
+    assert "1 pair of blocks disturbed by other load" in render(summary).text
+    assert steadiness(summary["results"])["disturbed"] == 1
+
+
+def test_text_of_disturbed_rows_and_races_never_becomes_markup(render, summary):
+    disturb(summary, "cpu-openvino-bf16", disturbed=ATTACK)
+    summary["races"][0].update(status="disturbed", variant=None, reason=ATTACK)
+    summary["recommendations"][1].update(provisional=True, disturbed=[ATTACK], equal=[ATTACK])
+    outline = render(summary)
+    assert not any(tag == "img" or "onerror" in attributes for tag, attributes in outline.tags)
+    assert outline.text.count(ATTACK) >= 3
+
+
+def point(variant, milliseconds, delta, verdict="kept"):
+    result = {"accuracy": {"verdict": verdict}}
+    return {"variant": variant, "latency_ms": milliseconds, "delta": delta, "result": result}
+
+
+def fronts(*points, equal=()):
+    number_front(placed := list(points), set(equal))
+    return {one["variant"]: one["front"] for one in placed}
+
+
+def test_those_that_are_equal_in_speed_do_not_beat_each_other():
+    pair = point("a", 1.0, 0.5), point("b", 1.01, 0.4)
+    assert fronts(*pair) == {"a": 1, "b": None}
+    assert fronts(*pair, equal=("a", "b")) == {"a": 1, "b": 2}
+    assert fronts(*pair, equal=("a", "c")) == {"a": 1, "b": None}
+
+
+def test_what_may_not_keep_the_answers_beats_nothing():
+    assert fronts(point("a", 1.0, 0.5, "undecided"), point("b", 2.0, 0.4)) == {"a": 1, "b": 2}
+    assert fronts(point("a", 1.0, 0.5), point("b", 2.0, 0.4, "undecided")) == {"a": 1, "b": None}
+
+
+def test_what_is_recommended_is_on_the_front_of_its_shape(summary):
+    model = next(m for m in sections(summary)["models"] if m["judged"])
+    for figure in model["trade_offs"]:
+        (chosen,) = [one for one in figure["points"] if one["deploy"]]
+        assert chosen["front"]
+
+
+def test_the_chart_has_the_times_by_which_was_decided(summary):
+    model = next(m for m in sections(summary)["models"] if m["judged"])
+    for one in model["trade_offs"][0]["points"]:
+        assert one["latency_ms"] == 1e3 * one["row"]["paired_s"]
+
+
 def test_a_noisy_row_says_why_in_words_and_the_remedy_stands_once(render, summary):
     outline = render(summary)
     assert "noisy the engine that was not timed used 6 % of a core" in outline.text
-    assert "noisy : other programs kept 0.7 cores busy" in outline.text
+    assert "noisy : other programs used up to 0.7 cores of its processors" in outline.text
     remedy = "delete reports/<model>/<variant>.latency.json and run again; only that is measured"
     assert outline.text.count(remedy) == 1
     assert "9 of 92 rows noisy" in outline.text
@@ -286,10 +424,10 @@ def test_what_stopped_at_the_time_limit_is_counted_with_the_key_to_raise(render,
 def test_a_steady_run_says_so(render, summary):
     for result in summary["results"]:
         for row in result["latency"]:
-            row.update(noisy=False, noise=[], stop="width", hit_pairs=0, threads_busy=2)
+            row.update(noisy=False, noise=[], stop="width", disturbed_pairs=0, threads_busy=2)
     text = render(summary).text
     assert "None of 92 rows noisy" in text and "None of the rows stopped at the time limit" in text
-    assert "hit by other load" not in text and "than configured" not in text
+    assert "disturbed by other load" not in text and "than configured" not in text
 
 
 def test_a_summary_without_reasons_for_its_noise_still_names_the_noisy_rows(render, summary):

@@ -3,7 +3,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import hosts
 import pytest
+import yaml
 from snakemake.iocontainers import Wildcards
 from tightrope.config import checked
 from tightrope.engine_table import ENGINES
@@ -16,6 +18,7 @@ from tightrope.job_params import (
     engine_options,
     environment,
     gpus,
+    latency_settings,
     libraries_of,
 )
 from tightrope.plan import (
@@ -26,17 +29,20 @@ from tightrope.plan import (
     columns,
     failing_files,
     make_plan,
+    race_columns,
+    raced,
     records,
     rests,
     search_columns,
     unavailable_reason,
 )
-from tightrope.variants import Variant, parse
+from tightrope.variants import UNQUANTIZED, Variant, parse
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
-NO_GPU, GPU = {"gpu": None}, {"gpu": "NVIDIA H100"}
+NO_GPU, GPU = hosts.AVX2, {**hosts.AVX2, "gpu": "NVIDIA H100"}
+ASKED = {"devices": "auto", "host": "auto", "emulated": False}
+NO_BF16 = "this CPU has no bf16 instructions: it would be emulated"
 NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
-NOT_HERE = "no NVIDIA GPU" if describe_host()["gpu"] is None else "not yet: this version"
 CHECKPOINT = "artifacts/m/checkpoint/checkpoint.json"
 ONNX = "artifacts/m/model.simplified.onnx"
 
@@ -51,6 +57,10 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("CXX", raising=False)
     return folder
+
+
+def plan_of(config: dict[str, Any], host: dict[str, Any] = hosts.AMX) -> Plan:
+    return make_plan(config, host)
 
 
 @pytest.fixture
@@ -96,7 +106,7 @@ def options_of(config: dict[str, Any], engine: str, model: str = "m") -> dict[st
 
 
 def test_a_model_with_a_checkpoint_has_a_job_for_every_variant(config: dict[str, Any]) -> None:
-    plan = make_plan(config)
+    plan = plan_of(config)
     assert plan.models == ["m", "n"]
     assert jobs_of(plan, "m") == [
         "cpu-pytorch-fp32",
@@ -112,7 +122,7 @@ def test_a_model_with_a_checkpoint_has_a_job_for_every_variant(config: dict[str,
 def test_a_model_that_is_an_onnx_file_only_has_none_that_needs_a_checkpoint(
     config: dict[str, Any],
 ) -> None:
-    plan = make_plan(config)
+    plan = plan_of(config)
     assert jobs_of(plan, "n") == [
         "cpu-onnxruntime-fp32",
         "cpu-onnxruntime-int8-minmax-64",
@@ -126,7 +136,7 @@ def test_a_model_that_is_an_onnx_file_only_has_none_that_needs_a_checkpoint(
 
 
 def test_each_model_and_device_has_the_baseline_of_its_source(config: dict[str, Any]) -> None:
-    plan = make_plan(config)
+    plan = plan_of(config)
     assert plan.baselines == {
         "m": {"cpu": "cpu-pytorch-fp32", "cuda": "cuda-pytorch-fp32"},
         "n": {"cpu": "cpu-onnxruntime-fp32", "cuda": "cuda-onnxruntime-fp32"},
@@ -136,7 +146,7 @@ def test_each_model_and_device_has_the_baseline_of_its_source(config: dict[str, 
 
 
 def test_a_variant_and_its_baseline_are_compared_with_the_baseline(config: dict[str, Any]) -> None:
-    plan = make_plan(config)
+    plan = plan_of(config)
     for variant in ("cpu-openvino-fp32", "cpu-onnxruntime-fp32"):
         assert baseline_of(plan, "m", variant) == "cpu-pytorch-fp32"
         assert baseline_of(plan, "n", variant) == "cpu-onnxruntime-fp32"
@@ -146,19 +156,19 @@ def test_a_variant_and_its_baseline_are_compared_with_the_baseline(config: dict[
 
 
 def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, Any]) -> None:
-    plan = make_plan({**config, "devices": "auto", "engines": {"tensorrt": ["fp16"]}})
+    plan = plan_of({**config, "devices": "auto", "engines": {"tensorrt": ["fp16"]}})
     assert jobs_of(plan, "m") == ["cpu-pytorch-fp32"]
     assert jobs_of(plan, "n") == ["cpu-onnxruntime-fp32"]
     reasons = {model: reasons_of(plan, model) for model in plan.models}
     assert set(reasons["m"]) == {"cuda-pytorch-fp32", "cuda-tensorrt-fp16"}
     assert set(reasons["n"]) == {"cuda-onnxruntime-fp32", "cuda-tensorrt-fp16"}
-    assert all(why.startswith(NOT_HERE) for found in reasons.values() for why in found.values())
+    assert {why for found in reasons.values() for why in found.values()} == {"no NVIDIA GPU"}
 
 
 def test_every_variant_is_either_a_job_or_unavailable(config: dict[str, Any]) -> None:
     every = {name: list(engine.precisions.get("cpu", ())) for name, engine in ENGINES.items()}
     on_gpu = {"tensorrt": ["fp16"], "onnxruntime_tensorrt": ["fp16"]}
-    plan = make_plan({**config, "devices": "auto", "engines": {**every, **on_gpu}})
+    plan = plan_of({**config, "devices": "auto", "engines": {**every, **on_gpu}})
     for model in plan.models:
         jobs, reasons = jobs_of(plan, model), reasons_of(plan, model)
         assert not set(jobs) & set(reasons)
@@ -172,9 +182,9 @@ def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
     asked = {"compile": ["fp32"], "inductor": ["fp32"], "torchscript": ["fp32"], "tvm": ["fp32"]}
     config["engines"] = asked
     compiled = {"cpu-compile-fp32", "cpu-inductor-fp32", "cpu-tvm-fp32"}
-    assert set(jobs_of(make_plan(config), "m")) > compiled
+    assert set(jobs_of(plan_of(config), "m")) > compiled
     (programs / "g++").unlink()
-    plan = make_plan(config)
+    plan = plan_of(config)
     assert jobs_of(plan, "m") == ["cpu-pytorch-fp32", "cpu-torchscript-fp32"]
     reasons = reasons_of(plan, "m")
     assert set(reasons) == compiled
@@ -190,13 +200,17 @@ def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
         ("cuda-pytorch-fp32", GPU, "onnx:m.onnx", NO_CHECKPOINT),
         ("cuda-onnxruntime-fp32", NO_GPU, "onnx:m.onnx", "no NVIDIA GPU"),
         ("cuda-pytorch-fp32", NO_GPU, "path:m", "no NVIDIA GPU"),
+        ("cpu-pytorch-bf16", NO_GPU, "path:m", NO_BF16),
+        ("cpu-pytorch-bf16", NO_GPU, "onnx:m.onnx", NO_CHECKPOINT),
+        ("cpu-inductor-bf16", hosts.AVX512, "path:m", NO_BF16),
+        ("cpu-pytorch-bf16", hosts.ARM, "path:m", None),
     ],
 )
 def test_the_first_thing_that_is_missing_is_the_reason(
     variant: str, host: dict[str, Any], source: str, reason: str | None
 ) -> None:
     model = {"checkpoint": source, "task": "text-classification"}
-    assert unavailable_reason({"devices": "auto"}, parse(variant), host, model) == reason
+    assert unavailable_reason(ASKED, parse(variant), host, model) == reason
 
 
 @pytest.mark.parametrize(
@@ -211,15 +225,73 @@ def test_with_a_gpu_what_is_not_installed_is_unavailable_and_named(
     variant: str, package: str
 ) -> None:
     model = {"checkpoint": "path:m", "task": "text-classification"}
-    reason = unavailable_reason({"devices": "auto"}, parse(variant), GPU, model)
+    reason = unavailable_reason(ASKED, parse(variant), GPU, model)
     assert reason == f"{package}: install what envs/gpu.txt names"
 
 
 def test_a_gpu_that_is_asked_for_outright_is_planned_without_one(config: dict[str, Any]) -> None:
-    plan = make_plan({**config, "devices": ["cuda"], "engines": {"tensorrt": ["fp16"]}})
+    plan = plan_of({**config, "devices": ["cuda"], "engines": {"tensorrt": ["fp16"]}})
     assert jobs_of(plan, "m") == ["cuda-pytorch-fp32", "cuda-tensorrt-fp16"]
     assert jobs_of(plan, "n") == ["cuda-onnxruntime-fp32", "cuda-tensorrt-fp16"]
     assert reasons_of(plan, "m") == {}
+
+
+@pytest.fixture
+def default(repository: Path) -> dict[str, Any]:
+    """The configuration that a first run has, on the CPU."""
+    asked = yaml.safe_load((repository / "config/config.yaml").read_text())
+    return checked({**asked, "devices": ["cpu"]}, repository / "config/schema.yaml")
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        ("AVX2", {"pytorch-bf16", "openvino-bf16", "openvino-int8-bf16-nncf-512"}),
+        ("AVX-512", {"pytorch-bf16", "openvino-bf16", "openvino-int8-bf16-nncf-512"}),
+        ("AMX", set()),
+        ("ARM", {"openvino-bf16", "openvino-int8-bf16-nncf-512"}),
+    ],
+)
+def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(
+    default: dict[str, Any], kind: str, missing: set[str]
+) -> None:
+    (model,) = default["models"]
+    plan = plan_of(default, hosts.HOSTS[kind])
+    assert set(reasons_of(plan, model)) == {f"cpu-{name}" for name in missing}
+    assert all("no bf16 instructions" in why for why in reasons_of(plan, model).values())
+    everything = plan_of({**default, "emulated": True}, hosts.HOSTS[kind])
+    assert reasons_of(everything, model) == {}
+    assert missing <= {name.removeprefix("cpu-") for name in jobs_of(everything, model)}
+
+
+@pytest.mark.parametrize("kind", hosts.HOSTS)
+def test_the_default_run_may_race_openvino_quantized_with_a_float_of_its_own_on_every_cpu(
+    default: dict[str, Any], kind: str
+) -> None:
+    (model,) = default["models"]
+    place = Wildcards(fromdict={"model": model, "device": "cpu"})
+    variants = map(parse, raced(plan_of(default, hosts.HOSTS[kind]), place, "{variant}"))
+    own = [one for one in variants if one.engine == "openvino"]
+    floats = {str(one) for one in own if one.precision in UNQUANTIZED}
+    assert floats == {"cpu-openvino-bf16" if kind == "AMX" else "cpu-openvino-fp32"}
+    assert len(own) > len(floats)
+
+
+def test_of_the_nodes_of_a_named_host_this_machine_knows_nothing(default: dict[str, Any]) -> None:
+    (model,) = default["models"]
+    plan = plan_of({**default, "host": "node-type"}, hosts.AVX2)
+    assert reasons_of(plan, model) == {}
+
+
+def test_the_default_configuration_takes_any_list_of_devices(
+    default: dict[str, Any], repository: Path
+) -> None:
+    (model,) = default["models"]
+    for devices in (["cuda"], ["cpu", "cuda"], ["cpu"]):
+        filled = checked({**default, "devices": devices}, repository / "config/schema.yaml")
+        planned = jobs_of(plan_of(filled), model)
+        assert {name.partition("-")[0] for name in planned} == set(devices)
+        assert ("cuda-tensorrt-fp16" in planned) == ("cuda" in devices)
 
 
 def test_jobs_on_a_gpu_take_one_and_the_packages_for_it() -> None:
@@ -231,7 +303,7 @@ def test_jobs_on_a_gpu_take_one_and_the_packages_for_it() -> None:
 def test_traffic_is_measured_of_the_models_that_have_the_variant(config: dict[str, Any]) -> None:
     names = ["cpu-pytorch-bf16", "cpu-openvino-fp32"]
     config["traffic"] = {**config["traffic"], "variants": names}
-    plan = make_plan(config)
+    plan = plan_of(config)
     assert columns(plan.traffic) == {
         "model": ["m", "m", "n"],
         "variant": ["cpu-pytorch-bf16", "cpu-openvino-fp32", "cpu-openvino-fp32"],
@@ -254,21 +326,47 @@ def test_columns_are_the_jobs_one_below_the_other() -> None:
 
 
 def test_every_job_has_its_own_records(config: dict[str, Any]) -> None:
-    plan = make_plan(config)
+    plan = plan_of(config)
     found = records(plan)
     assert list(found) == [(model, str(variant)) for model, variant in plan.jobs]
     assert found["n", "cpu-onnxruntime-fp32"] == [
         "artifacts/n/engines/cpu-onnxruntime-fp32/engine.json",
         "reports/n/cpu-onnxruntime-fp32.latency.json",
         "reports/n/cpu-onnxruntime-fp32.accuracy.json",
+        "reports/n/cpu.race.json",
     ]
+
+
+def test_a_model_has_one_race_on_each_of_its_devices() -> None:
+    names = ("cpu-pytorch-fp32", "cpu-openvino-fp32", "cuda-pytorch-fp32")
+    jobs = [(model, parse(name)) for model in ("m", "n") for name in names]
+    assert race_columns(jobs[:-1]) == {"model": ["m", "m", "n"], "device": ["cpu", "cuda", "cpu"]}
+    assert race_columns([]) == {"model": [], "device": []}
+
+
+def test_every_variant_of_the_model_on_that_device_may_race(config: dict[str, Any]) -> None:
+    plan = make_plan(config)
+    place = Wildcards(fromdict={"model": "n", "device": "cpu"})
+    found = raced(plan, place, "reports/{model}/{variant}.latency.json")
+    assert found == [
+        f"reports/n/{variant}.latency.json" for model, variant in plan.jobs if model == "n"
+    ]
+    assert raced(plan, Wildcards(fromdict={"model": "n", "device": "cuda"}), "{variant}") == []
+
+
+def test_a_latency_does_not_hold_whether_disturbed_numbers_are_accepted(
+    config: dict[str, Any],
+) -> None:
+    settings = latency_settings(config)
+    assert set(config["latency"]) - set(settings) == {"accept_disturbed"}
+    assert settings == {name: config["latency"][name] for name in settings}
 
 
 def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any]) -> None:
     config["engines"] = {"onnxruntime": ["fp32", "int8", "int8-auto"], "openvino": ["int8"]}
     config["calibration"].update(reduce_range=False)
     config["repairs"] = {"ffn": {"float": ["*.output.dense"], "activations": "asymmetric"}}
-    plan = make_plan(config)
+    plan = plan_of(config)
     found = set(failing_files(config, plan)) - {
         one for own in records(plan).values() for one in own
     }
@@ -287,7 +385,7 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
         f"reports/n/graphs/{graph}.json" for graph in graphs
     }
     config["engines"] = {"onnxruntime": ["fp32", "int8-dynamic"]}
-    plan = make_plan(config)
+    plan = plan_of(config)
     assert failing_files(config, plan) == [
         *(one for own in records(plan).values() for one in own),
         *(f"reports/{model}/graphs/simplified.json" for model in plan.models),
@@ -296,7 +394,7 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
 
 def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:
     config["engines"]["pytorch"] = ["bf16", "int8-dynamic"]
-    found = [(model, str(variant)) for model, variant in audited(make_plan(config).jobs)]
+    found = [(model, str(variant)) for model, variant in audited(plan_of(config).jobs)]
     assert found == [
         ("m", "cpu-pytorch-int8-dynamic"),
         ("m", "cpu-onnxruntime-int8-minmax-64"),
@@ -304,7 +402,7 @@ def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:
         ("n", "cpu-onnxruntime-int8-minmax-64"),
         ("n", "cpu-openvino-int8-nncf-64"),
     ]
-    for model, variant in make_plan(config).jobs:
+    for model, variant in plan_of(config).jobs:
         place = Wildcards(fromdict={"model": model, "variant": str(variant)})
         assert bool(audit_input(place)) == ((model, str(variant)) in found)
     fp8 = ("m", parse("cuda-tensorrt-fp8-minmax-64"))
@@ -317,7 +415,7 @@ def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(
 ) -> None:
     config["engines"]["onnxruntime"] = ["int8", "int8-auto"]
     config["calibration"].update(samples=[32, 64], reduce_range=reduced)
-    found = search_columns(config, make_plan(config).jobs)
+    found = search_columns(config, plan_of(config).jobs)
     assert found == {
         "model": ["m", "m", "n", "n"],
         "scheme": [scheme] * 4,
@@ -330,11 +428,11 @@ def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(
 
 def test_without_int8_auto_there_is_no_search(config: dict[str, Any]) -> None:
     none = {"model": [], "scheme": [], "calibration": []}
-    assert search_columns(config, make_plan(config).jobs) == none
+    assert search_columns(config, plan_of(config).jobs) == none
 
 
 def test_device_engine_and_rest_are_the_name_of_each_job(config: dict[str, Any]) -> None:
-    plan = make_plan(config)
+    plan = plan_of(config)
     assert rests(plan) == {"fp32", "bf16", "int8-minmax-64", "int8-nncf-64"}
     for _, variant in plan.jobs:
         rest = wildcards(variant).rest
@@ -415,11 +513,11 @@ def test_no_engine_of_a_model_that_is_an_onnx_file_only_is_built_from_a_checkpoi
     config: dict[str, Any], route: str
 ) -> None:
     config["openvino"]["route"] = route
-    plan = make_plan(config)
+    plan = plan_of(config)
     sources = {name: inputs_of(config, name, "n")["source"] for name in jobs_of(plan, "n")}
     assert sources["cpu-onnxruntime-fp32"] == "artifacts/n/model.simplified.onnx"
     assert all(source.endswith(".onnx") for source in sources.values())
-    assert jobs_of(plan, "m") == jobs_of(make_plan({**config, "openvino": {"route": "onnx"}}), "m")
+    assert jobs_of(plan, "m") == jobs_of(plan_of({**config, "openvino": {"route": "onnx"}}), "m")
 
 
 def test_the_options_of_an_engine_are_its_section_of_the_configuration(

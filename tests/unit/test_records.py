@@ -2,8 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
+from disturbed import QUIET, WAITED
 from tightrope.errors import ArtifactError
-from tightrope.records import AccuracyRecord, LatencyRecord
+from tightrope.records import RACE, AccuracyRecord, LatencyRecord, RaceRecord
 from tightrope.traffic_record import TrafficRecord
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
@@ -27,7 +28,8 @@ LATENCY = LatencyRecord(
             "first_call_s": 0.02,
             "blocks_s": [[0.1 + 0.2, 1e-9], [0.25]],
             "baseline_blocks_s": [[0.3], [0.4]],
-            "hits": [None, "waited 9 ms for a processor"],
+            "pairs": [QUIET, WAITED],
+            "foreign_cores": [0.1 + 0.2, None],
         }
     ],
 )
@@ -51,8 +53,24 @@ TRAFFIC = TrafficRecord(
     longest=64,
     tests=[{"padding": "fixed", "scenario": "offline", "valid": True, "samples_per_s": 0.1 + 0.2}],
 )
+RACED = RaceRecord(
+    model="m",
+    variant=RACE,
+    device="cpu",
+    host=HOST,
+    libraries={"onnxruntime": "1"},
+    threads=2,
+    plan={"pairs": 20},
+    decision={"seconds": 60, "equal_within": 0.02},
+    processors=[0, 1],
+    engines_sha256={"cpu-onnxruntime-fp32": "a"},
+    left_out={"cpu-openvino-fp32": "killed by SIGKILL"},
+    heats=[{"shapes": [{"batch": 1, "sequence": 64, "blocks_s": {"a": [[0.1 + 0.2], None]}}]}],
+    seconds=0.1 + 0.2,
+    loudest={"python3 train.py": 0.97},
+)
 ALL = pytest.mark.parametrize(
-    "record", [LATENCY, ACCURACY, TRAFFIC], ids=["latency", "accuracy", "traffic"]
+    "record", [LATENCY, ACCURACY, TRAFFIC, RACED], ids=["latency", "accuracy", "traffic", "race"]
 )
 
 
@@ -67,7 +85,7 @@ def test_a_record_is_sorted_json_with_its_schema_and_no_statistics(record, tmp_p
     record.write(tmp_path / "a.json")
     document = json.loads((tmp_path / "a.json").read_text())
     assert list(document) == sorted(document)
-    assert document["schema"] == 3
+    assert document["schema"] == 4
     derived = ("p50", "p90", "mean", "speedup", "top1", "accuracy", "p_value", "verdict")
     assert not [word for word in derived if f'"{word}' in (tmp_path / "a.json").read_text()]
 

@@ -2,6 +2,7 @@ import math
 from typing import Any
 
 import pytest
+from disturbed import facts
 from tightrope.flips import Split
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.results import latency_entry, result_entry, unavailable_entry
@@ -17,7 +18,8 @@ ENGINE = {
     "options": OPTIONS,
     "files": {"a": {"size_bytes": 7}, "b": {"size_bytes": 5}},
 }
-PLAN = {"plan": {"pairs": 16, "calls": None}, "processors": [0, 1]}
+PLAN = {"plan": {"pairs": 16, "calls": None, "loads": 2}, "processors": [0, 1]}
+TIMES = ("p50_s", "mean_s", "throughput_per_s")
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
 SPLIT = Split("d", [f"text {index}" for index in range(100)], ["bad", "good"])
@@ -29,7 +31,18 @@ RESULT_FIELDS = {
 }
 SHAPE_FIELDS = {
     *("batch", "sequence", "samples", "p50_s", "p90_s", "p99_s", "mean_s", "throughput_per_s"),
-    *("speedup", "noisy", "noise", "pairs", "hit_pairs", "stop", "threads_busy", "cores_used"),
+    *(
+        "speedup",
+        "noisy",
+        "noise",
+        "pairs",
+        "disturbed_pairs",
+        "disturbed",
+        "provisional",
+        "stop",
+        "threads_busy",
+        "cores_used",
+    ),
 }
 ACCURACY_FIELDS = {
     *("top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "p_value", "flips"),
@@ -41,24 +54,24 @@ ACCURACY_FIELDS = {
 def shape(**changes: Any) -> dict[str, Any]:
     blocks = [[0.010, 0.011, 0.012, 0.010], [0.010, 0.010, 0.011, 0.012]] * 8
     slower = [[2.0 * sample for sample in block] for block in blocks]
-    facts = {
+    known = {
         "batch": 4,
         "sequence": 64,
         "first_call_s": 0.5,
-        "hits": [None] * len(blocks),
+        **facts(0, len(blocks)),
         "stop": "width",
         "threads_busy": 2,
         "cores_used": 1.9,
-        "other_cores": 0.0,
+        "foreign_cores": [0.0],
         "idle_share": 0.0,
     }
-    return {**facts, "blocks_s": blocks, "baseline_blocks_s": slower, **changes}
+    return {**known, "blocks_s": blocks, "baseline_blocks_s": slower, **changes}
 
 
 def latency(variant: str = CANDIDATE, **changes: Any) -> LatencyRecord:
-    facts = {"shapes": [shape()], "load_s": 0.2, "first_call_s": 0.5, "peak_rss_bytes": 10**8}
+    known = {"shapes": [shape()], "load_s": 0.2, "first_call_s": 0.5, "peak_rss_bytes": 10**8}
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}, "threads": 2}
-    return LatencyRecord(**{**identity, **PLAN, **facts, **changes})
+    return LatencyRecord(**{**identity, **PLAN, **known, **changes})
 
 
 def row(one: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -67,7 +80,7 @@ def row(one: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -> AccuracyRecord:
-    facts = {
+    known = {
         "labels": [0] * len(predictions),
         "predictions": predictions,
         "margins": [1.0] * len(predictions),
@@ -75,7 +88,7 @@ def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -
         "data_sha256": "d",
     }
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
-    return AccuracyRecord(**{**identity, **facts, **changes})
+    return AccuracyRecord(**{**identity, **known, **changes})
 
 
 def entry(latency_record: LatencyRecord, accuracy_record: AccuracyRecord, **changes: Any) -> dict:
@@ -103,10 +116,10 @@ def test_a_result_names_the_variant_that_it_is_compared_with(rival: str) -> None
 
 
 def test_an_engine_that_was_not_built_has_no_options_and_ran_nothing() -> None:
-    facts = {"status": "failed", "reason": "no such operator", "build_s": 1.0, "files": {}}
+    built = {"status": "failed", "reason": "no such operator", "build_s": 1.0, "files": {}}
     options = {"host": "h", "budget": 0.01, "rival": BASELINE, "split": SPLIT}
     failed = latency(status="failed", reason="not built: no such operator", shapes=[])
-    found = result_entry(facts, failed, accuracy([], status="failed"), None, **options)
+    found = result_entry(built, failed, accuracy([], status="failed"), None, **options)
     assert (found["executed"], found["options"], found["size_bytes"]) == (None, None, 0)
     assert found["build_peak_rss_bytes"] is None
     assert found["baseline"] == BASELINE
@@ -169,38 +182,86 @@ def test_the_baseline_has_no_speedup() -> None:
     assert row(shape(baseline_blocks_s=None))["speedup"] is None
 
 
-def test_pairs_that_other_load_hit_are_left_out_of_every_figure() -> None:
-    one, extra = shape(), [[9.0] * 4] * 3
-    hit = shape(
-        blocks_s=extra + one["blocks_s"],
-        baseline_blocks_s=extra + one["baseline_blocks_s"],
-        hits=["waited 9 ms for a processor"] * 3 + [None] * 16,
+def disturbed_shape(disturbed: int, quiet: int) -> dict[str, Any]:
+    """Disturbed pairs first, in which every call took nine seconds."""
+    one, extra = shape(), [[9.0] * 4] * disturbed
+    return shape(
+        blocks_s=extra + one["blocks_s"][:quiet],
+        baseline_blocks_s=extra + one["baseline_blocks_s"][:quiet],
+        **facts(disturbed, quiet),
     )
-    found, clean = row(hit), row(one)
-    assert found.pop("hit_pairs") == 3
-    assert clean.pop("hit_pairs") == 0
+
+
+def test_disturbed_pairs_are_left_out_of_every_figure() -> None:
+    found, clean = row(disturbed_shape(3, 16)), row(shape())
+    assert found.pop("disturbed_pairs") == 3
+    assert clean.pop("disturbed_pairs") == 0
+    assert found.pop("noise") == ["other programs used up to 1.0 cores of its processors"]
+    assert (found.pop("noisy"), clean.pop("noisy"), clean.pop("noise")) == (True, False, [])
     assert found == clean
-    assert (found["pairs"], found["noisy"], found["noise"]) == (16, False, [])
+    assert (found["pairs"], found["disturbed"], found["provisional"]) == (16, None, False)
 
 
 @pytest.mark.parametrize("calls", [None, 64])
-@pytest.mark.parametrize(("hit", "counting"), [(0, 16), (1, 15), (7, 9), (8, 16), (16, 16)])
-def test_where_half_of_the_pairs_were_hit_all_count_and_the_row_is_noisy(
-    hit: int, counting: int, calls: int | None
+@pytest.mark.parametrize(("disturbed", "enough"), [(0, True), (7, True), (8, False), (16, False)])
+def test_without_more_than_half_of_the_pairs_there_is_no_number(
+    disturbed: int, enough: bool, calls: int | None
 ) -> None:
-    hits = ["waited 9 ms for a processor"] * hit + [None] * (16 - hit)
-    found = row(shape(hits=hits), plan={"pairs": 16, "calls": calls})
-    assert (found["pairs"], found["hit_pairs"]) == (counting, hit)
-    assert found["samples"] == 4 * counting
-    assert found["noisy"] is (hit >= 8)
-    reasons = [f"{hit} of 16 pairs of blocks were hit by other load"] * (hit >= 8)
-    assert [reason.partition(",")[0] for reason in found["noise"]] == reasons
+    plan = {"pairs": 16, "calls": calls, "loads": 2}
+    found = row(disturbed_shape(disturbed, 16 - disturbed), plan=plan)
+    assert (found["pairs"], found["disturbed_pairs"]) == (16 - disturbed, disturbed)
+    numbers = [found[name] for name in (*TIMES, "samples")] + [found["speedup"]["ratio"]]
+    assert all(numbers) if enough else not any(numbers)
+    assert (found["disturbed"] is None) == enough
+    assert (found["speedup"]["verdict"] == "disturbed") == (not enough)
+
+
+def test_a_disturbed_row_has_no_ratio_no_interval_and_no_times_but_the_reason() -> None:
+    one = disturbed_shape(12, 4) | {"device_s": [0.004] * 19}
+    found = row(one, loudest={"python3 train.py": 0.97})
+    assert found["speedup"] == {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
+    assert {found[name] for name in (*TIMES, "device_p50_s")} == {None}
+    assert found["disturbed"] == (
+        "only 4 of 16 pairs of blocks were undisturbed, 9 are needed: their threads waited for a "
+        "processor that another program had; the loudest: python3 train.py (97 % of a core)"
+    )
+    assert (found["samples"], found["provisional"]) == (0, False)
+
+
+def test_a_disturbed_row_of_the_baseline_has_no_times_either() -> None:
+    found = row(disturbed_shape(12, 4) | {"baseline_blocks_s": None})
+    assert (found["speedup"], found["p50_s"]) == (None, None)
+    assert found["disturbed"].startswith("only 4 of 16")
+
+
+def test_accepted_disturbed_pairs_all_count_and_the_row_is_provisional() -> None:
+    one = disturbed_shape(12, 4)
+    found = latency_entry(one, latency(), accept_disturbed=True)
+    assert (found["pairs"], found["samples"], found["disturbed_pairs"]) == (16, 64, 12)
+    assert found["provisional"] is True
+    assert found["disturbed"].startswith("only 4 of 16")
+    expected = speedup(one["blocks_s"], one["baseline_blocks_s"])
+    assert tuple(found["speedup"][name] for name in ("ratio", "low", "high")) == expected
+
+
+def test_accepting_changes_nothing_of_a_row_that_was_not_disturbed() -> None:
+    one = disturbed_shape(3, 13)
+    accepted = latency_entry(one, latency(), accept_disturbed=True)
+    assert accepted == row(one)
+    assert accepted["provisional"] is False
 
 
 def test_of_more_pairs_than_were_asked_for_half_of_those_asked_for_and_one_are_enough() -> None:
-    hits = ["waited 9 ms for a processor"] * 11 + [None] * 5
-    found = row(shape(hits=hits), plan={"pairs": 8, "calls": None})
-    assert (found["pairs"], found["noisy"]) == (5, False)
+    found = row(disturbed_shape(11, 5), plan={"pairs": 8, "calls": None, "loads": 2})
+    assert (found["pairs"], found["disturbed"]) == (5, None)
+
+
+@pytest.mark.parametrize("loads", [1, 2])
+def test_an_interval_knows_how_often_both_were_loaded(loads: int) -> None:
+    one = shape()
+    found = row(one, plan={"pairs": 16, "calls": None, "loads": loads})["speedup"]
+    expected = speedup(one["blocks_s"], one["baseline_blocks_s"], loads=loads)
+    assert (found["ratio"], found["low"], found["high"]) == expected
 
 
 def test_a_machine_that_changed_its_speed_makes_every_row_noisy() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.failed_files import write_failure
-from tightrope.run import closing_words, delete_failed, executes_jobs, failures, take_run_lock
+from tightrope.run import delete_failed, executes_jobs, failures, take_run_lock
 from tiny_model import TinyModel
 
 HOLDER = """
@@ -148,24 +148,3 @@ def test_a_strict_run_without_failures_ends_well(
     process = python(repository, ENDING, str(tmp_path / "summary.json"))
     assert process.communicate() == ("the run itself went well\n", "")
     assert process.returncode == 0
-
-
-STATUSES = [("a", "ok"), ("b", "failed"), ("c", "unavailable"), ("d", "failed")]
-
-
-def test_a_run_that_wrote_the_report_says_where_it_is_and_what_to_deploy(tmp_path: Path) -> None:
-    report, summary = tmp_path / "summary.html", tmp_path / "summary.json"
-    shape = {"batch": 1, "sequence": 64}
-    found = {"model": "m", "shape": shape, "variant": "cpu-pytorch-bf16", "why": "the fastest"}
-    none = {**found, "shape": {**shape, "batch": 8}, "variant": None, "why": "no variant keeps"}
-    results = [{"model": "m", "variant": name, "status": status} for name, status in STATUSES]
-    summary.write_text(json.dumps({"recommendations": [found, none], "results": results}))
-    assert closing_words(report, summary, since=0.0) == ""
-    report.write_text("<html>")
-    assert closing_words(report, summary, since=report.stat().st_mtime + 1) == ""
-    assert closing_words(report, summary, since=0.0).splitlines() == [
-        f"Report: {report}",
-        "m, batch 1, sequence 64: cpu-pytorch-bf16 (the fastest)",
-        "m, batch 8, sequence 64: nothing (no variant keeps)",
-        "2 failed, the report says why: m/b, m/d",
-    ]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 from tightrope.statistics import (
+    LOAD_SPREAD,
     Interval,
     accuracy_verdict,
     detectable_drop,
@@ -21,6 +22,7 @@ from tightrope.statistics import (
     speed_verdict,
     speedup,
     student_point,
+    trimmed_mean,
     unpaired_speedup,
 )
 
@@ -99,9 +101,11 @@ def test_gaining_and_losing_are_mirror_images() -> None:
     assert gain.low > 0
 
 
+@pytest.mark.parametrize("level", [0.05, 0.2, 1e-4])
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 9, 29, 500])
-def test_students_point_is_that_of_the_distribution(degrees: int) -> None:
-    assert student_point(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=0.002)
+def test_students_point_is_that_of_the_distribution(degrees: int, level: float) -> None:
+    expected = stats.t.ppf(1 - level / 2, degrees)
+    assert student_point(degrees, level) == pytest.approx(expected, rel=1e-6)
 
 
 def pairs_of_blocks(
@@ -160,6 +164,86 @@ def test_pairs_between_which_the_clock_changed_do_not_make_the_interval_too_narr
         held += found.low <= 2.5 <= found.high
     # by chance alone 400 trials at 95 % fall below 0.92 once in two hundred times
     assert held / 400 >= 0.92
+
+
+def pairs_of(ratios: list[float]) -> tuple[list[list[float]], list[list[float]]]:
+    """Blocks of one call, the second engine's so many times as long."""
+    return [[0.01]] * len(ratios), [[0.01 * ratio] for ratio in ratios]
+
+
+def test_a_trimmed_mean_is_that_of_scipy_with_its_standard_error() -> None:
+    values = np.random.default_rng(1).standard_t(3, 27)
+    found = trimmed_mean(values.tolist())
+    assert found.value == pytest.approx(stats.trim_mean(values, 0.2))
+    error = stats.mstats.trimmed_stde(values, limits=(0.2, 0.2))
+    half = stats.t.ppf(0.975, 27 - 2 * 5 - 1) * error
+    # SciPy divides by the share that is kept, Tukey and McLaughlin by the number
+    assert found.high - found.value == pytest.approx(half, rel=0.05)
+    assert found.value - found.low == pytest.approx(found.high - found.value)
+
+
+@pytest.mark.parametrize("count", [6, 12, 20, 40])
+@pytest.mark.parametrize("tails", [3, 1000], ids=["heavy-tailed", "normal"])
+def test_the_interval_of_a_trimmed_mean_holds_the_truth_about_nineteen_times_in_twenty(
+    count: int, tails: int
+) -> None:
+    draws = np.random.default_rng(count).standard_t(tails, (2000, count)).tolist()
+    held = sum(found.low <= 0 <= found.high for found in map(trimmed_mean, draws))
+    assert 0.93 <= held / 2000 <= 0.985
+
+
+def test_a_stricter_level_makes_a_wider_interval() -> None:
+    values = np.random.default_rng(2).normal(size=20).tolist()
+    usual, strict = (trimmed_mean(values, level=level) for level in (0.05, 0.001))
+    assert usual.value == strict.value
+    assert strict.high > usual.high
+    draws = np.random.default_rng(3).normal(size=(2000, 12)).tolist()
+    lost = sum(not one.low <= 0 <= one.high for one in (trimmed_mean(d, level=0.2) for d in draws))
+    assert 0.16 <= lost / 2000 <= 0.24
+
+
+def test_too_few_values_have_no_spread() -> None:
+    assert trimmed_mean([3.0]) == (3.0, -math.inf, math.inf)
+    assert trimmed_mean([3.0, 5.0]).value == 4.0
+    assert trimmed_mean([2.0] * 9) == (2.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize("wild", [50.0, 0.02])
+def test_one_wild_pair_of_twenty_hardly_moves_a_speedup(wild: float) -> None:
+    ratios = (1.5 * np.random.default_rng(4).lognormal(0, 0.01, 20)).tolist()
+    steady, disturbed = speedup(*pairs_of(ratios)), speedup(*pairs_of([*ratios[:-1], wild]))
+    assert disturbed.value == pytest.approx(steady.value, rel=0.005)
+    assert disturbed.high - disturbed.low < 1.5 * (steady.high - steady.low)
+
+
+def test_no_number_of_pairs_tells_more_than_the_loads_do() -> None:
+    for count in (10, 1000):
+        found = speedup(*pairs_of([2.0] * count))
+        assert found.high / found.value >= math.exp(1.95 * LOAD_SPREAD)
+        assert found.value / found.low >= math.exp(1.95 * LOAD_SPREAD)
+
+
+def test_engines_that_were_loaded_once_are_known_less_well() -> None:
+    ratios = np.random.default_rng(5).lognormal(0, 0.01, 20).tolist()
+    once, twice = (speedup(*pairs_of(ratios), loads=loads) for loads in (1, 2))
+    assert once.value == twice.value
+    assert once.low < twice.low and once.high > twice.high
+    alone = [speedup(*pairs_of([1.0] * 20), loads=loads).high for loads in (1, 2)]
+    assert math.log(alone[0]) / math.log(alone[1]) == pytest.approx(math.sqrt(2))
+
+
+@pytest.mark.parametrize("loads", [1, 2])
+def test_the_interval_of_a_speedup_holds_the_truth_also_where_each_load_differs(
+    loads: int,
+) -> None:
+    draw, held = np.random.default_rng(6), 0
+    for _ in range(1000):
+        own, theirs = draw.normal(0, LOAD_SPREAD, (2, loads))
+        offsets = np.repeat(theirs - own, 24 // loads)
+        ratios = 1.5 * np.exp(offsets + draw.normal(0, 0.01, 24))
+        found = speedup(*pairs_of(ratios.tolist()), loads=loads)
+        held += found.low <= 1.5 <= found.high
+    assert 0.93 <= held / 1000 <= 0.99
 
 
 def test_equal_distributions_are_a_tie() -> None:

@@ -5,9 +5,12 @@ from typing import Any
 
 import pandas
 import pytest
+from disturbed import facts
+from raced import planted, race_record, race_shape
 from tightrope.errors import ArtifactError
 from tightrope.host import fingerprint
 from tightrope.manifest import clear_folder, write_manifest
+from tightrope.race_statistics import beaten_by
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.summary import evaluation_split, summarize
 from tightrope.traffic_record import TrafficRecord
@@ -25,15 +28,22 @@ SHAPE = {"batch": 1, "sequence": 64}
 OWN = [[0.004 + 0.0001 * (i % 3), 0.0041] for i in range(10)]
 THEIRS = [[0.01 + 0.0001 * (i % 3), 0.0101] for i in range(10)]
 BASELINE, QUICK, FAILED = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-64", "cpu-onnxruntime-fp32"
+PLAIN = "cpu-openvino-fp32"
 MISSING = ("m", "cuda-pytorch-fp32", "no NVIDIA GPU")
 BASELINES = {"m": {"cpu": BASELINE, "cuda": "cuda-pytorch-fp32"}}
 EXAMPLES = "".join(
     json.dumps({"label": index % 2, "text": f"<script> {index}"}) + "\n" for index in range(1000)
 )
+RECOMMENDED = {
+    *("model", "host", "shape", "variant", "why", "rejected", "equal", "open"),
+    *("disturbed", "provisional"),
+}
 OPTIONS = {"route": "onnx", "blobs": False, "buckets": {"batch": [1, 8], "sequence": [32, 64]}}
 
 
-def write_run(folder: Path, variant: str) -> tuple[Path, Path, Path]:
+def write_run(
+    folder: Path, variant: str, loads: dict[str, Any] | None = None
+) -> tuple[Path, Path, Path]:
     """engine.json, latency.json and accuracy.json of one variant of model m."""
     engine = folder / "artifacts/m/engines" / variant / "engine.json"
     latency = folder / f"reports/m/{variant}.latency.json"
@@ -50,18 +60,17 @@ def write_run(folder: Path, variant: str) -> tuple[Path, Path, Path]:
         "first_call_s": 0.02,
         "blocks_s": THEIRS if alone else OWN,
         "baseline_blocks_s": None if alone else THEIRS,
-        "hits": [None] * len(OWN),
+        **(loads or facts(0, 10)),
         "stop": "minimum" if alone else "width",
         "threads_busy": 2,
         "cores_used": 1.9,
-        "other_cores": 0.0,
         "idle_share": 0.0,
     }
     LatencyRecord(
         **identity,
         **failed,
         threads=2,
-        plan={"pairs": len(OWN), "calls": None},
+        plan={"pairs": len(OWN), "calls": None, "loads": 1},
         processors=[0, 1],
         load_s=0.3,
         first_call_s=0.02,
@@ -80,15 +89,17 @@ def write_run(folder: Path, variant: str) -> tuple[Path, Path, Path]:
     return engine, latency, accuracy
 
 
-def write_beside(folder: Path, rival: str, ratio: float) -> Path:
-    """The record of QUICK, `ratio` times as fast as `rival`, in alternating blocks of the two."""
-    source = LatencyRecord.read(folder / f"reports/m/{QUICK}.latency.json")
-    for shape in source.shapes:
-        theirs = [[ratio * sample for sample in block] for block in shape["blocks_s"]]
-        shape["baseline_blocks_s"] = theirs
-    source.baseline = rival
-    path = folder / f"reports/m/{QUICK}.beside-{rival}.json"
-    source.write(path)
+def write_race(folder: Path, **milliseconds: float) -> Path:
+    """The race of these at both shapes, by their milliseconds a call."""
+    names = {"base": BASELINE, "quick": QUICK, "plain": PLAIN}
+    seconds = {names[word]: 0.001 * one for word, one in milliseconds.items()}
+    shape = race_shape(planted(seconds), pairs=[(QUICK, PLAIN)] if "plain" in milliseconds else [])
+    shape["out"] = {
+        loser: {"round": 24, "by": winner}
+        for loser, winner in beaten_by(shape, list(seconds), 1).items()
+    }
+    path = folder / "reports/m/cpu.race.json"
+    race_record([shape, {**shape, "batch": 8}], host=HOST).write(path)
     return path
 
 
@@ -132,10 +143,17 @@ def summarized(
     variants: tuple[str, ...] = (BASELINE, QUICK, FAILED),
     traffic: tuple[Path, ...] = (),
     quantized: dict[str, list[Path]] | None = None,
-    beside: dict[str, float] | None = None,
+    race: dict[str, float] | None = None,
+    loads: dict[str, dict[str, Any]] | None = None,
     baselines: dict[str, dict[str, str]] = BASELINES,
+    **options: Any,
 ) -> Any:
-    engines, latencies, accuracies = zip(*(write_run(folder, v) for v in variants), strict=True)
+    """The summary of these variants; `race` is that of `write_race`, by default QUICK alone.
+
+    `loads` are `pairs` and `foreign_cores` of variants that other load disturbed.
+    """
+    runs = (write_run(folder, one, (loads or {}).get(one, facts(0, 10))) for one in variants)
+    engines, latencies, accuracies = zip(*runs, strict=True)
     checkpoint, data = write_model(folder)
     records = quantized or {}
     summarize(
@@ -148,10 +166,11 @@ def summarized(
         [data],
         folder / "summary.json",
         folder / "summary.csv",
-        quantized=[write_beside(folder, *one) for one in (beside or {}).items()],
+        races=[write_race(folder, **(race or {"quick": 4.0}))],
         unavailable=[MISSING],
         baselines=baselines,
         budget_points=1.0,
+        **options,
     )
     return json.loads((folder / "summary.json").read_text())
 
@@ -173,14 +192,14 @@ def by_variant(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_it_has_every_field_of_the_contract(summary: dict[str, Any]) -> None:
-    assert summary["schema"] == 1
-    assert set(summary) >= {"hosts", "models", "results", "recommendations"}
+    assert summary["schema"] == 2
+    assert set(summary) >= {"hosts", "models", "results", "recommendations", "races"}
     (host,) = summary["hosts"].values()
     assert set(host) == {*HOST, "libraries"}
     (model,) = summary["models"].values()
     assert set(model) >= {"task", "parameters", "checkpoint_sha256", "data", "baselines"}
     for one in summary["recommendations"]:
-        assert set(one) == {"model", "host", "shape", "variant", "why", "rejected"}
+        assert set(one) == RECOMMENDED
         assert all(set(rejected) == {"variant", "reason"} for rejected in one["rejected"])
 
 
@@ -293,29 +312,59 @@ def test_without_a_float_variant_of_the_engine_there_is_no_word_on_quantizing(
 
 
 def test_int8_is_put_against_the_same_engine_in_float_at_each_shape(tmp_path: Path) -> None:
-    summary = summarized(tmp_path, (BASELINE, QUICK, "cpu-openvino-fp32"))
+    summary = summarized(tmp_path, (BASELINE, QUICK, PLAIN), race={"quick": 4.0, "plain": 4.0})
     assert [one["shape"] for one in summary["quantization"]] == [SHAPE, {**SHAPE, "batch": 8}]
     first = summary["quantization"][0]
     names = ("model", "host", "device", "engine", "unquantized", "variant")
     assert tuple(first[name] for name in names) == (
         *("m", fingerprint(HOST), "cpu", "openvino"),
-        *("cpu-openvino-fp32", QUICK),
+        *(PLAIN, QUICK),
     )
-    told = {"shape", "verdict", "why", "failed", "speedup", "paired", "accuracy", "noisy", "others"}
+    told = {"shape", "verdict", "why", "failed", "speedup", "accuracy", "others"}
     assert set(first) == {*names, *told}
-    # the same blocks for both: half of what PyTorch takes, and nothing gained by INT8
-    assert first["speedup"]["ratio"] == 1
+    # as fast as each other, and nothing gained by INT8
+    assert first["speedup"]["ratio"] == pytest.approx(1, rel=0.01)
     assert first["verdict"] == "undecided"
     assert first["accuracy"]["flips"] == 1
 
 
-def test_side_by_side_with_its_engine_in_float_is_what_counts(tmp_path: Path) -> None:
-    rival = "cpu-openvino-fp32"
-    summary = summarized(tmp_path, (BASELINE, QUICK, rival), beside={rival: 1.25})
+def test_a_race_with_its_engine_in_float_is_what_counts(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, (BASELINE, QUICK, PLAIN), race={"quick": 4.0, "plain": 5.0})
     assert [one["verdict"] for one in summary["quantization"]] == ["quantize"] * 2
     for entry in summary["quantization"]:
-        assert (entry["unquantized"], entry["paired"]) == (rival, True)
-        assert entry["speedup"]["ratio"] == pytest.approx(1.25)
+        assert entry["unquantized"] == PLAIN
+        assert entry["speedup"]["ratio"] == pytest.approx(1.25, rel=0.01)
+
+
+def test_races_are_in_it_and_put_those_that_raced_on_one_scale(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, (BASELINE, QUICK, PLAIN), race={"quick": 4.0, "plain": 5.0})
+    first, second = summary["races"]
+    assert (first["shape"], second["shape"]) == (SHAPE, {**SHAPE, "batch": 8})
+    assert (first["variant"], first["status"], first["out"]) == (QUICK, "decided", {PLAIN: QUICK})
+    rows = {name: one["latency"][0] for name, one in by_variant(summary).items() if one["latency"]}
+    assert {name for name, row in rows.items() if row["raced"]} == {QUICK, PLAIN}
+    # measured beside the baseline both took the same time
+    times = rows[PLAIN]["paired_s"] / rows[QUICK]["paired_s"]
+    assert times == pytest.approx(1.25, rel=0.01)
+    assert rows[BASELINE]["paired_s"] == rows[BASELINE]["p50_s"]
+
+
+def test_other_load_leaves_no_number_and_makes_the_choice_provisional(tmp_path: Path) -> None:
+    disturbed = {PLAIN: facts(8, 2)}
+    variants = (BASELINE, QUICK, PLAIN)
+    summary = summarized(tmp_path, variants, race={"quick": 4.0}, loads=disturbed)
+    row = by_variant(summary)[PLAIN]["latency"][0]
+    assert (row["speedup"]["ratio"], row["paired_s"], row["samples"]) == (None, None, 0)
+    assert row["disturbed"].startswith("only 2 of 10 pairs of blocks were undisturbed")
+    for one in summary["recommendations"]:
+        assert (one["variant"], one["provisional"], one["disturbed"]) == (QUICK, True, [PLAIN])
+
+
+def test_accepted_disturbed_numbers_are_given_and_marked(tmp_path: Path) -> None:
+    options = {"race": {"quick": 4.0}, "loads": {PLAIN: facts(8, 2)}, "accept_disturbed": True}
+    row = by_variant(summarized(tmp_path, (BASELINE, QUICK, PLAIN), **options))[PLAIN]["latency"][0]
+    assert row["provisional"] is True
+    assert row["speedup"]["ratio"] > 1 and row["paired_s"] > 0
 
 
 def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
@@ -429,7 +478,7 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(record))
         paths[path.parent.name] = [path]
-    summary = summarized(tmp_path, (BASELINE, auto), quantized=paths)
+    summary = summarized(tmp_path, (BASELINE, auto), quantized=paths, race={"base": 9.0})
     results = by_variant(summary)
     assert results[auto]["audit"] == facts
     assert results[auto]["search"] == {**found, "budget_points": 1.0, "operators": 1}

@@ -1,11 +1,13 @@
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from tightrope.checkpoint import prepare_checkpoint
 from tightrope.data import prepare_data
 from tightrope.errors import TightropeError
@@ -259,3 +261,34 @@ def test_a_model_that_finds_the_last_token_by_the_padding_id_is_not_yet_taken(
         source = prepare_source(tmp_path / f"source-{padding}", f"path:{folder}")
         with pytest.raises(TightropeError, match="not yet: its answers change with the padding"):
             train(tmp_path / f"checkpoint-{padding}", source, texts)
+
+
+def test_frozen_modules_keep_their_weights_and_the_others_learn(
+    tmp_path: Path, source: Path, texts: Path, trained: Path
+) -> None:
+    frozen = ["bert.embeddings", "bert.encoder.layer.0"]
+    manifest = train(tmp_path, source, texts, {**RECIPE, "frozen": frozen, "learning_rate": 1e-2})
+    before, after = (load_file(one.parent / "model.safetensors") for one in (source, manifest))
+    kept = {f"bert.{name}" for name in before if torch.equal(before[name], after[f"bert.{name}"])}
+    assert kept == {name for name in after if name.startswith(tuple(f"{one}." for one in frozen))}
+    labels = [example["label"] for example in read_split(texts, "evaluation")]
+    assert np.mean(logits(manifest, texts).argmax(-1) == labels) > 0.9
+    assert read_manifest(manifest)["parameters"] == read_manifest(trained)["parameters"]
+
+
+@pytest.mark.parametrize(
+    ("frozen", "words"),
+    [
+        (
+            ["bert.encoder.layer.7"],
+            "has no module bert.encoder.layer.7 with weights; name some of ",
+        ),
+        (["bert.encoder.laye"], "has no module bert.encoder.laye with weights"),
+        (["bert", "classifier"], "nothing is left to train"),
+    ],
+)
+def test_a_module_that_the_model_has_not_and_a_model_frozen_whole_are_errors(
+    tmp_path: Path, source: Path, texts: Path, frozen: list[str], words: str
+) -> None:
+    with pytest.raises(TightropeError, match=re.escape(words)):
+        train(tmp_path, source, texts, {**RECIPE, "frozen": frozen})

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from busy import PROCESSORS, wait
-from tightrope.comparison import block_sizes
+from busy import PROCESSORS, busy_child, needs_quiet, wait
+from disturbed import facts, machine
+from tightrope.blocks import block_sizes
+from tightrope.interference import undisturbed
 from tightrope.statistics import speed_verdict, speedup
 from tightrope.supervise import Limits, WorkFailed
 from tightrope.timed_engine import TimedEngine
@@ -19,6 +21,7 @@ from tiny_model import LIMITS
 
 PLAN = {
     "pairs": 8,
+    "loads": 2,
     "min_seconds": 0.04,
     "min_calls": 16,
     "width": 1e-9,
@@ -55,14 +58,16 @@ class Engines:
     def entries(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.journal.read_text().splitlines()]
 
+    def timed(self, inputs: int = 1) -> dict[str, TimedEngine]:
+        processor = [PROCESSORS[-1]]
+        return {
+            role: TimedEngine(self.loader(role), [None] * inputs, processor) for role in self.loads
+        }
+
     def compare(
         self, inputs: int = 1, limits: Limits = LIMITS, **changes: Any
     ) -> tuple[list[dict[str, Any]], dict[str, float]]:
-        processor = [PROCESSORS[-1]]
-        engines = {
-            role: TimedEngine(self.loader(role), [None] * inputs, processor) for role in self.loads
-        }
-        return compare_loads(engines, {**PLAN, **changes}, 1, limits)
+        return compare_loads(self.timed(inputs), {**PLAN, **changes}, 1, limits, machine())
 
 
 def always(seconds: float) -> Load:
@@ -87,12 +92,41 @@ def test_both_are_loaded_twice_each_time_in_a_new_process_and_the_other_order(
     assert facts["peak_rss_bytes"] > 1e6
 
 
+def test_one_load_is_enough_where_it_is_asked_for(journal: Path) -> None:
+    engines = Engines(journal, own=always(0.001), baseline=always(0.002))
+    ((shape,), _) = engines.compare(loads=1, calls=20)
+    assert [entry["role"] for entry in engines.entries()] == [OWN, BASELINE]
+    assert len(shape["warmups"]) == 1
+    assert len(shape["pairs"]) == PLAN["pairs"]
+    assert sum(len(block) for block in shape["blocks_s"]) == 20
+
+
+def test_one_load_stops_by_the_width_that_was_asked_for(journal: Path) -> None:
+    goal = {"width": 0.5, "comparison_seconds": 10.0, "loads": 1}
+
+    def narrow() -> bool:
+        engines = Engines(journal, own=always(0.001), baseline=always(0.002))
+        ((shape,), _) = engines.compare(**goal)
+        return shape["stop"] == "width"
+
+    needs_quiet(narrow)
+
+
+def test_what_waiting_may_cost_is_for_both_loads_together(journal: Path) -> None:
+    engines = Engines(journal, own=always(0.001), baseline=always(0.002))
+    one = machine(1.0)
+    with busy_child(PROCESSORS[-1]):
+        compare_loads(engines.timed(), PLAN, 1, LIMITS, one)
+    assert one.left_s == 0
+    assert "waiting for a quiet machine" in one.terminal.getvalue()
+
+
 def test_a_baseline_of_its_own_is_measured_alone_with_two_loads(journal: Path) -> None:
     engines = Engines(journal, own=always(0.001))
     ((shape,), _) = engines.compare(comparison_seconds=20.0)
     assert [entry["role"] for entry in engines.entries()] == [OWN, OWN]
     assert (shape["stop"], shape["baseline_blocks_s"]) == ("minimum", None)
-    assert sum(reason is None for reason in shape["hits"]) == PLAN["pairs"]
+    assert len(undisturbed(shape)) >= PLAN["pairs"]
 
 
 def test_each_load_has_half_of_the_pairs(journal: Path) -> None:
@@ -102,12 +136,20 @@ def test_each_load_has_half_of_the_pairs(journal: Path) -> None:
     def load(place: int) -> Callable[[Any], None]:
         return lambda _: wait(1e-3 * milliseconds[place])
 
-    ((shape,), _) = Engines(journal, own=load, baseline=load).compare()
-    for blocks, places in ((shape["blocks_s"], (0, 3)), (shape["baseline_blocks_s"], (1, 2))):
+    def halves() -> bool:
+        journal.write_text("")
+        ((shape,), _) = Engines(journal, own=load, baseline=load).compare()
+        both = (shape["blocks_s"], (0, 3)), (shape["baseline_blocks_s"], (1, 2))
+        return all(counted(blocks) == expected(places) for blocks, places in both)
+
+    def counted(blocks: list[list[float]]) -> list[tuple[int, int]]:
         loaded = [2 ** int(math.log2(1.2e3 * min(block))) for block in blocks]
-        counts = [(value, len(list(same))) for value, same in groupby(loaded)]
-        half = PLAN["pairs"] // 2
-        assert counts == [(milliseconds[place], half) for place in places]
+        return [(value, len(list(same))) for value, same in groupby(loaded)]
+
+    def expected(places: tuple[int, int]) -> list[tuple[int, int]]:
+        return [(milliseconds[place], PLAN["pairs"] // 2) for place in places]
+
+    needs_quiet(halves)
 
 
 def test_what_is_loaded_first_has_no_handicap(journal: Path) -> None:
@@ -116,21 +158,32 @@ def test_what_is_loaded_first_has_no_handicap(journal: Path) -> None:
     def load(place: int) -> Callable[[Any], None]:
         return lambda _: wait(0.0011 if place % 2 == 0 else 0.001)
 
-    ((shape,), _) = Engines(journal, own=load, baseline=load).compare(pairs=20)
-    own, theirs = shape["blocks_s"], shape["baseline_blocks_s"]
-    assert speed_verdict(speedup(own[:10], theirs[:10])) == "slower"
-    assert speed_verdict(speedup(own[10:], theirs[10:])) == "faster"
-    assert speed_verdict(speedup(own, theirs)) == "tie"
+    def verdicts() -> list[str]:
+        journal.write_text("")
+        ((shape,), _) = Engines(journal, own=load, baseline=load).compare(pairs=20)
+        own, theirs = shape["blocks_s"], shape["baseline_blocks_s"]
+        parts = (slice(10), slice(10, None), slice(None))
+        return [speed_verdict(speedup(own[part], theirs[part])) for part in parts]
+
+    needs_quiet(lambda: verdicts() == ["slower", "faster", "tie"])
 
 
 def test_it_stops_by_the_width_of_the_interval_over_both_loads(journal: Path) -> None:
-    goal = {"width": 0.5, "comparison_seconds": 30.0}
-    engines = Engines(journal, own=always(0.001), baseline=always(0.002))
-    ((shape,), _) = engines.compare(**goal)
-    interval = speedup(shape["blocks_s"], shape["baseline_blocks_s"])
-    assert shape["stop"] == "width"
-    assert (interval.high - interval.low) / interval.value <= 0.5
-    assert shape["seconds"] < 30
+    goal = {"width": 0.5, "comparison_seconds": 10.0}
+
+    def narrow() -> bool:
+        engines = Engines(journal, own=always(0.001), baseline=always(0.002))
+        ((shape,), _) = engines.compare(**goal)
+        kept = undisturbed(shape)
+        both = (shape[name] for name in ("blocks_s", "baseline_blocks_s"))
+        interval = speedup(*([blocks[index] for index in kept] for blocks in both))
+        if shape["stop"] != "width":
+            return False
+        assert (interval.high - interval.low) / interval.value <= 0.5
+        assert shape["seconds"] < 10
+        return True
+
+    needs_quiet(narrow)
 
 
 def test_the_time_limit_is_for_both_loads_together(journal: Path) -> None:
@@ -148,7 +201,7 @@ def test_a_fixed_protocol_makes_its_calls_with_both_loads_together(
     ((shape,), _) = engines.compare(calls=calls, warmup_calls=5, pairs=pairs)
     for name in ("blocks_s", "baseline_blocks_s"):
         assert sum(len(block) for block in shape[name]) == calls
-        assert len(shape[name]) == len(shape["hits"]) == min(calls, pairs)
+        assert len(shape[name]) == len(shape["pairs"]) == min(calls, pairs)
     assert shape["stop"] == "calls"
     assert [warmup["calls"] for warmup in shape["warmups"]] == [5, 5]
 
@@ -199,9 +252,9 @@ def test_the_first_half_has_half_of_the_minima_and_blocks_as_long(pairs: int) ->
 
 def test_the_second_half_has_no_fewer_pairs_than_the_first() -> None:
     plan = {**PLAN, "pairs": 20}
-    assert second_half(plan, {"hits": [None] * 10})["pairs"] == 20
-    assert second_half(plan, {"hits": [None] * 30 + ["waited"]})["pairs"] == 60
-    assert second_half(plan, {"hits": ["waited"] * 30})["pairs"] == 20
+    assert second_half(plan, facts(0, 10))["pairs"] == 20
+    assert second_half(plan, facts(1, 30))["pairs"] == 60
+    assert second_half(plan, facts(30, 0))["pairs"] == 20
 
 
 def test_a_scaled_plan_has_blocks_as_long() -> None:

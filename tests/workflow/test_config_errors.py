@@ -41,7 +41,7 @@ WRONG_VALUES = [
     ("repairs", {"two-words": {}}, ["repairs = 'two-words'", "a word of small letters"]),
     ("repairs", {"smooth": {"smothquant": 0.5}}, ["repairs.smooth.smothquant", '"smoothquant"']),
     ("repairs", {"smooth": {"smoothquant": 2}}, ["repairs.smooth.smoothquant = 2", "maximum of 1"]),
-    ("engines", {"tensorrt": ["fp16"]}, ["cpu-tensorrt-fp16", "cuda"]),
+    ("engines", {"tensorrt": ["fp16"]}, ["tensorrt: fp16", "cpu"]),
     (f"models.{MODEL}.train.epochs", "many", ["train.epochs = 'many'", "must be number"]),
     (f"models.{MODEL}.data", "files:none/*.csv", [f"models.{MODEL}.data", "none/*.csv", "no file"]),
     (f"models.{MODEL}.data", "file:texts.csv", [f"models.{MODEL}.data", "files:pattern"]),

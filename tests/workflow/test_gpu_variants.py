@@ -51,7 +51,7 @@ def test_a_job_on_a_gpu_asks_for_one_and_no_other_job_does(unrun: Project) -> No
     done = unrun.snakemake("--dry-run")
     blocks = re.findall(r"^(?:local)?rule \w+:\n(?:    .*\n)+", done.stdout, re.MULTILINE)
     asking = {block for block in blocks if re.search(r"^    resources: .*\bgpu=1\b", block, re.M)}
-    needing = {block for block in blocks if re.search(r"^    log: .*cuda-", block, re.M)}
+    needing = {block for block in blocks if re.search(r"^    log: .*cuda[-.]", block, re.M)}
     assert asking == needing
     assert len(needing) > 3 * len(ON_GPU) - 1
 

@@ -72,7 +72,7 @@ def test_every_rule_has_a_log_an_environment_a_code_digest_and_resources(
 def test_a_derived_rule_has_outputs_a_log_and_a_digest_of_its_own(
     rules: dict[str, str], derived: dict[str, tuple[str, str]]
 ) -> None:
-    assert set(derived) == {"compare_activation", "compare_quantized"}
+    assert set(derived) == {"compare_activation"}
     for name, (original, body) in derived.items():
         assert original in rules
         assert {"input", "output", "log", "params"} <= {*FIELD.findall(body)}
@@ -130,5 +130,5 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         assert facts["constraint"] == "cpu-node", name
         assert facts.get("gpu", "0") == "0", name
         exclusive = facts.get("slurm_extra") == "--exclusive"
-        timed = name.startswith(("measure_", "compare_")) and name != "measure_sensitivity"
+        timed = name.startswith(("measure_", "compare_", "race_")) and name != "measure_sensitivity"
         assert exclusive == (name == "build_tvm" or timed), name

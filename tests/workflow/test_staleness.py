@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_project import CONFIG, MODEL, VARIANTS, Project, comparisons, drawn, write_texts
+from tiny_project import CONFIG, MODEL, RACE, VARIANTS, Project, drawn, write_texts
 
 REPORT = {"summarize/summarize", "render_report/render_report"}
 CHECKPOINT = {f"train_model/{MODEL}"}
@@ -32,7 +32,7 @@ def audits(*variants: str) -> set[str]:
 
 
 def measurements(*variants: str) -> set[str]:
-    timed = latencies(*variants) | comparisons(*variants)
+    timed = latencies(*variants) | RACE
     return timed | accuracies(*variants) | audits(*variants)
 
 
@@ -103,16 +103,20 @@ def test_a_changed_baseline_engine_plans_every_latency_that_is_compared_with_it(
     project.edit(path, "return runner_on(device, prepared(", "return runner_on(device, *[prepared(")
     project.edit(path, "precision).to(device), options)", "precision).to(device)], options)")
     expected = builds("cpu-pytorch-fp32") | accuracies("cpu-pytorch-fp32")
-    assert project.plan() == expected | latencies(*VARIANTS) | REPORT
+    assert project.plan() == expected | latencies(*VARIANTS) | RACE | REPORT
 
 
 @pytest.mark.parametrize(
     ("module", "planned"),
     [
         # measure_latency.py imports latency, which imports timing
-        ("timing", latencies(*VARIANTS) | comparisons(*VARIANTS) | REPORT),
+        ("timing", latencies(*VARIANTS) | RACE | REPORT),
         # summarize.py imports summary, which imports recommend
         ("recommend", REPORT),
+        # words for noise measure nothing again
+        ("noise", REPORT),
+        # race_finalists.py imports race, which imports race_statistics
+        ("race", RACE | REPORT),
         # render_report.py imports page, which imports page_numbers
         ("page_numbers", {"render_report/render_report", *GRAPHS}),
         # render_graph.py imports graph_render, which imports graph_record
@@ -129,6 +133,38 @@ def test_a_changed_module_two_imports_deep_plans_exactly_the_rules_that_import_i
     assert project.plan() == planned
 
 
+@pytest.mark.parametrize(
+    ("module", "planned"),
+    [
+        ("checkpoint_sources/scratch", EVERYTHING - {f"prepare_data/{MODEL}"}),
+        ("sources/text_files", EVERYTHING - {f"prepare_checkpoint/{MODEL}"}),
+        # of other kinds than those of this project
+        ("checkpoint_sources/onnx", set()),
+        ("checkpoint_sources/hub", set()),
+        ("sources/hub", set()),
+        ("sources/docstrings", set()),
+        ("sources/image_files", set()),
+    ],
+)
+def test_a_changed_module_of_a_kind_of_source_plans_what_is_of_that_kind_alone(
+    project: Project, module: str, planned: set[str]
+) -> None:
+    path = project / f"scripts/tightrope/{module}.py"
+    path.write_text(path.read_text() + "\nCHANGED = True\n")
+    assert project.plan() == planned
+
+
+def test_a_changed_onnx_module_retrains_nothing_whose_checkpoint_is_no_onnx_file(
+    project: Project,
+) -> None:
+    path = project / "scripts/tightrope/onnx_graph.py"
+    path.write_text(path.read_text() + "\nCHANGED = True\n")
+    planned = project.plan()
+    assert planned >= ONNX
+    kept = {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}", *CHECKPOINT}
+    assert not planned & {*kept, *builds("cpu-pytorch-fp32")}
+
+
 def test_a_relative_import_is_an_error_that_names_file_and_line(project: Project) -> None:
     path = project / "scripts/tightrope/timing.py"
     lines = path.read_text().count("\n")
@@ -138,7 +174,7 @@ def test_a_relative_import_is_an_error_that_names_file_and_line(project: Project
     assert f"scripts/tightrope/timing.py:{lines + 1}: relative import" in done.stdout
 
 
-def test_a_larger_calibration_plans_its_int8_chain_and_the_way_back_only_the_report(
+def test_a_larger_calibration_plans_its_int8_chain_and_the_way_back_only_the_race(
     project: Project,
 ) -> None:
     project.configure(calibration={**CONFIG["calibration"], "samples": [16]})
@@ -149,7 +185,7 @@ def test_a_larger_calibration_plans_its_int8_chain_and_the_way_back_only_the_rep
     project.configure(engines={"onnxruntime": ["int8"]}, calibration=calibration)
     assert project.run() == {job for job in larger if "nncf" not in job}
     project.configure()
-    assert project.plan() == REPORT
+    assert project.plan() == RACE | REPORT
 
 
 def test_a_second_calibration_size_plans_its_int8_chain_alone(project: Project) -> None:
@@ -204,14 +240,28 @@ def test_a_deleted_picture_is_drawn_again(project: Project) -> None:
     assert project.run() == drawn("simplified") | REPORT
 
 
-def test_another_accuracy_budget_plans_the_report_alone(project: Project) -> None:
+def test_another_accuracy_budget_plans_the_race_of_those_that_keep_the_answers(
+    project: Project,
+) -> None:
     project.configure(accuracy_budget_points=2.0)
-    assert project.plan() == REPORT
+    assert project.plan() == RACE | REPORT
+
+
+def test_another_time_for_the_decision_plans_the_race_alone(project: Project) -> None:
+    project.configure(decision={"seconds": 2})
+    assert project.plan() == RACE | REPORT
+
+
+def test_whether_disturbed_numbers_are_accepted_measures_no_latency_again(
+    project: Project,
+) -> None:
+    project.configure(latency={**CONFIG["latency"], "accept_disturbed": False})
+    assert project.plan() == RACE | REPORT
 
 
 def test_other_shapes_plan_the_latencies_alone(project: Project) -> None:
     project.configure(shapes=[{"batch": 3, "sequence": 8}])
-    assert project.plan() == latencies(*VARIANTS) | comparisons(*VARIANTS) | REPORT
+    assert project.plan() == latencies(*VARIANTS) | RACE | REPORT
 
 
 def test_other_buckets_plan_the_engines_of_static_shapes_alone(project: Project) -> None:
@@ -227,7 +277,7 @@ def test_options_of_one_engine_plan_that_engine_alone(project: Project) -> None:
 
 def test_another_latency_plan_plans_the_latencies_alone(project: Project) -> None:
     project.configure(latency={**CONFIG["latency"], "calls": 5})
-    assert project.plan() == latencies(*VARIANTS) | comparisons(*VARIANTS) | REPORT
+    assert project.plan() == latencies(*VARIANTS) | RACE | REPORT
 
 
 def test_another_host_plans_builds_and_measurements_but_no_onnx_no_cache_no_checkpoint(
@@ -259,9 +309,9 @@ def test_one_more_precision_plans_that_variant_alone(project: Project) -> None:
     assert project.plan() == builds(new) | measurements(new) | REPORT
 
 
-def test_a_variant_less_plans_the_report_alone(project: Project) -> None:
+def test_a_variant_less_plans_the_race_of_the_others(project: Project) -> None:
     project.configure(engines={"openvino": ["fp32", "bf16", "int8"]})
-    assert project.plan() == REPORT
+    assert project.plan() == RACE | REPORT
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 
 import onnx
+import pytest
+from tightrope.host import describe_host
 from tiny_project import MODEL, Project
 
 COMPILED = ("cpu-compile-fp32", "cpu-inductor-bf16", "cpu-tvm-fp32")
@@ -35,6 +37,31 @@ def test_without_a_compiler_what_needs_one_is_unavailable_and_the_rest_runs(
     assert set(reasons) == set(COMPILED)
     assert all("no C++ compiler: install g++" in reason for reason in reasons.values())
     assert "no C++ compiler" in (project / "reports/summary.html").read_text()
+
+
+@pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
+def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
+    project: Project,
+) -> None:
+    engines = {"onnxruntime": ["fp16", "int8"]}
+    project.configure(engines=engines, emulated=False)
+    jobs = project.run()
+    assert f"build_onnxruntime/{MODEL}-cpu-fp32" in jobs
+    assert not [job for job in jobs if "fp16" in job]
+    results = json.loads((project / "reports/summary.json").read_text())["results"]
+    found = {one["variant"]: (one["status"], one["reason"]) for one in results}
+    status, reason = found["cpu-onnxruntime-fp16"]
+    assert status == "unavailable"
+    assert reason.startswith("this CPU has no fp16 instructions")
+    assert found["cpu-onnxruntime-fp32"][0] == "ok"
+    assert reason in (project / "reports/summary.html").read_text()
+    project.configure(engines=engines, emulated=True)
+    assert f"build_onnxruntime/{MODEL}-cpu-fp16" in project.run()
+    results = json.loads((project / "reports/summary.json").read_text())["results"]
+    found = {one["variant"]: (one["status"], one["reason"]) for one in results}
+    status, reason = found["cpu-onnxruntime-fp16"]
+    assert status == "failed"
+    assert reason.endswith("ran in fp32: no matrix product ran in fp16")
 
 
 def test_an_own_onnx_file_goes_through_without_a_checkpoint(
@@ -72,3 +99,6 @@ def test_an_own_onnx_file_goes_through_without_a_checkpoint(
     assert results["cpu-onnxruntime-fp32"]["latency"][0]["speedup"] is None
     assert results["cpu-onnxruntime-int8-minmax-8"]["status"] == "ok"
     assert unrun.plan() == set()
+    path = unrun / "scripts/tightrope/onnx_checkpoint.py"
+    path.write_text(path.read_text() + "\nCHANGED = True\n")
+    assert {"prepare_checkpoint/own", "train_model/own"} <= unrun.plan()

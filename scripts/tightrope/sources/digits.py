@@ -1,14 +1,29 @@
 """Scikit-learn's 1,797 handwritten digits, images of 8 x 8 pixels: there without a network."""
 
 import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from tightrope.image_store import ImageStore
+from tightrope.provenance import library_versions
 from tightrope.sources.material import Material
+
+if TYPE_CHECKING:
+    from tightrope.image_store import ImageStore
 
 WHITE = 16
 
 
-def read_digits(store: ImageStore) -> Material:
+def local_files(_source: str, _place: str, **_settings: Any) -> list[Path]:
+    """None."""
+    return []
+
+
+def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
+    """Those that hold, decode and store them."""
+    return library_versions("pillow", "pyarrow", "scikit-learn")
+
+
+def read(_source: str, _place: str, store: "ImageStore", **_settings: Any) -> Material:
     """The digits as grey PNG files of 8 x 8 pixels, in one pool."""
     import numpy
     from PIL import Image

@@ -8,9 +8,11 @@ import warnings
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from tightrope.errors import ConfigError
 from tightrope.sources.material import Material
-from tightrope.sources.package import package_folder
+from tightrope.sources.package import package_folder, package_version
 from tightrope.splits import fingerprint
 
 SHORTEST, LONGEST = 30, 400
@@ -35,6 +37,31 @@ ALIASES = {
 }
 SKIPPED_FOLDERS = {"test", "tests", "testing", "_vendor", "vendored"}
 Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
+    """None, their versions stand for them; raises ConfigError where a package is missing."""
+    names = package_names(place)
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ConfigError(f"{source}: docstrings needs two or more different packages")
+    for name in names:
+        package_folder(source, name)
+    return []
+
+
+def libraries(_source: str, place: str, **_settings: Any) -> dict[str, str | None]:
+    """The versions of the packages."""
+    return {name: package_version(name) for name in package_names(place)}
+
+
+def read(source: str, place: str, *, texts: int | None, seed: int, **_settings: Any) -> Material:
+    """At least so many `texts` in all, None for all that there are."""
+    return read_docstrings(source, package_names(place), texts=texts, seed=seed)
+
+
+def package_names(place: str) -> list[str]:
+    """Names in a comma-separated list, in the given order."""
+    return [name.strip() for name in place.split(",") if name.strip()]
 
 
 def read_docstrings(source: str, packages: list[str], *, texts: int | None, seed: int) -> Material:

@@ -5,11 +5,28 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import TightropeError
 from tightrope.files import read_bytes
-from tightrope.sources.hub import label_index, material_of_parts, roles_of
+from tightrope.provenance import library_versions
+from tightrope.sources import hub_tables
+from tightrope.sources.hub_tables import fetch_tables, label_index, material_of_parts, roles_of
 from tightrope.sources.material import Material, Row
 
 if TYPE_CHECKING:
     from tightrope.image_store import ImageStore
+
+local_files = hub_tables.local_files
+
+
+def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
+    """Those that read, decode and store them."""
+    return library_versions("pillow", "pyarrow", "datasets")
+
+
+def read(
+    source: str, place: str, store: "ImageStore", *, columns: dict[str, str], **_settings: Any
+) -> Material:
+    """Images and labels of a data set of the hub."""
+    tables, commit = fetch_tables(source, place)
+    return images_of(source, tables, columns, store)._replace(revision=commit)
 
 
 def images_of(source: str, tables: Any, columns: dict[str, str], store: "ImageStore") -> Material:

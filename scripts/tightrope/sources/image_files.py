@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.files import digest, read_bytes
 from tightrope.sources.archives import is_archive, read_archive
-from tightrope.sources.files import MAGIC, matching_paths
 from tightrope.sources.material import Labelled, Material, labelled
+from tightrope.sources.patterns import MAGIC, matching_paths
 from tightrope.sources.roles import POOL, role_of, train_and_evaluation
 from tightrope.sources.tables import TABLES, table_suffix
 

@@ -28,12 +28,3 @@ def package_version(name: str) -> str | None:
         owners = packages_distributions().get(name, [])
         found = library_version(sorted(owners)[0]) if owners else None
     return found
-
-
-def checkpoint_folder(source: str, place: str) -> Path:
-    """Folder of `package/folder`; raises ConfigError where either does not exist."""
-    name, _, inner = place.partition("/")
-    folder = package_folder(source, name) / inner
-    if not folder.is_dir():
-        raise ConfigError(f"{source}: package {name} has no folder {inner!r}")
-    return folder

@@ -4,20 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import ConfigError, TightropeError
+from tightrope.provenance import library_versions
 from tightrope.sources.material import Material, labelled
+from tightrope.sources.patterns import matching_paths
 from tightrope.sources.roles import role_of, train_and_evaluation
 from tightrope.sources.tables import ROWS, TABLES, read_columns, shown, table_suffix
-
-# with one of these a path is a pattern
-MAGIC = set("*?[")
-
-
-def matching_paths(pattern: str) -> list[Path]:
-    """The files and folders that `pattern` matches, sorted."""
-    path = Path(pattern).expanduser()
-    if not MAGIC & set(pattern):
-        return [path] if path.exists() else []
-    return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
 
 
 def matching_files(source: str, pattern: str) -> list[Path]:
@@ -31,7 +22,18 @@ def matching_files(source: str, pattern: str) -> list[Path]:
     return files
 
 
-def read_files(source: str, pattern: str, *, columns: dict[str, str]) -> Material:
+def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
+    """The tables that the pattern `place` matches."""
+    return matching_files(source, place)
+
+
+def libraries(source: str, place: str, **_settings: Any) -> dict[str, str | None]:
+    """Those that read the tables."""
+    suffixes = {table_suffix(file) for file in matching_files(source, place)}
+    return library_versions("pandas", *["pyarrow"] * (".parquet" in suffixes))
+
+
+def read(source: str, pattern: str, *, columns: dict[str, str], **_settings: Any) -> Material:
     """Texts and labels of every file that `pattern` matches.
 
     The words of a file's name say whether it is train or evaluation (test counts only where

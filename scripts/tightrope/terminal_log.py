@@ -1,0 +1,49 @@
+"""How far a long step is, from the last bar that it wrote into its log."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+TAIL_BYTES = 4096
+# a bar of tqdm: `predicting:  40%|####      | 12/30 [00:08<00:12,  1.49chunk/s]`
+BAR = re.compile(
+    r"(?P<what>[^:\r\n|]+):\s+(?P<percent>\d+)%\|[^|]*\| *(?P<count>[\d.]+[kMG]?/[\d.]+[kMG]?)"
+    r" \[[\d:]+<(?P<left>[\d:]+|\?)"
+)
+
+
+class Progress(NamedTuple):
+    """How far a step is, in words, and the seconds that it has left where that is known."""
+
+    words: str
+    left: float | None
+
+
+def progress_in(path: Path | str) -> Progress | None:
+    """What the last bar in the log says: `predicting 40 %, 0:12 left`.
+
+    None where the log holds no bar, or where its last one is full: another step has begun.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - TAIL_BYTES))
+            tail = stream.read().decode(errors="replace")
+    except OSError:
+        return None
+    bars = list(BAR.finditer(tail))
+    if not bars or bars[-1]["percent"] == "100":
+        return None
+    what, percent, left = bars[-1]["what"].strip(), bars[-1]["percent"], bars[-1]["left"]
+    words = f"{what} {percent} %"
+    if left == "?":
+        return Progress(words, None)
+    return Progress(f"{words}, {left.removeprefix('0')} left", seconds_of(left))
+
+
+def seconds_of(clock: str) -> float:
+    """The seconds of `1:02:03` or `02:03`."""
+    seconds = 0
+    for part in clock.split(":"):
+        seconds = 60 * seconds + int(part)
+    return float(seconds)

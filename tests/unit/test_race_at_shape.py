@@ -1,0 +1,50 @@
+"""Rounds of made-up blocks: what a race at one shape makes of them."""
+
+from typing import Any
+
+import pytest
+from tightrope.finalists import Finalists
+from tightrope.race_at_shape import RaceAtShape
+from tightrope.race_statistics import FEWEST_TO_CHOOSE
+
+QUICK, SLOW = "cpu-onnxruntime-fp32", "cpu-openvino-fp32"
+
+
+def block(seconds: float) -> dict[str, Any]:
+    """A block of five calls that nothing disturbed."""
+    counted = {"waited_s": 0.0, "stolen_s": 0.0, "preempted": 0}
+    return {"samples_s": [seconds] * 5, "seconds": 5 * seconds, **counted}
+
+
+def after(rounds: int, quick: float, slow: float, within: float = 0.02) -> RaceAtShape:
+    """The race of two after so many rounds, looked at after each of them."""
+    race = RaceAtShape(0, Finalists([QUICK, SLOW], []), within)
+    race.foreign_cores.append(0.0)
+    for _ in range(rounds):
+        if race.stop is None:
+            race.keep({QUICK: block(quick), SLOW: block(slow)}, load=0, window=0, threads=1)
+            race.look()
+    return race
+
+
+@pytest.mark.parametrize(
+    ("slow", "within", "stop"), [(0.010, 0.02, "equal"), (0.0101, 0.02, "none faster")]
+)
+def test_a_race_ends_without_a_loser_only_when_it_has_the_rounds_to_choose(
+    slow: float, within: float, stop: str
+) -> None:
+    assert after(FEWEST_TO_CHOOSE - 1, 0.010, slow, within).stop is None
+    assert after(4 * FEWEST_TO_CHOOSE, 0.010, slow, within).stop == stop
+
+
+def test_who_is_surely_slower_is_out_at_the_first_look() -> None:
+    race = after(6, 0.010, 0.015)
+    assert (race.stop, race.contenders()) == ("one left", [QUICK])
+    assert race.out == {SLOW: {"round": 6, "by": QUICK}}
+
+
+def test_the_last_look_counts_the_rounds_since_the_one_before() -> None:
+    race = after(8, 0.010, 0.0101)
+    assert race.stop is None
+    race.finish()
+    assert race.stop == "time limit"

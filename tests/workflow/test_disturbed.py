@@ -1,0 +1,95 @@
+"""What other load has disturbed: the report says so, and only that is measured again."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from disturbed import QUIET, WAITED
+from tiny_project import CONFIG, MODEL, RACE, VARIANTS, Project
+
+REPORT = {"summarize/summarize", "render_report/render_report"}
+FP32 = "cpu-openvino-fp32"
+COMMAND = "snakemake --cores 1 --config remeasure=disturbed"
+
+
+def rewrite(path: Path, document: dict[str, Any]) -> None:
+    """As if it had been written so: Snakemake sees no change."""
+    status = path.stat()
+    path.write_text(json.dumps(document, sort_keys=True))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def as_if_disturbed(project: Project, *variants: str) -> None:
+    """Other load disturbed every pair of these variants, and none of the others or of the race."""
+    for variant in VARIANTS:
+        path = project / f"reports/{MODEL}/{variant}.latency.json"
+        record = json.loads(path.read_text())
+        for shape in record["shapes"]:
+            pair = WAITED if variant in variants else QUIET
+            shape["pairs"] = [pair] * len(shape["pairs"])
+            shape["foreign_cores"] = [1.0]
+        rewrite(path, record)
+    path = project / f"reports/{MODEL}/cpu.race.json"
+    record = json.loads(path.read_text())
+    for shape in [shape for heat in record["heats"] for shape in heat["shapes"]]:
+        shape["facts"] = {
+            name: [fact and QUIET for fact in facts] for name, facts in shape["facts"].items()
+        }
+    rewrite(path, record)
+
+
+def results(project: Project) -> dict[str, dict[str, Any]]:
+    entries = json.loads((project / "reports/summary.json").read_text())["results"]
+    return {one["variant"]: one for one in entries}
+
+
+def test_only_what_was_disturbed_is_measured_again_when_that_is_asked_for(
+    project: Project,
+) -> None:
+    as_if_disturbed(project, FP32)
+    assert project.plan("--config", "remeasure=disturbed") == set()
+    assert (project / f"reports/{MODEL}/{FP32}.latency.json").is_file(), "a dry run deletes nothing"
+    jobs = project.run("--config", "remeasure=disturbed")
+    assert jobs == {f"measure_latency/{MODEL}-{FP32}"} | RACE | REPORT
+
+
+def test_without_anything_disturbed_nothing_is_measured_again(project: Project) -> None:
+    as_if_disturbed(project)
+    assert project.run("--config", "remeasure=disturbed") <= REPORT
+
+
+def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(
+    project: Project,
+) -> None:
+    as_if_disturbed(project, *VARIANTS)
+    project.configure(latency={**CONFIG["latency"], "accept_disturbed": False})
+    assert project.run() == RACE | REPORT
+    summary = json.loads((project / "reports/summary.json").read_text())
+    for result in summary["results"]:
+        for row in result["latency"]:
+            assert (row["paired_s"], row["samples"]) == (None, 0)
+            assert row["disturbed"].startswith("only 0 of 2 pairs of blocks were undisturbed")
+    for one in summary["recommendations"]:
+        assert (one["variant"], one["provisional"]) == (None, True)
+        assert one["why"].startswith("disturbed: ")
+    page = (project / "reports/summary.html").read_text()
+    assert COMMAND in page
+    assert "accept_disturbed: true" in page
+
+
+def test_accepted_disturbed_numbers_are_given_and_marked(project: Project) -> None:
+    as_if_disturbed(project, *VARIANTS)
+    project.run("--forcerun", "summarize", "--rerun-triggers", "mtime")
+    rows = [row for result in results(project).values() for row in result["latency"]]
+    assert {row["provisional"] for row in rows} == {True}
+    assert all(row["paired_s"] for row in rows)
+    assert "Their numbers are given all the same" in (project / "reports/summary.html").read_text()
+
+
+@pytest.mark.parametrize("value", ["failed", "noisy"])
+def test_nothing_else_can_be_asked_to_be_measured_again(unrun: Project, value: str) -> None:
+    done = unrun.snakemake("--dry-run", "--config", f"remeasure={value}")
+    assert done.returncode != 0
+    assert "remeasure" in done.stdout
