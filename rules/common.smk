@@ -20,6 +20,8 @@ versions_of = library_versions
 
 config.update(plan.checked_or_exit(config, f"{workflow.basedir}/config/schema.yaml"))
 PLAN = plan.make_plan(config)
+# a resource: how long a job may wait before it measures makes no record stale
+QUIET_SECONDS = config["latency"]["quiet_seconds"]
 JOBS = plan.columns(PLAN.jobs)
 TRAFFIC_JOBS = plan.columns(PLAN.traffic)
 ACTIVATION_JOBS = plan.columns(PLAN.activations)

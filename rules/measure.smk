@@ -50,6 +50,7 @@ rule measure_latency:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_variant,
+        quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
         code=latency_code,
@@ -142,6 +143,7 @@ rule race_finalists:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_device,
+        quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
         code=race_code,
@@ -180,6 +182,7 @@ rule measure_traffic:
         mem_mb=8000,
         runtime=60,
         gpu=gpus_of_variant,
+        quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
         code=traffic_code,
@@ -212,6 +215,7 @@ rule measure_training:
         mem_mb=16000,
         runtime=240,
         gpu=gpus_of_training,
+        quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
         code=code_of("measure_training.py"),

@@ -18,6 +18,7 @@ measure_latency(
     variant=job.wildcards.variant,
     shapes=job.params.shapes,
     plan=job.params.latency,
+    quiet_seconds=job.resources.quiet_seconds,
     max_sequence=job.params.max_sequence,
     threads=intra_op_threads(job.params.threads),
     libraries=job.params.libraries,

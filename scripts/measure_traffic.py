@@ -19,5 +19,7 @@ measure_traffic(
     threads=intra_op_threads(job.params.threads),
     libraries=job.params.libraries,
     plan=job.params.traffic,
+    quiet_seconds=job.resources.quiet_seconds,
     limits=Limits.of(job.resources),
+    terminal=job.terminal,
 )

@@ -16,6 +16,7 @@ measure_training(
     recipe=job.params.train,
     activation=job.params.activation,
     plan=job.params.training,
+    quiet_seconds=job.resources.quiet_seconds,
     device="cuda" if job.resources.gpu else "cpu",
     threads=intra_op_threads(job.params.threads),
     libraries=job.params.libraries,

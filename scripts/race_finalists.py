@@ -20,6 +20,7 @@ race_finalists(
     baseline=job.params.baseline,
     shapes=job.params.shapes,
     plan=job.params.latency,
+    quiet_seconds=job.resources.quiet_seconds,
     decision=job.params.decision,
     budget=job.params.budget_points / 100,
     accept_disturbed=job.params.accept_disturbed,

@@ -1,10 +1,10 @@
 """Blocks of calls of one engine, the time that they may take, and what other load costs."""
 
-import resource
 import time
 from collections.abc import Callable
 from typing import Any
 
+from tightrope.foreign_load import own_seconds
 from tightrope.interference import FOREIGN, Windows
 from tightrope.quiet_machine import QuietMachine
 from tightrope.supervise import Child
@@ -74,12 +74,6 @@ def block_sizes(plan: Plan) -> tuple[float, list[int]]:
 def cpu_seconds(workers: list[Child]) -> float:
     """CPU seconds that the workers and this process have used so far."""
     return own_seconds() + sum(worker.ask("cpu_seconds") for worker in workers)
-
-
-def own_seconds() -> float:
-    """CPU seconds of this process, and of its children that have ended."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def lost_to_other_load(windows: Windows, machine: QuietMachine) -> float:

@@ -24,6 +24,12 @@ REMEASURE = "snakemake --cores 1 --config remeasure=disturbed"
 Entry = dict[str, Any]
 
 
+def otherwise_disturbed(document: Entry) -> list[Entry]:
+    """Rows of traffic and trainings that other load has disturbed; no decision rests on them."""
+    tests = [row for entry in document.get("traffic", ()) for row in entry["rows"]]
+    return [one for one in (*tests, *document.get("training", ())) if one.get("disturbed")]
+
+
 def closing_words(report: Path | str, summary: Path | str, *, since: float) -> str:
     """What a run that rendered the report after time `since` has to say on the terminal."""
     if not Path(report).is_file() or Path(report).stat().st_mtime < since:
@@ -33,9 +39,11 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
     lines = [decision_table(document, width=width), *undecided(document), f"Report: {report}"]
     if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
         lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
-    if count := len(disturbed_rows(document)) + len(disturbed_races(document)):
+    deciding = len(disturbed_rows(document)) + len(disturbed_races(document))
+    if count := deciding + len(otherwise_disturbed(document)):
         subject = "1 measurement was" if count == 1 else f"{count} measurements were"
-        lines.append(f"{subject} disturbed by other load: the decision is provisional.")
+        so = ": the decision is provisional" if deciding else ""
+        lines.append(f"{subject} disturbed by other load{so}.")
         lines.append(f"To measure only these again, on a quiet machine: {REMEASURE}")
     return "".join(f"{line}\n" for line in lines if line)
 

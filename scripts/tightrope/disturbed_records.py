@@ -6,24 +6,47 @@ from tightrope.errors import ArtifactError
 from tightrope.interference import fewest_pairs, undisturbed
 from tightrope.race_results import is_undecided
 from tightrope.records import LatencyRecord, RaceRecord
-
-LATENCIES = (".latency.json", ".activation.json")
-RACES = (".race.json",)
+from tightrope.traffic_record import TrafficRecord
+from tightrope.traffic_results import why_disturbed as why_traffic_was
+from tightrope.training_comparison import why_disturbed as why_training_was
+from tightrope.training_record import TrainingRecord
 
 
 def is_disturbed(path: Path) -> bool:
     """Whether that record is one of times and some of them were disturbed."""
+    kind = path.name.split(".")[-2]
+    if kind not in KINDS:
+        return False
+    record, disturbed = KINDS[kind]
     try:
-        if path.name.endswith(LATENCIES):
-            return any_disturbed(LatencyRecord.read(path))
-        return path.name.endswith(RACES) and is_undecided(RaceRecord.read(path))
+        return disturbed(record.read(path))
     except ArtifactError:
         return False
 
 
-def any_disturbed(record: LatencyRecord) -> bool:
+def any_latency(record: LatencyRecord) -> bool:
     """Whether a shape has too few undisturbed pairs of blocks."""
     return any(
         len(undisturbed(shape)) < fewest_pairs(len(shape["pairs"]), record.plan)
         for shape in record.shapes
     )
+
+
+def any_traffic(record: TrafficRecord) -> bool:
+    """Whether a test of some padding was disturbed."""
+    return any(why_traffic_was(record, padding) for padding in record.plan["padding"])
+
+
+def any_training(record: TrainingRecord) -> bool:
+    """Whether all epochs of some seed were disturbed."""
+    return why_training_was(record) is not None
+
+
+# by what stands before .json
+KINDS = {
+    "latency": (LatencyRecord, any_latency),
+    "activation": (LatencyRecord, any_latency),
+    "race": (RaceRecord, is_undecided),
+    "traffic": (TrafficRecord, any_traffic),
+    "training": (TrainingRecord, any_training),
+}

@@ -25,6 +25,18 @@ from tightrope.training_subject import Subject
 AHEAD = {"cpu": 0, "cuda": 8}
 
 
+class EpochClock:
+    """The time of the steps of one epoch after the other."""
+
+    def start(self) -> None:
+        """The steps of an epoch begin, or before the first their compilation."""
+        self.began = time.perf_counter()
+
+    def stop(self) -> dict[str, Any]:
+        """They have ended: what is known of the epoch's time, `seconds` at least."""
+        return {"seconds": time.perf_counter() - self.began}
+
+
 @dataclass
 class Course:
     """How far a training is: the loss of each step, and each epoch that is done.
@@ -48,12 +60,14 @@ def fine_tune(
     terminal: TextIO,
     state: TrainingState | None = None,
     parts: int = 1,
+    clock: EpochClock | None = None,
 ) -> tuple[Course, dict[str, Any]]:
     """Train the model of `subject` in place by a whole recipe; its course and what it ran with.
 
     The latter are `steps`, `amp`, `device`, `samples` and `judged_samples`. With `state` it goes
     on from there where that has been begun, and the weights are the same as in one go. Each batch
-    is learned from in so many `parts`; what was begun with fewer begins anew.
+    is learned from in so many `parts`; what was begun with fewer begins anew. What `clock` says of
+    an epoch is kept with it.
     Raises TightropeError where the loss is no number, or `frozen` names what the model has not.
     """
     check_recipe(recipe, images=subject.lengths is None)
@@ -67,12 +81,13 @@ def fine_tune(
     freeze(subject.model, recipe["frozen"])
     dynamic = subject.lengths is not None
     trainer = Trainer(subject.model, recipe, steps=steps, device=device, amp=amp, dynamic=dynamic)
-    loop = Loop(trainer, taught, judged, size, seed, state, Course(parts), AHEAD[device])
+    clock = clock or EpochClock()
+    loop = Loop(trainer, taught, judged, size, seed, state, Course(parts), AHEAD[device], clock)
     loop.restore()
-    began = time.perf_counter()
+    clock.start()
     if recipe["compile"]:
         loop.compile(epochs, dynamic=dynamic)
-    loop.run(epochs, Report(steps, terminal, done=len(loop.course.losses)), began)
+    loop.run(epochs, Report(steps, terminal, done=len(loop.course.losses)))
     trainer.release()
     samples = {"samples": len(taught.rows), "judged_samples": len(judged.rows) if judged else 0}
     return loop.course, {"steps": steps, "amp": amp, "device": device, **samples}
@@ -100,6 +115,7 @@ class Loop:
     state: TrainingState | None
     course: Course
     ahead: int
+    clock: EpochClock
     pending: list[torch.Tensor] = field(default_factory=list)
 
     def restore(self) -> None:
@@ -123,8 +139,8 @@ class Loop:
         self.trainer.wait()
         self.course.compile_s = time.perf_counter() - began
 
-    def run(self, epochs: list[list[Batch]], report: Report, began: float) -> None:
-        """Do the steps that are left; the clock of the first epoch has run since `began`."""
+    def run(self, epochs: list[list[Batch]], report: Report) -> None:
+        """Do the steps that are left; the clock of the first epoch runs already."""
         done, first = len(self.course.losses), 0
         bar = tqdm(total=report.steps, initial=done, desc="fine-tuning", mininterval=2)
         with bar:
@@ -140,8 +156,9 @@ class Loop:
                     if self.state and self.state.due() and number + 1 < last:
                         self.keep()
                 if last > done:
-                    self.end_epoch(batches, began, whole=last == report.steps)
-                first, began = last, time.perf_counter()
+                    self.end_epoch(batches, whole=last == report.steps)
+                first = last
+                self.clock.start()
 
     def drawn(self, batch: Batch, number: int) -> list[tuple[Arrays, np.ndarray]]:
         """The parts of a batch; what is random in them depends on the seed and its number alone."""
@@ -160,10 +177,10 @@ class Loop:
             )
         return self.course.losses
 
-    def end_epoch(self, batches: list[Batch], began: float, *, whole: bool) -> None:
+    def end_epoch(self, batches: list[Batch], *, whole: bool) -> None:
         """Note the epoch that has ended, judge it, and keep the state unless that was `whole`."""
         self.trainer.wait()
-        seconds = time.perf_counter() - began
+        time_of_epoch = self.clock.stop()
         losses = self.settled()[-len(batches) :]
         began = time.perf_counter()
         accuracy = self.trainer.accuracy(self.examined()) if self.judged else None
@@ -171,7 +188,7 @@ class Loop:
             {
                 "samples": sum(map(len, batches)),
                 "steps": len(batches),
-                "seconds": seconds,
+                **time_of_epoch,
                 "loss": float(np.mean(losses)),
                 "accuracy": accuracy,
                 "accuracy_s": time.perf_counter() - began if self.judged else None,

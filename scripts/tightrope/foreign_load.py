@@ -80,6 +80,12 @@ def stolen_seconds(processors: Iterable[int]) -> float:
     return counted_seconds(processors, STEAL)
 
 
+def own_seconds() -> float:
+    """CPU seconds of this process, and of its children that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
 def idle_seconds(processors: Iterable[int]) -> float:
     """Seconds in which these processors had nothing to run; in ticks of 10 ms mostly."""
     return counted_seconds(processors, IDLE)

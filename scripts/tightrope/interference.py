@@ -5,11 +5,12 @@ threads may also wait for each other, which is the engine's own. So a pair is di
 its threads waited for a processor while other programs were seen to use one.
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
 
-from tightrope.foreign_load import idle_seconds
+from tightrope.foreign_load import TICKS, idle_seconds
 
 # the share of a block's seconds that its threads may wait, or that may be stolen
 WAITED = 0.05
@@ -17,9 +18,8 @@ WAITED = 0.05
 PREEMPTED = 100
 # cores of the engines' processors that other programs may use
 FOREIGN = 0.10
-# idle time is counted in ticks of 10 ms: shorter windows would see a load where none is
-WINDOW_SECONDS = 1.0
-SHORTEST_WINDOW = 0.5
+# standard deviation by which the ticks of idle time blur the foreign cores of a window
+BLUR = 0.02
 
 Facts = dict[str, Any]
 
@@ -73,8 +73,18 @@ def fewest_pairs(pairs: int, plan: Facts) -> int:
     return min(pairs, max(2, min(plan["pairs"], pairs) // 2 + 1))
 
 
+def window_seconds(processors: int) -> float:
+    """How long foreign cores of so many processors are counted: 0.29 s of two, 0.82 of sixteen.
+
+    Short, so that the gaps between the bursts of another program count. Idle time of each
+    processor is counted in whole ticks (10 ms), so the difference of two counts has an error that
+    is triangular within one tick, standard deviation tick / sqrt(6).
+    """
+    return math.sqrt(processors / 6) / TICKS / BLUR
+
+
 class Windows:
-    """How many cores of these processors other programs used, over windows of about a second.
+    """How many cores of these processors other programs used, over windows of `seconds`.
 
     `own_seconds` gives the CPU seconds that the timed engines and this process have used so far.
     What is neither idle nor theirs is foreign: other programs, the kernel, a hypervisor.
@@ -83,6 +93,7 @@ class Windows:
     def __init__(self, processors: list[int], own_seconds: Callable[[], float]) -> None:
         self.processors = processors
         self.own_seconds = own_seconds
+        self.seconds = window_seconds(len(processors))
         self.cores: list[float | None] = []
         self.open()
 
@@ -104,10 +115,14 @@ class Windows:
 
         The `last` one is closed at half that length too; a shorter one is kept as unknown.
         """
-        if time.monotonic() - self.began[0] < (SHORTEST_WINDOW if last else WINDOW_SECONDS):
+        if time.monotonic() - self.began[0] < (self.seconds / 2 if last else self.seconds):
             if last:
                 self.cores.append(None)
             return None
+        return self.close()
+
+    def close(self) -> float:
+        """Close the window now, and open the next; gives its foreign cores."""
         seconds, idle, own = (
             now - then for now, then in zip(self.counted(), self.began, strict=True)
         )

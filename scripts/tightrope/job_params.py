@@ -94,8 +94,12 @@ def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
 
 
 def latency_settings(config: Document) -> Document:
-    """`latency` of the configuration without what is decided when the records are read."""
-    return {key: value for key, value in config["latency"].items() if key != "accept_disturbed"}
+    """`latency` of the configuration without what changes no record that is there.
+
+    That is what is decided when records are read, and how long a job may wait before it measures.
+    """
+    other = ("accept_disturbed", "quiet_seconds")
+    return {key: value for key, value in config["latency"].items() if key not in other}
 
 
 def traffic_settings(config: Document, model: str) -> Document:

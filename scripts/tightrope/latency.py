@@ -34,6 +34,7 @@ def measure_latency(
     variant: str,
     shapes: list[Shape],
     plan: dict[str, Any],
+    quiet_seconds: float,
     max_sequence: int,
     threads: int,
     libraries: dict[str, str | None],
@@ -46,8 +47,8 @@ def measure_latency(
     `engine` and `baseline` are engine.json files, of one model or of two that take the same
     inputs and have the same classes; they are one file for the baseline itself, which is then
     measured alone, as is a variant whose baseline fails. What `audit` says has collapsed, or
-    failed, is not timed. `plan` is `latency` of the configuration; lines about waiting go to
-    `terminal`. A transient failure raises TightropeError unless this is the last attempt.
+    failed, is not timed. `plan` is `latency` of the configuration; `quiet_seconds` may be
+    lost to other load, and lines about waiting go to `terminal`. A transient failure raises TightropeError unless this is the last attempt.
     """
     built, rival = read_json(engine), read_json(baseline)
     record = LatencyRecord(
@@ -73,7 +74,7 @@ def measure_latency(
         record.baseline = rival["variant"]
     batches = timing_batches(checkpoint, data, shapes, max_sequence=max_sequence)
     check = partial(check_logits, classes=len(read_manifest(checkpoint)["labels"]))
-    machine = QuietMachine(record.processors, plan["quiet_seconds"], terminal)
+    machine = QuietMachine(record.processors, quiet_seconds, terminal)
     before = reference_workload(record.processors)
     try:
         work = (shapes, batches, check)

@@ -23,19 +23,29 @@ def why_disturbed(shape: Facts, kept: int, fewest: int, loudest: dict[str, float
     windows = shape["foreign_cores"]
     causes = Counter(filter(None, (disturbance(pair, windows) for pair in shape["pairs"])))
     words = " and ".join(CAUSES[cause] for cause, _ in causes.most_common())
-    named = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in loudest.items())
     return (
         f"only {kept} of {len(shape['pairs'])} pairs of blocks were undisturbed, {fewest} are "
-        f"needed: {words}" + (f"; the loudest: {named}" if named else "")
+        f"needed: {words}{named(loudest)}"
     )
+
+
+def disturbed_while(what: str, cores: float, loudest: dict[str, float]) -> str:
+    """That other programs used so many cores during a measurement that has no pairs."""
+    return f"other programs used up to {cores:.1f} cores of its processors in {what}{named(loudest)}"
+
+
+def named(loudest: dict[str, float]) -> str:
+    """The end of a sentence that names the programs which used the most; empty without any."""
+    words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in loudest.items())
+    return f"; the loudest: {words}" if words else ""
 
 
 def reasons(shape: Facts, reference: Facts | None) -> list[str]:
     """Why the times of a shape are noisy, in words; empty where they are not."""
     found = []
-    foreign = max((cores for cores in shape["foreign_cores"] if cores is not None), default=0.0)
-    if foreign > FOREIGN:
-        found.append(f"other programs used up to {foreign:.1f} cores of its processors")
+    known = [cores for cores in shape["foreign_cores"] if cores is not None]
+    if known and (foreign := statistics.fmean(known)) > FOREIGN:
+        found.append(f"other programs used {foreign:.1f} cores of its processors")
     if shape["idle_share"] > IDLE_SHARE:
         found.append(
             f"the engine that was not timed used {100 * shape['idle_share']:.0f} % of a core"

@@ -42,7 +42,7 @@ def sections(summary: Record) -> dict[str, Any]:
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
         "measurements": measurements(results, models),
         "steadiness": steadiness(results),
-        "disturbed": disturbed_section(results, summary.get("races") or []),
+        "disturbed": disturbed_section(summary),
         "not_run": not_run(results),
         "host_names": hosts,
         "real_traffic": bool(traffic),

@@ -33,24 +33,42 @@ def remarks(result: Record, row: Record) -> list[Remark]:
     return found
 
 
-def disturbed_section(results: Iterable[Record], races: Iterable[Record]) -> dict[str, Any] | None:
-    """What other load left without a number: `rows` of how `many`, and `races` without a winner.
+def disturbed_section(summary: Record) -> dict[str, Any] | None:
+    """What other load left without a number; None where nothing was disturbed.
 
-    `reasons` are those in words, each once. None where nothing was disturbed.
+    `rows` are latencies and `races` those without a winner, which the decision rests on; `what` says
+    of all kinds of measurements how many, `reasons` why, each once.
     """
+    results, traffic = (summary.get(kind) or () for kind in ("results", "traffic"))
     rows = [row for result in results for row in result.get("latency") or ()]
-    without = [row for row in rows if row.get("disturbed")]
-    undecided = [race for race in races if race.get("status") == "disturbed"]
-    if not without and not undecided:
+    tests = [row for entry in traffic for row in entry.get("rows") or ()]
+    without, tested, trained = (
+        [one for one in kind if one.get("disturbed")]
+        for kind in (rows, tests, summary.get("training") or ())
+    )
+    races = [one for one in summary.get("races") or () if one.get("status") == "disturbed"]
+    counted = (
+        (without, f"{len(without)} of {len(rows)} latencies"),
+        (races, f"the decision at {plural(len(races), 'shape')}"),
+        (tested, f"{plural(len(tested), 'row')} of real traffic"),
+        (trained, plural(len(trained), "training")),
+    )
+    marked = without + tested + trained
+    told = [one["disturbed"] for one in marked] + [race.get("reason") for race in races]
+    if not told:
         return None
-    told = [row["disturbed"] for row in without] + [race.get("reason") for race in undecided]
     return {
         "rows": len(without),
-        "many": len(rows),
-        "races": len(undecided),
-        "provisional": any(row.get("provisional") for row in without),
+        "races": len(races),
+        "what": [words for found, words in counted if found],
+        "provisional": any(one.get("provisional") for one in marked),
         "reasons": list(dict.fromkeys(filter(None, told))),
     }
+
+
+def plural(count: int, word: str) -> str:
+    """ "1 shape", "2 shapes"."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def late(row: Record) -> str:

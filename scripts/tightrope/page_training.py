@@ -37,17 +37,20 @@ def work_of(entry: Record) -> tuple[Any, ...]:
 
 
 def table(group: Sequence[Record]) -> dict[str, Any]:
-    """One table and its `figures`: each plain training stands before those compared with it."""
+    """One table and its `figures`: each plain training stands before those compared with it.
+
+    What other load disturbed is in the table alone.
+    """
     families = list(dict.fromkeys(family_of(entry) for entry in group))
     entries = sorted(
         group,
         key=lambda entry: (families.index(family_of(entry)), entry["model"] != family_of(entry)),
     )
-    first = entries[0]
+    first, timed = entries[0], [entry for entry in entries if entry["samples_per_s"]]
     return {
         "entries": [{**entry, **words(entry)} for entry in entries],
-        "figures": [figure(entries)],
-        "largest": max(entry["samples_per_s"]["mean"] for entry in entries),
+        "figures": [figure(timed)] if timed else [],
+        "largest": max((entry["samples_per_s"]["mean"] for entry in timed), default=1.0),
         "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
         **{name: first.get(name) for name in ("unit", "samples", "judged_samples", "epochs")},
         **{name: first.get(name) for name in ("seeds", "threads", "device", "host")},

@@ -10,10 +10,10 @@ from typing import NamedTuple, TextIO
 import psutil
 
 from tightrope.foreign_load import idle_seconds
+from tightrope.interference import window_seconds
 
 # cores that other programs may use of the processors of a quiet machine
 QUIET_CORES = 0.25
-LOOK_SECONDS = 0.2
 # between two lines on the terminal about the same wait
 SAY_SECONDS = 15.0
 LOUDEST = 3
@@ -69,10 +69,11 @@ class QuietMachine:
 
         Nothing of this job may run meanwhile.
         """
+        look = window_seconds(len(self.processors)) / 2
         began, said = time.monotonic(), -SAY_SECONDS
         seen, at = {}, began
         while self.left_s > (waited := time.monotonic() - began):
-            if foreign_cores(self.processors, LOOK_SECONDS) <= QUIET_CORES:
+            if foreign_cores(self.processors, look) <= QUIET_CORES:
                 break
             now, used = time.monotonic(), program_seconds()
             programs = loudest(seen, used, now - at)

@@ -10,9 +10,9 @@ from tightrope.blocks import (
     Stopwatch,
     block_sizes,
     lost_to_other_load,
-    own_seconds,
     warm_up,
 )
+from tightrope.foreign_load import own_seconds
 from tightrope.interference import Windows
 from tightrope.quiet_machine import QuietMachine
 from tightrope.race_at_shape import FEWEST_OF_LOAD, RaceAtShape

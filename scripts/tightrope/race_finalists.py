@@ -45,6 +45,7 @@ def race_finalists(
     baseline: str,
     shapes: list[Shape],
     plan: dict[str, Any],
+    quiet_seconds: float,
     decision: dict[str, Any],
     budget: float,
     accept_disturbed: bool,
@@ -59,7 +60,7 @@ def race_finalists(
     `engines`, `latencies` and `accuracies` are those of the same variants, in the same order;
     `baseline` names the one that the others were compared with. `plan` is `latency` and `decision`
     the section of that name of the configuration, `budget` the fraction by which the accuracy may
-    fall. With `accept_disturbed` a variant whose latency was disturbed may take part.
+    fall; `quiet_seconds` may be lost to other load. With `accept_disturbed` a variant whose latency was disturbed may take part.
     """
     began = time.monotonic()
     measured = read_measured(engines, latencies, accuracies)
@@ -77,7 +78,7 @@ def race_finalists(
     )
     known = partial(candidates, measured, baseline, budget, accept_disturbed)
     chosen = [finalists(known(place)) for place in range(len(shapes))]
-    machine = QuietMachine(record.processors, plan["quiet_seconds"], terminal)
+    machine = QuietMachine(record.processors, quiet_seconds, terminal)
     if any(len(one.names) > 1 for one in chosen):
         batches = timing_batches(checkpoint, data, shapes, max_sequence=max_sequence)
         check = partial(check_logits, classes=len(read_manifest(checkpoint)["labels"]))

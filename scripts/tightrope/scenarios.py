@@ -11,7 +11,10 @@ from typing import Any
 from tightrope import loadgen
 from tightrope.batching import UNPADDED
 from tightrope.files import storage_errors
+from tightrope.foreign_load import own_seconds
 from tightrope.inputs import Arrays, length
+from tightrope.interference import FOREIGN, Windows
+from tightrope.quiet_machine import QuietMachine
 from tightrope.rate_search import highest_rate
 from tightrope.serving import Query, Serving
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
@@ -31,7 +34,10 @@ COUNTED = ("batches", "tokens", "padded_tokens")
 
 @dataclass(frozen=True)
 class Bench:
-    """An engine with the samples, one padding of them, and the folder for LoadGen's logs."""
+    """An engine with the samples, one padding of them, and the folder for LoadGen's logs.
+
+    `machine` has the time that may be lost to other load.
+    """
 
     run: Callable[[Arrays], Any]
     rows: list[Arrays]
@@ -40,6 +46,7 @@ class Bench:
     classes: int
     folder: Path
     padding: str
+    machine: QuietMachine
 
     def serving(self) -> Serving:
         """The engine, ready for one test."""
@@ -57,13 +64,21 @@ class Bench:
         return time.perf_counter() - began
 
     def test(self, name: str, settings: Facts, queries: int) -> tuple[Facts, Serving]:
-        """LoadGen's numbers of one test, and what served it; logs of that name are replaced."""
-        serving, folder = self.serving(), self.folder / f"{self.padding}-{name}"
-        remove_folder(folder)
-        seconds = self.plan["seconds"]
-        return loadgen.run_test(
-            serving, settings, folder, seconds=seconds, queries=queries
-        ), serving
+        """LoadGen's numbers of one test, and what served it; logs of that name are replaced.
+
+        `foreign_cores` are those that other programs used of the processors meanwhile. What they
+        disturbed is repeated while time may be lost to them.
+        """
+        folder, seconds = self.folder / f"{self.padding}-{name}", self.plan["seconds"]
+        while True:
+            self.machine.wait()
+            windows, serving = Windows(self.machine.processors, own_seconds), self.serving()
+            remove_folder(folder)
+            numbers = loadgen.run_test(serving, settings, folder, seconds=seconds, queries=queries)
+            began, foreign = windows.began[0], windows.close()
+            if foreign <= FOREIGN or not self.machine.left_s:
+                return {**numbers, "foreign_cores": foreign}, serving
+            self.machine.lose(time.monotonic() - began)
 
 
 def remove_folder(folder: Path) -> None:

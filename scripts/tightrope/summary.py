@@ -104,8 +104,11 @@ def summarize(
         "recommendations": recommendations(results, raced),
         "races": list(raced.values()),
         "quantization": quantizations(results, raced),
-        "traffic": [traffic_entry(record, host=fingerprint(record.host)) for record in loads],
-        "training": training_entries(trainings),
+        "traffic": [
+            traffic_entry(record, host=fingerprint(record.host), accept_disturbed=accept_disturbed)
+            for record in loads
+        ],
+        "training": training_entries(trainings, accept_disturbed=accept_disturbed),
         "activations": activation_entries(
             [LatencyRecord.read(path) for path in activations],
             judged,

@@ -1,7 +1,8 @@
 """How a variant does under traffic: MLCommons LoadGen asks, dynamic batching answers."""
 
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
@@ -12,6 +13,7 @@ from tightrope.host import describe_host
 from tightrope.inputs import length, load_encoder, read_split
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
+from tightrope.quiet_machine import QuietMachine
 from tightrope.scenarios import Bench, measure_padding, remove_folder
 from tightrope.supervise import Limits, fill_in
 from tightrope.tasks import IMAGE
@@ -33,14 +35,17 @@ def measure_traffic(
     threads: int,
     libraries: dict[str, str | None],
     plan: dict[str, Any],
+    quiet_seconds: float,
     limits: Limits,
+    terminal: TextIO,
     image_bytes: int = IMAGE_BYTES,
 ) -> None:
     """Write the TrafficRecord of `variant`, also when it cannot be run, and LoadGen's logs.
 
     The logs lie in the folder of the record's name without `.json`; what was there before goes
     first. `plan` holds `scenarios`, `padding` (of images `none` alone), `batch`, `buckets` (of
-    texts), `seconds`, `p99_bound_s`. As many images are sent as `image_bytes` hold decoded. A
+    texts), `seconds`, `p99_bound_s`; `quiet_seconds` may be lost to other load, and lines about
+    waiting go to `terminal`. As many images are sent as `image_bytes` hold decoded. A
     transient failure raises TightropeError unless this is the last attempt.
     """
     built, source, taken = read_json(engine), read_manifest(data), read_manifest(checkpoint)
@@ -62,7 +67,9 @@ def measure_traffic(
     if built["status"] != "ok":
         record.status, record.reason = "failed", f"not built: {built['reason']}"
     else:
-        work = (engine, checkpoint, data, folder, max_sequence, threads, plan, image_bytes)
+        processors = sorted(os.sched_getaffinity(0))
+        machine = QuietMachine(processors, quiet_seconds, terminal)
+        work = (engine, checkpoint, data, folder, max_sequence, threads, plan, image_bytes, machine)
         fill_in(record, serve_traffic, *work, limits=limits)
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         record.logs = {str(file.relative_to(folder.parent)): sha256(file) for file in files}
@@ -87,8 +94,9 @@ def serve_traffic(
     threads: int,
     plan: dict[str, Any],
     image_bytes: int,
+    machine: QuietMachine,
 ) -> Facts:
-    """Run in the child: `samples`, `lengths`, `edges`, `tests` and `answers` of the record."""
+    """Run in the child: the facts of the record from `samples` on."""
     encode, taken = load_encoder(checkpoint, max_sequence=max_sequence), read_manifest(checkpoint)
     rows = ready_samples(encode(read_split(data, "evaluation")), image_bytes=image_bytes)
     lengths = [length(row) for row in rows]
@@ -99,9 +107,9 @@ def serve_traffic(
     facts["lengths"] = [] if taken["task"] == IMAGE else lengths
     for padding in tqdm(plan["padding"], desc="serving"):
         padded = padded_lengths(padding, lengths, max_sequence=max_sequence, edges=edges)
-        bench = Bench(run, rows, padded, plan, classes, folder, padding)
+        bench = Bench(run, rows, padded, plan, classes, folder, padding, machine)
         tests, answers = measure_padding(bench)
         facts["tests"] += [test for test in tests if test["scenario"] in plan["scenarios"]]
         if "offline" in plan["scenarios"]:
             facts["answers"][padding] = answers
-    return facts
+    return facts | {"lost_s": machine.lost_s, "loudest": machine.loudest}

@@ -25,6 +25,9 @@ class TrafficRecord(Record):
       `p99_s`, `queries`, `late`: over the bound, `valid`: p99 within the bound with confidence
       0.99); `highest_per_s`, the highest target that was valid, and `issued_per_s` of it; both
       None with a `reason` where none was.
+    Both others, and each of `rates`, have `foreign_cores`: what other programs used of the
+    processors meanwhile. `lost_s` are the seconds that other load cost, `loudest` the cores that
+    the loudest programs used, by name.
 
     `answers` holds for each padding the `predictions` and `margins` of its offline test, in the
     order of the split. `logs` are the sha256 of LoadGen's files, by path from the record.
@@ -40,5 +43,7 @@ class TrafficRecord(Record):
     lengths: list[int] = field(default_factory=list)
     edges: list[int] = field(default_factory=list)
     tests: list[dict[str, Any]] = field(default_factory=list)
+    lost_s: float = 0.0
+    loudest: dict[str, float] = field(default_factory=dict)
     answers: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)

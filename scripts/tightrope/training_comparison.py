@@ -5,6 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from tightrope.host import fingerprint
+from tightrope.interference import FOREIGN
+from tightrope.noise import disturbed_while
+from tightrope.results import DISTURBED
 from tightrope.statistics import speed_verdict, unpaired_speedup
 from tightrope.training_record import TrainingRecord
 
@@ -13,19 +16,29 @@ Entry = dict[str, Any]
 PLAIN = {"compile": False, "amp": "off", "channels_last": False}
 
 
-def training_entries(records: Iterable[TrainingRecord]) -> list[Entry]:
+def training_entries(
+    records: Iterable[TrainingRecord], *, accept_disturbed: bool = False
+) -> list[Entry]:
     """`training` of the summary, in the order of the records."""
     records = list(records)
-    return [training_entry(record, reference_of(record, records)) for record in records]
+    return [
+        training_entry(record, reference_of(record, records), accept_disturbed)
+        for record in records
+    ]
 
 
-def training_entry(record: TrainingRecord, reference: TrainingRecord | None) -> Entry:
+def training_entry(
+    record: TrainingRecord, reference: TrainingRecord | None, accept_disturbed: bool
+) -> Entry:
     """The entry of one record beside that of the plain training, its own where it is that one.
 
-    An epoch's time is the median of the epochs of a seed without the first; means and spreads
-    (sample standard deviations, None for one seed) are over the seeds.
+    An epoch's time is the median of the epochs of a seed without the first, and without those that
+    other load disturbed; means and spreads (sample standard deviations, None for one seed) are over
+    the seeds. Where it disturbed all of a seed, `disturbed` has the reason and there are no times;
+    with `accept_disturbed` there are, and the entry is `provisional`.
     """
     ok = record.status == "ok"
+    disturbed = why_disturbed(record)
     return {
         "model": record.model,
         "host": fingerprint(record.host),
@@ -40,16 +53,19 @@ def training_entry(record: TrainingRecord, reference: TrainingRecord | None) -> 
         "epochs": record.plan["epochs"],
         "seeds": record.plan["seeds"],
         "reference": reference.model if reference else None,
-        **(measured(record) if ok else dict.fromkeys(MEASURED)),
-        "speedup": speedup_entry(record, reference) if ok else None,
+        "disturbed": disturbed,
+        "provisional": bool(disturbed and accept_disturbed),
+        **(measured(record, accept_disturbed) if ok else dict.fromkeys(MEASURED)),
+        "speedup": speedup_entry(record, reference, accept_disturbed) if ok else None,
         "accuracy_change": accuracy_change(record, reference) if ok else None,
     }
 
 
-def measured(record: TrainingRecord) -> Entry:
+def measured(record: TrainingRecord, accept_disturbed: bool) -> Entry:
     """What the runs of a record come to."""
-    runs, times = record.runs, epoch_times(record)
-    rates = [run["samples"] / time for run, time in zip(runs, times, strict=True)]
+    runs, times = record.runs, epoch_times(record, accept_disturbed)
+    rates = [run["samples"] / time for run, time in zip(runs, times, strict=False)]
+    first = [run["epochs"][0]["seconds"] for run in runs] if times else []
     device = [run["peak_device_bytes"] for run in runs]
     return {
         "amp": runs[0]["amp"],
@@ -57,7 +73,7 @@ def measured(record: TrainingRecord) -> Entry:
         "judged_samples": runs[0]["judged_samples"],
         "parts": max(run["parts"] for run in runs),
         "epoch_s": spread(times),
-        "first_epoch_s": spread([run["epochs"][0]["seconds"] for run in runs]),
+        "first_epoch_s": spread(first),
         "compile_s": spread([run["compile_s"] for run in runs if run["compile_s"] is not None]),
         "samples_per_s": spread(rates),
         "loss": spread([run["epochs"][-1]["loss"] for run in runs]),
@@ -83,11 +99,29 @@ MEASURED = (
 )
 
 
-def epoch_times(record: TrainingRecord) -> list[float]:
-    """For each seed the median seconds of its epochs after the first, which may have compiled."""
-    return [
-        statistics.median([epoch["seconds"] for epoch in run["epochs"][1:]]) for run in record.runs
-    ]
+def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
+    """For each seed the median seconds of its epochs after the first, which may have compiled.
+
+    Empty where other load disturbed all of these of a seed.
+    """
+    found = [run["epochs"][1:] if accept_disturbed else undisturbed(run) for run in record.runs]
+    if not all(found):
+        return []
+    return [statistics.median(epoch["seconds"] for epoch in epochs) for epochs in found]
+
+
+def undisturbed(run: Entry) -> list[Entry]:
+    """The epochs of a seed after the first in which no other load was seen."""
+    return [epoch for epoch in run["epochs"][1:] if epoch["foreign_cores"] <= FOREIGN]
+
+
+def why_disturbed(record: TrainingRecord) -> str | None:
+    """That other load disturbed all epochs of a seed after the first, in words, else None."""
+    hit = [run for run in record.runs if not undisturbed(run)]
+    if not hit:
+        return None
+    cores = max(epoch["foreign_cores"] for run in hit for epoch in run["epochs"][1:])
+    return disturbed_while("every epoch of a seed", cores, record.loudest)
 
 
 def accuracies(record: TrainingRecord) -> list[float]:
@@ -130,14 +164,20 @@ def alike(record: TrainingRecord) -> list[Any]:
     return [recipe, record.plan, *weights, *where]
 
 
-def speedup_entry(record: TrainingRecord, reference: TrainingRecord | None) -> Entry | None:
+def speedup_entry(
+    record: TrainingRecord, reference: TrainingRecord | None, accept_disturbed: bool
+) -> Entry | None:
     """Epoch time of the reference over its own; None for the reference itself or without one.
 
-    The ends are None where one seed tells nothing of its spread.
+    The ends are None where one seed tells nothing of its spread. Without the times of one of the
+    two it is disturbed.
     """
     if reference is None or reference is record:
         return None
-    ratio = unpaired_speedup(epoch_times(record), epoch_times(reference))
+    own, theirs = (epoch_times(one, accept_disturbed) for one in (record, reference))
+    if not own or not theirs:
+        return {**dict.fromkeys(("ratio", "low", "high")), "verdict": DISTURBED}
+    ratio = unpaired_speedup(own, theirs)
     known = len(record.runs) > 1
     return {
         "ratio": ratio.value,

@@ -1,5 +1,6 @@
 """How long a training takes on this machine: some epochs, whose weights are thrown away."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any, TextIO
@@ -7,9 +8,12 @@ from typing import Any, TextIO
 import torch
 
 from tightrope.files import digest
-from tightrope.finetuning import fine_tune
+from tightrope.finetuning import EpochClock, fine_tune
+from tightrope.foreign_load import own_seconds
 from tightrope.host import describe_host
+from tightrope.interference import Windows
 from tightrope.manifest import read_manifest
+from tightrope.quiet_machine import QuietMachine
 from tightrope.supervise import Limits, WorkFailed, failure, peak_rss_bytes
 from tightrope.training_job import run_training
 from tightrope.training_recipe import Recipe, whole_recipe
@@ -27,6 +31,7 @@ def measure_training(
     recipe: Recipe,
     activation: str | None,
     plan: dict[str, Any],
+    quiet_seconds: float,
     device: str,
     threads: int,
     libraries: dict[str, str | None],
@@ -36,7 +41,8 @@ def measure_training(
     """Write the TrainingRecord of a model's recipe, also when it fails.
 
     `plan` holds `epochs` and `seeds`, in the place of the recipe's. Each seed has a process of its
-    own, all together the time of `limits`. A transient failure raises TightropeError unless this
+    own, all together the time of `limits`, and begins when the machine is quiet: `quiet_seconds`
+    may be lost to that, and lines about it go to `terminal`. A transient failure raises TightropeError unless this
     is the last attempt.
     """
     material = read_manifest(data)
@@ -54,9 +60,11 @@ def measure_training(
         source_sha256=digest(read_manifest(source)["files"]),
         data_sha256=material["files"][train]["sha256"] if train else None,
     )
+    machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal)
     began = time.monotonic()
     try:
         for seed in plan["seeds"]:
+            began += machine.wait()
             work = timed(
                 source, data, {**recipe, "seed": seed}, activation, device, threads, terminal
             )
@@ -66,7 +74,21 @@ def measure_training(
     except WorkFailed as error:
         for name, value in failure(error, f"{model}: training", limits).items():
             setattr(record, name, value)
+    record.lost_s, record.loudest = machine.lost_s, machine.loudest
     record.write(target)
+
+
+class WatchedClock(EpochClock):
+    """The time of an epoch's steps, and the cores that other programs used of the processors."""
+
+    def start(self) -> None:
+        """As of an epoch's time."""
+        super().start()
+        self.window = Windows(sorted(os.sched_getaffinity(0)), own_seconds)
+
+    def stop(self) -> dict[str, Any]:
+        """`seconds` and `foreign_cores`."""
+        return {**super().stop(), "foreign_cores": self.window.close()}
 
 
 def timed(
@@ -84,7 +106,8 @@ def timed(
         prepare_device(device, threads)
         start = load_start(source, data, recipe, activation=activation, seed=recipe["seed"])
         subject = start.subject(recipe)
-        course, facts = fine_tune(subject, recipe, device=device, terminal=terminal, parts=parts)
+        options = {"device": device, "terminal": terminal, "parts": parts}
+        course, facts = fine_tune(subject, recipe, **options, clock=WatchedClock())
         rates = [{"samples_per_s": one["samples"] / one["seconds"]} for one in course.epochs]
         epochs = [one | rate for one, rate in zip(course.epochs, rates, strict=True)]
         return {

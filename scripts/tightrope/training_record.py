@@ -21,7 +21,9 @@ class TrainingRecord(Record):
     cut to fit; `compile_s`, None without torch.compile; `peak_rss_bytes` of the process and
     `peak_device_bytes` that PyTorch had of the GPU, None on the CPU; and `epochs`, each with
     `seconds` of its steps (the first with `compile_s`), `samples`, `samples_per_s`, `steps`,
-    `loss` (the mean over its steps), `accuracy` on the judged samples and `accuracy_s`.
+    `foreign_cores` (what other programs used of the processors in these), `loss` (the mean over
+    its steps), `accuracy` on the judged samples and `accuracy_s`. `lost_s` are the seconds of
+    waiting for a quiet machine, `loudest` the cores that the loudest programs used, by name.
     """
 
     variant: str = TRAINING
@@ -34,3 +36,5 @@ class TrainingRecord(Record):
     source_sha256: str | None = None
     data_sha256: str | None = None
     runs: list[dict[str, Any]] = field(default_factory=list)
+    lost_s: float = 0.0
+    loudest: dict[str, float] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """LoadGen's traffic on engines of the tiny model, good ones and broken ones."""
 
+import io
 import json
 import math
 import multiprocessing
@@ -15,12 +16,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from busy import PROCESSORS, busy_child
 from tightrope.accuracy import measure_accuracy
 from tightrope.buckets import bucket_edges
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.files import sha256
 from tightrope.inputs import Arrays
+from tightrope.interference import FOREIGN
 from tightrope.loadgen import read_log
 from tightrope.loading import load_engine
 from tightrope.records import AccuracyRecord
@@ -49,7 +52,12 @@ SLOW_S = 0.02
 
 
 def measure(
-    tiny: TinyModel, engine: Path, target: Path, limits: Limits = LIMITS, **plan: Any
+    tiny: TinyModel,
+    engine: Path,
+    target: Path,
+    limits: Limits = LIMITS,
+    quiet_seconds: float = 0.0,
+    **plan: Any,
 ) -> TrafficRecord:
     measure_traffic(
         engine,
@@ -62,6 +70,8 @@ def measure(
         threads=1,
         libraries=LIBRARIES,
         plan={**PLAN, **plan},
+        quiet_seconds=quiet_seconds,
+        terminal=io.StringIO(),
         limits=limits,
     )
     return TrafficRecord.read(target)
@@ -504,3 +514,23 @@ def test_a_rehearsal_that_was_hit_by_other_load_does_not_make_the_test_invalid(
     spoil(is_slow, lambda: not begun())
     record = measure(tiny, engine, target, scenarios=[scenario], padding=["longest"])
     assert measured_in(record)["longest", scenario]["valid"] is True
+
+
+def test_what_other_programs_used_is_kept_with_each_test(
+    tiny: TinyModel, engine: Path, tmp_path: Path
+) -> None:
+    with busy_child(PROCESSORS[-1]):
+        found = measure(tiny, engine, tmp_path / "v.traffic.json", padding=["fixed"])
+    tests = [one for test in found.tests for one in test.get("rates", [test])]
+    assert len(tests) >= 3
+    assert min(test["foreign_cores"] for test in tests) > FOREIGN
+
+
+def test_a_disturbed_test_is_repeated_while_time_may_be_lost(
+    tiny: TinyModel, engine: Path, tmp_path: Path
+) -> None:
+    with busy_child(PROCESSORS[-1]):
+        found = measure(tiny, engine, tmp_path / "v.traffic.json", quiet_seconds=1.0, **BRIEF)
+    assert found.lost_s >= 1.0
+    assert any(name.startswith("python") for name in found.loudest)
+    assert measured_in(found)["fixed", "offline"]["foreign_cores"] > FOREIGN

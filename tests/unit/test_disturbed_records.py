@@ -8,8 +8,11 @@ import pytest
 from disturbed import facts
 from raced import HOST, planted, race_record, race_shape
 from tightrope.disturbed_records import is_disturbed
+from tightrope.interference import FOREIGN
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.run import delete_disturbed
+from tightrope.traffic_record import TrafficRecord
+from tightrope.training_record import TrainingRecord
 
 QUICK, SLOW = "cpu-onnxruntime-fp32", "cpu-openvino-fp32"
 IDENTITY: dict[str, Any] = {"model": "m", "variant": QUICK, "host": HOST, "libraries": {}}
@@ -61,6 +64,31 @@ def test_a_race_is_disturbed_where_a_shape_has_no_winner(
     tmp_path: Path, rounds: list[int], expected: bool
 ) -> None:
     assert is_disturbed(race(tmp_path / "cpu.race.json", *rounds)) is expected
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(FOREIGN, False), (FOREIGN + 0.01, True)])
+def test_traffic_is_disturbed_where_other_programs_ran_in_a_test(
+    tmp_path: Path, cores: float, expected: bool
+) -> None:
+    for rates in ({}, {"rates": [{"foreign_cores": 0.0}, {"foreign_cores": cores}]}):
+        test = {"padding": "fixed", "scenario": "server", "foreign_cores": cores, **rates}
+        plan = {"padding": ["fixed"]}
+        record = TrafficRecord(**IDENTITY, threads=1, plan=plan, longest=16, tests=[test])
+        record.write(tmp_path / "v.traffic.json")
+        assert is_disturbed(tmp_path / "v.traffic.json") is expected
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"), [([1.0, 0.0, 1.0], False), ([0.0, 1.0, 1.0], True)]
+)
+def test_a_training_is_disturbed_where_it_has_no_epoch_after_the_first(
+    tmp_path: Path, epochs: list[float], expected: bool
+) -> None:
+    run = {"seed": 0, "epochs": [{"foreign_cores": cores} for cores in epochs]}
+    where = {"host": HOST, "libraries": {}, "device": "cpu", "threads": 1}
+    record = TrainingRecord(model="m", recipe={}, plan={}, runs=[run], **where)
+    record.write(tmp_path / "training.json")
+    assert is_disturbed(tmp_path / "training.json") is expected
 
 
 def test_a_race_whose_engines_all_died_is_not_run_again_for_that(tmp_path: Path) -> None:

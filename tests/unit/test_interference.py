@@ -4,16 +4,19 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 import pytest
-from busy import PROCESSORS, busy_child, hashing, wait
+from busy import PROCESSORS, busy_child, hashing, needs_quiet, wait
 from disturbed import BUSY, QUIET, WAITED
 from tightrope.interference import (
+    BLUR,
     FOREIGN,
     Windows,
     disturbance,
     fewest_pairs,
     of_pair,
     undisturbed,
+    window_seconds,
 )
 from tightrope.supervise import Child
 from tightrope.timed_engine import TimedEngine
@@ -117,6 +120,33 @@ def closed(windows: Windows, seconds: float) -> float | None:
     return windows.close_when_due()
 
 
+@pytest.mark.parametrize(("processors", "seconds"), [(2, 0.29), (16, 0.82), (64, 1.63)])
+def test_a_window_is_so_long_that_ticks_hardly_blur_it(processors: int, seconds: float) -> None:
+    """By drawing when the counters of half-busy processors are read: they are whole ticks."""
+    length = window_seconds(processors)
+    assert length == pytest.approx(seconds, abs=0.01)
+    draw = np.random.default_rng(processors)
+    before = draw.uniform(0, 1, (4000, processors))
+    idle = draw.uniform(0.4, 0.6, (4000, processors)) * length
+    counted = np.floor((before + idle) * 100) / 100 - np.floor(before * 100) / 100
+    assert np.std((counted - idle).sum(axis=1) / length) == pytest.approx(BLUR, rel=0.1)
+
+
+def test_a_gap_between_two_bursts_is_a_window_of_its_own() -> None:
+    """Of a program that has the processor for half of the time, in turns of a third of a second."""
+
+    def holds() -> bool:
+        windows = Windows([ONE], own_seconds)
+        with busy_child(ONE, seconds=0.4):
+            time.sleep(0.4)
+            windows.close_when_due()
+        windows.open()
+        gap = closed(windows, windows.seconds)
+        return windows.cores[0] > 0.8 and gap is not None and gap <= FOREIGN
+
+    needs_quiet(holds)
+
+
 def test_a_program_on_its_processor_fills_a_window() -> None:
     with busy_child(ONE):
         windows = Windows([ONE], own_seconds)
@@ -133,9 +163,9 @@ def test_own_work_is_not_that_of_others() -> None:
     assert foreign < 0.9
 
 
-def test_a_window_is_closed_after_a_second_and_the_last_one_after_half_of_it() -> None:
+def test_a_window_is_closed_when_it_is_long_enough_and_the_last_one_after_half_of_it() -> None:
     windows = Windows([ONE], own_seconds)
-    assert closed(windows, 0.6) is None
+    assert closed(windows, 0.6 * windows.seconds) is None
     assert (windows.index, windows.cores) == (0, [])
     assert windows.close_when_due(last=True) is not None
     assert windows.index == 1

@@ -28,7 +28,6 @@ from tiny_model import LIMITS, LONGEST, TinyModel, name_variant
 PLAN = {
     "pairs": 4,
     "loads": 2,
-    "quiet_seconds": 0.0,
     "min_seconds": 0.1,
     "min_calls": 20,
     "width": 1e-9,
@@ -52,6 +51,7 @@ def measured(
         "variant": str(variant),
         "shapes": SHAPES,
         "plan": PLAN,
+        "quiet_seconds": 0.0,
         "max_sequence": LONGEST,
         "threads": 1,
         "libraries": {"onnxruntime": "1"},
@@ -176,8 +176,7 @@ def test_a_record_says_what_other_load_cost_and_who_was_the_loudest(
 ) -> None:
     terminal = io.StringIO()
     with busy_child(pinned_processors(1)[0]):
-        plan = {**PLAN, "quiet_seconds": 1.5}
-        options = {"plan": plan, "terminal": terminal, "shapes": SHAPES[:1]}
+        options = {"quiet_seconds": 1.5, "terminal": terminal, "shapes": SHAPES[:1]}
         paths = (engines[QUICK], engines[BASELINE])
         found = measured(tiny, *paths, tmp_path, QUICK, **options)
     assert found.status == "ok"

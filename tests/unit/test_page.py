@@ -284,7 +284,7 @@ COMMAND = "snakemake --cores 1 --config remeasure=disturbed"
 def test_a_quiet_run_has_no_banner(render, summary):
     text = render(summary).text
     assert "Provisional:" not in text and COMMAND not in text
-    assert disturbed_section(summary["results"], summary["races"]) is None
+    assert disturbed_section(summary) is None
 
 
 def test_disturbed_rows_stand_in_a_banner_above_the_decision_with_the_command(render, summary):
@@ -292,7 +292,7 @@ def test_disturbed_rows_stand_in_a_banner_above_the_decision_with_the_command(re
     disturb(summary, "cpu-compile-bf16")
     text = render(summary).text
     banner = text[text.index("Provisional:") : text.index(COMMAND)]
-    assert "other load disturbed 2 of 92 latencies. They have no numbers" in banner
+    assert "Other load disturbed 2 of 92 latencies. They have no numbers" in banner
     assert text.index("What to deploy") < text.index("Provisional:")
     assert text.index(COMMAND) < text.index(summary["recommendations"][0]["why"])
     for remedy in ("threads one fewer", "--config 'latency={accept_disturbed: true}'"):
@@ -305,7 +305,7 @@ def test_a_disturbed_race_stands_in_the_banner_with_its_reason(render, summary):
     summary["races"][0].update(status="disturbed", variant=None, reason=reason)
     summary["recommendations"][0].update(variant=None, why=f"disturbed: {reason}", provisional=True)
     text = render(summary).text
-    assert "other load disturbed the decision at 1 shape. " in text
+    assert "Other load disturbed the decision at 1 shape. " in text
     assert text.count(reason) >= 2
     disturb(summary, "cpu-openvino-bf16")
     assert "disturbed 1 of 92 latencies and the decision at 1 shape. " in render(summary).text

@@ -35,7 +35,6 @@ PLAN = {
     "warmup_seconds": 0.2,
     "warmup_calls": 2,
     "max_seconds": 20.0,
-    "quiet_seconds": 0.0,
 }
 SHAPES = [{"batch": 1, "sequence": 16}, {"batch": 2, "sequence": LONGEST}]
 BASELINE, QUICK = name_variant("pytorch", "fp32"), name_variant("onnxruntime", "fp32")
@@ -106,6 +105,7 @@ class Candidates:
             baseline=str(BASELINE),
             shapes=SHAPES,
             plan=PLAN,
+            quiet_seconds=0.0,
             decision={"seconds": seconds, "equal_within": 0.02},
             budget=0.01,
             accept_disturbed=accept_disturbed,

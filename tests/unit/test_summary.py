@@ -119,6 +119,7 @@ def write_traffic(folder: Path, **fields: Any) -> Path:
     """traffic.json of the baseline of model m, one padding, offline alone."""
     path = folder / f"reports/m/{BASELINE}.traffic.json"
     offline = {"samples": 400, "samples_per_s": 80.0, "tokens": 30, "padded_tokens": 10}
+    offline["foreign_cores"] = 0.0
     facts = {
         "host": HOST,
         "libraries": {"mlcommons-loadgen": "6.0.17"},

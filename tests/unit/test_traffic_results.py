@@ -2,6 +2,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from tightrope.interference import FOREIGN
 from tightrope.traffic_record import TrafficRecord
 from tightrope.traffic_results import TIE, traffic_entry
 
@@ -16,12 +17,15 @@ PLAN = {
 }
 # of the paddings: samples a second, tokens that padding added to 600 of samples
 OFFLINE = {"fixed": (50.0, 600), "longest": (60.0, 200), "bucketed": (75.0, 150)}
+QUIET = {"foreign_cores": FOREIGN}
 ANSWERS = {
     "fixed": {"predictions": [0, 1, 2, 0], "margins": [3.0, TIE, 1.01 * TIE, 0.0]},
     "longest": {"predictions": [0, 2, 2, 0], "margins": [3.0, 0.5, 1.0, 0.0]},
     "bucketed": {"predictions": [0, 0, 1, 1], "margins": [3.0, 9.0, 9.0, 9.0]},
 }
 EMPTY = {
+    "disturbed": None,
+    "provisional": False,
     "samples_per_s": None,
     "single_stream_p90_s": None,
     "server_per_s": None,
@@ -39,8 +43,8 @@ def measured_with(padding: str) -> list[dict[str, Any]]:
     server = {"rates": [], "highest_per_s": 40.0, "issued_per_s": 39.5, "reason": None}
     offline = {"samples": 100, "samples_per_s": rate, "tokens": 600, "padded_tokens": padded}
     return [
-        {"padding": padding, "scenario": "single_stream", "valid": True, **latencies},
-        {"padding": padding, "scenario": "offline", "valid": True, "batches": 13, **offline},
+        {"padding": padding, "scenario": "single_stream", "valid": True, **latencies, **QUIET},
+        {"padding": padding, "scenario": "offline", "valid": True, "batches": 13, **offline, **QUIET},
         {"padding": padding, "scenario": "server", **server},
     ]
 
@@ -97,6 +101,8 @@ def test_there_is_one_row_a_padding_in_the_order_of_the_plan() -> None:
 def test_a_row_has_the_numbers_of_its_three_scenarios() -> None:
     assert rows(record())["bucketed"] == {
         "padding": "bucketed",
+        "disturbed": None,
+        "provisional": False,
         "samples_per_s": 75.0,
         "single_stream_p90_s": 0.02,
         "server_per_s": 39.5,
@@ -206,3 +212,30 @@ def test_the_record_itself_stays_as_it_is() -> None:
     before = asdict(made)
     traffic_entry(made, host="h")
     assert asdict(made) == before
+
+
+@pytest.mark.parametrize(
+    ("scenario", "changes", "missing"),
+    [
+        ("single_stream", {"foreign_cores": 0.4}, {"single_stream_p90_s"}),
+        ("offline", {"foreign_cores": 0.4}, {"samples_per_s", "padding_share", "gain"}),
+        ("server", {"rates": [QUIET, {"foreign_cores": 0.4}]}, {"server_per_s", "server_reason"}),
+    ],
+)
+def test_a_test_beside_other_programs_has_no_number_and_the_row_says_why(
+    scenario: str, changes: dict[str, Any], missing: set[str]
+) -> None:
+    made = with_tests(scenario, "longest", **changes)
+    made.loudest = {"python3 train.py": 0.8}
+    before, after = rows(record())["longest"], rows(made)["longest"]
+    others = set(before) - missing - {"disturbed"}
+    assert {name: after[name] for name in others} == {name: before[name] for name in others}
+    assert {after[name] for name in missing} == {None}
+    words = f"used up to 0.4 cores of its processors in {scenario.replace('_', ' ')}; the loudest: "
+    assert words in after["disturbed"] and "train.py (80 % of a core)" in after["disturbed"]
+    (given,) = [
+        row
+        for row in traffic_entry(made, host="h", accept_disturbed=True)["rows"]
+        if row["padding"] == "longest"
+    ]
+    assert given == {**before, "disturbed": after["disturbed"], "provisional": True}

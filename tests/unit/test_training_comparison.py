@@ -18,7 +18,7 @@ HOST = {"cpu": "a CPU", "isa": [], "cores": 2, "gpu": None, "driver": None}
 def run(seed: int, seconds: list[float], accuracy: float, **facts: Any) -> dict[str, Any]:
     epochs = [
         {"seconds": one, "samples": 90, "samples_per_s": 90 / one, "steps": 3, "loss": 0.5}
-        | {"accuracy": accuracy, "accuracy_s": 0.1}
+        | {"accuracy": accuracy, "accuracy_s": 0.1, "foreign_cores": 0.0}
         for one in seconds
     ]
     sizes = {"amp": "off", "steps": 9, "samples": 90, "judged_samples": 10, "parts": 1}
@@ -44,6 +44,16 @@ def compiled(count: int = 3, **facts: Any) -> TrainingRecord:
     for one in runs:
         one["compile_s"] = 20.0
     return record("compiled", runs, recipe={"compile": True}, **facts)
+
+
+def page_text(summary: dict[str, Any], folder: Path) -> str:
+    """What the report of that summary says."""
+    source, target = folder / "summary.json", folder / "summary.html"
+    source.write_text(json.dumps(summary))
+    parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
+    of = ROOT / "scripts/report"
+    render_page(source, target, **{name: of / file for name, file in parts.items()})
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", target.read_text()))
 
 
 def test_the_plain_training_is_what_others_are_compared_with() -> None:
@@ -117,12 +127,7 @@ def test_the_report_has_the_table_and_what_failed(tmp_path: Path) -> None:
     failed = record("broken", [], status="failed", reason="no memory <here>")
     summary = json.loads((ROOT / "tests/data/summary.json").read_text())
     summary["training"] = training_entries([compiled(), plain(), failed])
-    source, target = tmp_path / "summary.json", tmp_path / "summary.html"
-    source.write_text(json.dumps(summary))
-    folder = ROOT / "scripts/report"
-    parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
-    render_page(source, target, **{name: folder / file for name, file in parts.items()})
-    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", target.read_text()))
+    text = page_text(summary, tmp_path)
     assert "90 images with each of 3 seeds, on the CPU with 2 threads" in text
     assert "60 ± 10" in text
     assert "no memory &lt;here&gt;" in text
@@ -132,3 +137,52 @@ def test_the_report_has_the_table_and_what_failed(tmp_path: Path) -> None:
 def test_a_report_without_trainings_does_not_speak_of_them() -> None:
     assert sections({"training": []})["training"] is None
     assert sections({})["training"] is None
+
+
+def disturb(made: TrainingRecord, seed: int, *epochs: int) -> TrainingRecord:
+    """Other programs ran in these epochs of the seed."""
+    for epoch in epochs:
+        made.runs[seed]["epochs"][epoch]["foreign_cores"] = 0.7
+    return made
+
+
+def test_an_epoch_beside_other_programs_does_not_count() -> None:
+    made = disturb(plain(), 1, 0, 1)
+    (entry,) = training_entries([made])
+    assert (entry["disturbed"], entry["provisional"]) == (None, False)
+    assert entry["epoch_s"]["mean"] == pytest.approx((4.1 + 3.9 + 3.95) / 3)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_without_an_undisturbed_epoch_of_each_seed_there_are_no_times(which: int) -> None:
+    records = [plain(), compiled()]
+    disturb(records[which], 2, 1, 2)
+    records[which].loudest = {"python3 other.py": 0.9}
+    entries = training_entries(records)
+    for name in ("epoch_s", "first_epoch_s", "samples_per_s"):
+        assert entries[which][name] is None
+        assert entries[1 - which][name]["mean"] > 0
+    assert "in every epoch of a seed; the loudest: python3 other.py" in entries[which]["disturbed"]
+    lost = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
+    assert entries[1]["speedup"] == lost
+    assert entries[1]["accuracy_change"]["mean"] == pytest.approx(0.1)
+    given = training_entries(records, accept_disturbed=True)
+    assert [one["provisional"] for one in given] == [n == which for n in (0, 1)]
+    assert given[1]["speedup"]["verdict"] == "faster"
+
+
+def test_a_disturbed_training_is_in_the_table_and_draws_no_line(tmp_path: Path) -> None:
+    entries = training_entries([plain(), disturb(compiled(), 0, 1, 2)])
+    (table,) = training_section(entries)["tables"]
+    assert {point["model"] for point in table["figures"][0]["points"]} == {"plain"}
+    summary = json.loads((ROOT / "tests/data/summary.json").read_text())
+    summary["training"] = entries
+    text = page_text(summary, tmp_path)
+    assert "Other load disturbed 1 training." in text
+    assert "Provisional:" not in text, "the decision does not rest on it"
+    table = text[text.index("90 images with each of 3 seeds") : text.index("Accuracy over the time")]
+    assert "disturbed other programs used up to 0.7 cores" in table
+    assert not re.search(r"\b(None|nan)\b", table)
+    both = training_entries([disturb(plain(), 0, 1, 2), disturb(compiled(), 0, 1, 2)])
+    (table,) = training_section(both)["tables"]
+    assert table["figures"] == []
