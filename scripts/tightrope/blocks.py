@@ -82,6 +82,6 @@ def lost_to_other_load(windows: Windows, machine: QuietMachine) -> float:
     foreign = windows.close_when_due()
     if foreign is None or foreign <= FOREIGN:
         return 0.0
-    given = machine.lose(time.monotonic() - began) + machine.wait()
+    given = machine.lose(time.monotonic() - began) + machine.wait_for_a_gap()
     windows.open()
     return given

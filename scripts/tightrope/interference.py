@@ -43,13 +43,18 @@ def of_pair(blocks: list[Facts], threads: int, window: int) -> Facts:
 def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
     """`stolen`, `waited` or `preempted`: why the pair does not count; None where it does.
 
-    `foreign_cores` are those of the windows; None, or a window that is not there yet, is unknown,
-    and then a pair whose threads waited does not count.
+    `foreign_cores` are those of the windows, of which that of the pair and the next one count;
+    None, or a window that is not there yet, is unknown: then, if it is that of the pair, one whose
+    threads waited does not count.
     """
     if pair["stolen"] > WAITED:
         return "stolen"
-    known = foreign_cores[pair["window"]] if pair["window"] < len(foreign_cores) else None
-    if known is not None and known <= FOREIGN:
+    known, following = (
+        foreign_cores[place] if place < len(foreign_cores) else None
+        for place in (pair["window"], pair["window"] + 1)
+    )
+    # a burst that begins at the end of a window shows in the next one
+    if known is not None and max(known, following or 0.0) <= FOREIGN:
         return None
     if pair["waited"] is not None:
         return "waited" if pair["waited"] > WAITED else None

@@ -1,5 +1,7 @@
 """Wait until other programs leave the processors alone, and say who keeps them busy."""
 
+import math
+import multiprocessing
 import os
 import time
 from collections.abc import Iterable
@@ -14,7 +16,11 @@ from tightrope.interference import window_seconds
 
 # cores that other programs may use of the processors of a quiet machine
 QUIET_CORES = 0.25
-# between two lines on the terminal about the same wait
+# the same for a look that is so short that ticks blur it
+GAP_CORES = 0.5
+# between two looks at who runs
+LOOK_SECONDS = 0.5
+# between two lines on the terminal
 SAY_SECONDS = 15.0
 LOUDEST = 3
 # a program that uses less of a core is not named
@@ -45,6 +51,8 @@ class QuietMachine:
         self.terminal = terminal
         self.lost_s = 0.0
         self.loudest: dict[str, float] = {}
+        self.seen: dict[tuple[int, str], float] = {}
+        self.looked = self.said = -math.inf
 
     @property
     def left_s(self) -> float:
@@ -69,21 +77,34 @@ class QuietMachine:
 
         Nothing of this job may run meanwhile.
         """
-        look = window_seconds(len(self.processors)) / 2
-        began, said = time.monotonic(), -SAY_SECONDS
-        seen, at = {}, began
-        while self.left_s > (waited := time.monotonic() - began):
-            if foreign_cores(self.processors, look) <= QUIET_CORES:
+        return self.wait_until(window_seconds(len(self.processors)) / 2, QUIET_CORES)
+
+    def wait_for_a_gap(self) -> float:
+        """As `wait`, but a moment is enough: between bursts of other programs there may be no more."""
+        return self.wait_until(window_seconds(len(self.processors)) / 10, GAP_CORES)
+
+    def wait_until(self, look_seconds: float, cores: float) -> float:
+        """Wait until no more `cores` are in use for so long; seconds given back."""
+        began = time.monotonic()
+        while self.left_s > time.monotonic() - began:
+            if foreign_cores(self.processors, look_seconds) <= cores:
                 break
-            now, used = time.monotonic(), program_seconds()
-            programs = loudest(seen, used, now - at)
-            seen, at = used, now
-            self.remember(programs)
-            if programs and waited - said >= SAY_SECONDS:
-                words = f"waiting for a quiet machine: {in_words(programs)}"
-                print(words, file=self.terminal, flush=True)
-                said = waited
+            self.look_at_programs()
         return self.lose(time.monotonic() - began)
+
+    def look_at_programs(self) -> None:
+        """Once in a while: remember the loudest since the last look, and name them."""
+        now = time.monotonic()
+        if now - self.looked < LOOK_SECONDS:
+            return
+        used = program_seconds()
+        programs = loudest(self.seen, used, now - self.looked)
+        self.seen, self.looked = used, now
+        self.remember(programs)
+        if programs and now - self.said >= SAY_SECONDS:
+            words = f"waiting for a quiet machine: {in_words(programs)}"
+            print(words, file=self.terminal, flush=True)
+            self.said = now
 
 
 def foreign_cores(processors: list[int], seconds: float) -> float:
@@ -95,11 +116,11 @@ def foreign_cores(processors: list[int], seconds: float) -> float:
 
 
 def program_seconds() -> dict[tuple[int, str], float]:
-    """CPU seconds of every process that is not this one, by its id and a short name."""
-    found = {}
+    """CPU seconds of every process but this one and its workers, by its id and a short name."""
+    found, own = {}, {os.getpid(), *(one.pid for one in multiprocessing.active_children())}
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.pid != os.getpid():
+            if process.pid not in own:
                 times = process.cpu_times()
                 found[process.pid, short_name(process)] = times.user + times.system
     return found

@@ -8,6 +8,7 @@ from tightrope.finalists import Finalists
 from tightrope.interference import of_pair
 from tightrope.race_statistics import (
     NONE_FASTER,
+    TIME_LIMIT,
     all_equal,
     beaten_by,
     is_decided,
@@ -102,7 +103,7 @@ class RaceAtShape:
         if self.stop is None and self.loads:
             self.next_look = len(self.loads)
             self.look()
-        self.stop = self.stop or ("time limit" if self.running() else "one left")
+        self.stop = self.stop or (TIME_LIMIT if self.running() else "one left")
 
     def bury(self, name: str) -> None:
         """Put out an engine that failed; who was out for it alone is in again."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tightrope.host import fingerprint
 from tightrope.noise import CAUSES
-from tightrope.race_statistics import common_rounds, is_equal, leader, ratio
+from tightrope.race_statistics import common_rounds, is_equal, leader, ratio, winner
 from tightrope.records import RaceRecord
 from tightrope.results import DISTURBED, ratio_entry
 from tightrope.statistics import Interval
@@ -63,7 +63,7 @@ def entry_of(
     last = heats[-1]
     still = still_in(record, last)
     status, provisional = DECIDED, False
-    first = leader(last, still) if still else None
+    first = winner(last, still) if still else None
     if still and first is None:
         status = DISTURBED
         if accept_disturbed:
@@ -96,7 +96,7 @@ def is_undecided(record: RaceRecord) -> bool:
     """Whether a shape of that race has no winner, because too few rounds were undisturbed."""
     for shape in record.heats[-1]["shapes"] if record.heats else ():
         still = still_in(record, shape)
-        if still and leader(shape, still) is None:
+        if still and winner(shape, still) is None:
             return True
     return False
 

@@ -13,8 +13,8 @@ FEWEST_ROUNDS = 6
 # and that those who are still in need before one of them is chosen
 FEWEST_TO_CHOOSE = 10
 
-# why a race ended: see `none_faster`
-NONE_FASTER = "none faster"
+# why a race ended: see `none_faster`, and that `decision.seconds` were over
+NONE_FASTER, TIME_LIMIT = "none faster", "time limit"
 
 Shape = dict[str, Any]
 
@@ -88,6 +88,23 @@ def none_faster(shape: Shape, names: list[str], within: float) -> bool:
     return first is not None and all(
         ratio(shape, first, name).low >= 1 / (1 + within) for name in others
     )
+
+
+def winner(shape: Shape, names: list[str]) -> str | None:
+    """The fastest of those who are still in, None where other load left that open.
+
+    With too few rounds it does, and where it disturbed half of them and time ended before anything
+    was decided.
+    """
+    first = leader(shape, names)
+    if first is None or shape["stop"] != TIME_LIMIT:
+        return first
+    many = [
+        2 * len(common_rounds(shape, first, name))
+        > len(common_rounds(shape, first, name, all_rounds=True))
+        for name in names
+    ]
+    return first if all(many) else None
 
 
 def leader(shape: Shape, names: list[str], *, all_rounds: bool = False) -> str | None:

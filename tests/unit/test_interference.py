@@ -95,6 +95,13 @@ def test_in_a_window_that_is_not_there_yet_a_pair_that_waited_does_not_count() -
     assert disturbance({**QUIET, "window": 1}, [0.0]) is None
 
 
+def test_a_burst_that_begins_at_the_end_of_a_window_is_seen_in_the_next() -> None:
+    assert disturbance(WAITED, [0.0, 1.0]) == "waited"
+    assert disturbance(QUIET, [0.0, 1.0]) is None
+    assert disturbance(WAITED, [0.0, None]) is None
+    assert disturbance({**WAITED, "window": 1}, [1.0, 0.0, 0.0]) is None
+
+
 def test_the_pairs_that_count_are_those_of_their_own_windows() -> None:
     later = {**WAITED, "window": 1}
     shape = {"pairs": [WAITED, later, QUIET, later], "foreign_cores": [1.0, 0.0]}

@@ -1,12 +1,13 @@
 """Waiting for other programs to leave the processors alone, beside real programs."""
 
 import io
+import os
 import time
 from pathlib import Path
 
 import psutil
 import pytest
-from busy import PROCESSORS, busy_child
+from busy import PROCESSORS, busy_child, wait
 from tightrope.quiet_machine import (
     LOUDEST,
     QUIET_CORES,
@@ -18,6 +19,8 @@ from tightrope.quiet_machine import (
     program_seconds,
     short_name,
 )
+from tightrope.supervise import Child
+from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
 
@@ -74,6 +77,26 @@ def test_it_never_waits_longer_than_its_seconds_and_goes_on_all_the_same() -> No
         assert 1.5 <= time.monotonic() - began < 5
     assert given == pytest.approx(1.5)
     assert one.left_s == 0
+
+
+def test_a_gap_of_a_tenth_of_a_second_is_enough_between_two_bursts() -> None:
+    needs_quiet()
+
+    def holds() -> bool:
+        one = machine(60.0)
+        with busy_child(ONE, seconds=0.5):
+            began = time.monotonic()
+            one.wait_for_a_gap()
+            return 0.3 < time.monotonic() - began < 0.8
+
+    assert any(holds() for _ in range(4))
+
+
+def test_a_worker_of_this_process_is_not_another_program() -> None:
+    with Child(lambda: wait(1.0), LIMITS) as worker:
+        seen = {pid for pid, _ in program_seconds()}
+    assert worker.process.pid not in seen and os.getpid() not in seen
+    assert seen
 
 
 def test_what_is_left_is_for_all_waits_together() -> None:

@@ -110,6 +110,19 @@ def test_a_disturbed_race_has_no_winner_but_a_reason_with_the_loudest() -> None:
     assert is_undecided(race_record([shape]))
 
 
+@pytest.mark.parametrize(("stop", "status"), [("time limit", "disturbed"), ("none faster", "decided")])
+def test_with_half_of_the_rounds_disturbed_only_what_was_decided_counts(
+    stop: str, status: str
+) -> None:
+    shape = raced({QUICK: 0.01, SLOW: 0.0102}, 24, disturbed=12, stop=stop)
+    found = entry(shape)
+    assert found["status"] == status
+    assert (found["reason"] is None) == (status == "decided")
+    assert is_undecided(race_record([shape])) == (status == "disturbed")
+    fewer = raced({QUICK: 0.01, SLOW: 0.0102}, 24, disturbed=11, stop=stop)
+    assert (entry(fewer)["status"], is_undecided(race_record([fewer]))) == ("decided", False)
+
+
 def test_an_accepted_disturbed_race_has_a_provisional_winner() -> None:
     shape = raced({QUICK: 0.01, SLOW: 0.02}, 24, disturbed=18)
     found = entry(shape, accept_disturbed=True)
