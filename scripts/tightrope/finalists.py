@@ -9,9 +9,6 @@ from tightrope.variants import QUANTIZED, parse
 
 # from answers that can be deployed to those that cannot
 STANDINGS = ("kept", "undecided", "dropped")
-# speed-ups of different minutes differ by up to 12 % from run to run, which no interval of one
-# comparison holds: docs/results/decision.md
-BETWEEN_RUNS = 1.15
 # more of them would each get too few rounds
 MOST = 8
 
@@ -54,9 +51,7 @@ def finalists(candidates: Iterable[Candidate]) -> Finalists:
     """Who may be the fastest that keeps the answers, and the best pair of each engine."""
     ordered = sorted(candidates, key=lambda one: -one.speedup.low)
     fit = [one for one in ordered if one.standing == 0]
-    contenders = [
-        one.variant for one in fit if one.speedup.high * BETWEEN_RUNS >= fit[0].speedup.low
-    ]
+    contenders = [one.variant for one in fit if one.speedup.high >= fit[0].speedup.low]
     engines: dict[tuple[str, str], list[Candidate]] = {}
     for one in ordered:
         engines.setdefault(parse(one.variant)[:2], []).append(one)

@@ -47,8 +47,9 @@ def measure_latency(
     `engine` and `baseline` are engine.json files, of one model or of two that take the same
     inputs and have the same classes; they are one file for the baseline itself, which is then
     measured alone, as is a variant whose baseline fails. What `audit` says has collapsed, or
-    failed, is not timed. `plan` is `latency` of the configuration; `quiet_seconds` may be
-    lost to other load, and lines about waiting go to `terminal`. A transient failure raises TightropeError unless this is the last attempt.
+    failed, is not timed. `plan` is `latency` of the configuration; `quiet_seconds` may be lost to
+    other load, and lines about waiting go to `terminal`. A transient failure raises TightropeError
+    unless this is the last attempt.
     """
     built, rival = read_json(engine), read_json(baseline)
     record = LatencyRecord(

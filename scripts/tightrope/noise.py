@@ -31,7 +31,8 @@ def why_disturbed(shape: Facts, kept: int, fewest: int, loudest: dict[str, float
 
 def disturbed_while(what: str, cores: float, loudest: dict[str, float]) -> str:
     """That other programs used so many cores during a measurement that has no pairs."""
-    return f"other programs used up to {cores:.1f} cores of its processors in {what}{named(loudest)}"
+    used = f"other programs used up to {cores:.1f} cores of its processors"
+    return f"{used} in {what}{named(loudest)}"
 
 
 def named(loudest: dict[str, float]) -> str:

@@ -36,8 +36,8 @@ def remarks(result: Record, row: Record) -> list[Remark]:
 def disturbed_section(summary: Record) -> dict[str, Any] | None:
     """What other load left without a number; None where nothing was disturbed.
 
-    `rows` are latencies and `races` those without a winner, which the decision rests on; `what` says
-    of all kinds of measurements how many, `reasons` why, each once.
+    `rows` are latencies and `races` those without a winner, which the decision rests on; `what`
+    says of all kinds of measurements how many, `reasons` why, each once.
     """
     results, traffic = (summary.get(kind) or () for kind in ("results", "traffic"))
     rows = [row for result in results for row in result.get("latency") or ()]
@@ -95,8 +95,8 @@ def steadiness(results: Iterable[Record]) -> dict[str, Any] | None:
     """How many latency rows have which remark; None where noise was not judged.
 
     `rows`, `noisy`, `late` (None where no row says that it could have stopped late), `disturbed`
-    (pairs of blocks that other load disturbed), `thread_rows`, and `threads`: (words, variants)
-    pairs.
+    (pairs of blocks that other load disturbed), `spread` (the most that the baseline's time
+    differed from job to job, a fraction), `thread_rows`, and `threads`: (words, variants) pairs.
     """
     rows = [(result, row) for result in results for row in result.get("latency") or ()]
     if not any("noisy" in row for _, row in rows):
@@ -111,6 +111,7 @@ def steadiness(results: Iterable[Record]) -> dict[str, Any] | None:
         "noisy": sum(bool(row.get("noisy")) for _, row in rows),
         "late": stops.count("time limit") if stops else None,
         "disturbed": sum(row.get("disturbed_pairs") or 0 for _, row in rows),
+        "spread": max(row.get("machine_spread") or 0.0 for _, row in rows),
         "thread_rows": sum(len(variants) for variants in threads.values()),
         "threads": [(words, list(dict.fromkeys(names))) for words, names in threads.items()],
     }

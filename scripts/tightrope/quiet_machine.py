@@ -80,7 +80,7 @@ class QuietMachine:
         return self.wait_until(window_seconds(len(self.processors)) / 2, QUIET_CORES)
 
     def wait_for_a_gap(self) -> float:
-        """As `wait`, but a moment is enough: between bursts of other programs there may be no more."""
+        """As `wait`, but a moment is enough: between two bursts there may be no more."""
         return self.wait_until(window_seconds(len(self.processors)) / 10, GAP_CORES)
 
     def wait_until(self, look_seconds: float, cores: float) -> float:

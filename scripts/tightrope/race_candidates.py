@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tightrope.files import read_json
 from tightrope.finalists import Candidate
 from tightrope.interference import fewest_pairs, undisturbed
+from tightrope.machine_speed import FOLLOWED, MachineSpeed
 from tightrope.paired_accuracy import change, comparable, hits
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.statistics import Interval, speedup
@@ -49,9 +50,11 @@ def candidates(
 ) -> list[Candidate]:
     """Each variant with a speed-up at the shape of that place."""
     reference = measured.get(baseline)
+    machine = MachineSpeed(one.latency for one in measured.values())
     found = []
     for name, one in measured.items():
-        faster = speed(one, reference, place, accept_disturbed)
+        unsteady = FOLLOWED * machine.spread(one.latency, place)
+        faster = speed(one, reference, place, unsteady, accept_disturbed)
         if faster is not None:
             answers = reference.accuracy if reference else None
             found.append(Candidate(name, faster, verdict(one.accuracy, answers, budget)))
@@ -59,9 +62,15 @@ def candidates(
 
 
 def speed(
-    one: Measured, reference: Measured | None, place: int, accept_disturbed: bool
+    one: Measured,
+    reference: Measured | None,
+    place: int,
+    unsteady: float,
+    accept_disturbed: bool,
 ) -> Interval | None:
     """The speed-up over the baseline, that is `reference`; None where it was disturbed.
+
+    Those of other minutes are compared with it: `unsteady`, see `statistics.speedup`.
 
     Of one that was measured alone, because the baseline failed beside it, by the times of other
     minutes; without a `reference` at all the calls per second.
@@ -77,7 +86,7 @@ def speed(
     own = [shape["blocks_s"][index] for index in kept]
     if shape["baseline_blocks_s"] is not None:
         theirs = [shape["baseline_blocks_s"][index] for index in kept]
-        return speedup(own, theirs, loads=one.latency.plan["loads"])
+        return speedup(own, theirs, loads=one.latency.plan["loads"], unsteady=unsteady)
     theirs = reference.latency.shapes[place]["blocks_s"] if reference else [[1.0]]
     ratio = mean_seconds(theirs) / mean_seconds(own)
     return Interval(ratio, ratio / UNPAIRED, ratio * UNPAIRED)

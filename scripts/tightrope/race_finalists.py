@@ -60,7 +60,8 @@ def race_finalists(
     `engines`, `latencies` and `accuracies` are those of the same variants, in the same order;
     `baseline` names the one that the others were compared with. `plan` is `latency` and `decision`
     the section of that name of the configuration, `budget` the fraction by which the accuracy may
-    fall; `quiet_seconds` may be lost to other load. With `accept_disturbed` a variant whose latency was disturbed may take part.
+    fall; `quiet_seconds` may be lost to other load. With `accept_disturbed` a variant whose latency
+    was disturbed may take part.
     """
     began = time.monotonic()
     measured = read_measured(engines, latencies, accuracies)

@@ -84,10 +84,10 @@ def all_equal(shape: Shape, names: list[str], within: float) -> bool:
 def none_faster(shape: Shape, names: list[str], within: float) -> bool:
     """Whether none of these is faster than the fastest by estimate by more than that share."""
     first = leader(shape, names)
-    others = [name for name in names if name != first]
-    return first is not None and all(
-        ratio(shape, first, name).low >= 1 / (1 + within) for name in others
-    )
+    if first is None:
+        return False
+    found = [ratio(shape, first, name) for name in names if name != first]
+    return all(one is not None and one.low >= 1 / (1 + within) for one in found)
 
 
 def winner(shape: Shape, names: list[str]) -> str | None:

@@ -7,6 +7,7 @@ from tightrope import noise
 from tightrope.accuracy_results import accuracy_entry
 from tightrope.flips import Split
 from tightrope.interference import fewest_pairs, undisturbed
+from tightrope.machine_speed import FOLLOWED, MachineSpeed
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.statistics import Interval, percentile, speed_verdict, speedup
 from tightrope.variants import Variant, parse
@@ -26,11 +27,13 @@ def result_entry(
     budget: float,
     rival: str,
     split: Split,
+    machine: MachineSpeed,
     accept_disturbed: bool = False,
 ) -> Entry:
     """One of `results`; `rival` names its baseline, whose accuracy record is `baseline`.
 
-    `split` is what both were judged on. `accept_disturbed`: see `latency_entry`.
+    `split` is what both were judged on, `machine` what all latencies say of its speed.
+    `accept_disturbed`: see `latency_entry`.
     """
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
     return {
@@ -53,8 +56,10 @@ def result_entry(
         "peak_rss_bytes": latency.peak_rss_bytes,
         "accuracy": accuracy_entry(accuracy, baseline, budget, split),
         "latency": [
-            latency_entry(shape, latency, accept_disturbed=accept_disturbed)
-            for shape in latency.shapes
+            latency_entry(
+                shape, latency, machine.spread(latency, place), accept_disturbed=accept_disturbed
+            )
+            for place, shape in enumerate(latency.shapes)
         ],
     }
 
@@ -90,9 +95,12 @@ def identity(model: str, variant: Variant) -> Entry:
     return {"model": model, "variant": str(variant), **variant._asdict()}
 
 
-def latency_entry(shape: Entry, record: LatencyRecord, *, accept_disturbed: bool = False) -> Entry:
+def latency_entry(
+    shape: Entry, record: LatencyRecord, spread: float = 0.0, *, accept_disturbed: bool = False
+) -> Entry:
     """Statistics of one shape; `speedup` is None for the baseline or without one.
 
+    `spread` is how much the machine changed its speed, see `MachineSpeed`.
     Only undisturbed pairs of blocks count. Where these are too few `disturbed` says why and there
     are no numbers; with `accept_disturbed` all pairs count, and the row is `provisional`.
     """
@@ -115,7 +123,8 @@ def latency_entry(shape: Entry, record: LatencyRecord, *, accept_disturbed: bool
         "stop": shape["stop"],
         **times(shape, kept if numbers else [], size["batch"]),
         "first_call_s": shape["first_call_s"],
-        "speedup": speedup_entry(shape, kept if numbers else [], record.plan),
+        "speedup": speedup_entry(shape, kept if numbers else [], record.plan, spread),
+        "machine_spread": spread,
         "threads_busy": shape["threads_busy"],
         "cores_used": shape["cores_used"],
         "noise": reasons,
@@ -137,7 +146,7 @@ def times(shape: Entry, kept: list[int], batch: int) -> Entry:
     }
 
 
-def speedup_entry(shape: Entry, kept: list[int], plan: Entry) -> Entry | None:
+def speedup_entry(shape: Entry, kept: list[int], plan: Entry, spread: float) -> Entry | None:
     """The speed-up over these pairs, None without a baseline; without pairs it is disturbed."""
     if shape["baseline_blocks_s"] is None:
         return None
@@ -146,7 +155,7 @@ def speedup_entry(shape: Entry, kept: list[int], plan: Entry) -> Entry | None:
     own, theirs = (
         [shape[name][index] for index in kept] for name in ("blocks_s", "baseline_blocks_s")
     )
-    return ratio_entry(speedup(own, theirs, loads=plan["loads"]))
+    return ratio_entry(speedup(own, theirs, loads=plan["loads"], unsteady=FOLLOWED * spread))
 
 
 def ratio_entry(ratio: Interval) -> Entry:

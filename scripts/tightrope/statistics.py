@@ -40,13 +40,15 @@ def speedup(
     *,
     loads: int = 2,
     level: float = LEVEL,
+    unsteady: float = 0.0,
 ) -> Interval:
     """Baseline time over own time: the trimmed mean over pairs of the log ratio of block medians.
 
     `blocks` and `baseline_blocks` are seconds per call, blocks of the same index measured next to
-    each other. The interval has two parts, added in quadrature: that of the pairs, see
-    `trimmed_mean`, and what differs from load to load of the same engine (`LOAD_SPREAD`), each of
-    the two having been loaded so many times: no number of pairs makes that smaller.
+    each other. The interval has three parts, added in quadrature: that of the pairs, see
+    `trimmed_mean`; what differs from load to load of the same engine (`LOAD_SPREAD`), each of
+    the two having been loaded so many times; and `unsteady`, the standard deviation of the log
+    ratio from minute to minute. No number of pairs makes the latter two smaller.
     """
     logs = [
         math.log(statistics.median(theirs) / statistics.median(own))
@@ -54,10 +56,11 @@ def speedup(
     ]
     middle = trimmed_mean(logs, level=level)
     point = statistics.NormalDist().inv_cdf(1 - level / 2)
-    half = math.hypot(middle.high - middle.value, point * LOAD_SPREAD * math.sqrt(2 / loads))
+    off = point * math.hypot(LOAD_SPREAD * math.sqrt(2 / loads), unsteady)
+    half = math.hypot(middle.high - middle.value, off)
     if half == math.inf:
         return Interval(math.exp(middle.value), 0.0, math.inf)
-    return Interval(*(math.exp(middle.value + off) for off in (0.0, -half, half)))
+    return Interval(*(math.exp(middle.value + end) for end in (0.0, -half, half)))
 
 
 def trimmed_mean(values: Sequence[float], *, level: float = LEVEL) -> Interval:

@@ -20,6 +20,7 @@ from tightrope.int8_results import (
     sensitivity_entries,
     with_int8,
 )
+from tightrope.machine_speed import MachineSpeed
 from tightrope.manifest import read_manifest
 from tightrope.quantization import quantizations
 from tightrope.race_results import race_entries
@@ -80,7 +81,8 @@ def summarize(
     trainings = [TrainingRecord.read(path) for path in training]
     judged = {(record.model, record.variant): record for _, _, record in runs}
     splits = {Path(path).parent.parent.name: evaluation_split(path) for path in data}
-    judging = Judging(judged, baselines, budget_points / 100, splits, accept_disturbed)
+    machine = MachineSpeed(latency for _, latency, _ in runs)
+    judging = Judging(judged, baselines, budget_points / 100, splits, machine, accept_disturbed)
     results = [entry_of(*run, judging) for run in runs]
     sizes = {(one["model"], one["variant"]): one["size_bytes"] for one in results}
     raced = race_entries(map(RaceRecord.read, races), sizes, accept_disturbed=accept_disturbed)
@@ -128,6 +130,7 @@ class Judging(NamedTuple):
     baselines: Mapping[str, Mapping[str, str]]
     budget: float
     splits: Mapping[str, Split]
+    machine: MachineSpeed
     accept_disturbed: bool
 
 
@@ -145,6 +148,7 @@ def entry_of(
         budget=judging.budget,
         rival=rival,
         split=judging.splits[latency.model],
+        machine=judging.machine,
         accept_disturbed=judging.accept_disturbed,
     )
 

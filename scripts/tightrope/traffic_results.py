@@ -15,9 +15,7 @@ LOADGEN = "mlcommons-loadgen"
 SCENARIOS = ("single_stream", "offline", "server")
 
 
-def traffic_entry(
-    record: TrafficRecord, *, host: str, accept_disturbed: bool = False
-) -> Entry:
+def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = False) -> Entry:
     """The entry of one record; what was not measured, or not validly, is None.
 
     So are the times of tests that other load disturbed, for which `disturbed` of the row has the
@@ -77,9 +75,7 @@ def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> 
     }
 
 
-def test_of(
-    record: TrafficRecord, padding: str, scenario: str, accept_disturbed: bool
-) -> Entry:
+def test_of(record: TrafficRecord, padding: str, scenario: str, accept_disturbed: bool) -> Entry:
     """The test of that padding and scenario; empty where there is none that holds."""
     return next(
         (

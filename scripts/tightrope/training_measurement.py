@@ -42,8 +42,8 @@ def measure_training(
 
     `plan` holds `epochs` and `seeds`, in the place of the recipe's. Each seed has a process of its
     own, all together the time of `limits`, and begins when the machine is quiet: `quiet_seconds`
-    may be lost to that, and lines about it go to `terminal`. A transient failure raises TightropeError unless this
-    is the last attempt.
+    may be lost to that, and lines about it go to `terminal`. A transient failure raises
+    TightropeError unless this is the last attempt.
     """
     material = read_manifest(data)
     train = material["splits"].get("train", {}).get("file")

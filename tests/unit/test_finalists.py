@@ -29,11 +29,6 @@ def test_who_may_be_the_fastest_races_and_who_is_surely_behind_does_not() -> Non
     assert found.contenders == [BF16, FLOAT]
 
 
-def test_who_is_behind_by_what_two_runs_differ_races_too() -> None:
-    found = finalists([candidate(BF16, 3.0), candidate(FLOAT, 2.5), candidate(INT8, 2.3)])
-    assert found.contenders == [BF16, FLOAT]
-
-
 def test_who_does_not_keep_the_answers_contends_for_nothing() -> None:
     found = finalists(
         [

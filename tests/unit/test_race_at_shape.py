@@ -48,3 +48,18 @@ def test_the_last_look_counts_the_rounds_since_the_one_before() -> None:
     assert race.stop is None
     race.finish()
     assert race.stop == "time limit"
+
+
+def test_two_that_shared_too_few_undisturbed_rounds_are_not_told_apart() -> None:
+    """Each has enough of them with the first, but not the two with one another."""
+    third = "cpu-pytorch-fp32"
+    race = RaceAtShape(0, Finalists([SLOW, QUICK, third], []), 0.02)
+    race.foreign_cores.append(1.0)
+    waited = {**block(0.010), "waited_s": 1.0}
+    for number in range(2 * FEWEST_TO_CHOOSE + 4):
+        quick, other = (waited, block(0.0101)) if number % 2 else (block(0.0099), waited)
+        blocks = {SLOW: block(0.010), QUICK: quick, third: other}
+        race.keep(blocks, load=0, window=0, threads=1)
+    race.next_look = len(race.loads)
+    race.look()
+    assert race.stop is None

@@ -1,11 +1,14 @@
 """What is known of each variant before its race, from records with planted times."""
 
+import math
+import statistics
 from pathlib import Path
 from typing import Any
 
 import pytest
 from disturbed import facts
 from raced import HOST
+from tightrope.machine_speed import FOLLOWED
 from tightrope.manifest import write_manifest
 from tightrope.race_candidates import Measured, candidates, read_measured
 from tightrope.records import AccuracyRecord, LatencyRecord
@@ -44,6 +47,23 @@ def test_each_has_its_speed_up_over_the_baseline_which_has_one() -> None:
     known = found(measured(BASELINE), measured())
     assert known[QUICK].speedup == speedup(OWN, THEIRS, loads=1)
     assert known[BASELINE].speedup == Interval(1.0, 1.0, 1.0)
+
+
+def test_the_interval_holds_what_the_machine_changed_from_job_to_job() -> None:
+    """Its own pairs are as before; the baseline took longer and shorter beside others."""
+    others = {
+        f"cpu-openvino-{name}": measured(
+            f"cpu-openvino-{name}", baseline_blocks_s=[[one * scale] for (one,) in THEIRS]
+        )
+        for name, scale in (("fp32", 1.3), ("bf16", 0.8))
+    }
+    for one in (*others.values(), quick := measured()):
+        one.latency.baseline = BASELINE
+    known = found(measured(BASELINE), quick, *others.values())
+    spread = statistics.stdev([0.0, 0.0, math.log(1.3), math.log(0.8)])
+    expected = speedup(OWN, THEIRS, loads=1, unsteady=FOLLOWED * spread)
+    assert known[QUICK].speedup == pytest.approx(expected)
+    assert expected.high / expected.value > math.exp(1.9 * FOLLOWED * spread)
 
 
 @pytest.mark.parametrize(("wrong", "verdict"), [(0, "kept"), (12, "undecided"), (100, "dropped")])

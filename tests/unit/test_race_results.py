@@ -110,7 +110,9 @@ def test_a_disturbed_race_has_no_winner_but_a_reason_with_the_loudest() -> None:
     assert is_undecided(race_record([shape]))
 
 
-@pytest.mark.parametrize(("stop", "status"), [("time limit", "disturbed"), ("none faster", "decided")])
+@pytest.mark.parametrize(
+    ("stop", "status"), [("time limit", "disturbed"), ("none faster", "decided")]
+)
 def test_with_half_of_the_rounds_disturbed_only_what_was_decided_counts(
     stop: str, status: str
 ) -> None:

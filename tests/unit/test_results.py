@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from disturbed import facts
 from tightrope.flips import Split
+from tightrope.machine_speed import MachineSpeed
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.results import latency_entry, result_entry, unavailable_entry
 from tightrope.statistics import speedup
@@ -91,9 +92,15 @@ def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -
     return AccuracyRecord(**{**identity, **known, **changes})
 
 
+OPTIONS_OF_A_RESULT = {
+    **{"host": "h", "budget": 0.01, "rival": BASELINE, "split": SPLIT},
+    "machine": MachineSpeed([]),
+}
+
+
 def entry(latency_record: LatencyRecord, accuracy_record: AccuracyRecord, **changes: Any) -> dict:
     baseline = accuracy([0] * 90 + [1] * 10, BASELINE)
-    options = {"host": "h", "budget": 0.01, "rival": BASELINE, "split": SPLIT, **changes}
+    options = {**OPTIONS_OF_A_RESULT, **changes}
     return result_entry(ENGINE, latency_record, accuracy_record, baseline, **options)
 
 
@@ -117,7 +124,7 @@ def test_a_result_names_the_variant_that_it_is_compared_with(rival: str) -> None
 
 def test_an_engine_that_was_not_built_has_no_options_and_ran_nothing() -> None:
     built = {"status": "failed", "reason": "no such operator", "build_s": 1.0, "files": {}}
-    options = {"host": "h", "budget": 0.01, "rival": BASELINE, "split": SPLIT}
+    options = OPTIONS_OF_A_RESULT
     failed = latency(status="failed", reason="not built: no such operator", shapes=[])
     found = result_entry(built, failed, accuracy([], status="failed"), None, **options)
     assert (found["executed"], found["options"], found["size_bytes"]) == (None, None, 0)

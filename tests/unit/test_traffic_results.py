@@ -41,10 +41,16 @@ def measured_with(padding: str) -> list[dict[str, Any]]:
     rate, padded = OFFLINE[padding]
     latencies = {"p50_s": 0.01, "p90_s": 0.02, "p99_s": 0.05, "queries": 64}
     server = {"rates": [], "highest_per_s": 40.0, "issued_per_s": 39.5, "reason": None}
-    offline = {"samples": 100, "samples_per_s": rate, "tokens": 600, "padded_tokens": padded}
+    offline = {
+        "batches": 13,
+        "samples": 100,
+        "samples_per_s": rate,
+        "tokens": 600,
+        "padded_tokens": padded,
+    }
     return [
         {"padding": padding, "scenario": "single_stream", "valid": True, **latencies, **QUIET},
-        {"padding": padding, "scenario": "offline", "valid": True, "batches": 13, **offline, **QUIET},
+        {"padding": padding, "scenario": "offline", "valid": True, **offline, **QUIET},
         {"padding": padding, "scenario": "server", **server},
     ]
 

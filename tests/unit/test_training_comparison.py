@@ -180,7 +180,8 @@ def test_a_disturbed_training_is_in_the_table_and_draws_no_line(tmp_path: Path) 
     text = page_text(summary, tmp_path)
     assert "Other load disturbed 1 training." in text
     assert "Provisional:" not in text, "the decision does not rest on it"
-    table = text[text.index("90 images with each of 3 seeds") : text.index("Accuracy over the time")]
+    began, ended = text.index("90 images with each of"), text.index("Accuracy over the time")
+    table = text[began:ended]
     assert "disturbed other programs used up to 0.7 cores" in table
     assert not re.search(r"\b(None|nan)\b", table)
     both = training_entries([disturb(plain(), 0, 1, 2), disturb(compiled(), 0, 1, 2)])
