@@ -41,10 +41,12 @@ class Finalists(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Every variant that takes part, once."""
-        return list(
-            dict.fromkeys([*self.contenders, *(one for pair in self.pairs for one in pair)])
-        )
+        """Every variant that takes part, once; those of a pair together, so that they meet."""
+        found: dict[str, None] = {}
+        for name in (*self.contenders, *(one for pair in self.pairs for one in pair)):
+            pairs = [pair for pair in self.pairs if name in pair]
+            found |= dict.fromkeys([name, *(one for pair in pairs for one in pair)])
+        return list(found)
 
 
 def finalists(candidates: Iterable[Candidate]) -> Finalists:

@@ -17,7 +17,7 @@ STANDINGS = ("kept", "undecided", "dropped")
 PLACE = ("model", "host", "device", "engine")
 ACCURACY = ("delta", "delta_low", "delta_high", "flips", "samples", "verdict")
 SPEEDUP = ("ratio", "low", "high", "verdict")
-NO_RACE: Entry = {"raced": (), "ratios": ()}
+NO_RACE: Entry = {"raced": (), "heats": 0, "ratios": ()}
 
 engine_of = itemgetter(*PLACE)
 
@@ -107,7 +107,7 @@ def judged(result: Entry, rival: Entry, rows: dict[str, Entry], race: Entry) -> 
     return {
         "variant": name,
         "verdict": advice(result, rival, speedup),
-        "why": reasons(result, rival, rows, speedup),
+        "why": reasons(result, rival, rows, race, speedup),
         "failed": None if result["status"] == "ok" else result["reason"],
         "speedup": speedup and {key: speedup[key] for key in SPEEDUP},
         "accuracy": accuracy and {key: accuracy[key] for key in ACCURACY},
@@ -147,13 +147,17 @@ def standing_of(result: Entry) -> int:
 
 
 def reasons(
-    result: Entry, rival: Entry, rows: dict[str, Entry], speedup: Entry | None
+    result: Entry, rival: Entry, rows: dict[str, Entry], race: Entry, speedup: Entry | None
 ) -> list[str]:
     """All that speaks for and against the variant, in words."""
     ok = result["status"] == "ok"
     found = [] if ok else [f"failed: {result['reason']}"]
     if ok or speedup is not None:
-        found.append(speed_reason(result, rival, rows, speedup))
+        beside = rival["variant"]
+        known = speedup is not None
+        found.append(
+            speed_reason(beside, speedup) if known else why_not_raced(result, beside, rows, race)
+        )
     if ok or result["accuracy"] is not None:
         found.append(accuracy_reason(result))
     if standing_of(rival):
@@ -161,22 +165,29 @@ def reasons(
     return found
 
 
-def speed_reason(result: Entry, rival: Entry, rows: dict[str, Entry], speedup: Entry | None) -> str:
+def why_not_raced(result: Entry, rival: str, rows: dict[str, Entry], race: Entry) -> str:
+    """Why there is no speed-up over the float variant, in words."""
+    row = rows.get(result["variant"])
+    if row is None:
+        return "not measured at this shape"
+    if {result["variant"], rival} <= set(race["raced"]):
+        if race["heats"] > 1:
+            return f"not raced with {rival}: the finalists did not fit the memory together"
+        return f"too few undisturbed rounds beside {rival}"
+    if row["disturbed"]:
+        return "disturbed by other load"
+    return f"not raced with {rival}: another quantized variant is faster"
+
+
+def speed_reason(rival: str, speedup: Entry) -> str:
     """Whether it is faster than the float variant, in words."""
-    if speedup is None:
-        row = rows.get(result["variant"])
-        if row is None:
-            return "not measured at this shape"
-        if row["disturbed"]:
-            return "disturbed by other load"
-        return f"not raced with {rival['variant']}: another quantized variant is faster"
     if speedup["low"] > 1:
         word = "faster"
     elif speedup["high"] < 1:
         word = "slower"
     else:
         word = "no faster" if speedup["high"] == 1 else "not surely faster"
-    return f"{word} than {rival['variant']}"
+    return f"{word} than {rival}"
 
 
 def accuracy_reason(result: Entry) -> str:

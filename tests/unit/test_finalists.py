@@ -1,7 +1,7 @@
 """Who takes part in a race, by what was measured before it."""
 
 import pytest
-from tightrope.finalists import MOST, Candidate, best_pair, finalists
+from tightrope.finalists import MOST, Candidate, Finalists, best_pair, finalists
 from tightrope.statistics import Interval
 
 BASELINE = "cpu-pytorch-fp32"
@@ -99,3 +99,8 @@ def test_a_variant_takes_part_once() -> None:
 def test_without_candidates_nobody_races() -> None:
     assert finalists([]).names == []
     assert finalists([candidate(FLOAT, 2.0, "dropped")]).contenders == []
+
+
+def test_those_of_a_pair_stand_together_so_that_they_meet_where_memory_is_short() -> None:
+    chosen = Finalists([BF16, FLOAT], [(INT8, FLOAT), (NNCF, BF16)])
+    assert chosen.names == [BF16, NNCF, FLOAT, INT8]

@@ -77,7 +77,7 @@ def race(
         for (one, other), ratio in ratios.items()
     ]
     names = list(dict.fromkeys(name for pair in ratios for name in pair))
-    return {race_key(model, host, device, shape): {"raced": names, "ratios": rows}}
+    return {race_key(model, host, device, shape): {"raced": names, "heats": 1, "ratios": rows}}
 
 
 def entries(*results: dict[str, Any], races: Any = None, **changes: Any) -> list[dict[str, Any]]:
@@ -470,3 +470,19 @@ def test_the_example_holds_what_its_results_and_races_come_to() -> None:
     }
     assert summary["quantization"] == quantizations(summary["results"], races)
     assert len(summary["quantization"]) > 8
+
+
+@pytest.mark.parametrize(
+    ("heats", "reason"),
+    [
+        (2, f"not raced with {FLOAT}: the finalists did not fit the memory together"),
+        (1, f"too few undisturbed rounds beside {FLOAT}"),
+    ],
+)
+def test_a_pair_that_raced_but_never_met_says_why(heats: int, reason: str) -> None:
+    known = race({(INT8, "cpu-openvino-fp32"): 2.0, (FLOAT, "cpu-openvino-fp32"): 1.5})
+    for one in known.values():
+        one["heats"] = heats
+    (found,) = entries(result(FLOAT, row(1.5)), result(INT8, row(3.0)), races=known)
+    assert (found["verdict"], found["speedup"]) == ("undecided", None)
+    assert found["why"][0] == reason
