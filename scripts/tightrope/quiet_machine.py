@@ -77,11 +77,11 @@ class QuietMachine:
 
         Nothing of this job may run meanwhile.
         """
-        return self.wait_until(window_seconds(len(self.processors)) / 2, QUIET_CORES)
+        return self.wait_until(window_seconds(len(self.processors)), QUIET_CORES)
 
     def wait_for_a_gap(self) -> float:
         """As `wait`, but a moment is enough: between two bursts there may be no more."""
-        return self.wait_until(window_seconds(len(self.processors)) / 10, GAP_CORES)
+        return self.wait_until(window_seconds(len(self.processors)) / 5, GAP_CORES)
 
     def wait_until(self, look_seconds: float, cores: float) -> float:
         """Wait until no more `cores` are in use for so long; seconds given back."""
