@@ -5,6 +5,8 @@
     ... measurement.py estimators FILE ...
     ... measurement.py planted --percent 5 [--width 0.05]
     ... measurement.py race [--foreign]
+    ... measurement.py minutes [--engines A B] [--baseline cpu-pytorch-fp32]
+    ... measurement.py bursts --seconds 600 & snakemake …
     ... measurement.py runs earlier/summary.json later/summary.json
 
 On a machine with nothing else to do. `same` takes an engine that the default run has built, and
@@ -184,6 +186,49 @@ def same(options: argparse.Namespace) -> None:
     report(f"same, {options.engine}{', foreign load' * options.foreign}", rows, 1.0)
 
 
+def minutes(options: argparse.Namespace) -> None:
+    """What differs from minute to minute: the same comparisons over and over, loaded anew.
+
+    `followed` is how much of the spread of the two engines' own times the ratio has, beyond what
+    the pairs of one comparison show: see `machine_speed.FOLLOWED`.
+    """
+    threads = physical_cores()
+    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "data/data.json")
+    (batch,) = timing_batches(*files, [SHAPE], max_sequence=128)
+
+    def loaded(name: str) -> Callable[[], Any]:
+        return partial(load_engine, MODEL / f"engines/{name}/engine.json", threads=threads)
+
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in options.engines}
+    for _ in range(options.count):
+        for name, rows in found.items():
+            loads = [loaded(name), loaded(options.baseline)]
+            rows.append(compared(loads, [batch, batch], threads, plan()))
+    head = "engine | comparisons | time of a call | ratio | in one comparison | followed"
+    print(f"| {head} |\n|{' --- |' * 6}")
+    for name, rows in found.items():
+        known = [row for row in rows if row["speedup"]["ratio"] and row["p50_s"]]
+        ratios = [math.log(row["speedup"]["ratio"]) for row in known]
+        own = [math.log(row["p50_s"]) for row in known]
+        theirs = [one + ratio for one, ratio in zip(own, ratios, strict=True)]
+        half = [math.log(row["speedup"]["high"] / row["speedup"]["low"]) / 2 for row in known]
+        within = math.sqrt(statistics.fmean((one / 1.96) ** 2 for one in half))
+        times = (statistics.stdev(own) + statistics.stdev(theirs)) / 2
+        spread = statistics.stdev(ratios)
+        followed = math.sqrt(max(0.0, spread**2 - within**2)) / times
+        cells = " | ".join(f"{100 * one:.1f} %" for one in (times, spread, within))
+        print(f"| {name} | {len(known)} | {cells} | {followed:.2f} |")
+
+
+def bursts(options: argparse.Namespace) -> None:
+    """Keep one processor of the engines busy in random bursts: a second on average, as the gaps."""
+    os.sched_setaffinity(0, pinned_processors(physical_cores())[:1])
+    draw, end = random.Random(0), time.monotonic() + options.seconds
+    while time.monotonic() < end:
+        busy_wait(draw.expovariate(1.0))
+        time.sleep(draw.expovariate(1.0))
+
+
 def estimators(options: argparse.Namespace) -> None:
     """How often intervals over the pairs that `same --keep` has kept hold the truth, which is 1.
 
@@ -354,12 +399,19 @@ def main() -> None:
     finals.add_argument("--foreign", action="store_true")
     finals.add_argument("--seconds", type=float, default=6.0)
     finals.set_defaults(proof=race)
+    again = proofs.add_parser("minutes")
+    again.add_argument("--engines", nargs="+", default=["cpu-onnxruntime-fp32"])
+    again.add_argument("--baseline", default="cpu-pytorch-fp32")
+    again.set_defaults(proof=minutes)
+    beside = proofs.add_parser("bursts")
+    beside.add_argument("--seconds", type=float, default=600.0)
+    beside.set_defaults(proof=bursts)
     repeated = proofs.add_parser("runs")
     repeated.add_argument("earlier", type=Path)
     repeated.add_argument("later", type=Path)
     repeated.set_defaults(proof=runs)
     equal.add_argument("--keep", type=Path)
-    for one in (equal, different, finals):
+    for one in (equal, different, finals, again):
         one.add_argument("--count", type=int, default=100)
     options = parser.parse_args()
     options.proof(options)
