@@ -281,7 +281,7 @@ def race(options: argparse.Namespace) -> None:
     decision = plan("decision", seconds=options.seconds)
     wrong = disturbed = misjudged = put_out = slowest = 0
     with foreign_load(pinned_processors(threads)[0]) if options.foreign else ExitStack():
-        for repetition in range(options.count):
+        for repetition in range(options.first, options.first + options.count):
             began = time.monotonic()
             entry = raced(repetition, threads, settings, decision)
             slowest = max(slowest, time.monotonic() - began)
@@ -398,6 +398,7 @@ def main() -> None:
     finals = proofs.add_parser("race")
     finals.add_argument("--foreign", action="store_true")
     finals.add_argument("--seconds", type=float, default=6.0)
+    finals.add_argument("--first", type=int, default=0)
     finals.set_defaults(proof=race)
     again = proofs.add_parser("minutes")
     again.add_argument("--engines", nargs="+", default=["cpu-onnxruntime-fp32"])
