@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from tightrope.host import fingerprint
-from tightrope.noise import CAUSES
+from tightrope.noise import CAUSES, named
 from tightrope.race_statistics import common_rounds, is_equal, leader, ratio, winner
 from tightrope.records import RaceRecord
 from tightrope.results import DISTURBED, ratio_entry
@@ -110,12 +110,9 @@ def still_in(record: RaceRecord, shape: Entry) -> list[str]:
 def why_not(record: RaceRecord, shape: Entry, still: list[str]) -> str:
     """Why a race has no winner."""
     kept = min(len(common_rounds(shape, still[0], one)) for one in still[1:])
-    named = ", ".join(
-        f"{name} ({100 * cores:.0f} % of a core)" for name, cores in record.loudest.items()
-    )
     return (
         f"other load disturbed the race: {kept} of {len(shape['loads'])} rounds are left; "
-        f"{CAUSES['waited']}" + (f"; the loudest: {named}" if named else "")
+        f"{CAUSES['waited']}{named(record.loudest)}"
     )
 
 
