@@ -31,7 +31,7 @@ def why_disturbed(shape: Facts, kept: int, fewest: int, loudest: dict[str, float
 
 def disturbed_while(what: str, cores: float, loudest: dict[str, float]) -> str:
     """That other programs used so many cores during a measurement that has no pairs."""
-    used = f"other programs used up to {cores:.1f} cores of its processors"
+    used = f"other programs or the hypervisor used up to {cores:.1f} cores of its processors"
     return f"{used} in {what}{named(loudest)}"
 
 
@@ -46,7 +46,7 @@ def reasons(shape: Facts, reference: Facts | None) -> list[str]:
     found = []
     known = [cores for cores in shape["foreign_cores"] if cores is not None]
     if known and (foreign := statistics.fmean(known)) > FOREIGN:
-        found.append(f"other programs used {foreign:.1f} cores of its processors")
+        found.append(f"other programs or the hypervisor used {foreign:.1f} cores of its processors")
     if shape["idle_share"] > IDLE_SHARE:
         found.append(
             f"the engine that was not timed used {100 * shape['idle_share']:.0f} % of a core"

@@ -339,7 +339,7 @@ def runs(options: argparse.Namespace) -> None:
             (result["variant"], row["batch"], row["sequence"]): row["speedup"]
             for result in json.loads(path.read_text())["results"]
             for row in result["latency"]
-            if row["speedup"]
+            if row["speedup"] and row["speedup"]["ratio"]
         }
         for path in (options.earlier, options.later)
     )

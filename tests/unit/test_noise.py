@@ -56,7 +56,7 @@ def test_little_or_unknown_foreign_load_is_no_noise(known: list[float | None]) -
 def test_other_programs_are_a_reason_with_what_they_used_of_all_the_time() -> None:
     """A single short window says little: it is blurred by the ticks of idle time."""
     (reason,) = reasons(shape(foreign_cores=[0.0, 1.26, None, 0.3]), None)
-    assert reason == "other programs used 0.5 cores of its processors"
+    assert reason == "other programs or the hypervisor used 0.5 cores of its processors"
     assert reasons(shape(foreign_cores=[0.0, 0.0, None, 0.3]), None) == []
 
 

@@ -182,7 +182,7 @@ def test_a_disturbed_training_is_in_the_table_and_draws_no_line(tmp_path: Path) 
     assert "Provisional:" not in text, "the decision does not rest on it"
     began, ended = text.index("90 images with each of"), text.index("Accuracy over the time")
     table = text[began:ended]
-    assert "disturbed other programs used up to 0.7 cores" in table
+    assert "disturbed other programs or the hypervisor used up to 0.7 cores" in table
     assert not re.search(r"\b(None|nan)\b", table)
     both = training_entries([disturb(plain(), 0, 1, 2), disturb(compiled(), 0, 1, 2)])
     (table,) = training_section(both)["tables"]
