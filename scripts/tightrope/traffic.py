@@ -1,6 +1,7 @@
 """How a variant does under traffic: MLCommons LoadGen asks, dynamic batching answers."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -70,7 +71,8 @@ def measure_traffic(
         processors = sorted(os.sched_getaffinity(0))
         machine = QuietMachine(processors, quiet_seconds, terminal)
         work = (engine, checkpoint, data, folder, max_sequence, threads, plan, image_bytes, machine)
-        fill_in(record, serve_traffic, *work, limits=limits)
+        # bound to it, not sent through the pipe of the child, through which a terminal cannot go
+        fill_in(record, partial(serve_traffic, *work), limits=limits)
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         record.logs = {str(file.relative_to(folder.parent)): sha256(file) for file in files}
     record.write(target)

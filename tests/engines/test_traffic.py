@@ -1,6 +1,5 @@
 """LoadGen's traffic on engines of the tiny model, good ones and broken ones."""
 
-import io
 import json
 import math
 import multiprocessing
@@ -71,7 +70,7 @@ def measure(
         libraries=LIBRARIES,
         plan={**PLAN, **plan},
         quiet_seconds=quiet_seconds,
-        terminal=io.StringIO(),
+        terminal=sys.__stderr__,
         limits=limits,
     )
     return TrafficRecord.read(target)

@@ -285,15 +285,12 @@ def test_what_a_dead_one_had_used_is_not_taken_for_other_programs(journal: Path)
         wait(2.0)
         return after(40, dies)()
 
-    def holds() -> bool:
-        engines = {QUICK: takes(0.002), THIRD: worked, SLOW: takes(0.002)}
-        race = Raced(journal, **engines).run(seconds=6.0, within=1e-9)
-        assert list(race.died) == [THIRD]
-        known = [one for one in race.races[0].foreign_cores if one is not None]
-        assert known
-        return max(known) < 0.5
-
-    needs_quiet(holds)
+    engines = {QUICK: takes(0.002), THIRD: worked, SLOW: takes(0.002)}
+    race = Raced(journal, **engines).run(seconds=6.0, within=1e-9)
+    assert list(race.died) == [THIRD]
+    known = [one for one in race.races[0].foreign_cores if one is not None]
+    # its two seconds in one short window would be many cores; other programs have one at most
+    assert known and max(known) < 1.5
 
 
 def test_where_all_but_one_fail_the_last_one_is_left(journal: Path) -> None:
