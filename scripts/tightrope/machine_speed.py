@@ -13,6 +13,9 @@ from tightrope.records import LatencyRecord
 FOLLOWED = 0.3
 # fewer say nothing
 FEWEST_JOBS = 3
+# of two engines the one that was loaded first is slower while it lives, which two loads in turned
+# order average out and one does not: standard deviation of the log ratio, same document
+ORDER = 0.012
 
 Group = tuple[str, str, str]
 
@@ -43,6 +46,14 @@ class MachineSpeed:
         """
         logs = self.logs.get((group_of(record), place), [])
         return statistics.stdev(logs) if len(logs) >= FEWEST_JOBS else 0.0
+
+
+def unsteadiness(spread: float, loads: int) -> float:
+    """Standard deviation of the log of a speed-up beyond what its pairs of blocks show.
+
+    On a machine of that `spread`, each engine having been loaded so many times.
+    """
+    return math.hypot(FOLLOWED * spread, ORDER if loads == 1 else 0.0)
 
 
 def group_of(record: LatencyRecord) -> Group:

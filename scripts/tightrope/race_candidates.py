@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tightrope.files import read_json
 from tightrope.finalists import Candidate
 from tightrope.interference import fewest_pairs, undisturbed
-from tightrope.machine_speed import FOLLOWED, MachineSpeed
+from tightrope.machine_speed import MachineSpeed, unsteadiness
 from tightrope.paired_accuracy import change, comparable, hits
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.statistics import Interval, speedup
@@ -53,7 +53,8 @@ def candidates(
     machine = MachineSpeed(one.latency for one in measured.values())
     found = []
     for name, one in measured.items():
-        unsteady = FOLLOWED * machine.spread(one.latency, place)
+        spread = machine.spread(one.latency, place)
+        unsteady = unsteadiness(spread, one.latency.plan["loads"])
         faster = speed(one, reference, place, unsteady, accept_disturbed)
         if faster is not None:
             answers = reference.accuracy if reference else None

@@ -7,7 +7,7 @@ from tightrope import noise
 from tightrope.accuracy_results import accuracy_entry
 from tightrope.flips import Split
 from tightrope.interference import fewest_pairs, undisturbed
-from tightrope.machine_speed import FOLLOWED, MachineSpeed
+from tightrope.machine_speed import MachineSpeed, unsteadiness
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.statistics import Interval, percentile, speed_verdict, speedup
 from tightrope.variants import Variant, parse
@@ -155,7 +155,8 @@ def speedup_entry(shape: Entry, kept: list[int], plan: Entry, spread: float) -> 
     own, theirs = (
         [shape[name][index] for index in kept] for name in ("blocks_s", "baseline_blocks_s")
     )
-    return ratio_entry(speedup(own, theirs, loads=plan["loads"], unsteady=FOLLOWED * spread))
+    loads = plan["loads"]
+    return ratio_entry(speedup(own, theirs, loads=loads, unsteady=unsteadiness(spread, loads)))
 
 
 def ratio_entry(ratio: Interval) -> Entry:

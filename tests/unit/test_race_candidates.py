@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from disturbed import facts
 from raced import HOST
-from tightrope.machine_speed import FOLLOWED
+from tightrope.machine_speed import FOLLOWED, ORDER, unsteadiness
 from tightrope.manifest import write_manifest
 from tightrope.race_candidates import Measured, candidates, read_measured
 from tightrope.records import AccuracyRecord, LatencyRecord
@@ -45,7 +45,7 @@ def found(*every: Measured, accept_disturbed: bool = False) -> dict[str, Any]:
 
 def test_each_has_its_speed_up_over_the_baseline_which_has_one() -> None:
     known = found(measured(BASELINE), measured())
-    assert known[QUICK].speedup == speedup(OWN, THEIRS, loads=1)
+    assert known[QUICK].speedup == speedup(OWN, THEIRS, loads=1, unsteady=ORDER)
     assert known[BASELINE].speedup == Interval(1.0, 1.0, 1.0)
 
 
@@ -61,7 +61,7 @@ def test_the_interval_holds_what_the_machine_changed_from_job_to_job() -> None:
         one.latency.baseline = BASELINE
     known = found(measured(BASELINE), quick, *others.values())
     spread = statistics.stdev([0.0, 0.0, math.log(1.3), math.log(0.8)])
-    expected = speedup(OWN, THEIRS, loads=1, unsteady=FOLLOWED * spread)
+    expected = speedup(OWN, THEIRS, loads=1, unsteady=unsteadiness(spread, 1))
     assert known[QUICK].speedup == pytest.approx(expected)
     assert expected.high / expected.value > math.exp(1.9 * FOLLOWED * spread)
 
@@ -87,7 +87,7 @@ def test_a_disturbed_one_is_no_candidate_unless_that_is_accepted(name: str) -> N
 def test_only_undisturbed_pairs_make_the_speed_up() -> None:
     wild = [[9.0]] * 3
     one = measured(blocks_s=wild + OWN, baseline_blocks_s=[[1.0]] * 3 + THEIRS, **facts(3, 12))
-    assert found(one)[QUICK].speedup == speedup(OWN, THEIRS, loads=1)
+    assert found(one)[QUICK].speedup == speedup(OWN, THEIRS, loads=1, unsteady=ORDER)
 
 
 def test_without_any_baseline_the_calls_per_second_are_compared() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from disturbed import facts
 from tightrope.flips import Split
-from tightrope.machine_speed import MachineSpeed
+from tightrope.machine_speed import MachineSpeed, unsteadiness
 from tightrope.records import AccuracyRecord, LatencyRecord
 from tightrope.results import latency_entry, result_entry, unavailable_entry
 from tightrope.statistics import speedup
@@ -269,7 +269,8 @@ def test_of_more_pairs_than_were_asked_for_half_of_those_asked_for_and_one_are_e
 def test_an_interval_knows_how_often_both_were_loaded(loads: int) -> None:
     one = shape()
     found = row(one, plan={"pairs": 16, "calls": None, "loads": loads})["speedup"]
-    expected = speedup(one["blocks_s"], one["baseline_blocks_s"], loads=loads)
+    options = {"loads": loads, "unsteady": unsteadiness(0.0, loads)}
+    expected = speedup(one["blocks_s"], one["baseline_blocks_s"], **options)
     assert (found["ratio"], found["low"], found["high"]) == expected
 
 
