@@ -5,6 +5,7 @@ from typing import Any
 
 import hosts
 import pytest
+import torch
 import yaml
 from snakemake.iocontainers import Wildcards
 from tightrope.config import checked
@@ -216,7 +217,11 @@ def test_the_first_thing_that_is_missing_is_the_reason(
 @pytest.mark.parametrize(
     ("variant", "package"),
     [
-        ("cuda-pytorch-fp32", "PyTorch without CUDA"),
+        pytest.param(
+            "cuda-pytorch-fp32",
+            "PyTorch without CUDA",
+            marks=pytest.mark.skipif(bool(torch.version.cuda), reason="PyTorch has CUDA"),
+        ),
         ("cuda-onnxruntime-fp32", "no onnxruntime-gpu"),
         ("cuda-tensorrt-fp16", "no tensorrt"),
     ],
