@@ -6,7 +6,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import IO, Any
@@ -64,22 +64,23 @@ def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
 
 def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
     """Delete those of the files that hold a failure, or are broken; them, each once."""
-    files = [path for path in map(Path, dict.fromkeys(paths)) if path.is_file()]
-    failed = [path for path in files if has_failed(path)]
-    for path in failed:
-        path.unlink()
-    return failed
+    return delete_where(has_failed, paths)
 
 
 def delete_disturbed(paths: Iterable[Path | str]) -> list[Path]:
     """Delete those of the records whose times other load disturbed; them, each once."""
     from tightrope.disturbed_records import is_disturbed  # who asks for it has the time
 
+    return delete_where(is_disturbed, paths)
+
+
+def delete_where(holds: Callable[[Path], bool], paths: Iterable[Path | str]) -> list[Path]:
+    """Delete those of the files of which that holds; them, each once."""
     files = [path for path in map(Path, dict.fromkeys(paths)) if path.is_file()]
-    disturbed = [path for path in files if is_disturbed(path)]
-    for path in disturbed:
+    found = [path for path in files if holds(path)]
+    for path in found:
         path.unlink()
-    return disturbed
+    return found
 
 
 def delete_reports(

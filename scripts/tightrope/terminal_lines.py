@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from tightrope.durations import in_words
 from tightrope.terminal_jobs import Job
 from tightrope.terminal_run import Run
-from tightrope.terminal_seconds import in_words
 
 # running jobs that are shown, so that the bar below them stays on the screen
 MOST_RUNNING = 8

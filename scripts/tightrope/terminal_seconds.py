@@ -54,13 +54,3 @@ def read_seconds(path: Path) -> dict[str, float]:
 def is_seconds(value: object) -> bool:
     """Whether `value` is a number of seconds that a job can have taken."""
     return isinstance(value, int | float) and 0 <= value < math.inf
-
-
-def in_words(seconds: float) -> str:
-    """Seconds as a person says them: 0.4 s, 42 s, 3 min, 1 h 20 min."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

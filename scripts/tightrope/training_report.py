@@ -5,6 +5,8 @@ from typing import TextIO
 
 import numpy as np
 
+from tightrope.durations import in_words
+
 LINES = 10
 
 
@@ -26,7 +28,7 @@ class Report:
             return
         a_step = (time.perf_counter() - self.start) / (done - self.before)
         loss = float(np.mean(losses[-max(1, self.steps // LINES) :]))
-        left = duration(a_step * (self.steps - done))
+        left = in_words(a_step * (self.steps - done))
         self.say(f"step {done:,} of {self.steps:,}, loss {loss:.2f}, about {left} left")
 
     def say(self, words: str) -> None:
@@ -37,11 +39,3 @@ class Report:
 def averaged(losses: list[float]) -> list[float]:
     """Mean losses of ten equal parts of the training."""
     return [round(float(np.mean(part)), 6) for part in np.array_split(losses, LINES) if len(part)]
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words: 40 s, 3 min, 1 h 20 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

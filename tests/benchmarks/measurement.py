@@ -111,7 +111,7 @@ def compared(
         role: TimedEngine(load, [one], processors)
         for role, load, one in zip(("", "baseline "), loads, inputs, strict=True)
     }
-    machine = QuietMachine(processors, settings.get("quiet_seconds", 60), sys.stderr)
+    machine = QuietMachine(processors, settings["quiet_seconds"], sys.stderr)
     (compared,), _ = compare_loads(engines, settings, threads, LIMITS, machine)
     shape = {**SHAPE, **compared}
     identity = {"model": "m", "variant": "v", "host": {}, "libraries": {}}
@@ -312,7 +312,7 @@ def raced(
         for name in names
     }
     here = RaceAtShape(0, Finalists(names, []), decision["equal_within"])
-    machine = QuietMachine(processors, settings.get("quiet_seconds", 60), sys.stderr)
+    machine = QuietMachine(processors, settings["quiet_seconds"], sys.stderr)
     Race(engines, [here], settings, decision["seconds"], threads, LIMITS, machine).run()
     record = RaceRecord(
         **{"model": "m", "variant": RACE, "device": "cpu", "host": describe_host()},

@@ -158,7 +158,7 @@ def test_what_is_given_beats_the_default_and_its_neighbours_stay(
     config["latency"] = {"min_calls": 5}
     config["models"]["tiny"]["train"] = {"epochs": 3}
     filled = checked(config, schema)
-    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 10)
+    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 6)
     assert (filled["models"]["tiny"]["train"]["epochs"]) == 3
     assert filled["models"]["tiny"]["train"]["amp"] == "auto"
 

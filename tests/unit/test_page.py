@@ -361,6 +361,15 @@ def test_disturbed_pairs_are_counted(summary, render):
     assert steadiness(summary["results"])["disturbed"] == 1
 
 
+def test_how_much_the_machine_changed_its_speed_is_told_where_it_matters(summary, render):
+    for result in summary["results"]:
+        for row in result["latency"]:
+            row["machine_spread"] = 0.0199
+    assert "changed its speed by" not in render(summary).text
+    summary["results"][0]["latency"][0]["machine_spread"] = 0.129
+    assert "The machine changed its speed by 13 % " in render(summary).text
+
+
 def test_text_of_disturbed_rows_and_races_never_becomes_markup(render, summary):
     disturb(summary, "cpu-openvino-bf16", disturbed=ATTACK)
     summary["races"][0].update(status="disturbed", variant=None, reason=ATTACK)

@@ -75,7 +75,7 @@ def config(repository: Path) -> dict[str, Any]:
             "onnxruntime": ["int8"],
             "openvino": ["fp32", "int8"],
         },
-        "calibration": {"samples": [64]},
+        "calibration": {"samples": [64], "reduce_range": False},
         "shapes": [{"batch": 4, "sequence": 64}],
     }
     filled = checked({**asked, "devices": ["cpu"]}, repository / "config/schema.yaml")

@@ -2,11 +2,12 @@ import io
 from pathlib import Path
 
 import pytest
+from tightrope.durations import in_words
 from tightrope.terminal_jobs import Job
 from tightrope.terminal_lines import closing, ended, planned, running_lines
 from tightrope.terminal_log import progress_in
 from tightrope.terminal_run import Run
-from tightrope.terminal_seconds import Seconds, in_words
+from tightrope.terminal_seconds import Seconds
 from tqdm import tqdm
 
 

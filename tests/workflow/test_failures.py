@@ -148,9 +148,10 @@ def test_strict_ends_with_an_error_after_the_report_was_written_and_again_when_n
     assert project.snakemake("--dry-run", *words).returncode == 0
 
 
-def test_strict_says_nothing_where_nothing_failed(finished: Project) -> None:
-    done = finished.snakemake("--config", "strict=true")
-    assert done.returncode == 0
+def test_strict_says_nothing_where_nothing_failed(project: Project) -> None:
+    # a CPU without bf16 fails the variant that the tiny project asks for all the same
+    done = project.snakemake("--config", "strict=true", "engines={openvino: [fp32, int8]}")
+    assert done.returncode == 0, done.stdout
     assert "strict:" not in done.stdout
 
 

@@ -44,6 +44,8 @@ def started_on_a_terminal(
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
+        # where the tests run in the background of a shell, SIGINT is ignored, and so by children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
     return ours, running
