@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from tightrope.calibration import calibration_batches
 from tightrope.data import prepare_data
 from tightrope.engine_folder import build_engine
 from tightrope.engine_table import ENGINES
+from tightrope.host import describe_host, saturates
 from tightrope.inputs import Arrays, load_encoder, read_split
+from tightrope.instructions import missing_instructions
 from tightrope.provenance import library_versions
 from tightrope.supervise import Limits, supervised
 from tightrope.variants import CALIBRATED, Variant
@@ -155,6 +158,13 @@ def name_variant(engine: str, precision: str) -> Variant:
     return Variant("cpu", engine, precision, f"{ENGINES[engine].methods[0]}-{SAMPLES}")
 
 
+def skip_where_emulated(variant: Variant, engine: dict[str, Any]) -> None:
+    """Skip the test of an engine that failed because this CPU lacks the instructions for it."""
+    missing = missing_instructions(variant, describe_host())
+    if missing and engine["status"] == "failed":
+        pytest.skip(f"{missing}, and was: {engine['reason']}")
+
+
 def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: Any) -> Path:
     """Build it beside `target` as its rule does; `settings` replace those of build_engine."""
     source, samples = model.simplified, None
@@ -177,5 +187,7 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
         "source": source,
         **settings,
     }
+    if variant.precision in ENGINES[variant.engine].reducible:
+        facts["options"] = {"reduce_range": saturates(describe_host()), **facts["options"]}
     build_engine(str(variant), target=target, **facts)
     return target

@@ -27,6 +27,9 @@ class Engine(NamedTuple):
     methods: tuple[str, ...] = ()
     # scheme of the quantized ONNX that it is fed, by device; empty where it quantizes itself
     schemes: dict[str, str] | None = None
+    # precisions in which it multiplies u8 by s8 that it quantized itself, with `reduce_range`
+    # within 7 bits; PyTorch's int8-dynamic always is
+    reducible: tuple[str, ...] = ()
     # compiles one program for each bucket of `buckets`
     static: bool = False
     # generates C++ or links what it generated
@@ -68,6 +71,7 @@ ENGINES = {
         ("torch", "transformers", "torchao"),
         "checkpoint",
         ("minmax",),
+        reducible=("int8",),
         compiler=True,
         cuda=("autotune", "graphs"),
         instructions=ONEDNN,
@@ -81,6 +85,7 @@ ENGINES = {
         "onnx",
         RANGES,
         {"cpu": "u8s8", "cuda": "s8s8"},
+        reducible=("int8-dynamic",),
         cuda=("graphs",),
         # its kernels for fp16 are ARM's; elsewhere it casts to fp32 and back
         instructions={"fp16": ("asimdhp",)},
@@ -95,6 +100,7 @@ ENGINES = {
         ("openvino", "nncf"),
         "onnx",
         ("nncf",),
+        reducible=("int8", "int8-bf16"),
         static=True,
         # on ARM it has no bf16; with AVX2 alone it executes fp32 unasked
         instructions={"bf16": ("avx512_bf16", "amx_bf16")},

@@ -45,10 +45,15 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
 
 def scheme_of(config: Document, variant: Variant) -> str | None:
     """The scheme of the quantized ONNX of `variant`, weights within 7 bits where they must be."""
-    reduced = config["calibration"]["reduce_range"]
-    if reduced == "auto":
-        reduced = config["host"] == "auto" and saturates(describe_host())
-    return "u8s7" if variant.scheme == "u8s8" and reduced else variant.scheme
+    return "u8s7" if variant.scheme == "u8s8" and reduces_range(config) else variant.scheme
+
+
+def reduces_range(config: Document) -> bool:
+    """Whether products of u8 and s8 keep within 7 bits on the CPU that is to run them."""
+    asked = config["calibration"]["reduce_range"]
+    if asked == "auto":
+        return config["host"] == "auto" and saturates(describe_host())
+    return bool(asked)
 
 
 def quantize_inputs(wildcards: Any) -> dict[str, str]:

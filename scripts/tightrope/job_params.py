@@ -6,7 +6,7 @@ from tightrope import checkpoint_source, data_sources
 from tightrope.batching import UNPADDED
 from tightrope.config import Document
 from tightrope.engine_table import ENGINES
-from tightrope.job_inputs import from_checkpoint
+from tightrope.job_inputs import from_checkpoint, reduces_range
 from tightrope.measured_shapes import is_of_images
 from tightrope.optimization_profiles import profiles_of
 from tightrope.provenance import library_versions
@@ -27,7 +27,8 @@ def percentile_of(config: Document, wildcards: Any) -> float | None:
 def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
     """The engine's own section of the configuration, and what else of it shapes its engines.
 
-    On a GPU that is what it reads of `cuda`; buckets where it has a program for each.
+    On a GPU that is what it reads of `cuda`; buckets where it has a program for each, and whether
+    it keeps within 7 bits where it quantizes for a CPU itself.
     """
     on_gpu = wildcards.device == "cuda"
     read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
@@ -37,6 +38,9 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
         options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
     elif ENGINES[engine].static or "graphs" in read:
         options["buckets"] = buckets_of(config, wildcards.model)
+    precision = parse(f"{wildcards.device}-{engine}-{wildcards.rest}").precision
+    if not on_gpu and precision in ENGINES[engine].reducible:
+        options["reduce_range"] = reduces_range(config)
     return options
 
 

@@ -13,7 +13,14 @@ from tightrope.supervise import WorkFailed, supervised
 from tightrope.torch_module import load_module
 from tightrope.variants import parse
 from tiny_images import BUCKETS, SIDE
-from tiny_model import LIMITS, OPTIONS, SAMPLES, TinyModel, build_variant
+from tiny_model import (
+    LIMITS,
+    OPTIONS,
+    SAMPLES,
+    TinyModel,
+    build_variant,
+    skip_where_emulated,
+)
 
 # The norm of the difference of a batch's logits over the norm of its logits.
 TOLERANCES = {
@@ -92,6 +99,7 @@ def test_logits_of_images_are_those_of_pytorch_fp32(
     name: str, image_engine: Build, batches: list[Arrays], expected: list[np.ndarray]
 ) -> None:
     engine = json.loads(image_engine(name).read_text())
+    skip_where_emulated(parse(name), engine)
     assert engine["status"] == "ok", engine["reason"]
     assert engine["inputs"] == [["pixel_values", "float32", ["batch", 3, SIDE, SIDE]]]
     found = supervised(answer, image_engine(name), batches, limits=LIMITS)

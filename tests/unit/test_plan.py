@@ -539,6 +539,27 @@ def test_the_options_of_an_engine_are_its_section_of_the_configuration(
         assert options_of(config, engine) == {}
 
 
+@pytest.mark.parametrize("reduced", [False, True])
+def test_an_engine_that_quantizes_itself_is_told_whether_to_keep_within_7_bits(
+    config: dict[str, Any], reduced: bool
+) -> None:
+    config["calibration"]["reduce_range"] = reduced
+    told = {
+        variant: engine_options(config, parse(variant).engine, wildcards(parse(variant)))
+        for variant in (
+            *("cpu-inductor-int8-minmax-64", "cpu-openvino-int8-nncf-64"),
+            *("cpu-openvino-int8-bf16-nncf-64", "cpu-onnxruntime-int8-dynamic"),
+            *("cpu-openvino-fp32", "cpu-onnxruntime-int8-minmax-64", "cpu-pytorch-int8-dynamic"),
+            *("cuda-onnxruntime-int8-minmax-64", "cuda-compile-int8-dynamic"),
+        )
+    }
+    found = {variant: options.get("reduce_range") for variant, options in told.items()}
+    assert found == {
+        **dict.fromkeys(list(told)[:4], reduced),
+        **dict.fromkeys(list(told)[4:]),
+    }
+
+
 def test_the_options_on_a_gpu_are_what_the_engine_reads_of_cuda(config: dict[str, Any]) -> None:
     buckets = {"batch": [1, 4], "sequence": [32, 64, 128]}
     eager = engine_options(config, "pytorch", wildcards(parse("cuda-pytorch-fp16")))

@@ -42,7 +42,8 @@ def build(
     tuned = bool(options.get("autotune"))
     with torch.no_grad(), inductor.patch(freezing=True, max_autotune=tuned):
         if precision == "int8":
-            module = quantized(exported(module, taken, longest, device).module(), batches or [])
+            float_module = exported(module, taken, longest, device).module()
+            module = quantized(float_module, batches or [], reduced=options["reduce_range"])
         graph, package = exported(module, taken, longest, device), str(target / FILE)
         aoti_compile_and_package(graph, package_path=package)
     program, example = aoti_load_package(package), example_inputs(taken, ROWS, TOKENS, device)
@@ -71,8 +72,11 @@ def exported(module: torch.nn.Module, taken: Signature, longest: int | None, dev
     return torch.export.export(module, (), kwargs=example, dynamic_shapes=axes)
 
 
-def quantized(module: torch.nn.Module, batches: list[Arrays]) -> torch.nn.Module:
-    """`module` in int8 by torchao's quantizer for x86: u8 activations by minmax, s8 weights."""
+def quantized(module: torch.nn.Module, batches: list[Arrays], *, reduced: bool) -> torch.nn.Module:
+    """`module` in int8 by torchao's quantizer for x86: u8 activations by minmax, s8 weights.
+
+    `reduced` keeps the activations within 7 bits.
+    """
     from torchao.quantization.pt2e import MinMaxObserver
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
     from torchao.quantization.pt2e.quantizer.x86_inductor_quantizer import (
@@ -80,7 +84,7 @@ def quantized(module: torch.nn.Module, batches: list[Arrays]) -> torch.nn.Module
         get_default_x86_inductor_quantization_config,
     )
 
-    config = get_default_x86_inductor_quantization_config()
+    config = get_default_x86_inductor_quantization_config(reduce_range=reduced)
     # its default is a histogram
     activation = replace(config.input_activation, observer_or_fake_quant_ctr=MinMaxObserver)
     quantizer = X86InductorQuantizer()

@@ -38,7 +38,7 @@ def build(
     if precision == "fp16":
         model = in_fp16(model)
     if precision == "int8-dynamic":
-        model = dynamically_quantized(model)
+        model = dynamically_quantized(model, reduced=options["reduce_range"])
     save_onnx(model, target / FILE)
     plain = onnxruntime_gpu.without_graphs(providers)
     executed, provider = profiled(
@@ -92,8 +92,11 @@ def in_fp16(model: onnx.ModelProto) -> onnx.ModelProto:
     return convert_float_to_float16(model, keep_io_types=True)
 
 
-def dynamically_quantized(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Weights in int8 per output channel; activations in u8 by the range of each call."""
+def dynamically_quantized(model: onnx.ModelProto, *, reduced: bool) -> onnx.ModelProto:
+    """Weights in int8 per output channel; activations in u8 by the range of each call.
+
+    `reduced` keeps the weights within 7 bits.
+    """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with tempfile.TemporaryDirectory() as folder:
@@ -102,6 +105,7 @@ def dynamically_quantized(model: onnx.ModelProto) -> onnx.ModelProto:
             model,
             target,
             per_channel=True,
+            reduce_range=reduced,
             weight_type=QuantType.QInt8,
             # the types of what a fused operator gives, which shape inference does not know
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},

@@ -42,7 +42,7 @@ def build(
     """
     model, taken, longest = converted(source)
     if precision.startswith("int8"):
-        model = quantized(model, batches or [])
+        model = quantized(model, batches or [], reduced=options["reduce_range"])
     openvino.save_model(model, target / FILE, compress_to_fp16=False)
     programs = compiled(target, precision, threads, options["buckets"])
     if options["blobs"]:
@@ -183,12 +183,15 @@ def bare_reasons() -> Iterator[None]:
         raise RuntimeError(" ".join(reasons) or str(error)) from error
 
 
-def quantized(model: openvino.Model, batches: list[Arrays]) -> openvino.Model:
+def quantized(model: openvino.Model, batches: list[Arrays], *, reduced: bool) -> openvino.Model:
     """`model` in int8 by NNCF: bias correction, symmetric weights, SmoothQuant of transformers.
 
     Tables that are looked up stay as they are: each program would unfold them for itself.
+    `reduced` keeps the weights of all products within 7 bits; else NNCF does so in first
+    convolutions only.
     """
     import nncf
+    from nncf.quantization.advanced_parameters import OverflowFix
 
     attends = any(operation.get_type_name() == "Softmax" for operation in model.get_ops())
 
@@ -199,6 +202,9 @@ def quantized(model: openvino.Model, batches: list[Arrays]) -> openvino.Model:
         model_type=nncf.ModelType.TRANSFORMER if attends else None,
         preset=nncf.QuantizationPreset.MIXED,
         ignored_scope=nncf.IgnoredScope(types=["Gather"], validate=False),
+        advanced_parameters=nncf.AdvancedQuantizationParameters(
+            overflow_fix=OverflowFix.ENABLE if reduced else OverflowFix.FIRST_LAYER
+        ),
     )
 
 

@@ -1,0 +1,73 @@
+"""`reduce_range` keeps one factor of each product of u8 and s8 within 7 bits, engine by engine."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tightrope.calibration import calibration_batches
+from tightrope.manifest import read_manifest
+from tightrope.signature import of_texts
+from tightrope.supervise import supervised
+from tiny_model import LIMITS, LONGEST, OPTIONS, TinyModel, build_variant, name_variant
+
+
+def largest_in_onnx(folder: Path) -> int:
+    """Run in a child: the largest weight in int8 of an ONNX file."""
+    import onnx
+    from onnx import numpy_helper
+
+    arrays = map(numpy_helper.to_array, onnx.load(folder / "model.onnx").graph.initializer)
+    return max(np.abs(one.astype(int)).max() for one in arrays if one.dtype == np.int8 and one.size)
+
+
+def largest_in_openvino(folder: Path) -> int:
+    """Run in a child: the largest weight in int8 of an OpenVINO IR."""
+    import openvino
+
+    operations = openvino.Core().read_model(folder / "model.xml").get_ops()
+    arrays = [one.data for one in operations if one.get_type_name() == "Constant"]
+    return max(np.abs(one.astype(int)).max() for one in arrays if one.dtype == np.int8 and one.size)
+
+
+def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
+    """Run in a child: the largest number to which an activation is rounded."""
+    import torch
+    from tightrope.engines.inductor import exported, quantized
+    from tightrope.torch_module import logits_module
+
+    module = logits_module(model.checkpoint, torch.float32)
+    graph = exported(module, of_texts(), LONGEST, "cpu").module()
+    paths = {"onnx": model.simplified, "calibration": model.minmax, "data": model.data}
+    batches = calibration_batches(**paths, checkpoint=model.checkpoint)
+    nodes = quantized(graph, batches, reduced=reduced).graph.nodes
+    # tensor, scale, zero point, smallest, largest, type
+    return max(one.args[4] for one in nodes if ".quantize_per_tensor." in str(one.target))
+
+
+@pytest.mark.parametrize(
+    ("engine", "precision", "largest"),
+    [
+        ("onnxruntime", "int8-dynamic", largest_in_onnx),
+        ("openvino", "int8", largest_in_openvino),
+        ("openvino", "int8-bf16", largest_in_openvino),
+    ],
+)
+def test_weights_are_within_7_bits_where_that_is_asked_for(
+    tiny: TinyModel, tmp_path: Path, engine: str, precision: str, largest
+) -> None:
+    found = []
+    for reduced in (False, True):
+        options = {**OPTIONS[engine], "reduce_range": reduced}
+        target = tmp_path / str(reduced) / "engine.json"
+        build_variant(tiny, name_variant(engine, precision), target, options=options)
+        assert read_manifest(target)["status"] == "ok"
+        found.append(supervised(largest, target.parent, limits=LIMITS))
+    assert 120 <= found[0] <= 128
+    assert 60 <= found[1] <= 64
+
+
+def test_activations_of_inductor_are_within_7_bits_where_that_is_asked_for(
+    tiny: TinyModel,
+) -> None:
+    for reduced, largest in ((False, 255), (True, 127)):
+        assert supervised(largest_of_inductor, tiny, reduced, limits=LIMITS) == largest
