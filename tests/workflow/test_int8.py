@@ -12,7 +12,7 @@ from tiny_project import CONFIG, MODEL, RACE, Project, drawn
 FOLDER = f"artifacts/{MODEL}"
 REPORT = {"summarize/summarize", "render_report/render_report"}
 ENGINES = {"onnxruntime": ["int8", "int8-auto"]}
-CALIBRATION = {"methods": ["minmax", "percentile"], "samples": [8], "pool": 32}
+CALIBRATION = {**CONFIG["calibration"], "methods": ["minmax", "percentile"]}
 # trained until its answers are better than chance
 TRAIN = {**CONFIG["models"][MODEL]["train"], "epochs": 12}
 MODELS = {MODEL: {**CONFIG["models"][MODEL], "train": TRAIN}}

@@ -181,7 +181,7 @@ def test_a_larger_calibration_plans_its_int8_chain_and_the_way_back_only_the_rac
     larger = int8_chain(16) | drawn("u8s8-minmax-16") | REPORT
     assert project.plan() == larger
     # of the chain only ONNX Runtime's part, to spare time
-    calibration = {"methods": ["minmax"], "samples": [16], "pool": 32}
+    calibration = {**CONFIG["calibration"], "methods": ["minmax"], "samples": [16]}
     project.configure(engines={"onnxruntime": ["int8"]}, calibration=calibration)
     assert project.run() == {job for job in larger if "nncf" not in job}
     project.configure()
