@@ -170,7 +170,10 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
     source, samples = model.simplified, None
     if ENGINES[variant.engine].source == "checkpoint":
         source = model.checkpoint
-    if variant.scheme is not None:
+    if variant.quantized_as is not None and "source" not in settings:
+        source = target.parent.with_name(f"{target.parent.name}-quantized") / target.name
+        build_variant(model, variant.quantized_as, source, **settings)
+    elif variant.scheme is not None:
         source = getattr(model, variant.scheme)
     elif variant.calibration is not None:
         cache = getattr(model, variant.calibration.partition("-")[0])

@@ -100,7 +100,7 @@ ENGINES = {
         ("openvino", "nncf"),
         "onnx",
         ("nncf",),
-        reducible=("int8", "int8-bf16"),
+        reducible=("int8",),
         static=True,
         # on ARM it has no bf16; with AVX2 alone it executes fp32 unasked
         instructions={"bf16": ("avx512_bf16", "amx_bf16")},

@@ -23,8 +23,9 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
     """Inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
 
     `source` is the checkpoint or the ONNX file, the quantized one for a variant that has a
-    scheme. One that collects statistics of its own also gets the calibration cache, the ONNX
-    file to which that belongs, the data and the checkpoint.
+    scheme, and the engine.json of the variant whose quantized model it shares. One that collects
+    statistics of its own also gets the calibration cache, the ONNX file to which that belongs, the
+    data and the checkpoint.
     """
     variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
     folder = f"artifacts/{wildcards.model}"
@@ -32,6 +33,8 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
     checkpoint = f"{folder}/checkpoint/checkpoint.json"
     if variant.scheme is not None:
         return {"source": quantized_onnx(config, wildcards.model, variant)}
+    if variant.quantized_as is not None:
+        return {"source": engine_manifest(wildcards.model, variant.quantized_as)}
     source = {"source": checkpoint if from_checkpoint(config, engine) else onnx}
     if variant.calibration is None:
         return source
@@ -41,6 +44,11 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
         "data": f"{folder}/data/data.json",
         "checkpoint": checkpoint,
     }
+
+
+def engine_manifest(model: str, variant: Variant) -> str:
+    """The engine.json of that variant."""
+    return f"artifacts/{model}/engines/{variant}/engine.json"
 
 
 def scheme_of(config: Document, variant: Variant) -> str | None:
@@ -75,6 +83,8 @@ def int8_files(config: Document, model: str, variant: Variant) -> list[str]:
         return []
     folder = f"artifacts/{model}"
     found = [f"{folder}/calibration/{variant.statistics}.json"]
+    if variant.quantized_as is not None:
+        found += [engine_manifest(model, variant.quantized_as)]
     if variant.precision == AUTO:
         name = f"{scheme_of(config, variant)}-{variant.calibration}"
         kinds = ("sensitivity", "costs", "search")

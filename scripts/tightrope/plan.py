@@ -13,7 +13,7 @@ from tightrope.errors import ConfigError
 from tightrope.gpu import missing_packages
 from tightrope.graph_jobs import graph_columns, graph_records
 from tightrope.host import describe_host, fingerprint, for_device, numerics_fingerprint
-from tightrope.job_inputs import audits, from_checkpoint, int8_files, scheme_of
+from tightrope.job_inputs import audits, engine_manifest, from_checkpoint, int8_files, scheme_of
 from tightrope.planned_variants import configured, only_emulated
 from tightrope.records import TRAINING
 from tightrope.run import (
@@ -175,7 +175,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     """The engine and the records of each planned model and variant, and those of trainings."""
     return {
         (model, str(variant)): [
-            f"artifacts/{model}/engines/{variant}/engine.json",
+            engine_manifest(model, variant),
             *audits(model, variant),
             f"reports/{model}/{variant}.latency.json",
             f"reports/{model}/{variant}.accuracy.json",
@@ -213,12 +213,12 @@ def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
 
 def baseline_engine(plan: Plan, model: str, variant: str) -> str:
     """The engine.json that `variant` is compared with, its own for the baseline."""
-    return f"artifacts/{model}/engines/{baseline_of(plan, model, variant)}/engine.json"
+    return engine_manifest(model, parse(baseline_of(plan, model, variant)))
 
 
 def reference_engine(plan: Plan, model: str, variant: str) -> str:
     """The engine.json of the same variant of the model that it differs from in its activation."""
-    return f"artifacts/{plan.references[model]}/engines/{variant}/engine.json"
+    return engine_manifest(plan.references[model], parse(variant))
 
 
 def baseline_of(plan: Plan, model: str, variant: str) -> str:
@@ -227,5 +227,7 @@ def baseline_of(plan: Plan, model: str, variant: str) -> str:
 
 
 def rests(plan: Plan) -> set[str]:
-    """What stands behind device and engine in the names of the planned variants."""
-    return {str(one).removeprefix(f"{one.device}-{one.engine}-") for _, one in plan.jobs}
+    """What stands behind device and engine in the names of the variants that are built."""
+    planned = [one for _, one in plan.jobs]
+    built = planned + [one.quantized_as for one in planned if one.quantized_as]
+    return {str(one).removeprefix(f"{one.device}-{one.engine}-") for one in built}

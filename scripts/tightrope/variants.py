@@ -50,6 +50,11 @@ class Variant(NamedTuple):
         return "e4m3" if found and self.precision == "fp8" else found
 
     @property
+    def quantized_as(self) -> "Variant | None":
+        """The variant whose quantized model it executes in other numbers, None for the others."""
+        return self._replace(precision="int8") if self.precision == "int8-bf16" else None
+
+    @property
     def statistics(self) -> str | None:
         """Name of the calibration cache: method and sample count, without the repair."""
         return "-".join(self.calibration.split("-")[:2]) if self.calibration else None

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tightrope.host import describe_host
-from tightrope.inputs import stack
+from tightrope.inputs import Arrays, stack
 from tightrope.instructions import missing_instructions
 from tightrope.loading import load_engine
 from tightrope.manifest import read_manifest
@@ -54,6 +54,34 @@ def test_int8_with_bf16_between_runs_both(built: Build) -> None:
     assert executed["FullyConnected"] == {"int8": 14}
     bf16 = missing_instructions(variant, describe_host()) is None
     assert executed["MVN"] == {"bf16" if bf16 else "fp32": 5}
+
+
+def test_int8_with_bf16_between_has_the_files_of_int8(tiny: TinyModel, tmp_path: Path) -> None:
+    variant = name_variant("openvino", "int8-bf16")
+    target = tmp_path / "bf16" / "engine.json"
+    build_variant(tiny, variant, target)
+    ours, theirs = (
+        read_manifest(path) for path in (target, tmp_path / "bf16-quantized/engine.json")
+    )
+    assert ours["status"] == theirs["status"] == "ok"
+    assert (ours["files"], ours["inputs"]) == (theirs["files"], theirs["inputs"])
+    assert ours["max_sequence"] == theirs["max_sequence"]
+
+
+def without_samples(**paths: str) -> list[Arrays]:
+    raise ValueError("the samples are gone")
+
+
+def test_int8_with_bf16_between_fails_for_the_reason_of_int8(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    int8 = tmp_path / "int8" / "engine.json"
+    variant = name_variant("openvino", "int8")
+    build_variant(tiny, variant, int8, read_samples=without_samples)
+    target = tmp_path / "bf16" / "engine.json"
+    build_variant(tiny, name_variant("openvino", "int8-bf16"), target, source=int8)
+    reasons = [read_manifest(path)["reason"] for path in (int8, target)]
+    assert reasons == ["ValueError: the samples are gone"] * 2
 
 
 @pytest.mark.parametrize("threads", [1, 2])

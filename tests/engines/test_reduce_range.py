@@ -49,7 +49,6 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
     [
         ("onnxruntime", "int8-dynamic", largest_in_onnx),
         ("openvino", "int8", largest_in_openvino),
-        ("openvino", "int8-bf16", largest_in_openvino),
     ],
 )
 def test_weights_are_within_7_bits_where_that_is_asked_for(

@@ -1,5 +1,6 @@
 """OpenVINO on the CPU: a static program for each bucket of shapes; int8 by NNCF."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import openvino
 from openvino import frontend
 
 from tightrope.executed import Executed, counted, is_product
+from tightrope.failed_files import read_made_json
 from tightrope.inputs import Arrays
 from tightrope.manifest import read_manifest
 from tightrope.onnx_graph import load_onnx, max_sequence, signature_of
@@ -37,13 +39,18 @@ def build(
 ) -> dict[str, Any]:
     """Write the OpenVINO IR of an ONNX file or of a checkpoint's manifest into folder `target`.
 
-    int8 needs `batches`, the calibration samples from which NNCF collects its statistics. With
-    `blobs` of the options the compiled programs are written beside it.
+    int8 needs `batches`, the calibration samples from which NNCF collects its statistics;
+    int8-bf16 has the IR of int8, whose engine.json `source` is. With `blobs` of the options the
+    compiled programs are written beside it.
     """
-    model, taken, longest = converted(source)
-    if precision.startswith("int8"):
-        model = quantized(model, batches or [], reduced=options["reduce_range"])
-    openvino.save_model(model, target / FILE, compress_to_fp16=False)
+    if precision == "int8-bf16":
+        facts = copied(source, target)
+    else:
+        model, taken, longest = converted(source)
+        if precision == "int8":
+            model = quantized(model, batches or [], reduced=options["reduce_range"])
+        openvino.save_model(model, target / FILE, compress_to_fp16=False)
+        facts = {"inputs": taken.facts(), "max_sequence": longest}
     programs = compiled(target, precision, threads, options["buckets"])
     if options["blobs"]:
         for bucket, program in programs.items():
@@ -51,8 +58,7 @@ def build(
     return {
         "format": "openvino-ir",
         "executed": executed(next(iter(programs.values()))),
-        "inputs": taken.facts(),
-        "max_sequence": longest,
+        **facts,
     }
 
 
@@ -91,6 +97,18 @@ def call_of(program: openvino.CompiledModel) -> Any:
         return np.array(request.get_output_tensor(0).data)
 
     return call
+
+
+def copied(engine: Path, target: Path) -> dict[str, Any]:
+    """Copy the IR beside engine.json `engine` into folder `target`; what that says of the model.
+
+    Raises WorkFailed with the reason for which it could not be built.
+    """
+    read_made_json(engine)
+    built = read_manifest(engine)
+    for name in (FILE, Path(FILE).with_suffix(".bin")):
+        shutil.copyfile(engine.parent / name, target / name)
+    return {name: built[name] for name in ("inputs", "max_sequence")}
 
 
 def converted(source: Path) -> tuple[openvino.Model, Signature, int | None]:
