@@ -18,7 +18,7 @@ from tightrope.repairs import constant_of
 from tightrope.weighted import tensors_of, weighted_nodes, with_outputs
 
 SCHEMA = 1
-ROUNDS = 7
+ROUNDS = 5
 BLOCK_SECONDS = 0.02
 INPUT, OUTPUT = "x", "y"
 Shape = dict[str, int]

@@ -40,6 +40,7 @@ class TimedEngine:
         self.processors = processors
         self.check = check
         self.run: Run | None = None
+        self.first_s = [0.0] * len(inputs)
         self.typical_s = [0.0] * len(inputs)
         self.used: Counter[int] = Counter()
         self.timed_s = 0.0
@@ -59,7 +60,7 @@ class TimedEngine:
         """Seconds of the first call; its outputs are checked after it."""
         began = time.perf_counter()
         outputs = self.run(self.inputs[index])
-        seconds = time.perf_counter() - began
+        seconds = self.first_s[index] = time.perf_counter() - began
         if self.check is not None:
             self.check(outputs, self.inputs[index])
         return seconds
@@ -67,8 +68,9 @@ class TimedEngine:
     def warm_up(self, index: int, calls: int | None, seconds: float, window: float) -> Any:
         """Calls that are not kept: exactly `calls`, or else until stable or for `seconds`.
 
-        Stable: the medians of two `window`s (seconds) in a row are within 5 %. Gives the number
-        of `calls`, their `seconds`, and whether they were `stable` (None with fixed calls).
+        Stable: the medians of two `window`s (seconds) in a row are within 5 %; a first call that
+        was longer than a window is one. Gives the number of `calls`, their `seconds`, and whether
+        they were `stable` (None with fixed calls).
         """
         began = time.perf_counter()
         run, inputs = self.run, self.inputs[index]
@@ -76,7 +78,8 @@ class TimedEngine:
             samples = timed_calls(run, inputs, seconds=0.0, calls=calls, limit_seconds=seconds)
             medians = []
         else:
-            samples, medians = [], []
+            first = self.first_s[index]
+            samples, medians = [], [first] if first > window else []
             while not stable(medians) and (left := began + seconds - time.perf_counter()) > 0:
                 limit = min(window, left)
                 new = timed_calls(run, inputs, seconds=limit, calls=1, limit_seconds=limit)

@@ -182,6 +182,15 @@ def test_warm_up_goes_on_until_two_windows_agree() -> None:
     assert sum(cold) < warmup["seconds"] < LIMIT
 
 
+@pytest.mark.parametrize(("window", "calls"), [(0.01, 1), (1.0, None)])
+def test_a_first_call_longer_than_a_window_is_one(window: float, calls: int | None) -> None:
+    with loaded(takes(0.1)) as worker:
+        worker.ask("first_call", 0)
+        warmup = worker.ask("warm_up", 0, None, LIMIT, window)
+    assert warmup["stable"]
+    assert warmup["calls"] == 1 if calls else warmup["calls"] > 9
+
+
 def test_warm_up_that_never_gets_stable_ends_at_its_time() -> None:
     seconds = itertools.cycle([0.05, 0.15])
     with loaded(lambda _: wait(next(seconds))) as worker:

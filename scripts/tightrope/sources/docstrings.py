@@ -2,10 +2,13 @@
 
 import ast
 import inspect
+import os
 import random
 import re
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -72,11 +75,20 @@ def read_docstrings(source: str, packages: list[str], *, texts: int | None, seed
     """
     share = None if texts is None else int(-(-texts // len(packages)) * SPARE) + 1
     mask = masking_pattern(packages)
-    rows = []
-    for label, name in enumerate(packages):
-        folder = package_folder(source, name)
-        rows += [(text, label) for text in islice(unique_texts(folder, mask, seed), share)]
+    folders = [package_folder(source, name) for name in packages]
+    read_package = partial(texts_of_package, mask=mask, seed=seed, share=share)
+    # parsing is all the work, and packages share nothing
+    with ProcessPoolExecutor(min(len(folders), len(os.sched_getaffinity(0)))) as pool:
+        found = list(pool.map(read_package, folders))
+    rows = [(text, label) for label, texts in enumerate(found) for text in texts]
     return Material(labels=list(packages), train=rows)
+
+
+def texts_of_package(
+    folder: Path, *, mask: re.Pattern[str], seed: int, share: int | None
+) -> list[str]:
+    """The first `share` of the package's texts, all for None."""
+    return list(islice(unique_texts(folder, mask, seed), share))
 
 
 def unique_texts(folder: Path, mask: re.Pattern[str], seed: int) -> Iterator[str]:
