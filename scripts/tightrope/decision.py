@@ -39,10 +39,10 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
     lines = [decision_table(document, width=width), *undecided(document), f"Report: {report}"]
     if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
         lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
-    deciding = len(disturbed_rows(document)) + len(disturbed_races(document))
-    if count := deciding + len(otherwise_disturbed(document)):
+    disturbed = (disturbed_rows, disturbed_races, otherwise_disturbed)
+    if count := sum(len(kind(document)) for kind in disturbed):
         subject = "1 measurement was" if count == 1 else f"{count} measurements were"
-        so = ": the decision is provisional" if deciding else ""
+        so = ": the decision is provisional" if is_provisional(document) else ""
         lines.append(f"{subject} disturbed by other load{so}.")
         lines.append(f"To measure only these again, on a quiet machine: {REMEASURE}")
     return "".join(f"{line}\n" for line in lines if line)
@@ -160,6 +160,11 @@ def undecided(document: Entry) -> list[str]:
         for one in document["recommendations"]
         if one["variant"] is None
     ]
+
+
+def is_provisional(document: Entry) -> bool:
+    """Whether what other load disturbed could change the decision at some shape."""
+    return any(one.get("provisional") for one in document["recommendations"])
 
 
 def disturbed_races(document: Entry) -> list[Entry]:

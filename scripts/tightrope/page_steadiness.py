@@ -36,8 +36,9 @@ def remarks(result: Record, row: Record) -> list[Remark]:
 def disturbed_section(summary: Record) -> dict[str, Any] | None:
     """What other load left without a number; None where nothing was disturbed.
 
-    `rows` are latencies and `races` those without a winner, which the decision rests on; `what`
-    says of all kinds of measurements how many, `reasons` why, each once.
+    `rows` are latencies and `races` those without a winner; `undecided` is whether they could
+    change the decision at some shape. `what` says of all kinds of measurements how many, `reasons`
+    why, each once.
     """
     results, traffic = (summary.get(kind) or () for kind in ("results", "traffic"))
     rows = [row for result in results for row in result.get("latency") or ()]
@@ -60,6 +61,7 @@ def disturbed_section(summary: Record) -> dict[str, Any] | None:
     return {
         "rows": len(without),
         "races": len(races),
+        "undecided": any(one.get("provisional") for one in summary.get("recommendations") or ()),
         "what": [words for found, words in counted if found],
         "provisional": any(one.get("provisional") for one in marked),
         "reasons": list(dict.fromkeys(filter(None, told))),

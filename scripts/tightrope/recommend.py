@@ -53,7 +53,8 @@ def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> En
     `races` are those of each device. `equal` are variants that surely differ by no more than
     `decision.equal_within` and have larger files, `open` those that the time did not suffice to
     tell apart. `disturbed` are variants whose answers are kept and whose latency or race other load
-    disturbed: they may be faster, so with one of them the choice is `provisional`.
+    disturbed: they may be faster, so with one of them the choice is `provisional`. A baseline that
+    was disturbed while it ran alone is none of them where beside it the chosen one is faster.
     """
     rows = rows_at(results, shape)
     reasons = {result["variant"]: disqualified(result, rows) for result in results}
@@ -64,6 +65,8 @@ def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> En
         for device, race in races.items()
         if race["variant"] is not None and reasons[race["variant"]] is None
     }
+    behind = beaten_baselines(results, rows, [race["variant"] for race in winners.values()])
+    disturbed = [name for name in disturbed if name not in behind]
     undecided = [race for race in races.values() if race["status"] != DECIDED]
     common = {
         "equal": [],
@@ -96,6 +99,18 @@ def may_be_faster(result: Entry, rows: Mapping[str, Entry]) -> bool:
     """Whether its answers are kept and its latency at this shape was disturbed."""
     row = rows.get(result["variant"])
     return bool(result["status"] == "ok" and row and row["disturbed"] and unkept(result) is None)
+
+
+def beaten_baselines(
+    results: list[Entry], rows: Mapping[str, Entry], winners: list[str]
+) -> set[str]:
+    """The baselines beside which a winner was timed and is surely faster."""
+    return {
+        result["baseline"]
+        for result in results
+        if result["variant"] in winners
+        and (rows[result["variant"]]["speedup"] or {}).get("verdict") == "faster"
+    }
 
 
 def listed(reasons: Mapping[str, str]) -> list[Entry]:

@@ -83,6 +83,13 @@ def test_disturbed_rows_make_the_decision_provisional(tmp_path: Path) -> None:
     assert lines[-1].endswith("snakemake --cores 1 --config remeasure=disturbed")
 
 
+def test_disturbed_rows_that_could_change_nothing_leave_the_decision(tmp_path: Path) -> None:
+    disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
+    lines = words(tmp_path, document([recommendation("a")], [result("a"), disturbed]))
+    assert lines[-2] == "1 measurement was disturbed by other load."
+    assert lines[-1].endswith("snakemake --cores 1 --config remeasure=disturbed")
+
+
 def test_each_model_has_its_table_and_hosts_are_named_where_there_are_several() -> None:
     one, other = recommendation("a"), recommendation("a", model="n")
     results = [result("a"), result("a", model="n")]

@@ -221,6 +221,17 @@ def test_a_disturbed_variant_is_never_recommended_and_makes_the_choice_provision
     assert found["reasons"][FLOAT] == f"disturbed: {WHY}"
 
 
+@pytest.mark.parametrize(("verdict", "provisional"), [("faster", False), ("tie", True)])
+def test_a_baseline_disturbed_alone_leaves_the_choice_sure_where_the_chosen_beats_it(
+    verdict: str, provisional: bool
+) -> None:
+    chosen = result(BF16, 3.0 if verdict == "faster" else 1.0)
+    chosen["latency"][0]["speedup"]["verdict"] = verdict
+    found = recommended(result(BASELINE, None, lost()), chosen, race=raced(bf16=3.0))
+    assert found["variant"] == BF16
+    assert (found["provisional"], bool(found["disturbed"])) == (provisional, provisional)
+
+
 @pytest.mark.parametrize("verdict", ["dropped", "undecided"])
 def test_what_does_not_keep_the_answers_cannot_change_the_choice(verdict: str) -> None:
     found = recommended(
