@@ -69,14 +69,18 @@ class Race:
             race.finish()
 
     def rounds(self, race: RaceAtShape, load: int, seconds: float) -> None:
-        """Rounds of one shape with one load, for about so many seconds, but never too few."""
+        """Rounds of one shape with one load, for about so many seconds, but never too few.
+
+        The first load ends earlier where only the second can tell more.
+        """
         began, first = time.monotonic(), len(race.loads)
         clocks = self.warmed_up(race)
         windows = Windows(self.machine.processors, self.cpu_seconds)
         windows.cores = race.foreign_cores
         while race.stop is None and len(names := [n for n in race.running() if n in clocks]) > 1:
             done = len(race.loads) - first
-            if done >= FEWEST_OF_LOAD and time.monotonic() - began > seconds:
+            over = time.monotonic() - began > seconds or (load == 0 and race.other_load)
+            if done >= FEWEST_OF_LOAD and over:
                 break
             self.one_round(race, clocks, names, load, windows.index)
             given = lost_to_other_load(windows, self.machine)

@@ -43,6 +43,8 @@ class RaceAtShape:
         self.dead: set[str] = set()
         self.looks, self.next_look = 0, FEWEST_OF_LOAD
         self.stop: str | None = None
+        # more rounds with this load would say little: the other one is what is missing
+        self.other_load = False
         self.seconds = 0.0
         self.draw = random.Random(index)
 
@@ -97,6 +99,8 @@ class RaceAtShape:
                 self.stop = "equal"
             elif none_faster(shape, names, self.within):
                 self.stop = NONE_FASTER
+            else:
+                self.other_load = none_faster(shape, names, self.within, loads=2)
 
     def finish(self) -> None:
         """A last look, with the rounds since the one before it; `stop` says why it ended."""

@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from tightrope.interference import disturbance
+from tightrope.machine_speed import unsteadiness
 from tightrope.statistics import LEVEL, Interval, speedup
 
 # undisturbed rounds that both of a pair need before anything is said of them
@@ -31,18 +32,26 @@ def common_rounds(shape: Shape, one: str, other: str, *, all_rounds: bool = Fals
 
 
 def ratio(
-    shape: Shape, one: str, other: str, *, level: float = LEVEL, all_rounds: bool = False
+    shape: Shape,
+    one: str,
+    other: str,
+    *,
+    level: float = LEVEL,
+    all_rounds: bool = False,
+    loads: int | None = None,
 ) -> Interval | None:
     """The time of `other` over that of `one`: how many times as fast `one` is.
 
-    None with fewer than `FEWEST_ROUNDS` rounds that count.
+    The interval has what one load leaves open, see `machine_speed.unsteadiness`; with `loads` it is
+    what it would be had the rounds that many. None with fewer than `FEWEST_ROUNDS` rounds that
+    count.
     """
     rounds = common_rounds(shape, one, other, all_rounds=all_rounds)
     if len(rounds) < FEWEST_ROUNDS:
         return None
     ours, theirs = ([shape["blocks_s"][name][at] for at in rounds] for name in (one, other))
-    loads = len({shape["loads"][at] for at in rounds})
-    return speedup(ours, theirs, loads=loads, level=level)
+    loads = loads or len({shape["loads"][at] for at in rounds})
+    return speedup(ours, theirs, loads=loads, level=level, unsteady=unsteadiness(0.0, loads))
 
 
 def beaten_by(shape: Shape, names: list[str], look: int) -> dict[str, str]:
@@ -81,12 +90,15 @@ def all_equal(shape: Shape, names: list[str], within: float) -> bool:
     return all(is_equal(ratio(shape, *pair), within) for pair in combinations(names, 2))
 
 
-def none_faster(shape: Shape, names: list[str], within: float) -> bool:
-    """Whether none of these is faster than the fastest by estimate by more than that share."""
+def none_faster(shape: Shape, names: list[str], within: float, *, loads: int | None = None) -> bool:
+    """Whether none of these is faster than the fastest by estimate by more than that share.
+
+    With `loads` whether that would hold had the rounds that many.
+    """
     first = leader(shape, names)
     if first is None:
         return False
-    found = [ratio(shape, first, name) for name in names if name != first]
+    found = [ratio(shape, first, name, loads=loads) for name in names if name != first]
     return all(one is not None and one.low >= 1 / (1 + within) for one in found)
 
 

@@ -5,12 +5,13 @@
     ... measurement.py estimators FILE ...
     ... measurement.py planted --percent 5 [--width 0.05]
     ... measurement.py race [--foreign]
+    ... measurement.py twins [--engine cpu-openvino-int8-nncf-512]
     ... measurement.py minutes [--engines A B] [--baseline cpu-pytorch-fp32]
     ... measurement.py bursts --seconds 600 & snakemake …
     ... measurement.py runs earlier/summary.json later/summary.json
 
-On a machine with nothing else to do. `same` takes an engine that the default run has built, and
-loads it anew for each comparison. docs/measurement.md says what is shown.
+On a machine with nothing else to do. `same` and `twins` take an engine that the default run has
+built, and load it anew for each comparison. docs/measurement.md says what is shown.
 """
 
 import argparse
@@ -57,6 +58,7 @@ from tightrope.two_loads import compare_loads
 
 MODEL = Path("artifacts/minilm-docstrings")
 SHAPE = {"batch": 1, "sequence": 64}
+SHAPES = [SHAPE, {"batch": 16, "sequence": 128}]
 LIMITS = Limits(memory_bytes=8e9, seconds=3600)
 DATA = bytes(16 << 10)
 BLOCKS = ("blocks_s", "baseline_blocks_s")
@@ -311,6 +313,17 @@ def raced(
         )
         for name in names
     }
+    return race_of(engines, threads, settings, decision)
+
+
+def race_of(
+    engines: dict[str, TimedEngine],
+    threads: int,
+    settings: dict[str, Any],
+    decision: dict[str, Any],
+) -> dict[str, Any]:
+    """The entry of the summary of one race of these engines at one shape."""
+    names, processors = list(engines), pinned_processors(threads)
     here = RaceAtShape(0, Finalists(names, []), decision["equal_within"])
     machine = QuietMachine(processors, settings["quiet_seconds"], sys.stderr)
     Race(engines, [here], settings, decision["seconds"], threads, LIMITS, machine).run()
@@ -321,6 +334,38 @@ def raced(
     )
     shape = {**SHAPE, **here.recorded()}
     return entry_of(record, [shape], dict.fromkeys(names, 1), accept_disturbed=False)
+
+
+def twins(options: argparse.Namespace) -> None:
+    """An engine raced with itself, which should be put out by itself in at most one of twenty."""
+    threads = physical_cores()
+    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "data/data.json")
+    batches = timing_batches(*files, SHAPES, max_sequence=128)
+    manifest = MODEL / f"engines/{options.engine}/engine.json"
+    load = partial(load_engine, manifest, threads=threads)
+    processors = pinned_processors(threads)
+    settings, decision = plan(), plan("decision", seconds=options.seconds)
+    found: dict[int, list[dict[str, Any]]] = {place: [] for place in range(len(batches))}
+    for _ in range(options.count):
+        for place, batch in enumerate(batches):
+            engines = {name: TimedEngine(load, [batch], processors) for name in ("one", "other")}
+            found[place].append(race_of(engines, threads, settings, decision))
+    print("| shape | races | one put out | not a tie | ratio, spread | rounds | disturbed |")
+    print(f"|{' --- |' * 7}")
+    for place, entries in found.items():
+        pairs = [ratio_between(entry, "one", "other") for entry in entries]
+        known = [pair for pair in pairs if pair is not None]
+        spread = statistics.stdev(math.log(pair["ratio"]) for pair in known)
+        cells = (
+            " × ".join(str(one) for one in SHAPES[place].values()),  # noqa: RUF001
+            len(entries),
+            sum(bool(entry["out"]) for entry in entries),
+            sum(pair["verdict"] != "tie" for pair in known),
+            f"{100 * spread:.1f} %",
+            f"{statistics.median(entry['rounds'] for entry in entries):.0f}",
+            sum(entry["variant"] is None for entry in entries),
+        )
+        print(f"| {' | '.join(map(str, cells))} |")
 
 
 def planted(options: argparse.Namespace) -> None:
@@ -400,6 +445,10 @@ def main() -> None:
     finals.add_argument("--seconds", type=float, default=6.0)
     finals.add_argument("--first", type=int, default=0)
     finals.set_defaults(proof=race)
+    itself = proofs.add_parser("twins")
+    itself.add_argument("--engine", default="cpu-openvino-int8-nncf-512")
+    itself.add_argument("--seconds", type=float, default=15.0)
+    itself.set_defaults(proof=twins)
     again = proofs.add_parser("minutes")
     again.add_argument("--engines", nargs="+", default=["cpu-onnxruntime-fp32"])
     again.add_argument("--baseline", default="cpu-pytorch-fp32")
@@ -412,7 +461,7 @@ def main() -> None:
     repeated.add_argument("later", type=Path)
     repeated.set_defaults(proof=runs)
     equal.add_argument("--keep", type=Path)
-    for one in (equal, different, finals, again):
+    for one in (equal, different, finals, itself, again):
         one.add_argument("--count", type=int, default=100)
     options = parser.parse_args()
     options.proof(options)

@@ -186,6 +186,18 @@ def test_a_race_that_is_decided_with_the_first_load_starts_no_other(journal: Pat
     needs_quiet(holds)
 
 
+def test_equal_engines_go_on_to_the_second_load_as_soon_as_only_that_can_tell(
+    journal: Path,
+) -> None:
+    def holds() -> bool:
+        raced = Raced(journal, **{QUICK: takes(0.002), SLOW: takes(0.002)})
+        (found,) = raced.run(within=0.02, seconds=60.0).races
+        few = found.loads.count(0) <= 25 and found.loads.count(1) >= FEWEST_OF_LOAD
+        return found.stop in ("equal", "none faster") and few
+
+    needs_quiet(holds)
+
+
 def test_its_seconds_bound_it(journal: Path) -> None:
     began = time.monotonic()
     race = Raced(journal, **{QUICK: takes(0.002), SLOW: takes(0.002)}).run(seconds=3.0, within=1e-9)

@@ -72,6 +72,21 @@ def test_who_is_surely_slower_is_out_and_the_one_that_beat_it_most_is_named() ->
     assert beaten_by(shape, [THIRD, QUICK, SLOW], 1) == {THIRD: QUICK, SLOW: QUICK}
 
 
+def test_one_load_puts_nobody_out_by_what_the_order_of_loading_may_do() -> None:
+    shape = raced({QUICK: 0.0100, SLOW: 0.01025})
+    assert beaten_by(shape, [QUICK, SLOW], 1) == {SLOW: QUICK}
+    alone = {**shape, "loads": [0] * 24}
+    assert beaten_by(alone, [QUICK, SLOW], 1) == {}
+    assert not none_faster(
+        {**raced({QUICK: 0.01, SLOW: 0.01}), "loads": [0] * 24}, [QUICK, SLOW], 0.02
+    )
+
+
+def test_whether_the_second_load_would_decide_is_known_with_the_first() -> None:
+    shape = {**raced({QUICK: 0.01, SLOW: 0.01}), "loads": [0] * 24}
+    assert none_faster(shape, [QUICK, SLOW], 0.02, loads=2)
+
+
 def test_only_those_that_are_asked_for_are_compared() -> None:
     shape = raced({THIRD: 0.011, QUICK: 0.010, SLOW: 0.015})
     assert beaten_by(shape, [THIRD, SLOW], 1) == {SLOW: THIRD}
