@@ -16,25 +16,35 @@ def block(seconds: float) -> dict[str, Any]:
     return {"samples_s": [seconds] * 5, "seconds": 5 * seconds, **counted}
 
 
-def after(rounds: int, quick: float, slow: float, within: float = 0.02) -> RaceAtShape:
-    """The race of two after so many rounds, looked at after each of them."""
+def after(
+    rounds: int, quick: float, slow: float, within: float = 0.02, *, loads: int = 2
+) -> RaceAtShape:
+    """The race of two after so many rounds, looked at after each; loads take turns."""
     race = RaceAtShape(0, Finalists([QUICK, SLOW], []), within)
     race.foreign_cores.append(0.0)
-    for _ in range(rounds):
+    for number in range(rounds):
         if race.stop is None:
-            race.keep({QUICK: block(quick), SLOW: block(slow)}, load=0, window=0, threads=1)
+            blocks = {QUICK: block(quick), SLOW: block(slow)}
+            race.keep(blocks, load=number % loads, window=0, threads=1)
             race.look()
     return race
 
 
 @pytest.mark.parametrize(
-    ("slow", "within", "stop"), [(0.010, 0.02, "equal"), (0.0101, 0.02, "none faster")]
+    ("slow", "within", "stop"), [(0.010, 0.02, "equal"), (0.010108, 0.02, "none faster")]
 )
 def test_a_race_ends_without_a_loser_only_when_it_has_the_rounds_to_choose(
     slow: float, within: float, stop: str
 ) -> None:
     assert after(FEWEST_TO_CHOOSE - 1, 0.010, slow, within).stop is None
     assert after(4 * FEWEST_TO_CHOOSE, 0.010, slow, within).stop == stop
+
+
+def test_one_load_is_not_enough_for_a_race_to_end_without_a_loser() -> None:
+    race = after(FEWEST_TO_CHOOSE, 0.010, 0.010, loads=1)
+    assert (race.stop, race.other_load) == (None, True)
+    assert not after(FEWEST_TO_CHOOSE - 1, 0.010, 0.010, loads=1).other_load
+    assert after(4 * FEWEST_TO_CHOOSE, 0.010, 0.010, loads=1).stop is None
 
 
 def test_who_is_surely_slower_is_out_at_the_first_look() -> None:
