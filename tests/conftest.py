@@ -1,3 +1,7 @@
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -6,6 +10,18 @@ from tightrope.host import nvidia_gpu
 from tightrope.variants import Variant
 from tiny_images import make_tiny_images
 from tiny_model import TinyModel, build_variant, make_tiny_model
+
+
+def pytest_configure() -> None:
+    """Keep what Inductor compiles in a folder of this run, which its worker processes inherit.
+
+    Its default is one folder for all that the user runs, and code from there may be another
+    machine's.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = tempfile.mkdtemp(prefix="tightrope-inductor-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
 
 
 @pytest.fixture(scope="session")

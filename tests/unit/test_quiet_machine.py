@@ -44,12 +44,15 @@ def needs_quiet() -> None:
 
 def test_on_a_quiet_machine_there_is_no_wait_and_no_word() -> None:
     needs_quiet()
-    one = machine(60.0)
-    began = time.monotonic()
-    given = one.wait()
-    assert given == pytest.approx(time.monotonic() - began, abs=0.2)
-    assert given < 10
-    assert (lines(one) == []) == (one.loudest == {})
+    waited = []
+    for _ in range(9):  # other tests may take the processor meanwhile
+        one = machine(5.0)
+        began = time.monotonic()
+        given = one.wait()
+        assert given == pytest.approx(time.monotonic() - began, abs=0.2)
+        assert (lines(one) == []) == (one.loudest == {})
+        waited.append((given, len(lines(one))))
+    assert any(given < 2 and told == 0 for given, told in waited)
 
 
 def test_it_waits_while_a_program_runs_and_then_goes_on() -> None:
