@@ -19,7 +19,7 @@ def pytest_configure() -> None:
     machine's.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        folder = tempfile.mkdtemp(prefix="tightrope-inductor-")
+        folder = tempfile.mkdtemp(prefix="inductor-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
 
