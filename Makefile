@@ -57,7 +57,7 @@ MODEL ?=
 GRAPH ?= simplified
 PORT ?= 0
 netron: $(RUN_ENV)
-	@python scripts/serve_graph.py "$(MODEL)" "$(GRAPH)" "$(PORT)"
+	@python tools/serve_graph.py "$(MODEL)" "$(GRAPH)" "$(PORT)"
 
 # In no environment of its own: the packages for a GPU are gigabytes.
 gpu-check:

@@ -5,9 +5,13 @@ from functools import partial
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from tightrope import checkpoint_source, data_sources, decision, graph_jobs, job_inputs
-from tightrope import job_params, measured_shapes, plan, training_plan
-from tightrope.provenance import code_digest, library_versions
+from tightrope.artifacts.provenance import code_digest, library_versions
+from tightrope.checkpoint import source as checkpoint_source
+from tightrope.data import source as data_sources
+from tightrope.plan import graphs as graph_jobs
+from tightrope.plan import job_inputs, job_params, plan, shapes
+from tightrope.plan import training as training_plan
+from tightrope.terminal import decision
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
 # relative: inputs are compared by path, and the project may be moved
@@ -43,7 +47,7 @@ def local_checkpoint_files(wildcards):
 
 
 def shapes_of_model(wildcards):
-    return measured_shapes.shapes_of(config, wildcards.model)
+    return shapes.shapes_of(config, wildcards.model)
 
 
 def data_libraries(wildcards):

@@ -40,9 +40,9 @@ rule render_report:
     input:
         summary="reports/summary.json",
         graphs=collect("reports/{model}/graphs/{graph}.json", zip, **GRAPHS),
-        template=f"{SCRIPTS}/report/page.html",
-        style=f"{SCRIPTS}/report/page.css",
-        script=f"{SCRIPTS}/report/page.js",
+        template=f"{SCRIPTS}/tightrope/report/template/page.html",
+        style=f"{SCRIPTS}/tightrope/report/template/page.css",
+        script=f"{SCRIPTS}/tightrope/report/template/page.js",
     output:
         page=report(
             ensure("reports/summary.html", non_empty=True),

@@ -1,10 +1,10 @@
 """Look whether a quantized engine still answers, before its latency is measured."""
 
-from tightrope.audit import audit_variant
-from tightrope.cores import intra_op_threads
-from tightrope.host import require_host
-from tightrope.job import current_job
-from tightrope.supervise import Limits
+from tightrope.jobs.child import Limits
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
+from tightrope.measure.audit import audit_variant
 
 job = current_job(globals())
 require_host(job.params.host)

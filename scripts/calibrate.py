@@ -1,9 +1,9 @@
 """Collect the calibration cache of one method and sample count."""
 
-from tightrope.calibration import calibrate
-from tightrope.cores import intra_op_threads
-from tightrope.file_job import run_file_job
-from tightrope.job import current_job
+from tightrope.int8.calibrate import calibrate
+from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
 
 job = current_job(globals())
 run_file_job(

@@ -1,10 +1,10 @@
 """Keep every prediction of one variant on the evaluation split."""
 
-from tightrope.accuracy import measure_accuracy
-from tightrope.cores import intra_op_threads
-from tightrope.host import require_host
-from tightrope.job import current_job
-from tightrope.supervise import Limits
+from tightrope.jobs.child import Limits
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
+from tightrope.measure.accuracy import measure_accuracy
 
 job = current_job(globals())
 require_host(job.params.host)

@@ -1,10 +1,10 @@
 """Time each operator in float and in int8."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.file_job import run_file_job
-from tightrope.host import require_host
-from tightrope.job import current_job
-from tightrope.operator_costs import measure_costs
+from tightrope.int8.costs import measure_costs
+from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
 
 job = current_job(globals())
 require_host(job.params.host)

@@ -1,10 +1,10 @@
 """Time one variant and its baseline in turn."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.host import require_host
-from tightrope.job import current_job
-from tightrope.latency import measure_latency
-from tightrope.supervise import Limits
+from tightrope.jobs.child import Limits
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
+from tightrope.measure.latency import measure_latency
 
 job = current_job(globals())
 require_host(job.params.host)

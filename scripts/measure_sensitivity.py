@@ -1,9 +1,9 @@
 """Measure what each operator alone in int8 changes."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.file_job import run_file_job
-from tightrope.job import current_job
-from tightrope.sensitivity import measure_sensitivity
+from tightrope.int8.sensitivity import measure_sensitivity
+from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
 
 job = current_job(globals())
 run_file_job(

@@ -1,10 +1,10 @@
 """Measure a variant under traffic with MLCommons LoadGen, for each padding and scenario."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.host import require_host
-from tightrope.job import current_job
-from tightrope.supervise import Limits
-from tightrope.traffic import measure_traffic
+from tightrope.jobs.child import Limits
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
+from tightrope.measure.traffic.measure import measure_traffic
 
 job = current_job(globals())
 require_host(job.params.host)

@@ -1,10 +1,10 @@
 """Time some epochs of a model's training, and throw its weights away."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.host import require_host
-from tightrope.job import current_job
-from tightrope.supervise import Limits
-from tightrope.training_measurement import measure_training
+from tightrope.jobs.child import Limits
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
+from tightrope.training.measure import measure_training
 
 job = current_job(globals())
 require_host(job.params.host)

@@ -1,7 +1,7 @@
 """Fetch or copy the checkpoint of a model, and check it."""
 
-from tightrope.checkpoint import prepare_checkpoint
-from tightrope.job import current_job
+from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.jobs.job import current_job
 
 job = current_job(globals())
 prepare_checkpoint(

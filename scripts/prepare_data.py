@@ -1,7 +1,7 @@
 """Read the data of a model and write its splits."""
 
-from tightrope.data import prepare_data
-from tightrope.job import current_job
+from tightrope.data.prepare import prepare_data
+from tightrope.jobs.job import current_job
 from tightrope.tasks import IMAGE
 
 job = current_job(globals())

@@ -1,8 +1,8 @@
 """Write the Q/DQ ONNX of one scheme from a calibration cache."""
 
-from tightrope.file_job import run_file_job
-from tightrope.job import current_job
-from tightrope.quantize import found_by_search, quantize_onnx
+from tightrope.int8.quantize import found_by_search, quantize_onnx
+from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.job import current_job
 
 job = current_job(globals())
 search = dict(job.input.items()).get("search")

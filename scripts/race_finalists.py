@@ -1,10 +1,10 @@
 """Race the finalists of one model on one device, all in the same rounds."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.host import require_host
-from tightrope.job import current_job
-from tightrope.race_finalists import race_finalists
-from tightrope.supervise import Limits
+from tightrope.jobs.child import Limits
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
+from tightrope.measure.race.measure import race_finalists
 
 job = current_job(globals())
 require_host(job.params.host)

@@ -1,8 +1,8 @@
 """Draw an ONNX file, and write its structure without weights for Netron."""
 
-from tightrope.graph_render import render_graph
-from tightrope.job import current_job
-from tightrope.supervise import Limits
+from tightrope.jobs.child import Limits
+from tightrope.jobs.job import current_job
+from tightrope.report.graphs.render import render_graph
 
 job = current_job(globals())
 render_graph(

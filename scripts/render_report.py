@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tightrope.job import current_job
-from tightrope.page import render_page
+from tightrope.jobs.job import current_job
+from tightrope.report.page import render_page
 
 job = current_job(globals())
 render_page(

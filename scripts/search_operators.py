@@ -1,9 +1,9 @@
 """Search the operators that stay in float so that the accuracy budget holds."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.file_job import run_file_job
-from tightrope.job import current_job
-from tightrope.operator_search import search_operators
+from tightrope.int8.search import search_operators
+from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
 
 job = current_job(globals())
 run_file_job(

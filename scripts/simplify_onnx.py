@@ -1,8 +1,8 @@
 """Fold constants and drop dead nodes; the outputs must stay the checkpoint's."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.job import current_job
-from tightrope.simplify import simplify_onnx
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.onnx.simplify import simplify_onnx
 
 job = current_job(globals())
 simplify_onnx(

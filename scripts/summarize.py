@@ -1,7 +1,7 @@
 """Put every record into reports/summary.json and reports/summary.csv."""
 
-from tightrope.job import current_job
-from tightrope.summary import summarize
+from tightrope.jobs.job import current_job
+from tightrope.summary.summarize import summarize
 
 job = current_job(globals())
 summarize(

@@ -1,10 +1,10 @@
 """Fine-tune the source checkpoint, or only convert it where the model has no recipe."""
 
-from tightrope.cores import intra_op_threads
-from tightrope.job import current_job
-from tightrope.supervise import Limits
-from tightrope.training import train_model
-from tightrope.training_job import train_or_stop
+from tightrope.jobs.child import Limits
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.training.micro_batches import train_or_stop
+from tightrope.training.train import train_model
 
 job = current_job(globals())
 train_or_stop(

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tightrope.failed_files import write_failure
-from tightrope.files import write_json
-from tightrope.graph_render import render_graph
-from tightrope.page import render_page
-from tightrope.supervise import Limits
+from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.files import write_json
+from tightrope.jobs.child import Limits
+from tightrope.report.graphs.render import render_graph
+from tightrope.report.page import render_page
 from tiny_model import TinyModel
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -17,7 +17,7 @@ CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
 
 ROOT = Path(__file__).parents[2]
-REPORT = ROOT / "scripts/report"
+REPORT = ROOT / "scripts/tightrope/report/template"
 LIMITS = Limits(memory_bytes=4e9, seconds=60)
 LAYER = "bert.encoder.layer"
 

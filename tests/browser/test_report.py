@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tightrope.page import render_page
+from tightrope.report.page import render_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
 
 ROOT = Path(__file__).parents[2]
-REPORT = ROOT / "scripts/report"
+REPORT = ROOT / "scripts/tightrope/report/template"
 
 
 @pytest.fixture(scope="module")

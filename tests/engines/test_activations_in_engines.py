@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tightrope.checkpoint import prepare_checkpoint
-from tightrope.data import prepare_data
-from tightrope.engine_folder import build_engine
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.data.prepare import prepare_data
 from tightrope.engine_table import ENGINES
-from tightrope.inputs import Arrays
-from tightrope.loading import load_engine
-from tightrope.manifest import read_manifest
-from tightrope.onnx_graph import load_onnx
-from tightrope.supervise import supervised
+from tightrope.engines.build import build_engine
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.jobs.child import supervised
+from tightrope.onnx.file import load_onnx
 from tiny_model import LIMITS, OPTIONS
 
 # weights so large that the activation decides what the model answers
@@ -60,10 +60,10 @@ def batch() -> Arrays:
 def make_model(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Run in a child: the chain up to the simplified ONNX, and logits by hand."""
     import torch
-    from tightrope.activations import FastSwish
-    from tightrope.export import export_onnx
-    from tightrope.simplify import simplify_onnx
-    from tightrope.training import train_model
+    from tightrope.model.activations import FastSwish
+    from tightrope.onnx.export import export_onnx
+    from tightrope.onnx.simplify import simplify_onnx
+    from tightrope.training.train import train_model
     from transformers import BertForSequenceClassification
 
     source, checkpoint = folder / "source/checkpoint.json", folder / "checkpoint/checkpoint.json"

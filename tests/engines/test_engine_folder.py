@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from onnx import helper
+from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.files import sha256
+from tightrope.artifacts.manifest import read_manifest
 from tightrope.errors import ArtifactError, StorageError, TightropeError
-from tightrope.failed_files import write_failure
-from tightrope.files import sha256
-from tightrope.manifest import read_manifest
-from tightrope.onnx_graph import load_onnx, save_onnx
-from tightrope.supervise import Limits
+from tightrope.jobs.child import Limits
+from tightrope.onnx.file import load_onnx, save_onnx
 from tiny_model import LIMITS, TinyModel, build_variant, name_variant
 
 BUILD = """
@@ -80,7 +80,7 @@ def test_bf16_has_failed_on_a_cpu_without_it(
     environment = {
         **os.environ,
         "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "PYTHONPATH": os.pathsep.join(str(repository / name) for name in ("scripts", "tests")),
+        "PYTHONPATH": f"{repository}/scripts:{repository}/tests/support",
     }
     path = tmp_path / "engine.json"
     words = [sys.executable, "-c", BUILD, str(tmp_path), str(path), *map(str, tiny)]

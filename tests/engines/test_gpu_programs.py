@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tightrope.by_shape import MOST_SHAPES, ByShape
-from tightrope.inputs import Arrays, stack
+from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.jobs.child import WorkFailed, supervised
+from tightrope.runtimes.buckets import Buckets
+from tightrope.runtimes.program_by_shape import MOST_SHAPES, ByShape
 from tightrope.signature import of_texts
-from tightrope.static_shapes import Buckets
-from tightrope.supervise import WorkFailed, supervised
 from tightrope.variants import Variant
 from tiny_model import LIMITS, TinyModel, evaluation_rows
 
@@ -73,8 +73,8 @@ def test_only_the_last_used_programs_are_kept() -> None:
 
 def torch_answers(checkpoint: Path, batches: list[Arrays]) -> Any:
     import torch
-    from tightrope.cuda_program import CudaProgram, Queue
-    from tightrope.torch_module import logits_module, runner
+    from tightrope.model.module import logits_module, runner
+    from tightrope.runtimes.cuda_program import CudaProgram, Queue
 
     module = logits_module(checkpoint, torch.bfloat16)
     run = ByShape(lambda inputs: CudaProgram(module, inputs, Queue()), None)
@@ -98,8 +98,8 @@ def test_logits_through_buffers_are_those_without_and_stay(
 
 def bound_answers(folder: Path, batches: list[Arrays]) -> Any:
     from tightrope.engines.onnxruntime import FILE
-    from tightrope.onnxruntime_gpu import NO_GRAPH, BoundProgram
-    from tightrope.onnxruntime_session import open_session, session_options
+    from tightrope.runtimes.onnxruntime.gpu import NO_GRAPH, BoundProgram
+    from tightrope.runtimes.onnxruntime.session import open_session, session_options
 
     options = {"optimization": "all", "spinning": True, "arena": True}
     session = open_session(folder / FILE, session_options(1, options))
@@ -126,8 +126,8 @@ def test_logits_of_bound_buffers_are_those_of_a_plain_session_and_stay(
 
 def missing_provider(folder: Path) -> None:
     from tightrope.engines.onnxruntime import FILE
-    from tightrope.onnxruntime_gpu import cuda_provider
-    from tightrope.onnxruntime_session import open_session, session_options
+    from tightrope.runtimes.onnxruntime.gpu import cuda_provider
+    from tightrope.runtimes.onnxruntime.session import open_session, session_options
 
     options = {"optimization": "all", "spinning": True, "arena": True, "graphs": False}
     open_session(folder / FILE, session_options(1, options), [cuda_provider(options)])
@@ -140,9 +140,9 @@ def test_a_provider_that_cannot_be_loaded_is_a_failure_not_the_cpu(built: Build)
 
 def products_with(checkpoint: Path, kind: str) -> set[str]:
     import torch
-    from tightrope.torch_device import attention
-    from tightrope.torch_module import example_inputs, logits_module
-    from tightrope.torch_operators import profiled
+    from tightrope.model.module import example_inputs, logits_module
+    from tightrope.runtimes.torch.device import attention
+    from tightrope.runtimes.torch.operators import profiled
 
     module, example = logits_module(checkpoint, torch.float32), example_inputs(of_texts(), 2)
     with torch.inference_mode(), attention(kind):
@@ -161,8 +161,8 @@ def test_the_attention_that_was_asked_for_is_the_one_that_is_recorded(tiny: Tiny
 
 def products_in_graph(checkpoint: Path, precision: str) -> Any:
     from tightrope.engines.inductor import exported
-    from tightrope.torch_module import DTYPES, logits_module
-    from tightrope.torch_operators import in_graph
+    from tightrope.model.module import DTYPES, logits_module
+    from tightrope.runtimes.torch.operators import in_graph
 
     return in_graph(exported(logits_module(checkpoint, DTYPES[precision]), of_texts(), 64, "cpu"))
 
@@ -178,8 +178,8 @@ def test_products_of_an_exported_graph_are_counted_in_their_type(
 def quantized_products(checkpoint: Path) -> Any:
     import torch
     from tightrope.engines.compile import quantize
-    from tightrope.torch_module import example_inputs, logits_module
-    from tightrope.torch_operators import profiled
+    from tightrope.model.module import example_inputs, logits_module
+    from tightrope.runtimes.torch.operators import profiled
 
     module, example = logits_module(checkpoint, torch.float32), example_inputs(of_texts(), 2)
     plain = module(**example).float()

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tightrope.engine_table import ENGINES
-from tightrope.inputs import Arrays, load_encoder, read_split, stack
-from tightrope.loading import load_engine
-from tightrope.supervise import WorkFailed, supervised
-from tightrope.torch_module import load_module
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split, stack
+from tightrope.jobs.child import WorkFailed, supervised
+from tightrope.model.module import load_module
 from tightrope.variants import parse
 from tiny_images import BUCKETS, SIDE
 from tiny_model import (

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tightrope.calibration import calibrate
-from tightrope.checkpoint import prepare_checkpoint
-from tightrope.inputs import Arrays, load_encoder, read_split, stack
-from tightrope.loading import load_engine
-from tightrope.manifest import read_manifest
-from tightrope.quantize import quantize_onnx
-from tightrope.supervise import supervised
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split, stack
+from tightrope.int8.calibrate import calibrate
+from tightrope.int8.quantize import quantize_onnx
+from tightrope.jobs.child import supervised
+from tightrope.model.module import load_module, logits_module
 from tightrope.tasks import IMAGE
-from tightrope.torch_module import load_module, logits_module
 from tightrope.variants import parse
 from tiny_images import BUCKETS, SIDE
 from tiny_model import LIMITS, OPTIONS, SAMPLES, TinyModel, build_variant, model_files
@@ -47,9 +47,9 @@ def export_otherwise(checkpoint: Path, target: Path) -> None:
 
 def run_chain(folder: Path, original: TinyModel, model: TinyModel) -> None:
     """From the file to the quantized one, in a child, as the rules do."""
-    from tightrope.export import export_onnx
-    from tightrope.simplify import simplify_onnx
-    from tightrope.training import train_model
+    from tightrope.onnx.export import export_onnx
+    from tightrope.onnx.simplify import simplify_onnx
+    from tightrope.training.train import train_model
 
     own = folder / "own"
     own.mkdir()

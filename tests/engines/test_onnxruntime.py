@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tightrope.inputs import stack
-from tightrope.loading import load_engine
-from tightrope.manifest import read_manifest
-from tightrope.supervise import supervised
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import stack
+from tightrope.jobs.child import supervised
 from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
 
 

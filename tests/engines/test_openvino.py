@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tightrope.host import describe_host
-from tightrope.inputs import Arrays, stack
-from tightrope.instructions import missing_instructions
-from tightrope.loading import load_engine
-from tightrope.manifest import read_manifest
-from tightrope.supervise import WorkFailed, supervised
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.jobs.child import WorkFailed, supervised
+from tightrope.machine.host import describe_host
+from tightrope.machine.instructions import missing_instructions
 from tightrope.variants import Variant
 from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
 
@@ -186,7 +186,7 @@ def test_nothing_is_kept_or_sent_of_what_is_built(tiny: TinyModel, tmp_path: Pat
     """OpenVINO and NNCF, this one not within pytest, would keep an id of the user in HOME."""
     home, engine = tmp_path / "home", tmp_path / "engine/engine.json"
     home.mkdir()
-    modules = [str(Path(__file__).parents[2] / name) for name in ("scripts", "tests")]
+    modules = [str(Path(__file__).parents[2] / name) for name in ("scripts", "tests/support")]
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": ":".join(modules)}
     words = [sys.executable, "-c", BUILD_INT8, tiny.data.parents[1], engine]
     subprocess.run(words, env=environment, check=True)

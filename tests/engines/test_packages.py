@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tightrope.inputs import Arrays, stack
-from tightrope.loading import load_engine
-from tightrope.supervise import supervised
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.jobs.child import supervised
 from tightrope.variants import Variant
 from tiny_model import LIMITS, TinyModel, evaluation_rows, name_variant
 
@@ -19,7 +19,7 @@ PROGRAM = """
 import sys
 sys.modules["transformers"] = sys.modules["torchao"] = None
 import numpy as np
-from tightrope.loading import load_engine
+from tightrope.engines.load import load_engine
 
 path, inputs, outputs = sys.argv[1:]
 run, _ = load_engine(path, threads=1)

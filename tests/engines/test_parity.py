@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tightrope.artifacts.files import sha256
+from tightrope.artifacts.manifest import read_manifest
 from tightrope.engine_table import ENGINES
+from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError
-from tightrope.files import sha256
-from tightrope.host import describe_host
-from tightrope.inputs import Arrays, stack
-from tightrope.instructions import missing_instructions
-from tightrope.loading import load_engine
-from tightrope.manifest import read_manifest
-from tightrope.supervise import WorkFailed, supervised
-from tightrope.text_inputs import filled_batch
-from tightrope.torch_module import load_module
+from tightrope.inputs.texts import filled_batch
+from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.jobs.child import WorkFailed, supervised
+from tightrope.machine.host import describe_host
+from tightrope.machine.instructions import missing_instructions
+from tightrope.model.module import load_module
 from tightrope.variants import Variant
 from tiny_model import (
     LIMITS,

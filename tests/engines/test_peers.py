@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tightrope.supervise import supervised
+from tightrope.jobs.child import supervised
 from tiny_model import LIMITS, LONGEST, SAMPLES, TinyModel
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks/peers"))

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tightrope.calibration import calibration_batches
-from tightrope.manifest import read_manifest
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.int8.calibrate import calibration_batches
+from tightrope.jobs.child import supervised
 from tightrope.signature import of_texts
-from tightrope.supervise import supervised
 from tiny_model import LIMITS, LONGEST, OPTIONS, TinyModel, build_variant, name_variant
 
 
@@ -33,7 +33,7 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
     """Run in a child: the largest number to which an activation is rounded."""
     import torch
     from tightrope.engines.inductor import exported, quantized
-    from tightrope.torch_module import logits_module
+    from tightrope.model.module import logits_module
 
     module = logits_module(model.checkpoint, torch.float32)
     graph = exported(module, of_texts(), LONGEST, "cpu").module()

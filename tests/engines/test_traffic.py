@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 import pytest
 from busy import PROCESSORS, busy_child
-from tightrope.accuracy import measure_accuracy
-from tightrope.buckets import bucket_edges
+from tightrope.artifacts.files import sha256
 from tightrope.engine_table import ENGINES
+from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.files import sha256
-from tightrope.inputs import Arrays
-from tightrope.interference import FOREIGN
-from tightrope.loadgen import read_log
-from tightrope.loading import load_engine
-from tightrope.records import AccuracyRecord
-from tightrope.supervise import Limits
-from tightrope.traffic import measure_traffic
-from tightrope.traffic_record import TrafficRecord
-from tightrope.traffic_results import TIE
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.jobs.child import Limits
+from tightrope.machine.interference import FOREIGN
+from tightrope.measure.accuracy import measure_accuracy
+from tightrope.measure.traffic.loadgen import read_log
+from tightrope.measure.traffic.measure import measure_traffic
+from tightrope.measure.traffic.padding import bucket_edges
+from tightrope.records.record import AccuracyRecord
+from tightrope.records.traffic import TrafficRecord
+from tightrope.summary.traffic import TIE
 from tightrope.variants import Variant
 from tiny_model import LIMITS, LONGEST, TinyModel, build_variant, evaluation_rows, name_variant
 
@@ -134,7 +134,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> Spoil:
 
             return harmed, seconds
 
-        monkeypatch.setattr("tightrope.traffic.load_engine", load)
+        monkeypatch.setattr("tightrope.measure.traffic.measure.load_engine", load)
 
     return spoilt
 

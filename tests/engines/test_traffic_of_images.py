@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tightrope.accuracy import measure_accuracy
-from tightrope.inputs import read_split
-from tightrope.records import AccuracyRecord
-from tightrope.traffic import measure_traffic
-from tightrope.traffic_record import TrafficRecord
-from tightrope.traffic_results import TIE, traffic_entry
+from tightrope.inputs.timing_batches import read_split
+from tightrope.measure.accuracy import measure_accuracy
+from tightrope.measure.traffic.measure import measure_traffic
+from tightrope.records.record import AccuracyRecord
+from tightrope.records.traffic import TrafficRecord
+from tightrope.summary.traffic import TIE, traffic_entry
 from tightrope.variants import parse
 from tiny_images import SIDE
 from tiny_model import LIMITS, TinyModel, build_variant

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tightrope.activations import ACTIVATIONS
-from tightrope.supervise import supervised
+from tightrope.jobs.child import supervised
+from tightrope.model.activations import ACTIVATIONS
 from tiny_model import LIMITS
 
 # what torch.nn.Conv2d is told, and the height and width of its image
@@ -67,9 +67,9 @@ def program_of(module: Any, shape: tuple[int, ...]) -> Program:
     import torch
     import tvm
     from tightrope.engines.tvm import host_target, set_threads
-    from tightrope.tvm_convolutions import channels_last
-    from tightrope.tvm_layouts import operator, settled
-    from tightrope.tvm_programs import lowered, scheduled, translated, transposed
+    from tightrope.runtimes.tvm.convolutions import channels_last
+    from tightrope.runtimes.tvm.layouts import operator, settled
+    from tightrope.runtimes.tvm.programs import lowered, scheduled, translated, transposed
     from tvm import relax
 
     set_threads(1)
@@ -118,8 +118,8 @@ def classified() -> dict[str, Program]:
 def network(architecture: str, side: int) -> Program:
     """Images of that side through a ResNet, a MobileNetV2 or a ConvNeXt with that activation."""
     import torch
-    from tightrope.activations import replace_activations
-    from tightrope.torch_module import logits_only
+    from tightrope.model.activations import replace_activations
+    from tightrope.model.module import logits_only
     from transformers import (
         ConvNextConfig,
         ConvNextForImageClassification,

@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tightrope.supervise import supervised
+from tightrope.jobs.child import supervised
 from tiny_model import LIMITS
 
 
 def tune(work: Path, seconds: float) -> dict[str, Any]:
     """Run in a child, which alone loads TVM: tune one small product."""
     from tightrope.engines.tvm import host_target, set_threads
-    from tightrope.tvm_schedules import Product
-    from tightrope.tvm_tuning import tuned
+    from tightrope.runtimes.tvm.schedules import Product
+    from tightrope.runtimes.tvm.tuning import tuned
 
     set_threads(1)
     product = Product(1, 16, 32, 16, "float32")

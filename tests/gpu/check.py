@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 try:
-    from tightrope.gpu import driver_cuda, missing_packages
-    from tightrope.host import nvidia_gpu
-    from tightrope.provenance import library_version
+    from tightrope.artifacts.provenance import library_version
+    from tightrope.machine.gpu import driver_cuda, missing_packages
+    from tightrope.machine.host import nvidia_gpu
 except ModuleNotFoundError as error:
     sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tightrope.artifacts.manifest import read_manifest
 from tightrope.engine_table import ENGINES
-from tightrope.gpu import missing_packages
-from tightrope.inputs import Arrays, stack
-from tightrope.loading import load_engine
-from tightrope.manifest import read_manifest
-from tightrope.supervise import Limits, WorkFailed, supervised
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.jobs.child import Limits, WorkFailed, supervised
+from tightrope.machine.gpu import missing_packages
 from tightrope.variants import CALIBRATED, Variant
 from tiny_model import LONGEST, OPTIONS, SAMPLES, TinyModel, build_variant, evaluation_rows
 

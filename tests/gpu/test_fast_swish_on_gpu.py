@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tightrope.fast_swish import FastSwish, fast_swish, fast_swish_formula
+from tightrope.model.fast_swish import FastSwish, fast_swish, fast_swish_formula
 
 pytestmark = pytest.mark.gpu
 

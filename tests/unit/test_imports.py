@@ -26,7 +26,6 @@ MAY_IMPORT = {
     "render_graph": {"onnx"},
     "search_operators": {"onnx"},
     "simplify_onnx": {"onnx", "torch"},
-    "tensorrt_cache": {"onnx"},
     "train_model": TRAINING,
 }
 SCRIPTS = sorted(path.stem for path in ROOT.glob("*.py"))
@@ -50,7 +49,7 @@ def test_a_checkpoint_is_loaded_without_libraries_that_no_classifier_needs(
     tiny: TinyModel,
 ) -> None:
     code = (
-        "import sys, pathlib, torch; from tightrope.torch_module import load_module, UNUSED\n"
+        "import sys, pathlib, torch; from tightrope.model.module import load_module, UNUSED\n"
         f"load_module(pathlib.Path({str(tiny.checkpoint.parent)!r}), torch.float32)\n"
         "print(*[name for name in UNUSED if name in sys.modules])\n"
         "import scipy, torchao\n"

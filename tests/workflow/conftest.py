@@ -14,7 +14,7 @@ def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
     folder = tmp_path_factory.mktemp("tightrope") / "fresh"
     folder.mkdir()
     shutil.copy2(repository / "Snakefile", folder)
-    for name in ("rules", "scripts", "config", "profiles", "envs"):
+    for name in ("rules", "scripts", "tools", "config", "profiles", "envs"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(repository / name, folder / name, ignore=ignored)
     project = Project(folder)

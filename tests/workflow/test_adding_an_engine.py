@@ -27,7 +27,9 @@ def add_engine(project: Project) -> int:
     )
     colours = '    "tvm": ("#482f02", "#946b17"),\n'
     project.edit(
-        "scripts/tightrope/chart_style.py", colours, colours + '    "numpy": ("#777", "#999"),\n'
+        "scripts/tightrope/report/style/palette.py",
+        colours,
+        colours + '    "numpy": ("#777", "#999"),\n',
     )
     one_line_each = ("the table", "the schema", "the colour", "the configuration")
     written = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.errors import ArtifactError
-from tightrope.onnx_graph import load_onnx
+from tightrope.onnx.file import load_onnx
 from tiny_project import MODEL, Project
 
 FOLDER = f"artifacts/{MODEL}"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tightrope.host import describe_host
-from tightrope.instructions import missing_instructions
+from tightrope.machine.host import describe_host
+from tightrope.machine.instructions import missing_instructions
 from tightrope.variants import parse
 from tiny_project import MODEL, RACE, VARIANTS, Project, drawn
 
@@ -265,7 +265,7 @@ def repaired(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Pro
     project = finished.copy(tmp_path_factory.mktemp("repaired") / "project")
     line = "    require_enough("
     faulty = f'    raise ValueError("the search went wrong")\n{line}'
-    project.edit("scripts/tightrope/operator_search.py", line, faulty)
+    project.edit("scripts/tightrope/int8/search.py", line, faulty)
     project.configure(**SETTINGS, repairs=REPAIRS)
     project.run()
     return project
@@ -321,7 +321,7 @@ def uncalibrated(finished: Project, tmp_path_factory: pytest.TempPathFactory) ->
     project = finished.copy(tmp_path_factory.mktemp("uncalibrated") / "project")
     line = "    model = load_onnx(onnx_path)\n    axes"
     faulty = line.replace("    model", f"{FAULTY.strip(chr(10))}\n    model", 1)
-    project.edit("scripts/tightrope/tensor_statistics.py", line, faulty)
+    project.edit("scripts/tightrope/int8/ranges.py", line, faulty)
     project.configure(**SETTINGS)
     (project / "fault").touch()
     done = project.snakemake("--retries", "1")

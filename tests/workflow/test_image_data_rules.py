@@ -1,8 +1,8 @@
 """The rules of data and checkpoint for a model of images, from a configuration to the splits."""
 
 from small_images import encoded, noise
-from tightrope.inputs import read_split
-from tightrope.manifest import read_manifest
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.inputs.timing_batches import read_split
 from tiny_project import Project
 
 MODEL = "pets"

@@ -160,7 +160,7 @@ def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
         for name, pair in ranges.items()
     ]
     text.write_text("\n".join(lines) + "\n")
-    tool = [sys.executable, "scripts/tensorrt_cache.py", "import", str(text), onnx, str(cache)]
+    tool = [sys.executable, "tools/tensorrt_cache.py", "import", str(text), onnx, str(cache)]
     subprocess.run([*tool, "--force"], cwd=project.folder, check=True)
     project.configure(**{**SETTINGS, "engines": {"onnxruntime": ["int8"]}})
     done = project.snakemake()

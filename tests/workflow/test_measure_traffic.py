@@ -77,7 +77,7 @@ def test_other_settings_plan_the_traffic_alone(project: Project) -> None:
 
 
 def test_a_changed_module_of_the_traffic_plans_the_traffic_alone(project: Project) -> None:
-    project.edit("scripts/tightrope/rate_search.py", "RUNS = 9", "RUNS = 8")
+    project.edit("scripts/tightrope/measure/traffic/rate_search.py", "RUNS = 9", "RUNS = 8")
     assert project.plan() == measured(OPENVINO)
 
 

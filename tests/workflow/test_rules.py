@@ -10,8 +10,6 @@ from tiny_project import CONFIG, MODEL, Project
 RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 DERIVED = re.compile(r"^use rule (\w+) as (\w+) with:\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 FIELD = re.compile(r"^    (\w+):", re.MULTILINE)
-# command lines for a person, which no rule runs
-TOOLS = {"serve_graph", "tensorrt_cache", "trtexec"}
 # of the CPU, of the GPU, and of the one on which a variant runs or a model is trained
 ENVIRONMENTS = (
     '"../envs/cpu.yaml"',
@@ -44,7 +42,7 @@ def test_every_script_is_run_by_exactly_the_rule_of_its_name(
     fresh: Project, rules: dict[str, str]
 ) -> None:
     scripts = {path.stem for path in (fresh / "scripts").glob("*.py")}
-    assert set(rules) == scripts - TOOLS
+    assert set(rules) == scripts
     for name, body in rules.items():
         assert re.findall(r'"\.\./scripts/(\S+)"', body) == [f"{name}.py"]
         assert re.findall(r'code_of\(\s*"(\w+\.py)"', body) in ([f"{name}.py"], [])

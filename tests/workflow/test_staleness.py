@@ -109,20 +109,20 @@ def test_a_changed_baseline_engine_plans_every_latency_that_is_compared_with_it(
 @pytest.mark.parametrize(
     ("module", "planned"),
     [
-        # measure_latency.py imports latency, which imports timing
-        ("timing", latencies(*VARIANTS) | RACE | REPORT),
-        # summarize.py imports summary, which imports recommend
-        ("recommend", REPORT),
+        # measure_latency.py imports measure.latency, which imports timing
+        ("measure/timing", latencies(*VARIANTS) | RACE | REPORT),
+        # summarize.py imports summarize, which imports recommend
+        ("summary/recommend", REPORT),
         # words for noise measure nothing again
-        ("noise", REPORT),
-        # race_finalists.py imports race, which imports race_statistics
-        ("race", RACE | REPORT),
-        # render_report.py imports page, which imports page_numbers
-        ("page_numbers", {"render_report/render_report", *GRAPHS}),
-        # render_graph.py imports graph_render, which imports graph_record
-        ("graph_layers", {"render_report/render_report", *GRAPHS}),
-        # train_model.py imports training, which imports finetuning
-        ("finetuning", EVERYTHING - {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}),
+        ("summary/noise", REPORT),
+        # race_finalists.py imports race.measure, which imports rounds
+        ("measure/race/rounds", RACE | REPORT),
+        # render_report.py imports page, which imports style.numbers
+        ("report/style/numbers", {"render_report/render_report", *GRAPHS}),
+        # render_graph.py imports render, which imports layers by describe
+        ("report/graphs/layers", {"render_report/render_report", *GRAPHS}),
+        # train_model.py imports train, which imports loop
+        ("training/loop", EVERYTHING - {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}),
     ],
 )
 def test_a_changed_module_two_imports_deep_plans_exactly_the_rules_that_import_it(
@@ -136,14 +136,14 @@ def test_a_changed_module_two_imports_deep_plans_exactly_the_rules_that_import_i
 @pytest.mark.parametrize(
     ("module", "planned"),
     [
-        ("checkpoint_sources/scratch", EVERYTHING - {f"prepare_data/{MODEL}"}),
-        ("sources/text_files", EVERYTHING - {f"prepare_checkpoint/{MODEL}"}),
+        ("checkpoint/sources/scratch", EVERYTHING - {f"prepare_data/{MODEL}"}),
+        ("data/sources/text_files", EVERYTHING - {f"prepare_checkpoint/{MODEL}"}),
         # of other kinds than those of this project
-        ("checkpoint_sources/onnx", set()),
-        ("checkpoint_sources/hub", set()),
+        ("checkpoint/sources/onnx", set()),
+        ("checkpoint/sources/hub", set()),
         ("sources/hub", set()),
-        ("sources/docstrings", set()),
-        ("sources/image_files", set()),
+        ("data/sources/docstrings", set()),
+        ("data/sources/image_folders", set()),
     ],
 )
 def test_a_changed_module_of_a_kind_of_source_plans_what_is_of_that_kind_alone(
@@ -157,7 +157,7 @@ def test_a_changed_module_of_a_kind_of_source_plans_what_is_of_that_kind_alone(
 def test_a_changed_onnx_module_retrains_nothing_whose_checkpoint_is_no_onnx_file(
     project: Project,
 ) -> None:
-    path = project / "scripts/tightrope/onnx_graph.py"
+    path = project / "scripts/tightrope/onnx/file.py"
     path.write_text(path.read_text() + "\nCHANGED = True\n")
     planned = project.plan()
     assert planned >= ONNX
@@ -166,12 +166,12 @@ def test_a_changed_onnx_module_retrains_nothing_whose_checkpoint_is_no_onnx_file
 
 
 def test_a_relative_import_is_an_error_that_names_file_and_line(project: Project) -> None:
-    path = project / "scripts/tightrope/timing.py"
+    path = project / "scripts/tightrope/measure/timing.py"
     lines = path.read_text().count("\n")
     path.write_text(path.read_text() + "from . import files\n")
     done = project.snakemake("--dry-run")
     assert done.returncode != 0
-    assert f"scripts/tightrope/timing.py:{lines + 1}: relative import" in done.stdout
+    assert f"scripts/tightrope/measure/timing.py:{lines + 1}: relative import" in done.stdout
 
 
 def test_a_larger_calibration_plans_its_int8_chain_and_the_way_back_only_the_race(
@@ -196,7 +196,7 @@ def test_a_second_calibration_size_plans_its_int8_chain_alone(project: Project) 
 def test_an_imported_calibration_cache_is_used_instead_of_calibrating(project: Project) -> None:
     cache = f"artifacts/{MODEL}/calibration/minmax-8.json"
     onnx = f"artifacts/{MODEL}/model.simplified.onnx"
-    tool = [sys.executable, "scripts/tensorrt_cache.py"]
+    tool = [sys.executable, "tools/tensorrt_cache.py"]
     for words in (["export", cache, "out"], ["import", "out", onnx, cache, "--force"]):
         subprocess.run([*tool, *words], cwd=project.folder, check=True)
     onnxruntime = "cpu-onnxruntime-int8-minmax-8"
@@ -215,13 +215,13 @@ def test_the_readme_way_to_another_calibration_size_does_the_same(project: Proje
 def test_a_changed_template_of_the_report_plans_render_report_alone(
     project: Project, file: str
 ) -> None:
-    path = project / f"scripts/report/{file}"
+    path = project / f"scripts/tightrope/report/template/{file}"
     path.write_text(path.read_text() + "\n")
     assert project.plan() == {"render_report/render_report"}
 
 
 def test_changed_words_of_the_report_plan_render_report_alone(project: Project) -> None:
-    path = project / "scripts/tightrope/page_sections.py"
+    path = project / "scripts/tightrope/report/context.py"
     path.write_text(path.read_text() + '\nWORDS = "other words"\n')
     assert project.plan() == {"render_report/render_report"}
 

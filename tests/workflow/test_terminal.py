@@ -93,7 +93,9 @@ def test_on_a_terminal_a_bar_moves_below_the_lines_and_is_gone_at_the_end(unrun:
 
 def test_what_a_job_writes_past_its_log_is_above_the_bar(unrun: Project) -> None:
     unrun.edit(
-        "scripts/prepare_data.py", "from tightrope.job", "import nothing_such\nfrom tightrope.job"
+        "scripts/prepare_data.py",
+        "from tightrope.jobs.job",
+        "import nothing_such\nfrom tightrope.jobs.job",
     )
     printed = on_a_terminal(unrun, "--", DATA)
     lines = without_escapes(printed).splitlines()

@@ -97,7 +97,7 @@ def test_another_host_measures_again_and_does_not_retrain(project: Project) -> N
 
 
 def test_the_module_of_the_measurement_plans_it_alone(project: Project) -> None:
-    path = project / "scripts/tightrope/training_measurement.py"
+    path = project / "scripts/tightrope/training/measure.py"
     path.write_text(path.read_text() + "\nCHANGED = True\n")
     assert project.plan() == MEASURED | REPORT
 

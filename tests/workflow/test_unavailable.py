@@ -6,7 +6,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from tightrope.host import describe_host
+from tightrope.machine.host import describe_host
 from tiny_project import MODEL, Project
 
 COMPILED = ("cpu-compile-fp32", "cpu-inductor-bf16", "cpu-tvm-fp32")
@@ -99,6 +99,6 @@ def test_an_own_onnx_file_goes_through_without_a_checkpoint(
     assert results["cpu-onnxruntime-fp32"]["latency"][0]["speedup"] is None
     assert results["cpu-onnxruntime-int8-minmax-8"]["status"] == "ok"
     assert unrun.plan() == set()
-    path = unrun / "scripts/tightrope/onnx_checkpoint.py"
+    path = unrun / "scripts/tightrope/onnx/imported.py"
     path.write_text(path.read_text() + "\nCHANGED = True\n")
     assert {"prepare_checkpoint/own", "train_model/own"} <= unrun.plan()

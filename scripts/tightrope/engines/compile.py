@@ -8,12 +8,12 @@ import torch
 from torch._inductor import config as inductor
 from torch._inductor.utils import fresh_cache
 
-from tightrope.files import read_json
-from tightrope.manifest import read_manifest
+from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
+from tightrope.runtimes.torch.device import attention, prepare, runner_on, with_tf32
+from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import Signature, of_checkpoint, signature
-from tightrope.torch_device import attention, prepare, runner_on, with_tf32
-from tightrope.torch_module import DTYPES, example_inputs, load_module, logits_only
-from tightrope.torch_operators import profiled
 
 Options = dict[str, Any]
 # a batch of one is a program of its own to torch.compile

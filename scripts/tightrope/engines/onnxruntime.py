@@ -6,10 +6,10 @@ from typing import Any
 
 import onnx
 
-from tightrope import onnxruntime_gpu
-from tightrope.inputs import Arrays, example_of
-from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx, signature_of
-from tightrope.onnxruntime_session import (
+from tightrope.inputs.timing_batches import Arrays, example_of
+from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
+from tightrope.runtimes.onnxruntime import gpu
+from tightrope.runtimes.onnxruntime.session import (
     CPU,
     Options,
     Providers,
@@ -40,7 +40,7 @@ def build(
     if precision == "int8-dynamic":
         model = dynamically_quantized(model, reduced=options["reduce_range"])
     save_onnx(model, target / FILE)
-    plain = onnxruntime_gpu.without_graphs(providers)
+    plain = gpu.without_graphs(providers)
     executed, provider = profiled(
         target / FILE, threads, options, plain, example=example_of(taken, 1)
     )
@@ -58,7 +58,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     providers = providers_of(device, options)
     session = open_session(path / FILE, session_options(threads, options), providers)
     if device == "cuda":
-        return onnxruntime_gpu.bound_runner(session, options)
+        return gpu.bound_runner(session, options)
 
     def run(inputs: Arrays) -> Any:
         return session.run(None, inputs)[0]
@@ -70,8 +70,8 @@ def providers_of(device: str, options: Options) -> Providers:
     """The provider of that device; WorkFailed where the GPU cannot be used."""
     if device == "cpu":
         return [(CPU, {})]
-    onnxruntime_gpu.prepare()
-    return [onnxruntime_gpu.cuda_provider(options)]
+    gpu.prepare()
+    return [gpu.cuda_provider(options)]
 
 
 def fused(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -9,28 +9,28 @@ from typing import Any
 
 import onnx
 
-from tightrope.executed import Executed, counted, is_product
-from tightrope.files import read_json
-from tightrope.inputs import example_of
-from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx, signature_of
-from tightrope.onnxruntime_gpu import (
+from tightrope.artifacts.files import read_json
+from tightrope.inputs.timing_batches import example_of
+from tightrope.jobs.child import WorkFailed
+from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
+from tightrope.runtimes.buckets import in_words
+from tightrope.runtimes.executed import Executed, counted, is_product
+from tightrope.runtimes.onnxruntime.gpu import (
     bound_runner,
     cuda_provider,
     load_tensorrt,
     prepare,
 )
-from tightrope.onnxruntime_session import (
+from tightrope.runtimes.onnxruntime.session import (
     Options,
     Providers,
     open_session,
     profiled,
     session_options,
 )
-from tightrope.optimization_profiles import Profile, Shape
+from tightrope.runtimes.tensorrt.profiles import Profile, Shape
+from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tightrope.signature import BATCH, SEQUENCE, Signature, signature
-from tightrope.static_shapes import in_words
-from tightrope.supervise import WorkFailed
-from tightrope.typed_onnx import typed
 
 FILE = "model.onnx"
 TENSORRT = "TensorrtExecutionProvider"

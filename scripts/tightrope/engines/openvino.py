@@ -10,14 +10,14 @@ import numpy as np
 import openvino
 from openvino import frontend
 
-from tightrope.executed import Executed, counted, is_product
-from tightrope.failed_files import read_made_json
-from tightrope.inputs import Arrays
-from tightrope.manifest import read_manifest
-from tightrope.onnx_graph import load_onnx, max_sequence, signature_of
-from tightrope.padding import padded
+from tightrope.artifacts.failures import read_made_json
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.onnx.file import load_onnx, max_sequence, signature_of
+from tightrope.runtimes.buckets import Bucket, Buckets, in_words
+from tightrope.runtimes.executed import Executed, counted, is_product
+from tightrope.runtimes.padding import padded
 from tightrope.signature import Signature, of_checkpoint, sizes_of
-from tightrope.static_shapes import Bucket, Buckets, in_words
 
 FILE = "model.xml"
 # unsaid, a model in fp32 runs in bf16 where the CPU has it
@@ -126,7 +126,7 @@ def converted_from_pytorch(checkpoint: Path, taken: Signature) -> openvino.Model
     """The checkpoint's module, its attention kept whole, the sizes that are not free fixed."""
     import torch
 
-    from tightrope.torch_module import example_inputs, logits_module
+    from tightrope.model.module import example_inputs, logits_module
 
     module = logits_module(checkpoint, torch.float32)
     with bare_reasons():

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from tightrope.manifest import read_manifest
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
+from tightrope.runtimes.torch.device import attention, prepare, runner_on, with_tf32
+from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import of_checkpoint
-from tightrope.torch_device import attention, prepare, runner_on, with_tf32
-from tightrope.torch_module import DTYPES, example_inputs, load_module, logits_only
-from tightrope.torch_operators import profiled
 
 Options = dict[str, Any]
 

@@ -8,21 +8,21 @@ import torch
 from polygraphy.backend.trt import CreateConfig, EngineBytesFromNetwork, NetworkFromOnnxPath
 from polygraphy.backend.trt import Profile as Ranges
 
-from tightrope.by_shape import ByShape
-from tightrope.cuda_program import CudaProgram, Program, queue_on_gpu
-from tightrope.executed import as_tf32
-from tightrope.files import digest, read_json
-from tightrope.host import nvidia_gpu
-from tightrope.inputs import Arrays
-from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx, signature_of
-from tightrope.optimization_profiles import Profile, choose
-from tightrope.polygraphy_errors import with_reasons
+from tightrope.artifacts.files import digest, read_json
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.jobs.child import WorkFailed
+from tightrope.machine.host import nvidia_gpu
+from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
+from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
+from tightrope.runtimes.executed import as_tf32
+from tightrope.runtimes.program_by_shape import ByShape
+from tightrope.runtimes.tensorrt.errors import require_same, require_version
+from tightrope.runtimes.tensorrt.inspection import executed
+from tightrope.runtimes.tensorrt.polygraphy_errors import with_reasons
+from tightrope.runtimes.tensorrt.profiles import Profile, choose
+from tightrope.runtimes.tensorrt.typed_onnx import typed
+from tightrope.runtimes.torch.device import prepare
 from tightrope.signature import Signature, signature, sizes_of
-from tightrope.supervise import WorkFailed
-from tightrope.tensorrt_inspection import executed
-from tightrope.tensorrt_version import require_same, require_version
-from tightrope.torch_device import prepare
-from tightrope.typed_onnx import typed
 
 PLAN, LAYERS = "model.plan", "layers.json"
 Options = dict[str, Any]

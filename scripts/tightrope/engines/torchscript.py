@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from tightrope.files import read_json
-from tightrope.manifest import read_manifest
+from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.model.module import DTYPES, example_inputs, logits_module
+from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
+from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import BATCH, Signature, of_checkpoint, signature
-from tightrope.torch_device import prepare, runner_on, with_tf32
-from tightrope.torch_module import DTYPES, example_inputs, logits_module
-from tightrope.torch_operators import profiled
 
 FILE = "model.pt"
 Options = dict[str, Any]

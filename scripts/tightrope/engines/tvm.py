@@ -10,12 +10,12 @@ from safetensors.numpy import load_file, save_file
 from tvm import relax
 from tvm.target import Target
 
-from tightrope.files import read_json
-from tightrope.inputs import Arrays
-from tightrope.manifest import read_manifest
-from tightrope.padding import padded
+from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.runtimes.buckets import Buckets, in_words
+from tightrope.runtimes.padding import padded
 from tightrope.signature import of_checkpoint, sizes_of
-from tightrope.static_shapes import Buckets, in_words
 
 WEIGHTS = "weights.safetensors"
 # a worker spins so often for the next loop of a call, 300000 times unless told, and then sleeps
@@ -37,8 +37,8 @@ def build(
     all; the model's folder work/tvm keeps what was found for later builds. 0 takes what is
     there, or a rule.
     """
-    from tightrope.tvm_programs import imported, lowered, products, scheduled
-    from tightrope.tvm_tuning import tuned
+    from tightrope.runtimes.tvm.programs import imported, lowered, products, scheduled
+    from tightrope.runtimes.tvm.tuning import tuned
 
     set_threads(threads)
     host = host_target(threads)

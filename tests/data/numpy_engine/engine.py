@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from onnx.reference import ReferenceEvaluator
-from tightrope.executed import counted
-from tightrope.onnx_graph import load_onnx, max_sequence, save_onnx, signature_of
+from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
+from tightrope.runtimes.executed import counted
 
 
 def build(

@@ -1,0 +1,113 @@
+"""Tables of what was measured on a GPU: times, and the share of the card's own peak.
+
+    snakemake --cores 1 --configfile config/experiments/bert.yaml
+    .venv/bin/python benchmarks/studies/gpu.py reports/summary.json [--single other/summary.json]
+
+Prints Markdown: the peaks of this GPU, products of 8192 x 8192 matrices by cuBLAS, and for each
+model and variant seconds a call, samples a second, the speed-up, and the share of the
+peak for the operations that the variant does. `--single` is the summary of the same run with
+`--config 'cuda={graphs: false}'`: then the share of a call that the host's launches cost, which is
+what is saved by a CUDA graph.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+from operations import operations
+from tightrope.artifacts.files import read_json
+from tightrope.machine.host import describe_host
+
+SIZE, CALLS = 8192, 20
+TYPES = {
+    "fp32": torch.float32,
+    "tf32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+}
+# what is built from the simplified ONNX computes of the last layer only what the classifier reads
+SIMPLIFIED = ("onnxruntime", "onnxruntime_tensorrt", "tensorrt")
+COLUMNS = (
+    *("model", "variant", "shape", "ms", "on the GPU, ms", "samples/s", "speed-up"),
+    *("of peak", "launches"),
+)
+Rows = dict[tuple[str, str, int, int], dict[str, Any]]
+
+
+def peaks() -> dict[str, float]:
+    """Operations a second of the largest product that matters, by precision."""
+    found = {}
+    for precision, kind in TYPES.items():
+        torch.backends.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+        left, right = (torch.randn(SIZE, SIZE, device="cuda", dtype=kind) for _ in range(2))
+        found[precision] = 2 * SIZE**3 / seconds_of(partial(torch.mm, left, right))
+    eighths = [torch.randint(-99, 99, (SIZE, SIZE), device="cuda").to(torch.int8) for _ in "ab"]
+    narrow = partial(torch._int_mm, eighths[0], eighths[1].t().contiguous().t())
+    found["int8"] = 2 * SIZE**3 / seconds_of(narrow)
+    return found
+
+
+def seconds_of(call: Callable[[], Any]) -> float:
+    """The least seconds of a call, by events of the GPU."""
+    times = []
+    for _ in range(CALLS):
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+        call()
+        last.record()
+        torch.cuda.synchronize()
+        times.append(first.elapsed_time(last) / 1e3)
+    return min(times)
+
+
+def rows_of(path: Path) -> Rows:
+    """Each shape of each variant on a GPU that was measured, by model, variant and shape."""
+    return {
+        (one["model"], one["variant"], row["batch"], row["sequence"]): {**one, **row}
+        for one in read_json(path)["results"]
+        if one["device"] == "cuda"
+        for row in one["latency"]
+    }
+
+
+def share(row: dict[str, Any], peak: dict[str, float]) -> str:
+    """What of the peak in its precision a call reaches, of the operations that it does."""
+    config = read_json(Path("artifacts", row["model"], "checkpoint/config.json"))
+    read = 1 if row["engine"] in SIMPLIFIED else row["sequence"]
+    work = operations(config, row["batch"], row["sequence"], read)
+    best = peak.get(row["precision"].partition("-")[0])
+    return f"{work / row['mean_s'] / best:.0%}" if best else "-"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("summary", type=Path)
+    parser.add_argument("--single", type=Path, help="summary of the run without CUDA graphs")
+    chosen = parser.parse_args()
+    rows, peak = rows_of(chosen.summary), peaks()
+    single = rows_of(chosen.single) if chosen.single else {}
+    host = describe_host()
+    print(f"{host['gpu']}, driver {host['driver']}, PyTorch {torch.__version__}\n")
+    print(", ".join(f"{name} {value / 1e12:.0f} TFLOP/s" for name, value in peak.items()), "\n")
+    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * 3}{' ---: |' * (len(COLUMNS) - 3)}")
+    for key, row in rows.items():
+        faster = f"{row['speedup']['ratio']:.2f}x" if row["speedup"] else "1"
+        device = f"{row['device_p50_s'] * 1e3:.3f}" if row["device_p50_s"] else "-"
+        other = single.get(key)
+        launches = f"{1 - row['mean_s'] / other['mean_s']:.0%}" if other else "-"
+        print(
+            f"| {key[0]} | `{key[1]}` | {key[2]}x{key[3]} | {row['mean_s'] * 1e3:.3f} | {device} | "
+            f"{row['throughput_per_s']:.0f} | {faster} | {share(row, peak)} | {launches} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What must hold of the files of a checkpoint before they are used."""
+
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import read_json, sha256
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.inputs.image_settings import load_settings
+from tightrope.tasks import IMAGE, TEXT
+
+
+def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
+    """Raise ArtifactError for truncated weights or a sha256 that is not the expected one."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="numpy") as weights:
+            empty = not list(weights.keys())
+    except (SafetensorError, OSError) as error:
+        raise ArtifactError(
+            f"{source}: {file.name} is truncated or no safetensors file ({error}); fetch it again"
+        ) from error
+    if empty:
+        raise ArtifactError(f"{source}: {file.name} holds no weights; fetch it again")
+    check_sha256(source, file, expected_sha256)
+
+
+def check_sha256(source: str, file: Path, expected_sha256: str | None) -> None:
+    """Raise ArtifactError where the file is not the one that is expected."""
+    found = sha256(file)
+    if expected_sha256 and found != expected_sha256:
+        raise ArtifactError(
+            f"{source}: sha256 of {file.name} is {found}, checkpoint_sha256 says "
+            f"{expected_sha256}; the file was changed, or the key belongs to another one"
+        )
+
+
+def read_config(source: str, folder: Path, *, task: str) -> dict[str, Any]:
+    """config.json; raises TightropeError where transformers has no classifier of the task for it.
+
+    Of images also where preprocessor_config.json is none that `load_settings` knows.
+    """
+    from transformers.models.auto import modeling_auto
+
+    classifiers = {
+        TEXT: modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
+        IMAGE: modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES,
+    }[task]
+    config = read_json(folder / "config.json")
+    model_type = config.get("model_type") if isinstance(config, dict) else None
+    if model_type not in classifiers:
+        reason = (
+            "it needs code of its own, which is never run"
+            if "auto_map" in (config or ())
+            else f"transformers has no model for {task} of that kind"
+        )
+        raise TightropeError(f"{source}: model_type {model_type!r} cannot be used: {reason}")
+    if task == IMAGE:
+        load_settings(folder)
+    return config

@@ -1,0 +1,56 @@
+"""Checkpoints of the Hugging Face hub."""
+
+from pathlib import Path
+
+from tightrope.artifacts.files import storage_errors
+from tightrope.checkpoint.source import Source
+from tightrope.checkpoint.sources.folder import FILES, check_folder, check_present
+from tightrope.sources.hub import check_reachable, failed, parse_place
+
+REMEDY = (
+    "to use a local copy instead, give the model checkpoint 'path:FOLDER', "
+    "for example with --config 'models={NAME: {checkpoint: \"path:my/folder\"}}'"
+)
+
+check = check_folder
+
+
+def local_files(source: Source) -> list[Path]:
+    """None; raises ConfigError where the place is not written as one of the hub."""
+    parse_place(source.text, source.place)
+    return []
+
+
+def libraries(_source: Source) -> dict[str, str | None]:
+    """None: the revision says what is fetched."""
+    return {}
+
+
+def longest_sequence(_source: Source) -> None:
+    """Not known before it is fetched."""
+    return None
+
+
+def fetch(source: Source, folder: Path) -> str:
+    """Put the files of the model into `folder`; the commit that was fetched."""
+    with storage_errors(folder):
+        revision = fetch_model(source, folder)
+    check_present(source.text, folder)
+    return revision
+
+
+def fetch_model(source: Source, folder: Path) -> str:
+    """What `fetch` does, with nothing checked."""
+    from huggingface_hub import HfApi, snapshot_download
+
+    wanted = parse_place(source.text, source.place)
+    check_reachable(source.text, REMEDY)
+    try:
+        commit = HfApi().model_info(wanted.name, revision=wanted.revision, timeout=30).sha
+        snapshot = snapshot_download(wanted.name, revision=commit, allow_patterns=list(FILES))
+    except Exception as error:
+        raise failed(source.text, error, REMEDY) from error
+    for file in sorted(Path(snapshot).iterdir()):
+        if file.name in FILES:
+            (folder / file.name).write_bytes(file.read_bytes())
+    return str(commit)

@@ -1,0 +1,73 @@
+"""Architectures with random weights: for tests and latency only."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import yaml
+
+from tightrope.artifacts.files import storage_errors
+from tightrope.artifacts.provenance import library_versions
+from tightrope.checkpoint.source import Source
+from tightrope.checkpoint.sources.folder import check_folder
+from tightrope.errors import ConfigError
+from tightrope.model.limits import positions
+
+check = check_folder
+
+
+def local_files(source: Source) -> list[Path]:
+    """None; raises ConfigError where the sizes are not written as they must be."""
+    parse_architecture(source.text, source.place)
+    return []
+
+
+def libraries(_source: Source) -> dict[str, str | None]:
+    """Those that draw the weights."""
+    return library_versions("torch", "transformers")
+
+
+def longest_sequence(source: Source) -> int | None:
+    """Most tokens that the model takes, where its sizes say so."""
+    model_type, sizes = parse_architecture(source.text, source.place)
+    return positions({**sizes, "model_type": model_type})
+
+
+def fetch(source: Source, folder: Path) -> None:
+    """Write the random checkpoint into `folder`."""
+    with storage_errors(folder):
+        write_random_model(source, folder)
+
+
+def parse_architecture(source: str, place: str) -> tuple[str, dict[str, Any]]:
+    """Read `bert?hidden_size=32&num_hidden_layers=2`: the model type, and fields of its config."""
+    model_type, _, words = place.partition("?")
+    try:
+        fields = parse_qsl(words, strict_parsing=True) if words else []
+    except ValueError as error:
+        raise ConfigError(f"{source}: sizes are written like ?hidden_size=32&...") from error
+    return model_type, {name: yaml.safe_load(value) for name, value in fields}
+
+
+def write_random_model(source: Source, folder: Path) -> None:
+    """Write config.json and model.safetensors of the architecture, weights drawn by its seed."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    model_type, sizes = parse_architecture(source.text, source.place)
+    try:
+        config = AutoConfig.for_model(model_type)
+    except ValueError as error:
+        raise ConfigError(
+            f"{source.text}: transformers knows no architecture {model_type!r}"
+        ) from error
+    unknown = [name for name in sizes if not hasattr(config, name)]
+    if unknown:
+        raise ConfigError(f"{source.text}: the config of {model_type} has no {', '.join(unknown)}")
+    torch.manual_seed(source.seed)
+    try:
+        model = AutoModel.from_config(AutoConfig.for_model(model_type, **sizes))
+    except Exception as error:  # each config and model checks its sizes in a way of its own
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ConfigError(f"{source.text}: these sizes make no model ({reason})") from error
+    model.save_pretrained(folder)

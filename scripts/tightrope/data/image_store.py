@@ -1,0 +1,97 @@
+"""Images on their way from a source to the splits: checked, and kept on disk meanwhile."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import pyarrow
+
+from tightrope.artifacts.files import storage_errors, writing
+from tightrope.errors import TightropeError
+from tightrope.inputs.image_decoding import decode_rgb
+
+# the largest file of one image, and about the largest record batch
+LARGEST_BYTES = 2**26
+BATCH_ROWS = 512
+SCHEMA = pyarrow.schema(
+    [("label", pyarrow.int64()), ("image", pyarrow.binary()), ("name", pyarrow.string())]
+)
+
+
+class StoredImage(NamedTuple):
+    """Where an image came from, what is seen on it (a digest), and where it is in the store."""
+
+    name: str
+    digest: str
+    offset: int
+    size: int
+
+
+@contextmanager
+def image_store(folder: Path | str) -> "Iterator[ImageStore]":
+    """A store on the disk of `folder`, in a file without a name: it is gone with the process."""
+    folder = Path(folder)
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with storage_errors(folder), tempfile.TemporaryFile(dir=folder) as stream:
+        yield ImageStore(stream, folder)
+
+
+class ImageStore:
+    """Encoded images in an open file; of those that decode to the same pixels one alone."""
+
+    def __init__(self, stream: BinaryIO, folder: Path) -> None:
+        """In `stream`, a file on the disk of `folder`."""
+        self._stream = stream
+        self._folder = folder
+        self._places: dict[str, tuple[int, int]] = {}
+        self._end = 0
+
+    def add(self, name: str, image: bytes) -> StoredImage:
+        """Decode the bytes of an image file and keep them.
+
+        Raises TightropeError with `name` for what is no image, broken or too large.
+        """
+        check_size(name, len(image))
+        rgb = decode_rgb(image, name=name)
+        digest = hashlib.sha256(b"%d %d " % rgb.size + rgb.tobytes()).hexdigest()
+        if digest not in self._places:
+            self._places[digest] = (self._end, len(image))
+            self._stream.seek(self._end)
+            self._stream.write(image)
+            self._end += len(image)
+        return StoredImage(name, digest, *self._places[digest])
+
+    def write(self, file: Path, examples: Sequence[dict[str, Any]]) -> None:
+        """Write {"label": int, "image": StoredImage} as an Arrow file, see `ImageSplit`."""
+        with writing(file) as stream, pyarrow.ipc.new_file(stream, SCHEMA) as arrow:
+            for batch in self._batches(examples):
+                arrow.write_batch(pyarrow.RecordBatch.from_pylist(batch, schema=SCHEMA))
+
+    def _batches(self, examples: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+        """Rows of SCHEMA, so many at a time as memory is given to."""
+        batch: list[dict[str, Any]] = []
+        size = 0
+        for example in examples:
+            stored = example["image"]
+            self._stream.seek(stored.offset)
+            image = self._stream.read(stored.size)
+            batch.append({"label": example["label"], "image": image, "name": stored.name})
+            size += stored.size
+            if size >= LARGEST_BYTES or len(batch) >= BATCH_ROWS:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
+
+
+def check_size(name: str, size: int) -> None:
+    """Raise TightropeError for a file that is too large to be one image."""
+    if size > LARGEST_BYTES:
+        raise TightropeError(
+            f"{name}: {size} bytes, more than {LARGEST_BYTES} are not read as one image; save it "
+            "smaller"
+        )

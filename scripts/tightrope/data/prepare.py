@@ -1,0 +1,149 @@
+"""The data of a model: read from its source, split, and written beside their manifest."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import write_bytes
+from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.data.material import Material
+from tightrope.data.source import load_kind, parse_source
+from tightrope.data.splits import IMAGES, TEXTS, Kind, split_material
+from tightrope.errors import TightropeError
+from tightrope.inputs.image_split import SUFFIX
+from tightrope.tasks import IMAGE, TEXT
+
+RANDOM_EVALUATION = 512
+Sizes = dict[str, int | None]
+Splits = dict[str, list[dict[str, Any]]]
+Writer = Callable[[Path, list[dict[str, Any]]], None]
+
+
+def prepare_data(
+    manifest: Path | str,
+    *,
+    source: str,
+    columns: dict[str, str],
+    splits: Sizes,
+    pool: int,
+    seed: int,
+    task: str = TEXT,
+    images: str | None = None,
+) -> int:
+    """Write the splits of `source` beside `manifest`, and the manifest last.
+
+    Returns how many rows of a remote source were left out, for they had no text, image or label,
+    and how many files that are no images by their names.
+
+    `splits` gives the sizes of train and evaluation, `pool` that of calibration. Texts are lines
+    of JSON, {"label": index, "text": text}; for the source `random` {"random": seed of the input}.
+    Images are an Arrow file, see `ImageSplit`; `images` is where a table's images are.
+    """
+    sizes = {**splits, "calibration": pool}
+    fields = {"source": source, "seed": seed, "task": task}
+    if source == "random":
+        material = Material(labels=[], train=[])
+        write_splits(manifest, material, random_splits(sizes, seed), write_lines, fields)
+    elif task == IMAGE:
+        columns = {"image": columns.get("image", "image"), "label": columns.get("label", "label")}
+        material = prepare_images(manifest, sizes, fields, columns=columns, images=images)
+    else:
+        columns = {name: column for name, column in columns.items() if name != "image"}
+        material = read_source(source, columns=columns, sizes=sizes, seed=seed)
+        parts = labelled_splits(source, material, sizes, seed, kind=TEXTS)
+        write_splits(manifest, material, parts, write_lines, fields)
+    return material.left_out
+
+
+def prepare_images(
+    manifest: Path | str,
+    sizes: Sizes,
+    fields: dict[str, Any],
+    *,
+    columns: dict[str, str],
+    images: str | None,
+) -> Material:
+    """What prepare_data does for images; they are kept in a store until all were read."""
+    # this imports pyarrow, which texts do without
+    from tightrope.data.image_store import image_store
+
+    source, seed = fields["source"], fields["seed"]
+    kind, place = parse_source(source, task=IMAGE)
+    with image_store(Path(manifest).parent) as store:
+        material = load_kind(kind, task=IMAGE).read(
+            source, place, store, columns=columns, images=images
+        )
+        check_labels(material)
+        parts = labelled_splits(source, material, sizes, seed, kind=IMAGES)
+        write_splits(manifest, material, parts, store.write, fields, suffix=SUFFIX)
+    return material
+
+
+def check_labels(material: Material) -> None:
+    """Raise TightropeError for a label of evaluation that no training image has."""
+    known = {label for _, label in material.train}
+    for image, label in material.evaluation or []:
+        if label not in known:
+            raise TightropeError(
+                f"{image.name}: its label {material.labels[label]!r} is none of the {len(known)} "
+                "labels of the training images; mend it, or bring images of it"
+            )
+
+
+def write_splits(
+    manifest: Path | str,
+    material: Material,
+    parts: Splits,
+    write: Writer,
+    fields: dict[str, Any],
+    *,
+    suffix: str = ".jsonl",
+) -> None:
+    """Write each split by `write`, then the manifest with `fields` and those of the material."""
+    folder = clear_folder(manifest)
+    found = {}
+    for split, examples in parts.items():
+        write(folder / f"{split}{suffix}", examples)
+        found[split] = {"file": f"{split}{suffix}", "samples": len(examples)}
+    known = {"labels": material.labels or None, "left_out": material.left_out}
+    if material.labels:
+        known["revision"] = material.revision
+    write_manifest(manifest, **fields, **known, splits=found)
+
+
+def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
+    """Write examples as lines of JSON in ASCII."""
+    lines = [json.dumps(example, sort_keys=True) + "\n" for example in examples]
+    write_bytes(file, "".join(lines).encode())
+
+
+def read_source(source: str, *, columns: dict[str, str], sizes: Sizes, seed: int) -> Material:
+    """All the texts that the source has, for docstrings as many as the sizes ask for."""
+    kind, place = parse_source(source, task=TEXT)
+    wanted = list(sizes.values())
+    texts = None if None in wanted else sum(wanted)
+    return load_kind(kind, task=TEXT).read(source, place, columns=columns, texts=texts, seed=seed)
+
+
+def labelled_splits(
+    source: str, material: Material, sizes: Sizes, seed: int, *, kind: Kind
+) -> Splits:
+    """Examples of each split; raises TightropeError where there is nothing to tell apart."""
+    if len(material.labels) < 2:
+        raise TightropeError(f"{source}: a classifier needs two labels, found {material.labels}")
+    balanced = source.startswith("docstrings:")
+    parts = split_material(material, sizes, source=source, balanced=balanced, seed=seed, kind=kind)
+    return {
+        split: [{"label": label, kind.noun: content} for content, label in rows]
+        for split, rows in parts.items()
+    }
+
+
+def random_splits(sizes: Sizes, seed: int) -> Splits:
+    """Seeds of random inputs, no two of them alike; there is nothing to train on."""
+    first = seed * 1_000_000
+    middle = first + (sizes["evaluation"] or RANDOM_EVALUATION)
+    last = middle + (sizes["calibration"] or 0)
+    ranges = {"evaluation": range(first, middle), "calibration": range(middle, last)}
+    return {split: [{"random": number} for number in part] for split, part in ranges.items()}

@@ -1,0 +1,70 @@
+"""Labelled images of a data set of the Hugging Face hub."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tightrope.artifacts.files import read_bytes
+from tightrope.artifacts.provenance import library_versions
+from tightrope.data.material import Material, Row
+from tightrope.data.sources import hub_tables
+from tightrope.data.sources.hub_tables import fetch_tables, label_index, material_of_parts, roles_of
+from tightrope.errors import TightropeError
+
+if TYPE_CHECKING:
+    from tightrope.data.image_store import ImageStore
+
+local_files = hub_tables.local_files
+
+
+def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
+    """Those that read, decode and store them."""
+    return library_versions("pillow", "pyarrow", "datasets")
+
+
+def read(
+    source: str, place: str, store: "ImageStore", *, columns: dict[str, str], **_settings: Any
+) -> Material:
+    """Images and labels of a data set of the hub."""
+    tables, commit = fetch_tables(source, place)
+    return images_of(source, tables, columns, store)._replace(revision=commit)
+
+
+def images_of(source: str, tables: Any, columns: dict[str, str], store: "ImageStore") -> Material:
+    """Material of a `datasets.DatasetDict` with a column of images.
+
+    Rows without an image or a label (-1 or None) are left out and counted. Raises TightropeError
+    for a column that is missing or holds no images, and for a broken image.
+    """
+    from datasets import Image
+
+    roles = roles_of(source, tables, columns)
+    for role, table in roles.items():
+        kind = table.features[columns["image"]]
+        if not isinstance(kind, Image):
+            raise TightropeError(
+                f"{source}: column {columns['image']!r} holds {getattr(kind, 'dtype', 'lists')}, "
+                "no images; set columns.image of the model to the column that holds images"
+            )
+        roles[role] = table.cast_column(columns["image"], Image(decode=False))
+    labels, index = label_index(roles, columns["label"])
+    parts = {
+        role: rows_of(f"{source}: {role}", table, index, columns, store)
+        for role, table in roles.items()
+    }
+    return material_of_parts(labels, roles, parts)
+
+
+def rows_of(
+    name: str, table: Any, index: dict[Any, int], columns: dict[str, str], store: "ImageStore"
+) -> list[Row]:
+    """Images with label indices, without the rows that lack one of the two."""
+    rows = []
+    for number, row in enumerate(table.select_columns(list(columns.values())), start=1):
+        label = index.get(row[columns["label"]])
+        image = row[columns["image"]] or {}
+        content = image.get("bytes")
+        if content is None and image.get("path"):
+            content = read_bytes(Path(image["path"]))
+        if content and label is not None:
+            rows.append((store.add(f"{name} row {number}", content), label))
+    return rows

@@ -1,0 +1,48 @@
+"""Labelled texts of a data set of the Hugging Face hub."""
+
+from typing import Any
+
+from tightrope.artifacts.provenance import library_versions
+from tightrope.data.material import Material, Row
+from tightrope.data.sources import hub_tables
+from tightrope.data.sources.hub_tables import fetch_tables, label_index, material_of_parts, roles_of
+from tightrope.errors import TightropeError
+
+local_files = hub_tables.local_files
+
+
+def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
+    """The one that reads them."""
+    return library_versions("datasets")
+
+
+def read(source: str, place: str, *, columns: dict[str, str], **_settings: Any) -> Material:
+    """Texts and labels of a data set of the hub."""
+    tables, commit = fetch_tables(source, place)
+    return material_of(source, tables, columns)._replace(revision=commit)
+
+
+def material_of(source: str, tables: Any, columns: dict[str, str]) -> Material:
+    """Material of a `datasets.DatasetDict` with a column of texts.
+
+    Rows without a text or a label (-1 or None) are left out and counted: what is on the hub
+    cannot be mended here. Raises TightropeError for a column that is missing or holds no texts.
+    """
+    roles = roles_of(source, tables, columns)
+    for table in roles.values():
+        kind = getattr(table.features[columns["text"]], "dtype", "lists")
+        if kind not in ("string", "large_string"):
+            raise TightropeError(
+                f"{source}: column {columns['text']!r} holds {kind}, no texts; set columns.text of "
+                "the model to the column that holds texts"
+            )
+    labels, index = label_index(roles, columns["label"])
+    parts = {role: rows_of(table, index, columns) for role, table in roles.items()}
+    return material_of_parts(labels, roles, parts)
+
+
+def rows_of(table: Any, index: dict[Any, int], columns: dict[str, str]) -> list[Row]:
+    """Stripped texts with label indices, without the rows that lack one of the two."""
+    pairs = zip(table[columns["text"]], table[columns["label"]], strict=True)
+    found = (((text or "").strip(), label) for text, label in pairs)
+    return [(text, index[label]) for text, label in found if text and label in index]

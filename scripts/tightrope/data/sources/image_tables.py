@@ -1,0 +1,126 @@
+"""Labelled images of local tables, which name files or hold the images themselves."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tightrope.data.material import Labelled, Material, labelled
+from tightrope.data.roles import POOL, role_of, train_and_evaluation
+from tightrope.data.sources.image_folders import matching_images, reader_of, role_of_folders
+from tightrope.errors import ConfigError, TightropeError
+from tightrope.sources.archives import is_archive, read_archive
+from tightrope.sources.tables import ROWS, read_columns, shown
+
+if TYPE_CHECKING:
+    from tightrope.data.image_store import ImageStore
+
+
+class Row(NamedTuple):
+    """A row of a table: where it stands, the file that it names or its image, and its label."""
+
+    name: str
+    content: str | bytes
+    label: Any
+
+
+def read_image_tables(
+    source: str,
+    pattern: str,
+    store: "ImageStore",
+    *,
+    columns: dict[str, str],
+    images: str | None,
+) -> Material:
+    """The images of every row of the tables that `pattern` matches.
+
+    A name of a file is relative to the table's folder, or to `images`, a folder or an archive
+    beside the table. A name may leave out leading folders of a member of an archive where one
+    alone ends so. Folders above an image, else the table's name, say which split it belongs to.
+    Raises TightropeError naming table and row for an image that is not there, named twice or
+    broken, and for a label below 0.
+    """
+    roles: dict[str, list[Labelled]] = {}
+    for table in matching_images(source, pattern):
+        for role, row in read_table_images(table, store, columns, images):
+            roles.setdefault(role, []).append(row)
+    train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
+    return labelled(train, evaluation)
+
+
+def images_place(table: Path, images: str | None) -> Path:
+    """The folder or archive that holds the images a table names; raises ConfigError for none."""
+    place = table.parent / Path(images or ".").expanduser()
+    if place.is_dir() or (place.is_file() and is_archive(place)):
+        return place
+    raise ConfigError(
+        f"images = {images}: no folder and no archive (.zip, .tar, .tar.gz) at {place}; it is "
+        f"looked for beside {table}"
+    )
+
+
+def read_table_images(
+    table: Path, store: "ImageStore", columns: dict[str, str], images: str | None
+) -> Iterator[tuple[str, Labelled]]:
+    """Split, image and label of each row of one table, in the order of its rows."""
+    rows = list(table_rows(table, columns))
+    place = images_place(table, images)
+    named = {}
+    for row in rows:
+        if isinstance(row.content, str):
+            other = named.setdefault(PurePosixPath(row.content), row)
+            if other is not row:
+                raise TightropeError(f"{row.name} names {row.content}, as {other.name} does")
+    if is_archive(place):
+        found = {path: store.add(name, read()) for path, name, read in members(place, named)}
+    else:
+        files = {path: place / path for path in named}
+        for path, file in files.items():
+            if not file.is_file():
+                raise TightropeError(f"{named[path].name} names {path}: there is no file {file}")
+        found = {path: store.add(str(file), reader_of(file)()) for path, file in files.items()}
+    for row in rows:
+        if isinstance(row.content, bytes):
+            yield role_of(table.name), (store.add(row.name, row.content), row.label)
+            continue
+        image = found.get(PurePosixPath(row.content))
+        if image is None:
+            raise TightropeError(f"{row.name} names {row.content}, which is not in {place}")
+        role = role_of_folders(Path(image.name).parent, place)
+        yield role if role != POOL else role_of(table.name), (image, row.label)
+
+
+def table_rows(table: Path, columns: dict[str, str]) -> Iterator[Row]:
+    """Every row; raises TightropeError for what is no file name and no image, and a label < 0."""
+    values, labels = read_columns(table, columns)
+    for number, (value, label) in enumerate(zip(values.tolist(), labels, strict=True), start=1):
+        name = f"{table}: row {number} {ROWS}"
+        if isinstance(value, dict):
+            value = value.get("bytes") or value.get("path")
+        if not isinstance(value, str | bytes):
+            raise TightropeError(
+                f"{name}: column {columns['image']!r} holds {shown(value)}, no file name; set "
+                "columns.image of the model to the column of file names"
+            )
+        if isinstance(label, int) and label < 0:
+            raise TightropeError(f"{name}: label {label}; a class has a number from 0 or a name")
+        yield Row(name, value.strip() if isinstance(value, str) else value, label)
+
+
+def members(
+    archive: Path, named: dict[PurePosixPath, Row]
+) -> Iterator[tuple[PurePosixPath, str, Callable[[], bytes]]]:
+    """What `named` calls each member that it names, its full name, and what reads it."""
+    found: dict[PurePosixPath, str] = {}
+    for name, read in read_archive(archive):
+        parts = PurePosixPath(name).parts
+        endings = (PurePosixPath(*parts[start:]) for start in range(len(parts)))
+        path = next((ending for ending in endings if ending in named), None)
+        if read is None or path is None:
+            continue
+        if path in found:
+            raise TightropeError(
+                f"{named[path].name} names {path}, and {found[path]} and {name} of {archive} end "
+                "so; write the whole name"
+            )
+        found[path] = name
+        yield path, f"{archive}/{name}", read

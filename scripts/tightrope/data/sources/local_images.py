@@ -1,0 +1,50 @@
+"""Labelled images in local files: class folders, archives or tables."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tightrope.artifacts.provenance import library_versions
+from tightrope.data.material import Material
+from tightrope.data.sources.image_folders import (
+    kind_of,
+    listing_digest,
+    matching_images,
+    read_class_folders,
+)
+from tightrope.data.sources.image_tables import images_place, read_image_tables
+from tightrope.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tightrope.data.image_store import ImageStore
+
+
+def local_files(source: str, place: str, *, images: str | None) -> list[Path]:
+    """The tables and archives among what the source reads."""
+    paths = matching_images(source, place)
+    files = [path for path in paths if kind_of(path) in ("archive", "table")]
+    if kind_of(paths[0]) == "table":
+        places = [images_place(table, images) for table in files]
+        files += [one for one in places if one.is_file()]
+    elif images is not None:
+        raise ConfigError(f"images = {images}: only tables name images; {source} has none")
+    return list(dict.fromkeys(files))
+
+
+def libraries(source: str, place: str, *, images: str | None) -> dict[str, Any]:
+    """Those that decode and store them, and a digest of the loose ones."""
+    versions = library_versions("pillow", "pyarrow")
+    paths = matching_images(source, place)
+    if kind_of(paths[0]) == "table":
+        versions |= library_versions("pandas")
+        paths = [images_place(table, images) for table in paths]
+    loose = [path for path in dict.fromkeys(paths) if kind_of(path) in ("folder", "image")]
+    return versions | ({"images": listing_digest(loose)} if loose else {})
+
+
+def read(
+    source: str, place: str, store: "ImageStore", *, columns: dict[str, str], images: str | None
+) -> Material:
+    """Everything that the source has, by the kind of what the pattern matches."""
+    if kind_of(matching_images(source, place)[0]) == "table":
+        return read_image_tables(source, place, store, columns=columns, images=images)
+    return read_class_folders(source, place, store)

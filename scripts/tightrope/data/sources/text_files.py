@@ -1,0 +1,83 @@
+"""Labelled texts in local tables."""
+
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.provenance import library_versions
+from tightrope.data.material import Material, labelled
+from tightrope.data.roles import role_of, train_and_evaluation
+from tightrope.errors import ConfigError, TightropeError
+from tightrope.sources.patterns import matching_paths
+from tightrope.sources.tables import ROWS, TABLES, read_columns, shown, table_suffix
+
+
+def matching_files(source: str, pattern: str) -> list[Path]:
+    """The tables that `pattern` matches, sorted; raises ConfigError naming `source` for none."""
+    files = [file for file in matching_paths(pattern) if file.is_file()]
+    if not files:
+        raise ConfigError(f"{source}: no file matches; give the path of a table or a pattern")
+    for file in files:
+        if table_suffix(file) not in TABLES:
+            raise ConfigError(f"{file}: no table; {source} may match {', '.join(TABLES)} and .gz")
+    return files
+
+
+def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
+    """The tables that the pattern `place` matches."""
+    return matching_files(source, place)
+
+
+def libraries(source: str, place: str, **_settings: Any) -> dict[str, str | None]:
+    """Those that read the tables."""
+    suffixes = {table_suffix(file) for file in matching_files(source, place)}
+    return library_versions("pandas", *["pyarrow"] * (".parquet" in suffixes))
+
+
+def read(source: str, pattern: str, *, columns: dict[str, str], **_settings: Any) -> Material:
+    """Texts and labels of every file that `pattern` matches.
+
+    The words of a file's name say whether it is train or evaluation (test counts only where
+    there is no other evaluation file); with one of the two alone, all files are one pool.
+    """
+    roles: dict[str, list[Path]] = {}
+    for file in matching_files(source, pattern):
+        roles.setdefault(role_of(file.name), []).append(file)
+    train, evaluation = train_and_evaluation(source, roles, str)
+    known = None if evaluation is None else read_tables(evaluation, columns)
+    return labelled(read_tables(train, columns), known)
+
+
+def read_tables(files: list[Path], columns: dict[str, str]) -> list[tuple[str, Any]]:
+    """Stripped text and label of every row of `files`, none of them blank."""
+    rows: list[tuple[str, Any]] = []
+    for file in files:
+        values, labels = read_columns(file, columns)
+        rows += zip(stripped_texts(file, columns["text"], values), labels, strict=True)
+    return rows
+
+
+def stripped_texts(file: Path, column: str, values: Any) -> list[str]:
+    """Texts without the space around them; raises TightropeError for what is none."""
+    texts = values.tolist()
+    remedy = "set columns.text of the model to the column that holds texts"
+    for row, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise TightropeError(
+                f"{file}: row {row} {ROWS}: column {column!r} holds {shown(text)}, no text; "
+                f"{remedy}"
+            )
+    if all(map(is_number, texts)):
+        raise TightropeError(
+            f"{file}: column {column!r} holds numbers only ({shown(texts[0])} in row 1), no texts; "
+            f"{remedy}"
+        )
+    return [text.strip() for text in texts]
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is nothing but a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,131 @@
+"""Disjoint, stratified splits that are the same on every repeat."""
+
+import math
+import random
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from tightrope.data.material import Material, Row
+from tightrope.errors import TightropeError
+
+SPLITS = ("train", "evaluation", "calibration")
+
+
+def fingerprint(text: str) -> str:
+    """What is left of a text without case, spacing and punctuation; equal means duplicate."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(re.findall(r"\w+", text)) or "".join(text.split())
+
+
+class Kind(NamedTuple):
+    """What examples are called in errors, and by what two of them are known to be the same."""
+
+    noun: str
+    fingerprint: Callable[[Any], str]
+
+
+TEXTS = Kind("text", fingerprint)
+IMAGES = Kind("image", lambda image: image.digest)
+
+
+def split_material(
+    material: Material,
+    sizes: dict[str, int | None],
+    *,
+    source: str,
+    balanced: bool,
+    seed: int,
+    kind: Kind = TEXTS,
+) -> dict[str, list[Row]]:
+    """Rows of train, evaluation and calibration; no example is in two, or twice in one.
+
+    Calibration is taken from the training material before train is. The first n rows of each
+    split hold the labels in the proportions of the whole, for every n. A size of None takes all
+    for train, and for evaluation all that the source sets apart, or else a fifth of its one pool.
+    Raises TightropeError naming `source` where there are too few rows, and where calibration
+    has none of a class.
+    """
+    if material.evaluation is None:
+        pool = stratified(unique(material.train, kind), balanced=balanced, seed=seed)
+        asked = sizes["evaluation"] or len(pool) // 5
+        evaluation, rest = pool[:asked], pool[asked:]
+    else:
+        known = unique(material.evaluation, kind)
+        evaluation = stratified(known, balanced=False, seed=seed)
+        asked = sizes["evaluation"] or len(evaluation)
+        evaluation = evaluation[:asked]
+        # Nothing of the whole set-apart split is trained on, though only a part is used.
+        taken = {kind.fingerprint(content) for content, _ in material.evaluation}
+        pool = unique(material.train, kind)
+        rest = [row for row in pool if kind.fingerprint(row[0]) not in taken]
+        rest = stratified(rest, balanced=balanced, seed=seed)
+    calibration, train = rest[: sizes["calibration"]], rest[sizes["calibration"] :]
+    found = {"train": train[: sizes["train"]], "evaluation": evaluation, "calibration": calibration}
+    wanted = {**sizes, "evaluation": max(1, asked)}
+    for split in SPLITS:
+        check_size(source, split, len(found[split]), wanted[split], kind.noun)
+    check_classes(source, material, rest, len(calibration), kind.noun)
+    return found
+
+
+def check_size(source: str, split: str, found: int, wanted: int | None, noun: str) -> None:
+    """Raise TightropeError where a split came out smaller than it was asked for."""
+    if wanted is not None and found < wanted:
+        key = "calibration.pool" if split == "calibration" else f"splits.{split}"
+        raise TightropeError(
+            f"{source}: only {found} distinct {noun}s are left for {split}, {key} asks for "
+            f"{wanted}; lower {key} or the other splits, or bring more data"
+        )
+
+
+def check_classes(source: str, material: Material, rest: list[Row], pool: int, noun: str) -> None:
+    """Raise TightropeError where a class has no row among the first `pool` of `rest`."""
+    places: dict[int, int] = {}
+    for place, (_, label) in enumerate(rest, start=1):
+        places.setdefault(label, place)
+    known = {label for _, label in (*material.train, *(material.evaluation or ()))}
+    missing = sorted(label for label in known if places.get(label, math.inf) > pool)
+    if not missing:
+        return
+    name = next((label for label in missing if label not in places), missing[0])
+    if name not in places:
+        remedy = "none is left besides those for evaluation: bring more, or take the class out"
+    else:
+        needed = max(places[label] for label in missing)
+        remedy = f"raise calibration.pool from {pool} to {needed} or more"
+    raise TightropeError(
+        f"{source}: no {noun} of class {material.labels[name]!r} is in the calibration split "
+        f"({len(missing)} of {len(known)} classes are missing there); {remedy}"
+    )
+
+
+def unique(rows: Iterable[Row], kind: Kind = TEXTS) -> list[Row]:
+    """Rows without blank texts, without repeats, and without what bears two labels."""
+    first: dict[str, Row] = {}
+    conflicting = set()
+    for content, label in rows:
+        key = kind.fingerprint(content)
+        if key and first.setdefault(key, (content, label))[1] != label:
+            conflicting.add(key)
+    return [row for key, row in first.items() if key not in conflicting]
+
+
+def stratified(rows: list[Row], *, balanced: bool, seed: int) -> list[Row]:
+    """Rows shuffled by `seed` and dealt so that every first n holds the labels in proportion.
+
+    With `balanced` each label is first cut to as many rows as the rarest has.
+    """
+    by_label: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_label[row[1]].append(row)
+    fewest = min(map(len, by_label.values()), default=0)
+    dealt = []
+    for label in sorted(by_label):
+        group = by_label[label]
+        random.Random(f"{seed} {label}").shuffle(group)
+        group = group[:fewest] if balanced else group
+        dealt += [((i + 0.5) / len(group), label, row) for i, row in enumerate(group)]
+    return [row for *_, row in sorted(dealt)]

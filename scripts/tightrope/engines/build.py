@@ -1,0 +1,73 @@
+"""The folder of one engine: built in a supervised child, described by its engine.json."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import sha256, storage_errors
+from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.engines.load import engine_module
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.jobs.child import Limits, WorkFailed, failure, peak_rss_bytes, supervised
+from tightrope.runtimes.executed import require_precision
+from tightrope.variants import Variant, parse
+
+
+def build_engine(
+    name: str,
+    source: Path | str,
+    target: Path | str,
+    *,
+    threads: int,
+    limits: Limits,
+    libraries: dict[str, str | None],
+    options: dict[str, Any] | None = None,
+    read_samples: Callable[..., list[Arrays]] | None = None,
+    samples: dict[str, str] | None = None,
+) -> None:
+    """Build variant `name` beside its manifest `target`, which says so also when that fails.
+
+    `options` are the engine's section of the configuration; the manifest keeps them for `load`.
+    An engine that collects statistics of its own gets the batches `read_samples(**samples)`,
+    where `samples` are paths. A transient failure raises TightropeError unless this is the last
+    attempt.
+    """
+    variant, folder, options = parse(name), clear_folder(target), options or {}
+    batches = partial(read_samples, **samples) if read_samples and samples else None
+    work = (variant, Path(source), folder, threads, options, batches)
+    began = time.perf_counter()
+    try:
+        facts = {"status": "ok", **supervised(build_in_folder, *work, limits=limits)}
+    except WorkFailed as error:
+        facts = failure(error, name, limits)
+        clear_folder(target)
+    write_manifest(
+        target,
+        **facts,
+        variant=name,
+        precision=variant.precision,
+        options=options,
+        sources={Path(path).name: sha256(path) for path in (source, *(samples or {}).values())},
+        libraries=libraries,
+        build_s=time.perf_counter() - began,
+    )
+
+
+def build_in_folder(
+    variant: Variant,
+    source: Path,
+    folder: Path,
+    threads: int,
+    options: dict[str, Any],
+    batches: Callable[[], list[Arrays]] | None,
+) -> dict[str, Any]:
+    """Run in the child: what the engine module says about the files, and the memory it took."""
+    module = engine_module(variant.engine)
+    samples = {"batches": batches()} if batches else {}
+    settings = {"precision": variant.precision, "device": variant.device, "threads": threads}
+    with storage_errors(folder):
+        facts = module.build(source, folder, **settings, options=options, **samples)
+    require_precision(facts["executed"], variant.precision)
+    return {**facts, "build_peak_rss_bytes": peak_rss_bytes()}

@@ -1,0 +1,75 @@
+"""An engine from its folder: its module is imported by name, its files are verified first."""
+
+import importlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.jobs.child import WorkFailed, in_one_line
+from tightrope.runtimes.buckets import in_words
+from tightrope.signature import Signature, signature
+from tightrope.variants import parse
+
+Run = Callable[[Arrays], Any]
+
+
+def engine_module(engine: str) -> Any:
+    """The module of that engine; importing it imports the runtime.
+
+    Raises WorkFailed where that is missing.
+    """
+    try:
+        return importlib.import_module(f"tightrope.engines.{engine}")
+    except (ImportError, OSError) as error:
+        raise WorkFailed(
+            f"{engine} cannot be imported ({in_one_line(error)}): install what envs/cpu.txt, or on "
+            "a GPU envs/gpu.txt, names",
+            transient=False,
+        ) from error
+
+
+def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float]]:
+    """The `run` of the engine with manifest `path`, and seconds of its import and load.
+
+    Raises ArtifactError where a file of the engine is not the one that was built.
+    """
+    manifest = read_manifest(path)
+    variant = parse(manifest["variant"])
+    began = time.perf_counter()
+    module = engine_module(variant.engine)
+    imported = time.perf_counter()
+    settings = {"precision": variant.precision, "device": variant.device, "threads": threads}
+    run = module.load(Path(path).parent, **settings, options=manifest["options"])
+    loaded = time.perf_counter()
+    return within(run, signature(manifest["inputs"]), manifest["max_sequence"]), {
+        "import_s": imported - began,
+        "load_s": loaded - imported,
+    }
+
+
+def within(run: Run, taken: Signature, longest: int | None) -> Run:
+    """`run` for texts of at most `longest` tokens, for images of the one size that it takes.
+
+    ValueError beyond, which names the range.
+    """
+    fixed = [axis for axis in taken.inputs[0].shape if isinstance(axis, int)]
+    if longest is None and not fixed:
+        return run
+
+    def checked(inputs: Arrays) -> Any:
+        shape = inputs[taken.inputs[0].name].shape
+        if fixed and list(shape[-len(fixed) :]) != fixed:
+            asked, size = (in_words(tuple(one)) for one in (shape[1:], fixed))
+            raise ValueError(
+                f"a request of {asked} pixels: this model takes {size} (channels x height x width)"
+            )
+        if longest is not None and shape[1] > longest:
+            raise ValueError(f"a request of {shape[1]} tokens: this model takes 1 to {longest}")
+        return run(inputs)
+
+    # what times it on its device is there where its runtime can tell
+    checked.device_seconds = getattr(run, "device_seconds", None)
+    return checked

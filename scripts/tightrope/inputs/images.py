@@ -1,0 +1,74 @@
+"""From an image file to the numbers that a model takes."""
+
+import numpy as np
+from PIL import Image
+
+from tightrope.errors import TightropeError
+from tightrope.inputs.image_decoding import decode_rgb
+from tightrope.inputs.image_settings import ImageSettings
+
+
+def pixel_values(
+    image: bytes,
+    settings: ImageSettings,
+    *,
+    height: int | None = None,
+    width: int | None = None,
+    name: str = "",
+) -> np.ndarray:
+    """Contiguous float32 [3, height, width] of an encoded image, as transformers makes them.
+
+    Without `height` and `width` the size is that of `settings`. Raises TightropeError with `name`
+    for what `decode_rgb` refuses, and for another size where the settings do not resize.
+    """
+    name = name or "image"
+    settings = settings.resized(height or settings.height, width or settings.width)
+    rgb = np.asarray(to_size(decode_rgb(image, name=name), settings))
+    if rgb.shape[:2] != (settings.height, settings.width):
+        if not settings.crop:
+            raise TightropeError(
+                f"{name}: {rgb.shape[0]} x {rgb.shape[1]} pixels, the model takes "
+                f"{settings.height} x {settings.width} and its settings do not resize"
+            )
+        rgb = center(rgb, settings.height, settings.width)
+    channels = np.ascontiguousarray(rgb.transpose(2, 0, 1))
+    slope, offset = line_of(settings)
+    values = channels * slope
+    values += offset
+    return values
+
+
+def line_of(settings: ImageSettings) -> tuple[np.ndarray, np.ndarray]:
+    """What a value of 0 to 255 is multiplied with, and what is added then; float32 [3, 1, 1].
+
+    One line in the place of scale, mean and deviation one after the other: two passes over the
+    pixels, equal within the precision of float32.
+    """
+    mean = np.array(settings.mean or (0.0,) * 3)
+    deviation = np.array(settings.std or (1.0,) * 3)
+    slope = (settings.rescale or 1.0) / deviation
+    offset = -mean / deviation
+    return slope.astype(np.float32)[:, None, None], offset.astype(np.float32)[:, None, None]
+
+
+def to_size(image: Image.Image, settings: ImageSettings) -> Image.Image:
+    """The image with the edges that the settings say, before anything is cut off."""
+    if settings.resize is None:
+        return image
+    if isinstance(settings.resize, tuple):
+        height, width = settings.resize
+    else:
+        shortest = min(image.size)
+        width, height = (settings.resize * edge // shortest for edge in image.size)
+    return image.resize((width, height), resample=Image.Resampling(settings.resample))
+
+
+def center(rgb: np.ndarray, height: int, width: int) -> np.ndarray:
+    """The middle of uint8 [rows, columns, 3], black where the image is smaller."""
+    rows, columns = rgb.shape[:2]
+    missing = (max(0, height - rows), max(0, width - columns))
+    before = [(more + 1) // 2 for more in missing]
+    after = [more - first for more, first in zip(missing, before, strict=True)]
+    rgb = np.pad(rgb, [*zip(before, after, strict=True), (0, 0)])
+    top, left = (rgb.shape[0] - height) // 2, (rgb.shape[1] - width) // 2
+    return rgb[top : top + height, left : left + width]

@@ -1,0 +1,1 @@
+"""Calibrate, quantize, and search what to quantize."""

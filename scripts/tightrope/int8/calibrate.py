@@ -1,0 +1,114 @@
+"""The calibration of a model: the statistics of its tensors on a list of samples, as a file."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import sha256
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.inputs.timing_batches import (
+    Arrays,
+    Example,
+    batches_of_equal_length,
+    load_encoder,
+    read_split,
+)
+from tightrope.int8.cache import read_cache, write_cache
+
+# of the seeds of random inputs: no data source `random` reaches so far
+RANDOM_SEED = 7 * 10**18
+
+
+def calibrate(
+    onnx_path: Path | str,
+    data: Path | str,
+    checkpoint: Path | str,
+    target: Path | str,
+    *,
+    method: str,
+    samples: int,
+    max_sequence: int,
+    percentile: float | None,
+    threads: int,
+    libraries: dict[str, str | None],
+) -> None:
+    """Write the cache of the first `samples` examples of the calibration split.
+
+    Methods are those of `tensor_statistics`. `random` is minmax on uniform random inputs in the
+    place of the examples. `nncf` keeps the sample list only: NNCF collects its own statistics
+    from it when the engine is built.
+    """
+    from tightrope.int8.ranges import collect_statistics
+
+    examples = calibration_examples(data, samples, random=method == "random")
+    options: dict[str, Any] = {"max_sequence": max_sequence}
+    if percentile is not None:
+        options["percentile"] = percentile
+    fields: dict[str, Any] = {"ranges": {}, "channels": {}}
+    if method != "nncf":
+        rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
+        found = collect_statistics(
+            onnx_path, rows, method=method, percentile=percentile, threads=threads
+        )
+        fields = found._asdict()
+    write_cache(
+        target,
+        method=method,
+        samples=samples,
+        options=options,
+        model_sha256=sha256(onnx_path),
+        samples_sha256=samples_sha256(examples),
+        libraries=libraries,
+        **fields,
+    )
+
+
+def calibration_examples(
+    data: Path | str, samples: int, *, random: bool = False
+) -> Sequence[Example]:
+    """The first `samples` examples of the calibration split, or as many of random inputs.
+
+    Raises TightropeError when the split has fewer.
+    """
+    if random:
+        return [{"random": RANDOM_SEED + number} for number in range(samples)]
+    examples = read_split(data, "calibration")
+    if samples > len(examples):
+        raise TightropeError(
+            f"{data}: {len(examples)} calibration examples, {samples} are asked for; take fewer "
+            "calibration.samples or a larger data source"
+        )
+    return examples[:samples]
+
+
+def samples_sha256(examples: Sequence[Example]) -> str:
+    """Hex digest of examples as sorted JSON, of an image that of its bytes."""
+    plain = [
+        {
+            key: hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else value
+            for key, value in example.items()
+        }
+        for example in examples
+    ]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def calibration_batches(*, onnx: str, calibration: str, data: str, checkpoint: str) -> list[Arrays]:
+    """The samples of the calibration cache of `onnx`, one a batch and without padding.
+
+    Raises ArtifactError for the cache of another model or of other samples, TightropeError for
+    an imported one, which has no list of samples.
+    """
+    cache = read_cache(calibration, model=onnx)
+    if "imported" in cache:
+        raise TightropeError(
+            f"{calibration}: imported ({cache['imported']}), it holds no samples, and this engine "
+            "collects ranges of its own from them; delete the file to calibrate here"
+        )
+    examples = calibration_examples(data, cache["samples"], random=cache["method"] == "random")
+    if cache["samples_sha256"] != samples_sha256(examples):
+        raise ArtifactError(f"{calibration}: the cache of other samples than {data}; delete it")
+    encode = load_encoder(checkpoint, max_sequence=cache["options"]["max_sequence"])
+    return list(batches_of_equal_length(encode(examples), tokens=1))

@@ -1,0 +1,164 @@
+"""Q/DQ as TensorRT takes it: zero-points 0, scales that float16 holds, skips of sums rounded."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tightrope.errors import TightropeError
+from tightrope.int8.repairs import SMOOTHED, Ranges, constant_of, drop_unread
+from tightrope.onnx.opset import at_opset
+from tightrope.onnx.weights import weighted_nodes
+
+# float16's smallest normal number: below it a scale loses digits
+SMALLEST_SCALE = 2.0**-14
+# the first in which Q/DQ has the type
+OPSETS = {TensorProto.INT8: 13, TensorProto.FLOAT8E4M3FN: 19}
+# the largest value of each type, the same on both sides of zero
+LARGEST = {TensorProto.INT8: 127, TensorProto.FLOAT8E4M3FN: 448}
+
+
+def with_symmetric_pairs(
+    model: onnx.ModelProto, ranges: Ranges, nodes: list[str], *, kind: int, outputs: bool
+) -> onnx.ModelProto:
+    """A copy of `model` with Q/DQ to type `kind` on both inputs of the operators `nodes`.
+
+    An activation has one pair, and what it gives is read by those operators and as the skip input
+    of residual sums; who else reads the tensor reads it as it was. With `outputs` the results of
+    the operators are rounded too, and every reader gets the rounded tensor. Biases stay as they
+    are. Raises TightropeError where a range is beyond what a float16 scale can say, or the opset
+    has no such type and cannot be raised.
+    """
+    made = at_opset(model, OPSETS[kind])
+    chosen = {node.name: node for node in weighted_nodes(made) if node.name in nodes}
+    constants = {tensor.name for tensor in made.graph.initializer}
+    inputs = [node.input[0] for node in chosen.values()]
+    for_all = [*inputs, *results_of(made, chosen)] if outputs else []
+    names = dict.fromkeys([*inputs, *for_all, *other_skips(made, chosen, ranges)])
+    pairs = {name: rounded_activation(made, name, ranges[name], kind) for name in names}
+    rounded = {name: pair[-1].output[0] for name, pair in pairs.items()}
+    weights: dict[tuple[str, int], str] = {}
+    written: list[onnx.NodeProto] = []
+    for node in made.graph.node:
+        for place, name in enumerate(node.input):
+            if name in for_all or (
+                name in rounded and reads_rounded(node, place, chosen, constants)
+            ):
+                written += pairs.pop(name, [])
+                node.input[place] = rounded[name]
+        if node.name in chosen:
+            weight = node.input[1], channel_axis(node)
+            if weight not in weights:
+                written.append(rounded_weight(made, *weight, kind))
+                weights[weight] = written[-1].output[0]
+            node.input[1] = weights[weight]
+        written.append(node)
+    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in written]
+    del made.graph.node[:], made.graph.value_info[:]
+    made.graph.node.extend(kept)
+    drop_unread(made)
+    return made
+
+
+def reads_rounded(
+    node: onnx.NodeProto, place: int, chosen: dict[str, onnx.NodeProto], constants: set[str]
+) -> bool:
+    """Whether that input is of a quantized product, or one of a sum of two computed tensors."""
+    if node.op_type == "Add":
+        return not constants & set(node.input)
+    return node.name in chosen and place == 0
+
+
+def results_of(model: onnx.ModelProto, chosen: dict[str, onnx.NodeProto]) -> list[str]:
+    """What the operators give, but for what the model gives."""
+    given = {one.name for one in model.graph.output}
+    return [node.output[0] for node in chosen.values() if node.output[0] not in given]
+
+
+def other_skips(
+    model: onnx.ModelProto, chosen: dict[str, onnx.NodeProto], ranges: Ranges
+) -> list[str]:
+    """What sums may read rounded besides inputs of the operators, where its range is known.
+
+    The tensor behind an input that SmoothQuant has scaled, and of a sum of two convolutions, as
+    in a block that halves the picture, the second one: TensorRT fuses a convolution with the sum
+    behind it where the other input is rounded.
+    """
+    inputs = (node.input[0] for node in chosen.values())
+    found = [name.removesuffix(SMOOTHED) for name in inputs if name.endswith(SMOOTHED)]
+    made = {node.output[0] for node in chosen.values() if node.op_type == "Conv"}
+    sums = (node for node in model.graph.node if node.op_type == "Add")
+    found += [node.input[1] for node in sums if set(node.input) <= made]
+    return [name for name in found if name in ranges]
+
+
+def rounded_activation(
+    model: onnx.ModelProto, name: str, bounds: list[float], kind: int
+) -> list[onnx.NodeProto]:
+    """A pair for tensor `name` by its largest absolute value."""
+    inputs = parameters(model, name, scales(np.max(np.abs(bounds)), kind, name), kind)
+    middle, output = f"{name}_QuantizeLinear_Output", f"{name}_DequantizeLinear_Output"
+    return [
+        helper.make_node("QuantizeLinear", [name, *inputs], [middle], f"{name}_QuantizeLinear"),
+        helper.make_node(
+            "DequantizeLinear", [middle, *inputs], [output], f"{name}_DequantizeLinear"
+        ),
+    ]
+
+
+def rounded_weight(model: onnx.ModelProto, name: str, axis: int, kind: int) -> onnx.NodeProto:
+    """The constant `name` rounded by the largest absolute value of each index of `axis`."""
+    values = constant_of(model, name)
+    others = tuple(index for index in range(values.ndim) if index != axis)
+    step = scales(np.abs(values).max(axis=others), kind, name)
+    quotient = values / np.expand_dims(step, others)
+    if kind == TensorProto.INT8:
+        quotient = np.rint(quotient)
+    held = np.clip(quotient, -LARGEST[kind], LARGEST[kind])
+    # the same matrix may also be read the other way round
+    known = {tensor.name for tensor in model.graph.initializer}
+    stem = name if f"{name}_quantized" not in known else f"{name}_by_{axis}"
+    inputs = [f"{stem}_quantized", *parameters(model, stem, step, kind)]
+    model.graph.initializer.append(
+        numpy_helper.from_array(held.astype(numpy_type(kind)), inputs[0])
+    )
+    output = f"{stem}_DequantizeLinear_Output"
+    return helper.make_node(
+        "DequantizeLinear", inputs, [output], f"{stem}_DequantizeLinear", axis=axis
+    )
+
+
+def scales(bounds: np.ndarray, kind: int, name: str) -> np.ndarray:
+    """Largest absolute values over the largest one of the type, float32 that float16 holds exactly.
+
+    Rounded here, so that weights are rounded by the scales with which they are multiplied later.
+    """
+    wanted = np.maximum(bounds / LARGEST[kind], SMALLEST_SCALE)
+    if not (wanted <= np.finfo(np.float16).max).all():
+        raise TightropeError(
+            f"{name}: values up to {bounds.max():.3g} are beyond float16; leave its operators in "
+            "float by `float` of a repair"
+        )
+    return wanted.astype(np.float16).astype(np.float32)
+
+
+def parameters(model: onnx.ModelProto, stem: str, step: np.ndarray, kind: int) -> list[str]:
+    """Put scales and as many zero-points into the graph; their names."""
+    zero = np.zeros(step.shape, numpy_type(kind))
+    found = {f"{stem}_scale": step, f"{stem}_zero_point": zero}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in found.items()
+    )
+    return list(found)
+
+
+def channel_axis(node: onnx.NodeProto) -> int:
+    """The axis of the output channels of an operator's weights."""
+    transposed = any(one.name == "transB" and one.i for one in node.attribute)
+    return 0 if node.op_type == "Conv" or transposed else 1
+
+
+def numpy_type(kind: int) -> Any:
+    """NumPy's type of that name, of float8 the one of ml_dtypes."""
+    return helper.tensor_dtype_to_np_dtype(kind)

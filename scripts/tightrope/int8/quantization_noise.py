@@ -1,0 +1,166 @@
+"""What rounding does to the activations and weights of a quantized ONNX file, on samples."""
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+
+from tightrope.inputs.timing_batches import Arrays, batches_of_equal_length
+from tightrope.int8.quantize import unrounded
+from tightrope.int8.ranges import TOKENS, by_channel
+from tightrope.int8.repairs import constant_of
+from tightrope.onnx.file import load_onnx, open_model
+from tightrope.onnx.weights import WEIGHTED, tensors_of, with_outputs
+
+# findings: shares and counts beyond which a tensor is named
+SATURATED = 0.01
+FEWEST_LEVELS = 16
+UNEVEN = 100.0
+
+
+def rounding(quantized: Path | str, rows: list[Arrays], *, threads: int) -> list[dict[str, Any]]:
+    """Each quantized input of an operator with weights, the noisiest first.
+
+    On encoded samples `rows`, no activation rounded before it: `operator`, `tensor`, `low` and
+    `high` of the calibrated range, `found_low` and `found_high` of the values, `saturated` (share
+    of values beyond the range), `levels` (of the 256 that the values reach), `sqnr_db` (signal to
+    quantization noise), `channel_ratio` (largest over median bound of the channels),
+    `weight_ratio` (largest over smallest scale of the weights) and `findings`, in words.
+    """
+    model = load_onnx(quantized)
+    inputs = quantized_inputs(model)
+    tensors = list(dict.fromkeys(one["tensor"] for one in inputs))
+    session = open_model(with_outputs(without_rounding(model), tensors), threads=threads)
+    seen = {one["tensor"]: Rounding(one) for one in inputs}
+    for batch in batches_of_equal_length(rows, tokens=TOKENS):
+        for name, values in zip(tensors, tensors_of(session, tensors, batch), strict=True):
+            seen[name].add(values)
+    found = [{**described(one), **seen[one["tensor"]].facts()} for one in inputs]
+    for one in found:
+        one["findings"] = findings(one)
+    return sorted(found, key=lambda one: one["sqnr_db"])
+
+
+def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
+    """Operator, tensor, step, zero-point and levels of each quantized activation."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    found = []
+    for node in model.graph.node:
+        pair = [makers.get(name) for name in node.input[:2]]
+        if node.op_type not in WEIGHTED or None in pair:
+            continue
+        if {one.op_type for one in pair} != {"DequantizeLinear"}:
+            continue
+        source = makers[pair[0].input[0]]
+        scale, zero = (constant_of(model, name) for name in source.input[1:3])
+        integer = np.issubdtype(zero.dtype, np.integer)
+        limits = np.iinfo(zero.dtype) if integer else ml_dtypes.finfo(zero.dtype)
+        found.append(
+            {
+                "operator": node.name,
+                "tensor": source.input[0],
+                "axis": 1 if node.op_type == "Conv" else -1,
+                "step": float(scale),
+                "type": zero.dtype,
+                "low": float((float(limits.min) - int(zero)) * scale),
+                "high": float((float(limits.max) - int(zero)) * scale),
+                "weight_scales": constant_of(model, pair[1].input[1]),
+            }
+        )
+    return found
+
+
+def without_rounding(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy in which activations pass by their Q/DQ."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    makers = {name: node for node in copy.graph.node for name in node.output}
+    for node in copy.graph.node:
+        node.input[:] = [unrounded(name, makers) for name in node.input]
+    return copy
+
+
+class Rounding:
+    """Collects what the range of one tensor does to its values."""
+
+    def __init__(self, tensor: dict[str, Any]) -> None:
+        self.tensor = tensor
+        self.low, self.high = np.inf, -np.inf
+        self.bounds: Any = 0.0
+        self.power = np.zeros(2)  # of signal and noise
+        self.beyond = self.count = 0
+
+    def add(self, values: np.ndarray) -> None:
+        """Take the values of another batch into account."""
+        low, high, step = (self.tensor[name] for name in ("low", "high", "step"))
+        held = held_values(values, self.tensor)
+        self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
+        channels = by_channel(np.abs(values), self.tensor["axis"])
+        self.bounds = np.maximum(self.bounds, channels.max(axis=0))
+        self.power += np.square(values).sum(), np.square(values - held).sum()
+        # half a step is what rounding may take
+        self.beyond += int(((values < low - step / 2) | (values > high + step / 2)).sum())
+        self.count += values.size
+
+    def facts(self) -> dict[str, float]:
+        """The fields of `rounding` that the values decide."""
+        signal, noise = self.power
+        top, bottom = min(self.high, self.tensor["high"]), max(self.low, self.tensor["low"])
+        return {
+            "found_low": float(self.low),
+            "found_high": float(self.high),
+            "saturated": self.beyond / self.count,
+            "levels": max(1, levels_between(bottom, top, self.tensor)),
+            "sqnr_db": decibels(signal, noise),
+            "channel_ratio": ratio(self.bounds.max(), np.median(self.bounds)),
+        }
+
+
+def held_values(values: np.ndarray, tensor: dict[str, Any]) -> np.ndarray:
+    """What is left of values that are rounded to the type of a tensor."""
+    low, high, step = (tensor[name] for name in ("low", "high", "step"))
+    if np.issubdtype(tensor["type"], np.integer):
+        return np.clip(np.round((values - low) / step) * step + low, low, high)
+    return (np.clip(values, low, high) / step).astype(tensor["type"]).astype(np.float32) * step
+
+
+def levels_between(bottom: float, top: float, tensor: dict[str, Any]) -> int:
+    """How many of the numbers that a tensor may hold lie there."""
+    if np.issubdtype(tensor["type"], np.integer):
+        return 1 + round(float((top - bottom) / tensor["step"]))
+    every = np.arange(256, dtype=np.uint8).view(tensor["type"]).astype(np.float32) * tensor["step"]
+    return len(np.unique(every[(every >= bottom) & (every <= top)]))
+
+
+def described(one: dict[str, Any]) -> dict[str, Any]:
+    """The fields of `rounding` that the file decides."""
+    kept = {name: one[name] for name in ("operator", "tensor", "low", "high")}
+    scales = one["weight_scales"]
+    return {**kept, "weight_ratio": ratio(scales.max(), scales.min())}
+
+
+def findings(one: dict[str, Any]) -> list[str]:
+    """What is wrong with a tensor's range, in words."""
+    words = []
+    if one["saturated"] > SATURATED:
+        words.append(
+            f"{100 * one['saturated']:.0f} % of its values, {one['found_low']:.3g} to "
+            f"{one['found_high']:.3g}, lie beyond the range {one['low']:.3g} to {one['high']:.3g}"
+        )
+    if one["levels"] < FEWEST_LEVELS:
+        words.append(f"its values reach {one['levels']} of 256 levels")
+    if one["channel_ratio"] > UNEVEN:
+        words.append(f"its largest channel is {one['channel_ratio']:.0f} times the median one")
+    return words
+
+
+def decibels(signal: float, noise: float) -> float:
+    """Ratio of two powers in decibels, at most 200."""
+    return min(200.0, float(10 * np.log10(max(signal, 1e-30) / noise))) if noise > 0 else 200.0
+
+
+def ratio(larger: float, smaller: float) -> float:
+    """`larger` over `smaller`, at most a million."""
+    return float(min(1e6, larger / smaller)) if smaller > 0 else 1e6

@@ -1,0 +1,172 @@
+"""What the tensors of a model hold on samples: their ranges, and bounds and means of channels."""
+
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from tqdm import tqdm
+
+from tightrope.errors import TightropeError
+from tightrope.inputs.timing_batches import Arrays, batches_of_equal_length
+from tightrope.onnx.file import load_onnx, open_model
+from tightrope.onnx.weights import channel_axes, tensors_of, weighted_nodes, with_outputs
+
+# tokens of a batch: memory stays that of so many, whatever the sample count
+TOKENS = 1024
+# of the histograms from which entropy and percentile choose; entropy tries every range of at
+# least LEVELS of the BINS, so that with as many bins as levels it would be minmax
+BINS = 2048
+LEVELS = 128
+HISTOGRAMS = ("entropy", "percentile")
+
+
+class Statistics(NamedTuple):
+    """`ranges` by tensor; `channels` by tensor that enters an operator with weights.
+
+    A range is [low, high]. Channels are the last axis, of a convolution the second one:
+    {"low": [...], "high": [...], "mean": [...]}.
+    """
+
+    ranges: dict[str, list[float]]
+    channels: dict[str, dict[str, list[float]]]
+
+
+def collect_statistics(
+    onnx_path: Path | str,
+    rows: list[Arrays],
+    *,
+    method: str,
+    percentile: float | None,
+    threads: int,
+) -> Statistics:
+    """Statistics on encoded samples `rows`, of every tensor that a scheme may quantize.
+
+    `minmax` ranges reach from the lowest to the highest value. `percentile` keeps so many
+    percent of the values and cuts half of the rest off each end; `entropy` takes the range whose
+    histogram loses least information in int8 (Migacz 2017, "8-bit Inference with TensorRT").
+    Raises TightropeError naming tensor, operator and sample where a value is not finite.
+    """
+    model = load_onnx(onnx_path)
+    axes = channel_axes(model)
+    tensors = calibrated_tensors(model)
+    session = open_model(with_outputs(model, tensors), threads=threads)
+
+    def outputs(title: str) -> Iterator[tuple[str, np.ndarray]]:
+        with tqdm(total=len(rows), desc=title, unit="sample") as bar:
+            for batch in batches_of_equal_length(rows, tokens=TOKENS):
+                for name, array in zip(tensors, tensors_of(session, tensors, batch), strict=True):
+                    if not np.isfinite(array).all():
+                        raise TightropeError(not_finite(onnx_path, model, name, array, batch, rows))
+                    yield name, array
+                bar.update(len(next(iter(batch.values()))))
+
+    bounds = {name: Bounds(axes.get(name)) for name in tensors}
+    for name, array in outputs("ranges"):
+        bounds[name].add(array)
+    ranges = {name: one.range for name, one in bounds.items()}
+    if method in HISTOGRAMS:
+        ranges = chosen_ranges(method, percentile, ranges, outputs)
+    channels = {name: one.channels() for name, one in bounds.items() if name in axes}
+    return Statistics(ranges, channels)
+
+
+class Bounds:
+    """Lowest, highest and mean value of a tensor, by channel where it has such an axis."""
+
+    def __init__(self, axis: int | None) -> None:
+        self.axis = axis
+        self.low: Any = np.inf
+        self.high: Any = -np.inf
+        self.sum: Any = 0.0
+        self.count = 0
+
+    def add(self, array: np.ndarray) -> None:
+        """Take another batch into account."""
+        flat = by_channel(array, self.axis)
+        self.low = np.minimum(self.low, flat.min(axis=0))
+        self.high = np.maximum(self.high, flat.max(axis=0))
+        self.sum = self.sum + flat.sum(axis=0, dtype=np.float64)
+        self.count += len(flat)
+
+    @property
+    def range(self) -> list[float]:
+        """The lowest and the highest value of all channels."""
+        return [float(np.min(self.low)), float(np.max(self.high))]
+
+    def channels(self) -> dict[str, list[float]]:
+        """`low`, `high` and `mean` of each channel, to six digits."""
+        found = {"low": self.low, "high": self.high, "mean": self.sum / self.count}
+        return {name: [float(f"{one:.6g}") for one in values] for name, values in found.items()}
+
+
+def by_channel(array: np.ndarray, axis: int | None) -> np.ndarray:
+    """`array` as [values, channels], as one channel where it has no such axis."""
+    if axis is None:
+        return array.reshape(-1, 1)
+    return np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis])
+
+
+def calibrated_tensors(model: onnx.ModelProto) -> list[str]:
+    """Inputs and outputs of the operators with weights."""
+    found = [name for node in weighted_nodes(model) for name in (node.input[0], node.output[0])]
+    return list(dict.fromkeys(found))
+
+
+def chosen_ranges(
+    method: str,
+    percentile: float | None,
+    ranges: dict[str, list[float]],
+    outputs: Callable[[str], Iterator[tuple[str, np.ndarray]]],
+) -> dict[str, list[float]]:
+    """Ranges by entropy or percentile from a second look at the values.
+
+    The first one has given `ranges`, so that bins do not depend on the order of the samples.
+    """
+    from onnxruntime.quantization.calibrate import HistogramCollector
+
+    counts = {name: np.zeros(BINS, np.int64) for name in ranges}
+    limits = {name: max(map(abs, pair)) or 1.0 for name, pair in ranges.items()}
+    for name, array in outputs("histograms"):
+        scaled = (array.reshape(-1) + limits[name]) * (BINS / (2 * limits[name]))
+        indices = np.minimum(scaled.astype(np.int32), BINS - 1)
+        counts[name] += np.bincount(indices, minlength=BINS)
+    found = {}
+    for name, pair in tqdm(ranges.items(), desc=method, unit="tensor"):
+        collector = HistogramCollector(method, False, BINS, LEVELS, percentile or 100.0, "same")
+        edges = np.linspace(-limits[name], limits[name], BINS + 1, dtype=np.float32)
+        low, high = np.float32(pair)
+        collector.histogram_dict[name] = (counts[name], edges, low, high, np.float32(limits[name]))
+        chosen = computed(collector)[name]
+        found[name] = [float(chosen[0]), float(chosen[1])]
+    return found
+
+
+def computed(collector: Any) -> dict[str, Any]:
+    """What a collector of ONNX Runtime chooses, without its lines on the terminal."""
+    with redirect_stdout(StringIO()):
+        return collector.compute_collection_result()
+
+
+def not_finite(
+    path: Path | str,
+    model: onnx.ModelProto,
+    name: str,
+    array: np.ndarray,
+    batch: Arrays,
+    rows: list[Arrays],
+) -> str:
+    """What is wrong where tensor `name` holds what is no number."""
+    first = int(np.argwhere(~np.isfinite(array))[0][0])
+    key, values = next(iter(batch.items()))
+    # the first axis may be that of all tokens
+    own = values[first * len(values) // len(array)]
+    sample = next(index for index, row in enumerate(rows) if np.array_equal(row[key], own))
+    operator = next((node.name for node in model.graph.node if name in node.output), "the graph")
+    return (
+        f"{path}: tensor {name} of operator {operator} is not finite (NaN or infinity) on "
+        f"calibration sample {sample}; mend the checkpoint, or leave the sample out"
+    )

@@ -1,0 +1,173 @@
+"""Repairs of a quantized model that need no training: SmoothQuant and bias correction."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from tightrope.errors import TightropeError
+from tightrope.onnx.weights import weighted_nodes
+
+Ranges = dict[str, list[float]]
+Channels = dict[str, dict[str, list[float]]]
+# below this a channel counts as empty, and stays as it is
+SMALLEST = 1e-5
+SMOOTHED = "_smoothed"
+# place of the bias among the inputs of an operator that has one
+BIAS = 2
+
+
+def smoothed(
+    model: onnx.ModelProto, ranges: Ranges, channels: Channels, nodes: list[str], *, strength: float
+) -> tuple[onnx.ModelProto, Ranges]:
+    """`model` with the spread of activation channels moved into the weights, and its ranges.
+
+    Each channel of the input of the operators `nodes` is divided by s = max|x|^strength /
+    max|w|^(1 - strength), the rows of the weights are multiplied by it, so that outputs stay
+    the same (Xiao et al. 2023, "SmoothQuant", equation 4). The new ranges reach from the lowest
+    to the highest value. Convolutions stay as they are. Raises TightropeError where `channels` has
+    no bounds of an input, as those of an imported cache.
+    """
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    ranges = dict(ranges)
+    every = [node for node in weighted_nodes(made) if node.op_type != "Conv"]
+    chosen = [node for node in every if node.name in nodes]
+    for name in dict.fromkeys(node.input[0] for node in chosen):
+        if name not in channels:
+            raise TightropeError(f"no bounds of the channels of {name}: calibrate for SmoothQuant")
+        # of all that read it, so that the factors do not depend on which of them are chosen
+        readers = [node for node in every if node.input[0] == name]
+        low, high = (np.array(channels[name][end]) for end in ("low", "high"))
+        rows = [np.abs(rows_of(node, weight(made, node))).max(axis=1) for node in readers]
+        scale = smoothing(np.maximum(np.abs(low), np.abs(high)), np.max(rows, axis=0), strength)
+        multiplied = f"{name}{SMOOTHED}"
+        readers = [node for node in chosen if node.input[0] == name]
+        place = place_of(made, readers[0])
+        made.graph.node.insert(place, scaling(made, name, multiplied, 1 / scale))
+        for node in readers:
+            node.input[0] = multiplied
+            scaled = rows_of(node, rows_of(node, weight(made, node)) * scale[:, None])
+            # a weight may be shared by operators with other inputs
+            node.input[1] = add_constant(made, f"{node.name}.weight{SMOOTHED}", scaled)
+        ranges[multiplied] = [float((low / scale).min()), float((high / scale).max())]
+    drop_unread(made)
+    return made, ranges
+
+
+def smoothing(activations: np.ndarray, weights: np.ndarray, strength: float) -> np.ndarray:
+    """SmoothQuant's factor of each channel from its largest absolute values."""
+    empty = (activations < SMALLEST) | (weights < SMALLEST)
+    one = np.maximum(activations, SMALLEST) ** strength
+    other = np.maximum(weights, SMALLEST) ** (1 - strength)
+    return np.where(empty, 1.0, one / other)
+
+
+def corrected_biases(
+    quantized: onnx.ModelProto, original: onnx.ModelProto, channels: Channels
+) -> None:
+    """Add to each quantized operator the mean by which rounding its weights changed its output.
+
+    That is (W - rounded W)ᵀ times the mean input (Nagel et al. 2019, "Data-Free Quantization
+    Through Weight Equalization and Bias Correction", section 4.2). Convolutions stay as they are.
+    """
+    floats = {node.name: node for node in weighted_nodes(original)}
+    for node in list(quantized.graph.node):
+        name = floats[node.name].input[0].removesuffix(SMOOTHED) if node.name in floats else ""
+        rounded = dequantized_weight(quantized, node) if name else None
+        if rounded is None or node.op_type == "Conv":
+            continue
+        if name not in channels:
+            raise TightropeError(f"no means of the channels of {name}: calibrate to correct biases")
+        mean = np.array(channels[name]["mean"]) * smoothing_of(original, floats[node.name].input[0])
+        lost = rows_of(node, weight(original, floats[node.name]) - rounded)
+        add_to_output(quantized, node, mean @ lost)
+    drop_unread(quantized)
+
+
+def add_to_output(model: onnx.ModelProto, node: onnx.NodeProto, values: np.ndarray) -> None:
+    """Add a vector to the output of `node`: to its bias where it has one, or as an operator."""
+    output = node.output[0]
+    constants = {tensor.name for tensor in model.graph.initializer}
+    readers = [one for one in model.graph.node if output in one.input]
+    added = readers[0] if [one.op_type for one in readers] == ["Add"] else node
+    for place, name in enumerate(added.input):
+        if name in constants and (added is not node or place == BIAS):
+            total = constant_of(model, name) + values
+            added.input[place] = add_constant(model, f"{output}_correction", total)
+            return
+    node.output[0] = f"{output}_uncorrected"
+    constant = add_constant(model, f"{output}_correction", values)
+    correction = helper.make_node(
+        "Add", [node.output[0], constant], [output], name=f"{node.name}.correction"
+    )
+    model.graph.node.insert(place_of(model, node) + 1, correction)
+
+
+def smoothing_of(model: onnx.ModelProto, name: str) -> Any:
+    """What the channels of tensor `name` were multiplied by in `smoothed`, 1 where it was not."""
+    if not name.endswith(SMOOTHED):
+        return 1.0
+    maker = next(node for node in model.graph.node if name in node.output)
+    return constant_of(model, maker.input[1])
+
+
+def rows_of(node: onnx.NodeProto, array: np.ndarray) -> np.ndarray:
+    """Weights with input channels first; applied twice it is the array itself."""
+    transposed = any(one.name == "transB" and one.i for one in node.attribute)
+    return array.T if transposed else array
+
+
+def weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray:
+    """The constant second input of an operator."""
+    return constant_of(model, node.input[1])
+
+
+def constant_of(model: onnx.ModelProto, name: str) -> np.ndarray:
+    """The constant of the graph with that name."""
+    return numpy_helper.to_array(
+        next(tensor for tensor in model.graph.initializer if tensor.name == name)
+    )
+
+
+def dequantized_weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray | None:
+    """The weights of a quantized operator as they are computed with, None where it has none."""
+    makers = {name: one for one in model.graph.node for name in one.output}
+    maker = makers.get(node.input[1]) if len(node.input) > 1 else None
+    constants = {tensor.name for tensor in model.graph.initializer}
+    if maker is None or maker.op_type != "DequantizeLinear" or maker.input[0] not in constants:
+        return None
+    values, scale = (constant_of(model, name) for name in maker.input[:2])
+    axis = next((one.i for one in maker.attribute if one.name == "axis"), 1) % values.ndim
+    shape = [-1 if index == axis else 1 for index in range(values.ndim)]
+    return values.astype(np.float32) * (scale.reshape(shape) if scale.size > 1 else scale)
+
+
+def scaling(
+    model: onnx.ModelProto, source: str, target: str, factors: np.ndarray
+) -> onnx.NodeProto:
+    """An operator that multiplies the last axis of tensor `source` by those factors."""
+    constant = add_constant(model, f"{target}_factors", factors)
+    return helper.make_node("Mul", [source, constant], [target], name=target)
+
+
+def add_constant(model: onnx.ModelProto, name: str, array: np.ndarray) -> str:
+    """Put `array` into the graph as float32; its name."""
+    model.graph.initializer.append(
+        numpy_helper.from_array(np.ascontiguousarray(array, dtype=np.float32), name)
+    )
+    return name
+
+
+def place_of(model: onnx.ModelProto, node: onnx.NodeProto) -> int:
+    """The place of `node` in the graph's list, by its name."""
+    return [one.name for one in model.graph.node].index(node.name)
+
+
+def drop_unread(model: onnx.ModelProto) -> None:
+    """Remove constants that no operator reads."""
+    read = {name for node in model.graph.node for name in node.input}
+    kept = [tensor for tensor in model.graph.initializer if tensor.name in read]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)

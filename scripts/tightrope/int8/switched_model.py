@@ -1,0 +1,177 @@
+"""A model of which each operator with weights runs in int8 or in float, as its input says."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tightrope.inputs.timing_batches import Arrays, batches_by_length
+from tightrope.int8.repairs import (
+    add_constant,
+    constant_of,
+    dequantized_weight,
+    rows_of,
+    smoothing_of,
+)
+from tightrope.onnx.file import load_onnx, open_model, require_one_file
+from tightrope.onnx.weights import weighted_nodes, with_outputs
+
+SWITCHES = "tightrope_switches"
+BATCH = 32
+
+
+class SwitchedModel:
+    """`source` and its quantized file in one session, for any choice of operators.
+
+    It computes in float what the quantized file stands for: values rounded to those that int8 can
+    hold, multiplied and added up in float32. `operators` are the names of what can be chosen.
+    Raises TightropeError where both weights together do not fit into 2 GiB.
+    """
+
+    def __init__(self, source: Path | str, quantized: Path | str, *, threads: int) -> None:
+        model, self.operators = with_switches(load_onnx(source), load_onnx(quantized))
+        makers = {node.name: node.output[0] for node in model.graph.node}
+        self.outputs = {name: makers[name] for name in self.operators}
+        model = with_outputs(model, list(self.outputs.values()))
+        require_one_file(quantized, model.ByteSize())
+        self.session = open_model(model, threads=threads)
+        self.logits = model.graph.output[0].name
+
+    def run(self, batch: Arrays, in_int8: Collection[str], *tensors: str) -> list[np.ndarray]:
+        """Logits float32 [batch, classes] with those operators in int8, and those `tensors`."""
+        switches = np.array([name in in_int8 for name in self.operators])
+        return self.session.run([self.logits, *tensors], {**batch, SWITCHES: switches})
+
+    def answers(self, rows: list[Arrays], in_int8: Collection[str]) -> np.ndarray:
+        """Logits float32 [rows, classes] of encoded samples."""
+        found: dict[int, Any] = {}
+        for indices, batch in batches_by_length(rows, BATCH):
+            found |= zip(indices, self.run(batch, in_int8)[0], strict=True)
+        return np.stack([found[index] for index in range(len(rows))])
+
+
+def with_switches(
+    source: onnx.ModelProto, quantized: onnx.ModelProto
+) -> tuple[onnx.ModelProto, list[str]]:
+    """The quantized model with an input `SWITCHES`, bool [operators], and their names in order.
+
+    Each operator is an `If` of two programs, of which only the chosen one costs time.
+    """
+    model = onnx.ModelProto()
+    model.CopyFrom(quantized)
+    makers = {name: node for node in model.graph.node for name in node.output}
+    floats = {node.name: constant_of(source, node.input[1]) for node in weighted_nodes(source)}
+    names: list[str] = []
+    nodes: list[onnx.NodeProto] = []
+    # of a convolution what comes out is rounded too, and read instead of it
+    outputs = rounded_outputs(model, makers)
+    given: dict[str, str] = {}
+    for node in model.graph.node:
+        rounded = dequantized_weight(model, node) if node.name in floats else None
+        if rounded is not None:
+            pair = [makers[makers[node.input[0]].input[0]], makers[node.input[0]]]
+            original = given.get(node.input[0], pair[0].input[0])
+            factors = np.reshape(smoothing_of(model, pair[0].input[0]), (-1, 1))
+            exact = rows_of(node, rows_of(node, floats[node.name]) / factors)
+            index = add_integer(model, f"{node.name}.index", len(names))
+            switch = f"{node.name}.switch"
+            names.append(node.name)
+            branches = {
+                "then_branch": in_int8(model, node, pair, rounded),
+                "else_branch": in_float(model, node, original, exact),
+            }
+            nodes += [
+                helper.make_node("Gather", [SWITCHES, index], [switch], name=switch),
+                helper.make_node("If", [switch], node.output, name=node.name, **branches),
+            ]
+        else:
+            if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+                node.input[:] = [given.get(name, name) for name in node.input]
+            nodes.append(node)
+        maker = outputs.get(node.output[0])
+        if maker is not None and maker.name in names:
+            chosen = f"{maker.name}.output"
+            inputs = [f"{maker.name}.switch", node.output[0], maker.output[0]]
+            nodes.append(helper.make_node("Where", inputs, [chosen], name=chosen))
+            given[node.output[0]] = chosen
+    keep_read(model, nodes)
+    model.graph.input.append(
+        helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
+    )
+    return model, names
+
+
+def in_int8(
+    model: onnx.ModelProto, node: onnx.NodeProto, pair: list[onnx.NodeProto], weights: np.ndarray
+) -> onnx.GraphProto:
+    """The operator behind its Q/DQ `pair`, with weights that int8 can hold."""
+    names = [f"{node.name}.{step}" for step in ("quantized", "dequantized")]
+    steps = [
+        renamed(pair[0], [*pair[0].input], names[0]),
+        renamed(pair[1], [names[0], *pair[1].input[1:]], names[1]),
+    ]
+    constant = add_constant(model, f"{node.name}.rounded", weights)
+    return branch(f"{node.name}.int8", node, steps, [names[1], constant])
+
+
+def in_float(
+    model: onnx.ModelProto, node: onnx.NodeProto, tensor: str, weights: np.ndarray
+) -> onnx.GraphProto:
+    """The operator on a tensor and with weights that nothing has rounded."""
+    constant = add_constant(model, f"{node.name}.exact", weights)
+    return branch(f"{node.name}.float", node, [], [tensor, constant])
+
+
+def branch(
+    name: str, node: onnx.NodeProto, steps: list[onnx.NodeProto], inputs: list[str]
+) -> onnx.GraphProto:
+    """A graph without inputs of its own: those steps, and the operator on `inputs`."""
+    last = renamed(node, [*inputs, *node.input[2:]], f"{name}.output")
+    output = helper.make_tensor_value_info(last.output[0], TensorProto.FLOAT, None)
+    return helper.make_graph([*steps, last], name, [], [output])
+
+
+def renamed(node: onnx.NodeProto, inputs: list[str], output: str) -> onnx.NodeProto:
+    """A copy of the operator with other tensors."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.input[:], copy.output[:], copy.name = inputs, [output], output
+    return copy
+
+
+def keep_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
+    """Put in the graph those of its new `nodes`, and keep those constants, that lead to outputs."""
+    read = {one.name for one in model.graph.output}
+    kept = []
+    for node in reversed(nodes):
+        if read & set(node.output):
+            read |= set(node.input)
+            for graph in (one.g for one in node.attribute if one.HasField("g")):
+                read |= {name for one in graph.node for name in one.input}
+            kept.append(onnx.NodeProto.FromString(node.SerializeToString()))
+    constants = [tensor for tensor in model.graph.initializer if tensor.name in read]
+    del model.graph.node[:], model.graph.initializer[:]
+    model.graph.node.extend(reversed(kept))
+    model.graph.initializer.extend(constants)
+
+
+def rounded_outputs(
+    model: onnx.ModelProto, makers: dict[str, onnx.NodeProto]
+) -> dict[str, onnx.NodeProto]:
+    """By the tensor that others read the convolution of which it is the rounded output."""
+    found = {}
+    for node in model.graph.node:
+        quantizer = makers.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
+        source = makers.get(quantizer.input[0]) if quantizer is not None else None
+        if source is not None and source.op_type == "Conv":
+            found[node.output[0]] = source
+    return found
+
+
+def add_integer(model: onnx.ModelProto, name: str, value: int) -> str:
+    """Put a whole number into the graph; its name."""
+    model.graph.initializer.append(numpy_helper.from_array(np.array(value, np.int64), name))
+    return name

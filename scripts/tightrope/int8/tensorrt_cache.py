@@ -1,0 +1,203 @@
+"""The calibration cache of TensorRT up to version 10: a text of one scale a tensor."""
+
+import math
+import re
+import struct
+from pathlib import Path
+
+from tightrope.artifacts.files import read_bytes, sha256, write_bytes
+from tightrope.errors import TightropeError
+from tightrope.int8.cache import read_sealed, write_cache
+from tightrope.jobs.child import WorkFailed
+from tightrope.onnx.file import load_onnx
+
+Ranges = dict[str, list[float]]
+# TensorRT 10.0.0 in its own way of writing; 8.6.1 is 8601
+VERSION = "100000"
+# TensorRT's algorithms and the methods that do the same; its legacy calibrator cuts at a quantile
+METHODS = {
+    "MinMaxCalibration": "minmax",
+    "EntropyCalibration": "entropy",
+    "EntropyCalibration2": "entropy",
+    "LegacyCalibration": "percentile",
+}
+# of two algorithms of one method the later is written
+ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items()}
+HEADER = re.compile(r"TRT-[0-9A-Za-z.]+-(?P<algorithm>\w+)")
+# a tensor's name may hold ": " itself: the last one counts
+LINE = re.compile(r"(?P<tensor>.+): (?P<scale>[0-9a-fA-F]{8})")
+CACHE_NAME = re.compile(r"(?P<method>[a-z]+)-(?P<samples>[1-9][0-9]*)\.json")
+STEPS = 127  # of the symmetric INT8 on each side of zero
+
+
+def export_text(ranges: Ranges, *, method: str, version: str = VERSION) -> str:
+    """The header, then for each tensor max(|low|, |high|) / 127 as a big-endian float32 in hex.
+
+    Raises TightropeError for a method that TensorRT does not have, a version that is not of
+    digits, and a tensor whose name or scale the format cannot hold.
+    """
+    if method not in ALGORITHMS:
+        raise TightropeError(
+            f"TensorRT has no calibration by {method}; export a cache of {', '.join(ALGORITHMS)}"
+        )
+    if not re.fullmatch("[0-9]+", version):
+        raise TightropeError(f"{version}: no version; TensorRT 8.6.1 is 8601, 10.3.0 is 100300")
+    lines = [f"TRT-{version}-{ALGORITHMS[method]}"]
+    for tensor, bounds in ranges.items():
+        if "\n" in tensor or "\r" in tensor:
+            raise TightropeError(f"tensor {tensor!r}: its name has a line break; rename it")
+        lines.append(f"{tensor}: {packed_scale(tensor, bounds).hex()}")
+    return "\n".join(lines) + "\n"
+
+
+def import_text(text: str, *, path: Path | str) -> tuple[str, Ranges]:
+    """The method of the header and the symmetric range of each tensor.
+
+    Raises TightropeError naming `path` and the line that the format does not have: a header
+    of no known algorithm, no `tensor: 8 hex digits`, a scale that is no positive finite number,
+    a tensor for the second time. A text without tensors is an error too.
+    """
+    header, *lines = text_lines(text)
+    algorithm = HEADER.fullmatch(header)
+    if algorithm is None or algorithm["algorithm"] not in METHODS:
+        raise TightropeError(
+            f"{path}: line 1: no header of a calibration cache, {header[:60]!r}; one is "
+            f"TRT-{VERSION}-EntropyCalibration2 (or {', '.join(METHODS)})"
+        )
+    ranges: Ranges = {}
+    for number, line in enumerate(lines, start=2):
+        match = LINE.fullmatch(line)
+        if match is None:
+            raise TightropeError(
+                f"{path}: line {number}: not 'tensor: 8 hex digits' but {line[:60]!r}; the file "
+                "was cut off or edited, take it from TensorRT again"
+            )
+        tensor = match["tensor"]
+        (scale,) = struct.unpack(">f", bytes.fromhex(match["scale"]))
+        if not 0 < scale < math.inf:
+            raise TightropeError(
+                f"{path}: line {number}: scale {scale:g} of {tensor}, which is no positive "
+                "number; calibrate with TensorRT again, or take the line out"
+            )
+        if tensor in ranges:
+            raise TightropeError(
+                f"{path}: line {number}: {tensor} for the second time; take one of the lines out"
+            )
+        ranges[tensor] = [-STEPS * scale, STEPS * scale]
+    if not ranges:
+        raise TightropeError(f"{path}: no tensors after the header; calibrate again")
+    return METHODS[algorithm["algorithm"]], ranges
+
+
+def export_cache(
+    cache_json: Path | str, target: Path | str, *, version: str = VERSION, force: bool = False
+) -> int:
+    """Write the ranges of a cache as TensorRT's text; returns how many tensors were left out.
+
+    Those were zero on every sample: TensorRT takes no scale of 0. Raises TightropeError for a
+    cache without ranges, and where `target` exists, unless by `force`.
+    """
+    require_free(target, force=force)
+    try:
+        cache = read_sealed(cache_json)
+    except WorkFailed as error:
+        raise TightropeError(f"{cache_json}: {error}") from error
+    if not cache["ranges"]:
+        raise TightropeError(
+            f"{cache_json}: {cache['method']} keeps no ranges; export a cache of "
+            f"{', '.join(ALGORITHMS)}"
+        )
+    kept = {tensor: bounds for tensor, bounds in cache["ranges"].items() if any(bounds)}
+    try:
+        text = export_text(kept, method=cache["method"], version=version)
+    except TightropeError as error:
+        raise TightropeError(f"{cache_json}: {error}") from error
+    write_bytes(target, text.encode())
+    return len(cache["ranges"]) - len(kept)
+
+
+def import_cache(
+    text: Path | str, onnx: Path | str, target: Path | str, *, force: bool = False
+) -> int:
+    """Write TensorRT's text as the cache of `onnx`; returns how many tensors were left out.
+
+    Those are in the text and not in the model. The name of `target`, METHOD-SAMPLES.json, says
+    what the text does not. Raises TightropeError for another name, a method that the header
+    contradicts, a text about another model, and where `target` exists, unless by `force`.
+    """
+    name = CACHE_NAME.fullmatch(Path(target).name)
+    if name is None:
+        raise TightropeError(
+            f"{target}: the name of a cache is METHOD-SAMPLES.json, as in entropy-512.json"
+        )
+    require_free(target, force=force)
+    content = read_text(text)
+    method, ranges = import_text(content, path=text)
+    header = text_lines(content)[0]
+    if method != name["method"]:
+        raise TightropeError(
+            f"{target}: {name['method']} by its name, {text} says {header}; "
+            f"name it {method}-{name['samples']}.json"
+        )
+    tensors = tensor_names(onnx)
+    kept = {tensor: bounds for tensor, bounds in ranges.items() if tensor in tensors}
+    if not kept:
+        raise TightropeError(
+            f"{text}: none of its {len(ranges)} tensors is in {onnx}; give TensorRT that very file "
+            "to calibrate"
+        )
+    write_cache(
+        target,
+        method=method,
+        samples=int(name["samples"]),
+        options={},
+        model_sha256=sha256(onnx),
+        samples_sha256=None,
+        imported=header,
+        libraries={},
+        ranges=kept,
+        channels={},
+    )
+    return len(ranges) - len(kept)
+
+
+def packed_scale(tensor: str, bounds: list[float]) -> bytes:
+    """The four bytes of the scale; raises TightropeError naming `tensor` where it is no scale."""
+    try:
+        packed = struct.pack(">f", max(map(abs, bounds)) / STEPS)
+    except OverflowError:
+        packed = struct.pack(">f", math.inf)
+    (scale,) = struct.unpack(">f", packed)
+    if not 0 < scale < math.inf:
+        raise TightropeError(
+            f"tensor {tensor}: the range {bounds} has no scale that is a positive float32; "
+            "leave the tensor out"
+        )
+    return packed
+
+
+def text_lines(text: str) -> list[str]:
+    """Header and lines, whichever way they end; other marks of separation belong to a name."""
+    return text.replace("\r\n", "\n").rstrip("\n").split("\n")
+
+
+def read_text(path: Path | str) -> str:
+    """The file as text; raises TightropeError where it is none."""
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError as error:
+        raise TightropeError(f"{path}: no text, so no calibration cache of TensorRT") from error
+
+
+def tensor_names(onnx: Path | str) -> set[str]:
+    """Names of the inputs of the model and of all that its operators give."""
+    graph = load_onnx(onnx).graph
+    return {one.name for one in graph.input} | {name for node in graph.node for name in node.output}
+
+
+def require_free(target: Path | str, *, force: bool) -> None:
+    """Raise TightropeError where writing `target` would replace a file, unless by `force`."""
+    if Path(target).is_dir():
+        raise TightropeError(f"{target}: a folder; give the path of a file")
+    if Path(target).exists() and not force:
+        raise TightropeError(f"{target}: exists; take another path, or --force to replace it")

@@ -1,0 +1,107 @@
+"""Choices of operators in float, tried on the calibration split and remembered."""
+
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.artifacts.files import read_json, write_json
+from tightrope.errors import TightropeError
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.int8.switched_model import SwitchedModel
+from tightrope.statistics import accuracy_verdict, paired_difference
+
+Trial = dict[str, Any]
+
+
+def require_enough(data: Path | str, samples: int, budget_points: float) -> None:
+    """Raise TightropeError where so many samples cannot tell that a budget holds."""
+    if accuracy_verdict(paired_difference(0, 0, samples), budget_points / 100) != "kept":
+        raise TightropeError(
+            f"{data}: {samples} calibration examples are too few to tell a loss of "
+            f"{budget_points:g} points: enlarge calibration.pool or accuracy_budget_points"
+        )
+
+
+class Judge:
+    """Tries choices of operators on the calibration split, each once; remembers in `state`."""
+
+    def __init__(
+        self,
+        model: SwitchedModel,
+        rows: list[Arrays],
+        labels: list[int] | None,
+        budget: float,
+        state: Path,
+        key: str,
+    ) -> None:
+        self.model = model
+        self.rows = rows
+        self.labels = labels
+        self.budget = budget
+        self.state = state
+        self.key = key
+        self.trials: list[Trial] = remembered(state, key)
+        self.expected: np.ndarray | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all trials, those of earlier sessions too."""
+        return sum(trial["seconds"] for trial in self.trials)
+
+    def has_time(self, seconds: float) -> bool:
+        """Whether another trial, as long as the longest so far, ends within so many seconds."""
+        longest = max((trial["seconds"] for trial in self.trials), default=0.0)
+        return self.seconds + longest <= seconds
+
+    def holds(self, in_float: Collection[str]) -> bool:
+        """Whether the budget holds with those operators in float."""
+        names = sorted(in_float)
+        trial = next((one for one in self.trials if one["in_float"] == names), None)
+        if trial is None:
+            trial = {"in_float": names, **self.tried(set(names))}
+            self.trials.append(trial)
+            write_json(self.state, {"key": self.key, "trials": self.trials})
+        return trial["verdict"] == "kept"
+
+    def tried(self, in_float: set[str]) -> Trial:
+        """The change of accuracy with those operators in float, measured."""
+        began, model = time.perf_counter(), self.model
+        if self.expected is None:
+            self.expected = model.answers(self.rows, ()).argmax(axis=1)
+        found = model.answers(self.rows, set(model.operators) - in_float).argmax(axis=1)
+        labels = self.expected if self.labels is None else np.array(self.labels)
+        gained = int(((found == labels) & (self.expected != labels)).sum())
+        lost = int(((found != labels) & (self.expected == labels)).sum())
+        change = paired_difference(gained, lost, len(labels))
+        trial = {
+            "gained": gained,
+            "lost": lost,
+            "flips": int((found != self.expected).sum()),
+            "delta": change.value,
+            "delta_low": change.low,
+            "delta_high": change.high,
+            "verdict": accuracy_verdict(change, self.budget),
+            "seconds": time.perf_counter() - began,
+        }
+        print(
+            f"{len(in_float)} of {len(model.operators)} operators in float: "
+            f"{100 * change.value:+.2f} points, {trial['flips']} flips, {trial['verdict']}",
+            flush=True,
+        )
+        return trial
+
+
+def labels_of(examples: list[dict[str, Any]]) -> list[int] | None:
+    """The labels of the examples, None where they have none."""
+    return [one["label"] for one in examples] if "label" in examples[0] else None
+
+
+def remembered(state: Path, key: str) -> list[Trial]:
+    """The trials of an interrupted search of the same things, none of another."""
+    if not state.is_file():
+        return []
+    document = read_json(state)
+    return document["trials"] if document["key"] == key else []

@@ -1,0 +1,1 @@
+"""How a script runs: its arguments, its log, its supervised child process."""

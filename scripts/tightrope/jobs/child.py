@@ -1,0 +1,278 @@
+"""Work in a child process, so that a crash, a hang or a full memory is an answer, not an end."""
+
+import ctypes
+import math
+import multiprocessing
+import os
+import resource
+import signal
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tightrope.artifacts.files import DISK_ERRORS, cannot_be_written
+from tightrope.errors import ArtifactError, StorageError, TightropeError
+
+PR_SET_PDEATHSIG = 1
+POLL_SECONDS = 0.5
+REMEDY = "raise its {} with --set-resources and say --config retry_failed=true"
+# errors of the surroundings, not of the variant: they end the job
+PASSED_ON = (ArtifactError, StorageError)
+# words of PyTorch, ONNX Runtime, TensorRT and CUDA for a GPU whose memory is full
+OUT_OF_MEMORY = (
+    *("out of memory", "out_of_memory", "outofmemory", "memoryallocation"),
+    *("failed to allocate memory", "insufficient memory", "can't allocate memory"),
+)
+LIMIT_OF_MEMORY = "GB of memory, the limit of this job"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a job may use: resident memory, time, and whether no attempt is left after it."""
+
+    memory_bytes: float
+    seconds: float
+    last_attempt: bool = True
+
+    @classmethod
+    def of(cls, resources: Any) -> "Limits":
+        """Nine tenths of a Snakemake job's `mem_mb` and `runtime` (minutes)."""
+        return cls(
+            memory_bytes=0.9e6 * resources.mem_mb,
+            seconds=54.0 * resources.runtime,
+            last_attempt=bool(resources.last_attempt),
+        )
+
+
+class WorkFailed(Exception):
+    """The child gave no value; `transient` when another attempt may go well.
+
+    `role` is the child's, and stands before its reason.
+    """
+
+    def __init__(self, reason: str, transient: bool, role: str = "") -> None:
+        super().__init__(f"{role}{reason}")
+        self.reason = f"{role}{reason}"
+        self.transient = transient
+        self.role = role
+
+
+class Child:
+    """A forked process that answers requests with `handler(*request)`; a context manager.
+
+    It dies with its parent. Between requests it sleeps on its pipe. Its temporary files lie in a
+    folder that goes with it: killed, it deletes none, and a runtime may unpack a whole model there.
+    `role` stands before the reason of each of its failures; its time counts from `began`
+    (`time.monotonic()`), or from now.
+    """
+
+    def __init__(
+        self,
+        handler: Callable[..., Any],
+        limits: Limits,
+        role: str = "",
+        began: float | None = None,
+    ) -> None:
+        context = multiprocessing.get_context("fork")
+        self.role = role
+        self.limits = limits
+        self.deadline = (time.monotonic() if began is None else began) + limits.seconds
+        self.run = run_above()
+        self.scratch = tempfile.TemporaryDirectory(prefix="tightrope.", ignore_cleanup_errors=True)
+        self.pipe, there = context.Pipe()
+        arguments = (handler, self.pipe, there, os.getpid(), self.scratch.name)
+        self.process = context.Process(target=serve, args=arguments)
+        self.process.start()
+        there.close()
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.kill()
+        self.process.join()
+        self.pipe.close()
+        self.scratch.cleanup()
+
+    def ask(self, *request: Any, seconds: float = math.inf) -> Any:
+        """The child's answer, which may take so many `seconds`.
+
+        Raises WorkFailed when the handler raised, the child died or went beyond its limits;
+        an ArtifactError or StorageError of the handler is raised here as it was there, and a
+        TightropeError when the run has ended that waits for it.
+        """
+        began = time.monotonic()
+        try:
+            self.pipe.send(request)
+            while not self.pipe.poll(POLL_SECONDS):
+                self.check_limits()
+                if time.monotonic() - began > seconds:
+                    self.kill()
+                    raise self.failed(f"gave no answer within {seconds:.0f} s", transient=True)
+            kind, value = self.pipe.recv()
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            raise self.failed(self.how_it_ended(), transient=True) from None
+        if kind == "value":
+            return value
+        if kind == "failed":
+            raise self.failed(*value)
+        raise value
+
+    def kill(self) -> None:
+        """Kill the child and what it has started, as a compiler: it would go on computing."""
+        if not self.process.is_alive():
+            return
+        with suppress(psutil.NoSuchProcess):
+            started = psutil.Process(self.process.pid).children(recursive=True)
+            self.process.kill()
+            for one in started:
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+
+    def failed(self, reason: str, transient: bool) -> WorkFailed:
+        """The error of this child with that reason."""
+        return WorkFailed(reason, transient, self.role)
+
+    def check_limits(self) -> None:
+        """Kill the child beyond its limits, or when nobody waits for it, and say why.
+
+        A killed Snakemake leaves its jobs; the next run may be building in the same folder.
+        """
+        if self.run is not None and not works(self.run):
+            self.kill()
+            raise TightropeError("the run of Snakemake that asked for this has ended")
+        if time.monotonic() > self.deadline:
+            self.kill()
+            reason = f"killed after {self.limits.seconds:.0f} s, the limit of this job"
+            raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
+        if resident_bytes(self.process.pid) > self.limits.memory_bytes:
+            self.kill()
+            size = self.limits.memory_bytes / 1e9
+            reason = f"killed above {size:.1f} {LIMIT_OF_MEMORY}"
+            raise self.failed(f"{reason}; {REMEDY.format('mem_mb')}", transient=True)
+
+    def how_it_ended(self) -> str:
+        """How a child that gave no answer ended."""
+        self.process.join()
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"killed by {signal.Signals(-code).name} (out of memory, or from outside)"
+        return f"ended with exit code {code} and no answer"
+
+
+def supervised(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
+    """`work(*arguments)` in a child of its own; raises as `Child.ask` does."""
+    with Child(work, limits) as child:
+        return child.ask(*arguments)
+
+
+def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limits) -> None:
+    """Set the fields of `record` that `work(*arguments)` gives in a child, or those of a failure.
+
+    Raises as `failure` does.
+    """
+    try:
+        fields = supervised(work, *arguments, limits=limits)
+    except WorkFailed as error:
+        fields = failure(error, record.variant, limits)
+    for name, value in fields.items():
+        setattr(record, name, value)
+
+
+def failure(error: WorkFailed, what: str, limits: Limits) -> dict[str, Any]:
+    """The error as fields of a record.
+
+    Raises TightropeError instead while it is transient and another attempt is left.
+    """
+    if error.transient and not limits.last_attempt:
+        raise TightropeError(f"{what}: {error.reason}; another attempt follows")
+    return {"status": "failed", "reason": error.reason, "transient": error.transient}
+
+
+def serve(
+    handler: Callable[..., Any], there: Connection, pipe: Connection, parent: int, scratch: str
+) -> None:
+    """Run in the child: answer requests until the pipe closes, temporary files in `scratch`."""
+    there.close()
+    # the variable is for libraries in C++, and for programs that are started
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return
+    while True:
+        try:
+            request = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(answer(handler, request))
+
+
+def answer(handler: Callable[..., Any], request: tuple[Any, ...]) -> tuple[str, Any]:
+    """("value", the result), ("failed", (reason, transient)) or ("raised", the exception)."""
+    try:
+        return "value", handler(*request)
+    except PASSED_ON as error:
+        return "raised", error
+    except MemoryError:
+        return "failed", ("out of memory", True)
+    except WorkFailed as error:
+        return "failed", (error.reason, error.transient)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            return "raised", cannot_be_written(error.filename or "a file of this job", error)
+        traceback.print_exc()
+        return "failed", (in_one_line(error), is_out_of_memory(error))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of a runtime says that memory, most often that of the GPU, is full."""
+    words = f"{type(error).__name__}: {error}".casefold()
+    return any(word in words for word in OUT_OF_MEMORY)
+
+
+def in_one_line(error: BaseException) -> str:
+    """Kind and first line of an error, short enough for a table."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else "no message"
+    return f"{type(error).__name__}: {text[:300]}"
+
+
+def run_above() -> psutil.Process | None:
+    """The process of Snakemake for which this one works, None where there is none."""
+    for one in psutil.Process().parents():
+        with suppress(psutil.Error):
+            if any(Path(word).stem == "snakemake" for word in one.cmdline()[:3]):
+                return one
+    return None
+
+
+def works(process: psutil.Process) -> bool:
+    """Whether the process is there and has not ended."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def resident_bytes(pid: int | None) -> int:
+    """Resident memory of the process and its children; 0 once it has ended."""
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+        return sum(member.memory_info().rss for member in family)
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def peak_rss_bytes() -> int:
+    """The highest resident memory so far of this process or of one of its ended children."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(resource.getrusage(one).ru_maxrss for one in who) * 1024

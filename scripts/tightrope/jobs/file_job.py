@@ -1,0 +1,27 @@
+"""What the jobs have in common that write one file, or into it why there is none."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tightrope.artifacts.failures import failure_in, write_failure
+from tightrope.jobs.child import Limits, WorkFailed, failure, supervised
+
+
+def run_file_job(job: Any, failed: str, work: Callable[[], None]) -> None:
+    """Do the `work` of a `tightrope.jobs.job.Job` in a supervised child; it writes the only output.
+
+    Where it fails, the output is a failure: `failed` (as "not calibrated") and the reason. That
+    of an input is passed on as it is, so that a reason names the step that failed and no other.
+    A transient failure raises TightropeError unless this is the last attempt.
+    """
+    ((_, target),) = job.output.items()
+    known = next(filter(None, (failure_in(path) for _, path in job.input.items())), None)
+    if known is not None:
+        return write_failure(target, **known)
+    limits = Limits.of(job.resources)
+    try:
+        supervised(work, limits=limits)
+    except WorkFailed as error:
+        facts = failure(error, target, limits)
+        reason = f"{failed}: {facts['reason']}"
+        write_failure(target, reason=reason, transient=facts["transient"])

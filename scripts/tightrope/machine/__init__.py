@@ -1,0 +1,1 @@
+"""What this computer is, what it lacks, and who else keeps it busy."""

@@ -1,0 +1,124 @@
+"""What this machine is, so far as it decides how fast and how exactly a model runs."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import digest, read_json, write_json
+from tightrope.errors import TightropeError
+from tightrope.machine.cores import physical_cores
+
+# instruction sets that change which kernels a runtime picks
+ISA = (
+    *("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16"),
+    *("amx_tile", "amx_bf16", "amx_int8"),
+    *("asimd", "asimdhp", "asimddp", "i8mm", "bf16", "sve"),
+)
+
+
+@cache
+def describe_host() -> dict[str, Any]:
+    """`cpu`, `isa`, physical `cores` in reach, `memory_bytes`, `gpu`, `driver`, `python`."""
+    fields = cpu_fields()
+    flags = set((fields.get("flags") or fields.get("Features") or "").split())
+    gpu, driver = nvidia_gpu()
+    return {
+        "cpu": cpu_name(fields),
+        "isa": [name for name in ISA if name in flags],
+        "cores": physical_cores(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "gpu": gpu,
+        "driver": driver,
+        "python": platform.python_version(),
+    }
+
+
+def fingerprint(host: dict[str, Any]) -> str:
+    """Twelve hex digits over CPU model, ISA, cores, GPU model and driver."""
+    return digest({name: host[name] for name in ("cpu", "isa", "cores", "gpu", "driver")})
+
+
+def for_device(host: dict[str, Any], device: str) -> dict[str, Any]:
+    """What of a host counts for work on that device: another driver changes nothing on a CPU."""
+    return host if device == "cuda" else {**host, "gpu": None, "driver": None}
+
+
+def node_fingerprint(host: dict[str, Any]) -> str:
+    """Twelve hex digits over what the node is, whatever share of it a job was given."""
+    return digest({name: host[name] for name in ("cpu", "isa", "gpu", "driver")})
+
+
+def numerics_fingerprint(host: dict[str, Any]) -> str:
+    """Twelve hex digits over what can change an answer: the ISA and the GPU model."""
+    return digest({name: host[name] for name in ("isa", "gpu")})
+
+
+def saturates(host: dict[str, Any]) -> bool:
+    """Whether sums of two products of u8 and s8 are cut off at 16 bits: x86 without VNNI."""
+    vnni = {"avx512_vnni", "avx_vnni", "amx_int8"}
+    return "avx2" in host["isa"] and not vnni & set(host["isa"])
+
+
+def cpu_fields() -> dict[str, str]:
+    """The fields of the first processor in /proc/cpuinfo."""
+    text = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def cpu_name(fields: dict[str, str]) -> str:
+    """Model name, with family and model numbers where a virtual machine hides the exact name."""
+    name = fields.get("model name") or platform.processor() or platform.machine()
+    if "cpu family" not in fields:
+        return name
+    return f"{name} (family {fields['cpu family']} model {fields['model']})"
+
+
+def nvidia_gpu() -> tuple[str | None, str | None]:
+    """Model and driver of the first NVIDIA GPU, None twice where there is none."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None, None
+    words = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        found = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return None, None
+    if found.returncode or not found.stdout.strip():
+        return None, None
+    name, _, driver = found.stdout.splitlines()[0].partition(", ")
+    return name, driver
+
+
+def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:
+    """Raise TightropeError where this machine is not the one, or of the node type, of `key`.
+
+    `key` is a fingerprint, or a node type named by `host` of the configuration: what that type
+    is, is what the first of its jobs ran on, kept in `registry`.
+    """
+    host = describe_host()
+    hosts = [for_device(host, device) for device in ("cpu", "cuda")]
+    if key in [name(one) for name in (fingerprint, numerics_fingerprint) for one in hosts]:
+        return
+    if re.fullmatch("[0-9a-f]{12}", key):
+        raise TightropeError(f"planned for host {key}, this is {fingerprint(host)}: run again")
+    file = Path(registry, f"{key}.json")
+    if not file.is_file():
+        write_json(file, {**host, "fingerprint": node_fingerprint(host)})
+    known = read_json(file)
+    if known["fingerprint"] != node_fingerprint(host):
+        raise TightropeError(
+            f"host {key}: this node ({node_in_words(host)}) is of another type than the first "
+            f"({node_in_words(known)}); pin the jobs to nodes of one type, or delete {file} "
+            "where the type itself has changed"
+        )
+
+
+def node_in_words(host: dict[str, Any]) -> str:
+    """CPU, instruction sets and GPU of a host."""
+    return ", ".join([host["cpu"], " ".join(host["isa"]), host["gpu"] or "no GPU"])

@@ -1,0 +1,1 @@
+"""Latency, accuracy and audit of an engine."""

@@ -1,0 +1,118 @@
+"""What a variant answers on the evaluation split, kept one by one."""
+
+import time
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+from tightrope.artifacts.files import read_json, sha256
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.engines.load import Run, load_engine
+from tightrope.inputs.timing_batches import Arrays, batches_by_length, load_encoder, read_split
+from tightrope.jobs.child import Limits, fill_in
+from tightrope.machine.host import describe_host
+from tightrope.measure.logits import answers, rounded
+from tightrope.records.record import AccuracyRecord
+
+BATCH = 32
+# rows that are sorted by length together, after which the time is looked at
+CHUNK = 256
+
+
+class Answer(NamedTuple):
+    """What one example was answered; `logits` as they are recorded."""
+
+    prediction: int
+    margin: float
+    logits: list[float]
+
+
+def measure_accuracy(
+    engine: Path | str,
+    checkpoint: Path | str,
+    data: Path | str,
+    target: Path | str,
+    *,
+    model: str,
+    variant: str,
+    max_sequence: int,
+    max_seconds: float,
+    threads: int,
+    libraries: dict[str, str | None],
+    limits: Limits,
+) -> None:
+    """Write the AccuracyRecord of `variant`, also when it cannot be run.
+
+    Judged on the first examples that are answered within `max_seconds`. Data without labels
+    gives a record without predictions. A transient failure raises TightropeError unless this is
+    the last attempt.
+    """
+    built, source = read_json(engine), read_manifest(data)
+    record = AccuracyRecord(
+        model=model,
+        variant=variant,
+        host=describe_host(),
+        libraries=libraries,
+        engine_sha256=sha256(engine),
+        data_sha256=source["files"][source["splits"]["evaluation"]["file"]]["sha256"],
+    )
+    if built["status"] != "ok":
+        record.status, record.reason = "failed", f"not built: {built['reason']}"
+    elif source["labels"] is not None:
+        work = (engine, checkpoint, data, max_sequence, max_seconds, threads)
+        fill_in(record, predict, *work, limits=limits)
+    record.write(target)
+
+
+def predict(
+    engine: Path | str,
+    checkpoint: Path | str,
+    data: Path | str,
+    max_sequence: int,
+    max_seconds: float,
+    threads: int,
+) -> dict[str, Any]:
+    """Run in the child: `labels`, `predictions`, `margins`, `logits` in the order of the split.
+
+    Of the first examples only, in whole chunks, where an engine is too slow for all of them.
+    """
+    began = time.monotonic()
+    examples = read_split(data, "evaluation")
+    rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
+    run, _ = load_engine(engine, threads=threads)
+    classes = len(read_manifest(checkpoint)["labels"])
+    size = largest_batch(read_manifest(engine)["options"])
+    answered: list[Answer] = []
+    for start in tqdm(range(0, len(rows), CHUNK), desc="predicting", unit="chunk"):
+        if time.monotonic() - began > max_seconds and answered:
+            break
+        answered += answer_chunk(run, rows[start : start + CHUNK], size, classes)
+    return {
+        "labels": [example["label"] for example in islice(examples, len(answered))],
+        "predictions": [answer.prediction for answer in answered],
+        "margins": [answer.margin for answer in answered],
+        "logits": [answer.logits for answer in answered],
+    }
+
+
+def answer_chunk(run: Run, rows: Sequence[Arrays], size: int, classes: int) -> list[Answer]:
+    """The answer to each row, in its order; run in batches of rows that are similar in length."""
+    found: dict[int, Answer] = {}
+    for indices, batch in batches_by_length(rows, size):
+        logits = run(batch)
+        best = answers(logits, batch, classes=classes)
+        for index, one, row in zip(indices, best, rounded(logits), strict=True):
+            found[index] = Answer(*one, row)
+    return [found[index] for index in range(len(rows))]
+
+
+def largest_batch(options: dict[str, Any]) -> int:
+    """Rows of a batch: BATCH, or the largest batch that an engine was built for."""
+    if profiles := options.get("profiles"):
+        longest = max(most[1:] for _, _, most in profiles)
+        return min(BATCH, max(most[0] for _, _, most in profiles if most[1:] == longest))
+    buckets = options.get("buckets")
+    return min(BATCH, max(buckets["batch"])) if buckets else BATCH

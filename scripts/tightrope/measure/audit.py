@@ -1,0 +1,141 @@
+"""Whether a quantized engine still answers at all, before its latency is measured."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import read_json, sha256, write_json
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split
+from tightrope.int8.quantization_noise import rounding
+from tightrope.jobs.child import Limits, WorkFailed, failure, supervised
+from tightrope.measure.accuracy import answer_chunk, largest_batch
+from tightrope.onnx.file import load_onnx, open_model
+from tightrope.statistics import share
+
+SCHEMA = 1
+SAMPLES = 128
+# one answer to nearly all examples, where the model in float is not so sure
+CONSTANT = 0.98
+# with so many answers unchanged nothing has collapsed, however near to an edge the model was
+MOSTLY = 0.9
+Facts = dict[str, Any]
+
+
+def audit_variant(
+    engine: Path | str,
+    onnx_path: Path | str,
+    quantized: Path | str | None,
+    checkpoint: Path | str,
+    data: Path | str,
+    target: Path | str,
+    *,
+    variant: str,
+    max_sequence: int,
+    threads: int,
+    limits: Limits,
+) -> None:
+    """Write whether the answers of `engine` have collapsed, and which tensor is at fault.
+
+    On the first SAMPLES calibration examples, beside the ONNX file in float. `status` is `ok`,
+    `collapsed`, or `failed` where the engine was not built or cannot be run; `answers` and
+    `tensors` are the evidence, the tensors those of `rounding.rounding`. They are empty for an
+    engine that quantizes itself. A transient failure raises TightropeError unless this is the
+    last attempt.
+    """
+    built = read_json(engine)
+    record: Facts = {"schema": SCHEMA, "variant": variant, "engine_sha256": sha256(engine)}
+    record |= {"status": "ok", "reason": None, "answers": None, "tensors": []}
+    if built["status"] != "ok":
+        record |= {"status": "failed", "reason": f"not built: {built['reason']}"}
+    else:
+        paths = (engine, onnx_path, quantized, checkpoint, data)
+        try:
+            record |= supervised(audited, *paths, max_sequence, threads, limits=limits)
+        except WorkFailed as error:
+            record |= failure(error, variant, limits)
+    write_json(target, record)
+
+
+def audited(
+    engine: Path | str,
+    onnx_path: Path | str,
+    quantized: Path | str | None,
+    checkpoint: Path | str,
+    data: Path | str,
+    max_sequence: int,
+    threads: int,
+) -> Facts:
+    """Run in the child: the fields of the record that the answers decide."""
+    examples = read_split(data, "calibration")[:SAMPLES]
+    rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
+    classes = len(read_manifest(checkpoint)["labels"])
+    session = open_model(load_onnx(onnx_path), threads=threads)
+    expected = predictions(lambda inputs: session.run(None, inputs)[0], rows, 1, classes)
+    run, _ = load_engine(engine, threads=threads)
+    size = largest_batch(read_manifest(engine)["options"])
+    found = predictions(run, rows, size, classes)
+    labels = [one["label"] for one in examples] if "label" in examples[0] else expected
+    facts = answers_of(found, expected, labels)
+    tensors = rounding(quantized, rows, threads=threads) if quantized else []
+    reason = collapse(facts)
+    if reason is not None:
+        reason = f"collapsed: {reason}; {fault(tensors)}"
+    status = "ok" if reason is None else "collapsed"
+    return {"status": status, "reason": reason, "answers": facts, "tensors": tensors}
+
+
+def predictions(run: Any, rows: list[Arrays], size: int, classes: int) -> list[int]:
+    """The class that each row gets."""
+    return [one.prediction for one in answer_chunk(run, rows, size, classes)]
+
+
+def answers_of(found: list[int], expected: list[int], labels: list[int]) -> Facts:
+    """Accuracies, agreement, and the shares of the commonest answer and label."""
+    count = len(labels)
+    own, float_ = (
+        share(sum(one == label for one, label in zip(answers, labels, strict=True)), count)
+        for answers in (found, expected)
+    )
+    return {
+        "samples": count,
+        "accuracy": own._asdict(),
+        "float_accuracy": float_._asdict(),
+        "agreement": sum(a == b for a, b in zip(found, expected, strict=True)) / count,
+        "commonest": commonest(found),
+        "float_commonest": commonest(expected),
+        "chance": commonest(labels),
+    }
+
+
+def commonest(values: list[int]) -> float:
+    """The share of the value that comes most often."""
+    return max(Counter(values).values()) / len(values)
+
+
+def collapse(facts: Facts) -> str | None:
+    """Why these are no answers any more, None where they are.
+
+    Of a model that is no better than chance in float nothing is said.
+    """
+    if facts["agreement"] >= MOSTLY:
+        return None
+    if facts["commonest"] >= CONSTANT > facts["float_commonest"]:
+        return f"one answer to {100 * facts['commonest']:.0f} % of {facts['samples']} examples"
+    chance = facts["chance"]
+    if facts["float_accuracy"]["low"] > chance >= facts["accuracy"]["low"]:
+        own, before = (100 * facts[name]["value"] for name in ("accuracy", "float_accuracy"))
+        return f"accuracy {own:.0f} % of {facts['samples']} examples, {before:.0f} % in float, " + (
+            f"{100 * chance:.0f} % by chance"
+        )
+    return None
+
+
+def fault(tensors: list[Facts]) -> str:
+    """The operator and tensor at fault, in words: the noisiest of those with a finding."""
+    if not tensors:
+        return "this engine quantizes itself, so the operator at fault is not known"
+    worst = next((one for one in tensors if one["findings"]), tensors[0])
+    words = "; ".join(worst["findings"]) or f"{worst['sqnr_db']:.0f} dB above its rounding noise"
+    return f"at fault: operator {worst['operator']}, tensor {worst['tensor']}: {words}"

@@ -1,0 +1,87 @@
+"""Blocks of calls of one engine, the time that they may take, and what other load costs."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tightrope.jobs.child import Child
+from tightrope.machine.foreign_load import own_seconds
+from tightrope.machine.interference import FOREIGN, Windows
+from tightrope.machine.quiet import QuietMachine
+
+# beyond its time limit a worker may finish the call that it is in
+GRACE_SECONDS = 10.0
+
+Plan = dict[str, Any]
+
+
+class Stopwatch:
+    """A worker, and how much of its time for one shape its engine has used."""
+
+    def __init__(self, worker: Child, max_seconds: float, blocks: list[list[float]]) -> None:
+        self.worker = worker
+        self.max_seconds = max_seconds
+        self.seconds = sum(sum(block) for block in blocks)
+        self.calls = sum(len(block) for block in blocks)
+
+    def block(self, index: int, seconds: float, calls: int) -> dict[str, Any]:
+        """A block of the worker, see `TimedEngine.block`; WorkFailed beyond the limit."""
+        return self.within(
+            lambda left: ("block", index, seconds, calls, left),
+            lambda block: len(block["samples_s"]),
+        )
+
+    def within(
+        self,
+        request: Callable[[float], tuple[Any, ...]],
+        count: Callable[[dict[str, Any]], int],
+    ) -> dict[str, Any]:
+        """The answer to `request(seconds left)`, in which `count` calls were made."""
+        began, left = time.monotonic(), self.max_seconds - self.seconds
+        answer = self.worker.ask(*request(left), seconds=left + GRACE_SECONDS)
+        self.seconds += time.monotonic() - began
+        self.calls += count(answer)
+        if self.seconds > self.max_seconds:
+            reason = f"too slow ({self.calls} calls in {self.seconds:.0f} s)"
+            raise self.worker.failed(reason, transient=False)
+        return answer
+
+
+def warm_up(clock: Stopwatch, index: int, plan: Plan) -> dict[str, Any]:
+    """Warm-up of one worker, see `TimedEngine.warm_up`; a window is as long as a usual block."""
+    calls, window = plan["warmup_calls"], plan["min_seconds"] / plan["pairs"]
+
+    def request(left: float) -> tuple[Any, ...]:
+        seconds = left if calls is not None else min(plan["warmup_seconds"], left)
+        return "warm_up", index, calls, seconds, window
+
+    return clock.within(request, lambda answer: answer["calls"])
+
+
+def block_sizes(plan: Plan) -> tuple[float, list[int]]:
+    """Least seconds of a block, and least calls of each, over and over.
+
+    With a fixed number of calls a block has no least time, and the calls of all blocks are
+    just as many.
+    """
+    if plan["calls"] is None:
+        return plan["min_seconds"] / plan["pairs"], [-(-plan["min_calls"] // plan["pairs"])]
+    pairs = min(plan["pairs"], plan["calls"])
+    each, more = divmod(plan["calls"], pairs)
+    return 0.0, [each + 1] * more + [each] * (pairs - more)
+
+
+def cpu_seconds(workers: list[Child]) -> float:
+    """CPU seconds that the workers and this process have used so far."""
+    return own_seconds() + sum(worker.ask("cpu_seconds") for worker in workers)
+
+
+def lost_to_other_load(windows: Windows, machine: QuietMachine) -> float:
+    """After a pair: wait where the window that it ended was disturbed; seconds to be given back."""
+    began = windows.began[0]
+    foreign = windows.close_when_due()
+    if foreign is None or foreign <= FOREIGN:
+        return 0.0
+    given = machine.lose(time.monotonic() - began) + machine.wait_for_a_gap()
+    windows.open()
+    return given

@@ -1,0 +1,99 @@
+"""A comparison in two halves, both engines loaded anew for the second.
+
+Two processes of the same engine differ by several tenths of a percent for as long as they live:
+the one that was loaded first came out 0.5 to 0.9 % slower (docs/results/2026-11-21-measurement.md).
+So each half has processes of its own, loaded in the other order. `loads: 1` saves the time of that
+where a difference of a percent does not matter.
+"""
+
+import math
+import time
+from contextlib import ExitStack
+
+from tightrope.jobs.child import Child, Limits
+from tightrope.machine.interference import undisturbed
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.blocks import Plan, block_sizes
+from tightrope.measure.paired_blocks import Shape, compare
+from tightrope.measure.timed_engine import TimedEngine
+
+
+def compare_loads(
+    engines: dict[str, TimedEngine],
+    plan: Plan,
+    threads: int,
+    limits: Limits,
+    machine: QuietMachine,
+) -> tuple[list[Shape], dict[str, float]]:
+    """A shape of a LatencyRecord for each of the inputs, without its size, and facts of one load.
+
+    `engines` are the engine, as "", and its baseline, if any, by the role that stands before the
+    reason of a failure; both have the same inputs. `plan` is `latency` of the configuration.
+    `machine` has the time that may be lost to other load, over both loads.
+    The facts are `import_s` and `load_s` of the engine's first load and `peak_rss_bytes`. Raises
+    WorkFailed as `compare` does, or where the limits are exceeded.
+    """
+    began = time.monotonic()
+    shapes: list[Shape] = [{} for _ in engines[""].inputs]
+    facts: dict[str, float] = {}
+    for turn in (1, -1)[: plan["loads"]]:
+        with ExitStack() as stack:
+            workers = [
+                stack.enter_context(Child(engine, limits, role, began))
+                for role, engine in engines.items()
+            ]
+            loads = {worker: worker.ask("load") for worker in workers[::turn]}
+            facts = facts or loads[workers[0]]
+            machine.wait()
+            for index, earlier in enumerate(shapes):
+                first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
+                part = part_of(plan, earlier)
+                shape = compare(workers, index, part, threads, machine, earlier)
+                on_device = (earlier.get("device_s") or []) + (
+                    workers[0].ask("device", index) or []
+                )
+                facts_of_load = {"first_call_s": first[workers[0]], **earlier}
+                shapes[index] = {**facts_of_load, **shape, "device_s": on_device or None}
+            peak = workers[0].ask("peak_rss_bytes")
+            facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
+    return shapes, facts
+
+
+def part_of(plan: Plan, earlier: Shape) -> Plan:
+    """What to have measured at the end of this load; `earlier` is empty with the first one."""
+    if plan["loads"] == 1:
+        return plan
+    return second_half(plan, earlier) if earlier else first_half(plan)
+
+
+def first_half(plan: Plan) -> Plan:
+    """What to measure with the first loads: half of all minima, in blocks as long as ever.
+
+    The interval of half of the pairs may be wider by the square root of two.
+    """
+    half = {
+        "width": math.sqrt(2) * plan["width"],
+        "comparison_seconds": plan["comparison_seconds"] / 2,
+    }
+    if plan["calls"] is None:
+        return scaled(plan, math.ceil(plan["pairs"] / 2)) | half
+    sizes = block_sizes(plan)[1]
+    first = sizes[: math.ceil(len(sizes) / 2)]
+    return plan | {"pairs": len(first), "calls": sum(first)}
+
+
+def second_half(plan: Plan, first: Shape) -> Plan:
+    """What to have measured in the end: with the second loads no less than with the first."""
+    if plan["calls"] is not None:
+        return plan
+    return scaled(plan, max(plan["pairs"], 2 * len(undisturbed(first))))
+
+
+def scaled(plan: Plan, pairs: int) -> Plan:
+    """The plan with another least number of pairs, each block as long as before."""
+    share = pairs / plan["pairs"]
+    return plan | {
+        "pairs": pairs,
+        "min_seconds": share * plan["min_seconds"],
+        "min_calls": math.ceil(share * plan["min_calls"]),
+    }

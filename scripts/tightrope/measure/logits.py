@@ -1,0 +1,39 @@
+"""What an engine answers, and whether it can be an answer at all."""
+
+from typing import Any
+
+import numpy as np
+
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.jobs.child import WorkFailed
+
+DIGITS = 6
+
+
+def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
+    """Raise WorkFailed unless `logits` are finite numbers [batch of the inputs, classes]."""
+    batch = len(next(iter(inputs.values())))
+    shape = np.shape(logits)
+    if shape != (batch, classes):
+        reason = f"gives outputs of shape {list(shape)} in the place of {[batch, classes]}"
+        raise WorkFailed(reason, transient=False)
+    if not np.isfinite(logits).all():
+        raise WorkFailed("gives logits that are not numbers", transient=False)
+
+
+def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, float]]:
+    """For each row of the batch its class and margin: the highest logit less the second.
+
+    Raises WorkFailed where `check_logits` does.
+    """
+    check_logits(logits, inputs, classes=classes)
+    top = np.sort(logits, axis=1)[:, -2:]
+    return [
+        (int(row.argmax()), float(first - second))
+        for row, (second, first) in zip(logits, top, strict=True)
+    ]
+
+
+def rounded(logits: Any) -> list[list[float]]:
+    """`logits` [batch, classes] to DIGITS significant digits, nearly all that float32 has."""
+    return [[float(f"{value:.{DIGITS}g}") for value in row] for row in np.asarray(logits).tolist()]

@@ -1,0 +1,166 @@
+"""Blocks of an engine and of its baseline in turn, until the speed-up is known well enough."""
+
+import random
+import time
+from typing import Any
+
+from tightrope.jobs.child import Child
+from tightrope.machine.interference import Windows, of_pair, undisturbed
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.blocks import (
+    Plan,
+    Stopwatch,
+    block_sizes,
+    cpu_seconds,
+    lost_to_other_load,
+    warm_up,
+)
+from tightrope.statistics import speedup
+
+# pairs between two looks at the interval: with a look after every pair a comparison would stop at
+# the first interval that is narrow by chance
+LOOK = 10
+# so long after the time limit no more pairs are measured where most do not count
+IN_VAIN_SECONDS = 5.0
+FEWEST_IN_VAIN = 4
+
+Shape = dict[str, Any]
+Blocks = list[list[float]]
+NAMES = ("blocks_s", "baseline_blocks_s")
+# what each load of the engines says for itself: the higher counts
+FACTS = ("threads_busy", "cores_used", "idle_share")
+
+
+def compare(
+    workers: list[Child],
+    index: int,
+    plan: Plan,
+    threads: int,
+    machine: QuietMachine,
+    earlier: Shape | None = None,
+) -> Shape:
+    """Time inputs `index` on the first worker and, where there are two, on the second.
+
+    `plan` is `latency` of the configuration. Warm-up comes first and is not kept. Then pairs of
+    blocks, which of the two goes first drawn at random from a fixed seed; a pair that other load
+    disturbed does not count, and is measured again while time is left. Time that other load took
+    is given back, as much as `machine` has left. Gives a shape of a LatencyRecord, without its
+    size, and goes on from the `earlier` one, which other workers with the same engines have
+    measured. Raises WorkFailed when one of the engines needs longer than `max_seconds` for its own
+    calls.
+    """
+    earlier = earlier or {}
+    began = time.monotonic() - earlier.get("seconds", 0.0)
+    comparison = Comparison(workers, index, plan, threads, earlier)
+    windows = Windows(machine.processors, lambda: cpu_seconds(workers))
+    windows.cores = comparison.foreign_cores
+    stop, rule = None, StopRule(plan)
+    while stop is None:
+        comparison.measure_pair(windows.index)
+        began += lost_to_other_load(windows, machine)
+        stop = rule.why(comparison.blocks, comparison.shape(), time.monotonic() - began)
+    windows.close_when_due(last=True)
+    shape = {
+        **comparison.shape(),
+        "warmups": [*earlier.get("warmups", ()), comparison.warmup],
+        "stop": stop,
+        "seconds": time.monotonic() - began,
+        **comparison.facts(),
+    }
+    return shape | {name: max(shape[name], earlier.get(name, 0)) for name in FACTS}
+
+
+class Comparison:
+    """Pairs of blocks of one or two engines, as they are measured; warm-up comes first."""
+
+    def __init__(
+        self, workers: list[Child], index: int, plan: Plan, threads: int, earlier: Shape
+    ) -> None:
+        self.workers = workers
+        self.index = index
+        self.threads = threads
+        self.blocks: list[Blocks] = [
+            list(earlier.get(name, ())) for name, _ in zip(NAMES, workers, strict=False)
+        ]
+        self.pairs: list[dict[str, Any]] = list(earlier.get("pairs", ()))
+        self.foreign_cores: list[float | None] = list(earlier.get("foreign_cores", ()))
+        self.order = random.Random(f"{index}, {len(self.pairs)}")
+        self.clocks = [
+            Stopwatch(worker, plan["max_seconds"], own)
+            for worker, own in zip(workers, self.blocks, strict=True)
+        ]
+        self.warmup, *_ = [warm_up(clock, index, plan) for clock in self.clocks]
+        self.seconds, self.counts = block_sizes(plan)
+        self.used: list[dict[str, Any]] = []
+
+    def measure_pair(self, window: int) -> None:
+        """A block of each, in an order drawn at random; `window` is the index of `Windows`."""
+        calls = self.counts[len(self.pairs) % len(self.counts)]
+        pair: list[dict[str, Any]] = [{} for _ in self.workers]
+        for which in self.order.sample(range(len(pair)), len(pair)):
+            pair[which] = self.clocks[which].block(self.index, self.seconds, calls)
+        for own, block in zip(self.blocks, pair, strict=True):
+            own.append(block["samples_s"])
+        self.used += pair
+        self.pairs.append(of_pair(pair, self.threads, window))
+
+    def shape(self) -> Shape:
+        """What has been measured of each pair."""
+        measured = {"pairs": self.pairs, "foreign_cores": self.foreign_cores}
+        return measured | dict.fromkeys(NAMES) | dict(zip(NAMES, self.blocks, strict=False))
+
+    def facts(self) -> dict[str, float]:
+        """What the engine, and the one that was not timed, did meanwhile."""
+        facts = [worker.ask("threads") for worker in self.workers]
+        return {
+            "threads_busy": facts[0]["busy"],
+            "cores_used": facts[0]["cores"],
+            "idle_share": idle_share(self.used),
+        }
+
+
+class StopRule:
+    """When a comparison has been measured well enough, by `plan`.
+
+    Between two looks at the interval there are `LOOK` more undisturbed pairs.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.next_look = plan["pairs"]
+
+    def why(self, blocks: list[list[list[float]]], shape: Shape, seconds: float) -> str | None:
+        """Why no other pair is measured, else None.
+
+        `width`, `time limit`, `calls`; `minimum`: a baseline measured alone has no interval, and
+        stops at the minima; `disturbed`: before the minima, because an engine that other load makes
+        many times slower would take minutes for pairs that do not count. `blocks` are those of each
+        engine.
+        """
+        plan, measured = self.plan, len(shape["pairs"])
+        if plan["calls"] is not None:
+            return "calls" if measured == len(block_sizes(plan)[1]) else None
+        kept = undisturbed(shape)
+        if measured < plan["pairs"]:
+            in_vain = measured >= FEWEST_IN_VAIN and 2 * len(kept) < measured
+            late = seconds >= plan["comparison_seconds"] + IN_VAIN_SECONDS
+            return "disturbed" if in_vain and late else None
+        if len(kept) >= self.next_look:
+            if len(blocks) == 1:
+                return "minimum"
+            own, theirs = ([one[index] for index in kept] for one in blocks)
+            if width(own, theirs) <= plan["width"]:
+                return "width"
+            self.next_look = len(kept) + LOOK
+        return "time limit" if seconds >= plan["comparison_seconds"] else None
+
+
+def width(own: list[list[float]], theirs: list[list[float]]) -> float:
+    """The width of the speed-up's interval, relative to the speed-up."""
+    interval = speedup(own, theirs)
+    return (interval.high - interval.low) / interval.value
+
+
+def idle_share(blocks: list[dict[str, Any]]) -> float:
+    """CPU seconds that workers used while it was not their turn, over seconds of all blocks."""
+    return sum(block["idle_s"] for block in blocks) / sum(block["seconds"] for block in blocks)

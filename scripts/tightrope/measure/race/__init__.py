@@ -1,0 +1,1 @@
+"""Race the finalists of a model on one device."""

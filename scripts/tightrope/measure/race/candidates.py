@@ -1,0 +1,107 @@
+"""What the records say of each variant before the race: its speed-up and its accuracy verdict."""
+
+import statistics
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tightrope.artifacts.files import read_json
+from tightrope.machine.interference import fewest_pairs, undisturbed
+from tightrope.measure.race.finalists import Candidate
+from tightrope.records.machine_speed import MachineSpeed, unsteadiness
+from tightrope.records.paired_accuracy import change, comparable, hits
+from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.statistics import Interval, speedup
+
+# without a baseline times of other minutes are compared, which may be so much off
+UNPAIRED = 1.25
+
+
+class Measured(NamedTuple):
+    """What is known of one variant before the race."""
+
+    engine: Path
+    latency: LatencyRecord
+    accuracy: AccuracyRecord
+    size_bytes: int
+
+
+def read_measured(
+    engines: Iterable[Path | str],
+    latencies: Iterable[Path | str],
+    accuracies: Iterable[Path | str],
+) -> dict[str, Measured]:
+    """The variants that were built, measured and judged without a failure."""
+    found = {}
+    for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True):
+        records = LatencyRecord.read(latency), AccuracyRecord.read(accuracy)
+        if all(record.status == "ok" for record in records):
+            size = sum(file["size_bytes"] for file in read_json(engine)["files"].values())
+            found[records[0].variant] = Measured(Path(engine), *records, size)
+    return found
+
+
+def candidates(
+    measured: Mapping[str, Measured],
+    baseline: str,
+    budget: float,
+    accept_disturbed: bool,
+    place: int,
+) -> list[Candidate]:
+    """Each variant with a speed-up at the shape of that place."""
+    reference = measured.get(baseline)
+    machine = MachineSpeed(one.latency for one in measured.values())
+    found = []
+    for name, one in measured.items():
+        spread = machine.spread(one.latency, place)
+        unsteady = unsteadiness(spread, one.latency.plan["loads"])
+        faster = speed(one, reference, place, unsteady, accept_disturbed)
+        if faster is not None:
+            answers = reference.accuracy if reference else None
+            found.append(Candidate(name, faster, verdict(one.accuracy, answers, budget)))
+    return found
+
+
+def speed(
+    one: Measured,
+    reference: Measured | None,
+    place: int,
+    unsteady: float,
+    accept_disturbed: bool,
+) -> Interval | None:
+    """The speed-up over the baseline, that is `reference`; None where it was disturbed.
+
+    Those of other minutes are compared with it: `unsteady`, see `statistics.speedup`.
+
+    Of one that was measured alone, because the baseline failed beside it, by the times of other
+    minutes; without a `reference` at all the calls per second.
+    """
+    shape = one.latency.shapes[place]
+    kept = undisturbed(shape)
+    if len(kept) < fewest_pairs(len(shape["pairs"]), one.latency.plan):
+        if not accept_disturbed:
+            return None
+        kept = list(range(len(shape["pairs"])))
+    if one is reference:
+        return Interval(1.0, 1.0, 1.0)
+    own = [shape["blocks_s"][index] for index in kept]
+    if shape["baseline_blocks_s"] is not None:
+        theirs = [shape["baseline_blocks_s"][index] for index in kept]
+        return speedup(own, theirs, loads=one.latency.plan["loads"], unsteady=unsteady)
+    theirs = reference.latency.shapes[place]["blocks_s"] if reference else [[1.0]]
+    ratio = mean_seconds(theirs) / mean_seconds(own)
+    return Interval(ratio, ratio / UNPAIRED, ratio * UNPAIRED)
+
+
+def mean_seconds(blocks: list[list[float]]) -> float:
+    """The mean of all calls in these blocks."""
+    return statistics.fmean(sample for block in blocks for sample in block)
+
+
+def verdict(record: AccuracyRecord, reference: AccuracyRecord | None, budget: float) -> str:
+    """That on the change of accuracy, `kept` where it was not judged and of the baseline."""
+    if not record.predictions or record.labels is None or record is reference:
+        return "kept"
+    if reference is None or not comparable(record, reference):
+        return "undecided"
+    return change(hits(record), hits(reference), budget)["verdict"]

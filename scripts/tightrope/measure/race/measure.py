@@ -1,0 +1,177 @@
+"""The finalists of a model on one device, raced in one job: the record of who is the fastest."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+import psutil
+
+from tightrope.artifacts.files import sha256
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import timing_batches
+from tightrope.jobs.child import Limits
+from tightrope.machine.cores import pinned_processors
+from tightrope.machine.gpu import free_device_bytes
+from tightrope.machine.host import describe_host
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.logits import check_logits
+from tightrope.measure.race.at_shape import RaceAtShape
+from tightrope.measure.race.candidates import Measured, candidates, read_measured
+from tightrope.measure.race.finalists import Finalists, finalists
+from tightrope.measure.race.rounds import Race
+from tightrope.measure.timed_engine import TimedEngine
+from tightrope.records.record import RACE, RaceRecord
+
+Shape = dict[str, int]
+# of the memory that is free, what the engines may take together
+MEMORY_SHARE = 0.9
+# on a GPU an engine's process also has a context and its libraries
+CONTEXT_BYTES = 600e6
+
+
+def race_finalists(
+    engines: Sequence[Path | str],
+    latencies: Sequence[Path | str],
+    accuracies: Sequence[Path | str],
+    checkpoint: Path | str,
+    data: Path | str,
+    target: Path | str,
+    *,
+    model: str,
+    device: str,
+    baseline: str,
+    shapes: list[Shape],
+    plan: dict[str, Any],
+    quiet_seconds: float,
+    decision: dict[str, Any],
+    budget: float,
+    accept_disturbed: bool,
+    max_sequence: int,
+    threads: int,
+    libraries: dict[str, str | None],
+    limits: Limits,
+    terminal: TextIO,
+) -> None:
+    """Write the RaceRecord of `model` on `device`.
+
+    `engines`, `latencies` and `accuracies` are those of the same variants, in the same order;
+    `baseline` names the one that the others were compared with. `plan` is `latency` and `decision`
+    the section of that name of the configuration, `budget` the fraction by which the accuracy may
+    fall; `quiet_seconds` may be lost to other load. With `accept_disturbed` a variant whose latency
+    was disturbed may take part.
+    """
+    began = time.monotonic()
+    measured = read_measured(engines, latencies, accuracies)
+    record = RaceRecord(
+        model=model,
+        variant=RACE,
+        device=device,
+        host=describe_host(),
+        libraries=libraries,
+        threads=threads,
+        plan=plan,
+        decision=decision,
+        processors=pinned_processors(threads),
+        engines_sha256={name: sha256(one.engine) for name, one in measured.items()},
+    )
+    known = partial(candidates, measured, baseline, budget, accept_disturbed)
+    chosen = [finalists(known(place)) for place in range(len(shapes))]
+    machine = QuietMachine(record.processors, quiet_seconds, terminal)
+    if any(len(one.names) > 1 for one in chosen):
+        batches = timing_batches(checkpoint, data, shapes, max_sequence=max_sequence)
+        check = partial(check_logits, classes=len(read_manifest(checkpoint)["labels"]))
+        timed = {
+            name: TimedEngine(
+                partial(load_engine, one.engine, threads=threads), batches, record.processors, check
+            )
+            for name, one in measured.items()
+        }
+        run_heats(record, timed, measured, chosen, limits, machine, terminal)
+    else:
+        record.heats = [{"shapes": [one.recorded() for one in races_of(chosen, decision)]}]
+    for heat in record.heats:
+        heat["shapes"] = [
+            {**shape, **one} for shape, one in zip(shapes, heat["shapes"], strict=True)
+        ]
+    record.seconds = time.monotonic() - began
+    record.lost_s, record.loudest = machine.lost_s, machine.loudest
+    record.write(target)
+
+
+def run_heats(
+    record: RaceRecord,
+    timed: Mapping[str, TimedEngine],
+    measured: Mapping[str, Measured],
+    chosen: list[Finalists],
+    limits: Limits,
+    machine: QuietMachine,
+    terminal: TextIO,
+) -> None:
+    """Race as many finalists at a time as fit the memory; who is still in meets the next ones."""
+    waiting = list(dict.fromkeys(name for one in chosen for name in one.names))
+    memory = {name: memory_bytes(measured[name], record.device) for name in waiting}
+    free = free_bytes(record.device, limits)
+    parts = -(-sum(memory[name] for name in waiting) // free)
+    seconds = record.decision["seconds"] / max(1, parts)
+    still: list[str] = []
+    while waiting:
+        going = those_that_fit(still, waiting, memory, free)
+        waiting = [name for name in waiting if name not in going]
+        if waiting:
+            print(
+                f"{record.model}: {len(going)} finalists fit the memory together, "
+                f"{len(waiting)} more follow",
+                file=terminal,
+                flush=True,
+            )
+        here = [only(one, going) for one in chosen]
+        races = races_of(here, record.decision)
+        engines = {name: timed[name] for name in going}
+        race = Race(engines, races, record.plan, seconds, record.threads, limits, machine)
+        race.run()
+        record.left_out |= race.died
+        record.heats.append({"shapes": [one.recorded() for one in races]})
+        left = [name for one in races for name in one.contenders()]
+        still = list(dict.fromkeys(left))
+
+
+def races_of(chosen: list[Finalists], decision: Mapping[str, Any]) -> list[RaceAtShape]:
+    """The race at each shape, not run yet."""
+    return [RaceAtShape(place, one, decision["equal_within"]) for place, one in enumerate(chosen)]
+
+
+def only(chosen: Finalists, names: Iterable[str]) -> Finalists:
+    """The finalists among these names."""
+    among = set(names)
+    return Finalists(
+        [name for name in chosen.contenders if name in among],
+        [pair for pair in chosen.pairs if set(pair) <= among],
+    )
+
+
+def those_that_fit(
+    still: list[str], waiting: list[str], memory: Mapping[str, float], free: float
+) -> list[str]:
+    """Who is still in, and the next ones beside whom there is memory; at least one of these."""
+    going = [*still, waiting[0]]
+    for name in waiting[1:]:
+        if sum(memory[one] for one in [*going, name]) <= free:
+            going.append(name)
+    return going
+
+
+def memory_bytes(one: Measured, device: str) -> float:
+    """What an engine took of the memory that is scarce on that device."""
+    if device == "cuda":
+        return CONTEXT_BYTES + 2 * one.size_bytes
+    return float(one.latency.peak_rss_bytes or one.size_bytes)
+
+
+def free_bytes(device: str, limits: Limits) -> float:
+    """What the engines of a heat may take together."""
+    if device == "cuda" and (free := free_device_bytes()) is not None:
+        return MEMORY_SHARE * free
+    return min(limits.memory_bytes, MEMORY_SHARE * psutil.virtual_memory().available)

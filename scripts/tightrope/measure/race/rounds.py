@@ -1,0 +1,144 @@
+"""Rounds of blocks, one of each engine in random order, until the fastest is known."""
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from tightrope.jobs.child import Child, Limits, WorkFailed
+from tightrope.machine.foreign_load import own_seconds
+from tightrope.machine.interference import Windows
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.blocks import (
+    Plan,
+    Stopwatch,
+    block_sizes,
+    lost_to_other_load,
+    warm_up,
+)
+from tightrope.measure.race.at_shape import FEWEST_OF_LOAD, RaceAtShape
+from tightrope.measure.timed_engine import TimedEngine
+
+
+class Race:
+    """Engines by their variant, and the races of them at some shapes.
+
+    `plan` is `latency` and `seconds` `decision.seconds` of the configuration, for all shapes with
+    both loads. `died` has the reason of each engine that gave no answer any more.
+    """
+
+    def __init__(
+        self,
+        engines: Mapping[str, TimedEngine],
+        races: list[RaceAtShape],
+        plan: Plan,
+        seconds: float,
+        threads: int,
+        limits: Limits,
+        machine: QuietMachine,
+    ) -> None:
+        self.engines = engines
+        self.races = races
+        self.plan = plan
+        self.seconds = seconds
+        self.threads = threads
+        self.limits = limits
+        self.machine = machine
+        self.died: dict[str, str] = {}
+        self.workers: dict[str, Child] = {}
+
+    def run(self) -> None:
+        """Both loads: processes of their own for each engine, the second in the other order."""
+        began = time.monotonic()
+        self.deadline = began + self.seconds
+        for load in (0, 1):
+            open_races = [race for race in self.races if race.stop is None and race.running()]
+            names = {name for race in open_races for name in race.running()}
+            order = [name for name in self.engines if name in names]
+            with ExitStack() as stack:
+                for name in order[:: -1 if load else 1]:
+                    child = Child(self.engines[name], self.limits, f"{name}: ", began)
+                    self.workers[name] = stack.enter_context(child)
+                    self.asked(name, "load")
+                self.deadline += self.machine.wait()
+                for place, race in enumerate(open_races):
+                    left = (len(self.races) if load == 0 else 0) + len(open_races) - place
+                    self.rounds(race, load, (self.deadline - time.monotonic()) / left)
+            self.workers.clear()
+        for race in self.races:
+            race.finish()
+
+    def rounds(self, race: RaceAtShape, load: int, seconds: float) -> None:
+        """Rounds of one shape with one load, for about so many seconds, but never too few.
+
+        The first load ends earlier where only the second can tell more.
+        """
+        began, first = time.monotonic(), len(race.loads)
+        clocks = self.warmed_up(race)
+        windows = Windows(self.machine.processors, self.cpu_seconds)
+        windows.cores = race.foreign_cores
+        while race.stop is None and len(names := [n for n in race.running() if n in clocks]) > 1:
+            done = len(race.loads) - first
+            over = time.monotonic() - began > seconds or (load == 0 and race.other_load)
+            if done >= FEWEST_OF_LOAD and over:
+                break
+            self.one_round(race, clocks, names, load, windows.index)
+            given = lost_to_other_load(windows, self.machine)
+            began, self.deadline = began + given, self.deadline + given
+            race.look()
+        windows.close_when_due(last=True)
+        race.seconds += time.monotonic() - began
+
+    def warmed_up(self, race: RaceAtShape) -> dict[str, Stopwatch]:
+        """A clock for each engine that runs, after its first call and its warm-up."""
+        clocks = {}
+        for name in race.running():
+            if name not in self.workers or self.asked(name, "first_call", race.index) is None:
+                continue
+            seen = [block for block in race.blocks[name] if block is not None]
+            clocks[name] = Stopwatch(self.workers[name], self.plan["max_seconds"], seen)
+            try:
+                warm_up(clocks[name], race.index, self.plan)
+            except WorkFailed as error:
+                self.bury(name, error)
+        return clocks
+
+    def one_round(
+        self,
+        race: RaceAtShape,
+        clocks: dict[str, Stopwatch],
+        names: list[str],
+        load: int,
+        window: int,
+    ) -> None:
+        """A block of each engine, in an order of its own."""
+        seconds, calls = block_sizes(self.plan | {"calls": None})
+        blocks = {}
+        for name in race.draw.sample(names, len(names)):
+            try:
+                blocks[name] = clocks[name].block(race.index, seconds, calls[0])
+            except WorkFailed as error:
+                self.bury(name, error)
+        race.keep(blocks, load, window, self.threads)
+
+    def asked(self, name: str, *request: Any) -> Any:
+        """The answer of an engine; None, and it is out, where it fails."""
+        try:
+            return self.workers[name].ask(*request)
+        except WorkFailed as error:
+            self.bury(name, error)
+            return None
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of this process and of all its engines so far, ended or not."""
+        answers = [self.asked(name, "cpu_seconds") for name in list(self.workers)]
+        return own_seconds() + sum(seconds for seconds in answers if seconds is not None)
+
+    def bury(self, name: str, error: WorkFailed) -> None:
+        """An engine that fails is out at every shape; the others go on."""
+        self.died[name] = error.reason.removeprefix(f"{name}: ")
+        worker = self.workers.pop(name)
+        worker.kill()
+        worker.process.join()  # what it has used is counted then
+        for race in self.races:
+            race.bury(name)

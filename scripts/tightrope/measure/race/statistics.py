@@ -1,0 +1,133 @@
+"""What the rounds of a race say: ratios of times of any two of its engines, who is out, who won."""
+
+import math
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Any
+
+from tightrope.machine.interference import disturbance
+from tightrope.records.machine_speed import unsteadiness
+from tightrope.statistics import LEVEL, Interval, speedup
+
+# undisturbed rounds that both of a pair need before anything is said of them
+FEWEST_ROUNDS = 6
+# and that those who are still in need before one of them is chosen
+FEWEST_TO_CHOOSE = 10
+
+# why a race ended: see `none_faster`, and that `decision.seconds` were over
+NONE_FASTER, TIME_LIMIT = "none faster", "time limit"
+
+Shape = dict[str, Any]
+
+
+def common_rounds(shape: Shape, one: str, other: str, *, all_rounds: bool = False) -> list[int]:
+    """Rounds in which both ran, without those in which other load disturbed either."""
+    windows = shape["foreign_cores"]
+    found = []
+    for index, facts in enumerate(zip(shape["facts"][one], shape["facts"][other], strict=True)):
+        ran = None not in facts
+        if ran and (all_rounds or not any(disturbance(fact, windows) for fact in facts)):
+            found.append(index)
+    return found
+
+
+def ratio(
+    shape: Shape,
+    one: str,
+    other: str,
+    *,
+    level: float = LEVEL,
+    all_rounds: bool = False,
+    loads: int | None = None,
+) -> Interval | None:
+    """The time of `other` over that of `one`: how many times as fast `one` is.
+
+    The interval has what one load leaves open, see `machine_speed.unsteadiness`; with `loads` it is
+    what it would be had the rounds that many. None with fewer than `FEWEST_ROUNDS` rounds that
+    count.
+    """
+    rounds = common_rounds(shape, one, other, all_rounds=all_rounds)
+    if len(rounds) < FEWEST_ROUNDS:
+        return None
+    ours, theirs = ([shape["blocks_s"][name][at] for at in rounds] for name in (one, other))
+    loads = loads or len({shape["loads"][at] for at in rounds})
+    return speedup(ours, theirs, loads=loads, level=level, unsteady=unsteadiness(0.0, loads))
+
+
+def beaten_by(shape: Shape, names: list[str], look: int) -> dict[str, str]:
+    """Which of these are surely slower than another of them, with the one that beats them most.
+
+    The error of 5 % is shared out over all pairs, and over looks as 6 / (pi k)^2, which sums to
+    one: however often is looked, no equal engine is put out with more than that probability.
+    """
+    pairs = list(combinations(names, 2))
+    if not pairs:
+        return {}
+    level = LEVEL * 6 / (math.pi * look) ** 2 / len(pairs)
+    found: dict[str, tuple[float, str]] = {}
+    for one, other in pairs:
+        faster = ratio(shape, one, other, level=level)
+        if faster is None or faster.low <= 1 <= faster.high:
+            continue
+        winner, loser = (one, other) if faster.low > 1 else (other, one)
+        found[loser] = max(found.get(loser, (0.0, "")), (abs(math.log(faster.value)), winner))
+    return {loser: winner for loser, (_, winner) in found.items()}
+
+
+def is_equal(found: Interval | None, within: float) -> bool:
+    """Whether two engines surely differ by no more than that share."""
+    return found is not None and 1 / (1 + within) <= found.low and found.high <= 1 + within
+
+
+def is_decided(shape: Shape, pair: Iterable[str], within: float) -> bool:
+    """Whether it is known which of the two is faster, or that they are equal."""
+    found = ratio(shape, *pair)
+    return found is not None and (not found.low <= 1 <= found.high or is_equal(found, within))
+
+
+def all_equal(shape: Shape, names: list[str], within: float) -> bool:
+    """Whether any two of these surely differ by no more than that share."""
+    return all(is_equal(ratio(shape, *pair), within) for pair in combinations(names, 2))
+
+
+def none_faster(shape: Shape, names: list[str], within: float, *, loads: int | None = None) -> bool:
+    """Whether none of these is faster than the fastest by estimate by more than that share.
+
+    With `loads` whether that would hold had the rounds that many.
+    """
+    first = leader(shape, names)
+    if first is None:
+        return False
+    found = [ratio(shape, first, name, loads=loads) for name in names if name != first]
+    return all(one is not None and one.low >= 1 / (1 + within) for one in found)
+
+
+def winner(shape: Shape, names: list[str]) -> str | None:
+    """The fastest of those who are still in, None where other load left that open.
+
+    With too few rounds it does, and where it disturbed half of them and time ended before anything
+    was decided.
+    """
+    first = leader(shape, names)
+    if first is None or shape["stop"] != TIME_LIMIT:
+        return first
+    many = [
+        2 * len(common_rounds(shape, first, name))
+        > len(common_rounds(shape, first, name, all_rounds=True))
+        for name in names
+    ]
+    return first if all(many) else None
+
+
+def leader(shape: Shape, names: list[str], *, all_rounds: bool = False) -> str | None:
+    """The fastest of these by the rounds that each had with the first.
+
+    None where one of them has fewer than `FEWEST_TO_CHOOSE` that count.
+    """
+    first, *others = names
+    found = {first: 1.0}
+    for name in others:
+        if len(common_rounds(shape, name, first, all_rounds=all_rounds)) < FEWEST_TO_CHOOSE:
+            return None
+        found[name] = ratio(shape, name, first, all_rounds=all_rounds).value
+    return max(found, key=lambda name: found[name])

@@ -1,0 +1,117 @@
+"""How a variant does under traffic: MLCommons LoadGen asks, dynamic batching answers."""
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+from tqdm import tqdm
+
+from tightrope.artifacts.files import read_json, sha256, storage_errors
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.engines.load import load_engine
+from tightrope.inputs.timing_batches import length, load_encoder, read_split
+from tightrope.jobs.child import Limits, fill_in
+from tightrope.machine.host import describe_host
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.traffic.batching import padded_lengths
+from tightrope.measure.traffic.padding import bucket_edges
+from tightrope.measure.traffic.samples import IMAGE_BYTES, ready_samples
+from tightrope.measure.traffic.scenarios import Bench, measure_padding, remove_folder
+from tightrope.records.traffic import TrafficRecord
+from tightrope.tasks import IMAGE
+
+Facts = dict[str, Any]
+
+
+def measure_traffic(
+    engine: Path | str,
+    checkpoint: Path | str,
+    data: Path | str,
+    target: Path | str,
+    *,
+    model: str,
+    variant: str,
+    max_sequence: int,
+    threads: int,
+    libraries: dict[str, str | None],
+    plan: dict[str, Any],
+    quiet_seconds: float,
+    limits: Limits,
+    terminal: TextIO,
+    image_bytes: int = IMAGE_BYTES,
+) -> None:
+    """Write the TrafficRecord of `variant`, also when it cannot be run, and LoadGen's logs.
+
+    The logs lie in the folder of the record's name without `.json`; what was there before goes
+    first. `plan` holds `scenarios`, `padding` (of images `none` alone), `batch`, `buckets` (of
+    texts), `seconds`, `p99_bound_s`; `quiet_seconds` may be lost to other load, and lines about
+    waiting go to `terminal`. As many images are sent as `image_bytes` hold decoded. A
+    transient failure raises TightropeError unless this is the last attempt.
+    """
+    built, source, taken = read_json(engine), read_manifest(data), read_manifest(checkpoint)
+    images = taken["task"] == IMAGE
+    record = TrafficRecord(
+        model=model,
+        variant=variant,
+        host=describe_host(),
+        libraries=libraries,
+        engine_sha256=sha256(engine),
+        data_sha256=source["files"][source["splits"]["evaluation"]["file"]]["sha256"],
+        threads=threads,
+        plan=plan,
+        longest=None if images else max_sequence,
+        height=taken["height"] if images else None,
+        width=taken["width"] if images else None,
+    )
+    folder = clear_logs(Path(target))
+    if built["status"] != "ok":
+        record.status, record.reason = "failed", f"not built: {built['reason']}"
+    else:
+        processors = sorted(os.sched_getaffinity(0))
+        machine = QuietMachine(processors, quiet_seconds, terminal)
+        work = (engine, checkpoint, data, folder, max_sequence, threads, plan, image_bytes, machine)
+        # bound to it, not sent through the pipe of the child, through which a terminal cannot go
+        fill_in(record, partial(serve_traffic, *work), limits=limits)
+        files = sorted(file for file in folder.rglob("*") if file.is_file())
+        record.logs = {str(file.relative_to(folder.parent)): sha256(file) for file in files}
+    record.write(target)
+
+
+def clear_logs(target: Path) -> Path:
+    """The folder for the logs of record `target`; what was there is gone, with the record."""
+    folder = target.with_suffix("")
+    with storage_errors(target):
+        target.unlink(missing_ok=True)
+    remove_folder(folder)
+    return folder
+
+
+def serve_traffic(
+    engine: Path | str,
+    checkpoint: Path | str,
+    data: Path | str,
+    folder: Path,
+    max_sequence: int,
+    threads: int,
+    plan: dict[str, Any],
+    image_bytes: int,
+    machine: QuietMachine,
+) -> Facts:
+    """Run in the child: the facts of the record from `samples` on."""
+    encode, taken = load_encoder(checkpoint, max_sequence=max_sequence), read_manifest(checkpoint)
+    rows = ready_samples(encode(read_split(data, "evaluation")), image_bytes=image_bytes)
+    lengths = [length(row) for row in rows]
+    edges = bucket_edges(lengths, plan["buckets"]) if "bucketed" in plan["padding"] else []
+    run, _ = load_engine(engine, threads=threads)
+    classes = len(taken["labels"])
+    facts: Facts = {"samples": len(rows), "edges": edges, "tests": [], "answers": {}}
+    facts["lengths"] = [] if taken["task"] == IMAGE else lengths
+    for padding in tqdm(plan["padding"], desc="serving"):
+        padded = padded_lengths(padding, lengths, max_sequence=max_sequence, edges=edges)
+        bench = Bench(run, rows, padded, plan, classes, folder, padding, machine)
+        tests, answers = measure_padding(bench)
+        facts["tests"] += [test for test in tests if test["scenario"] in plan["scenarios"]]
+        if "offline" in plan["scenarios"]:
+            facts["answers"][padding] = answers
+    return facts | {"lost_s": machine.lost_s, "loudest": machine.loudest}

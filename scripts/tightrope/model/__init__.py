@@ -1,0 +1,1 @@
+"""The classifier in PyTorch, its activations and its configuration."""

@@ -1,0 +1,86 @@
+"""Activation functions by name, and the ones of a transformers model replaced by another."""
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from tightrope.errors import TightropeError
+from tightrope.model.config import FIELD
+from tightrope.model.fast_swish import FastSwish
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "gelu": nn.GELU,
+    "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
+    "hardswish": nn.Hardswish,
+    "relu": nn.ReLU,
+    "silu": nn.SiLU,
+    "fast_swish": FastSwish,
+}
+# names in transformers of what bounds a gate or a pooled vector, or does nothing
+KEPT = ("linear", "sigmoid", "tanh")
+FUNCTIONS = ("gelu", "hardswish", "leaky_relu", "mish", "relu", "relu6", "silu")
+
+
+def make_activation(name: str) -> nn.Module:
+    """A new module of that name; raises TightropeError for a name that is none."""
+    if name not in ACTIVATIONS:
+        raise TightropeError(f"activation {name}: unknown; there are {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[name]()
+
+
+def replace_activations(module: nn.Module, name: str) -> int:
+    """Put activation `name` in every place of `module` that has one; the number of places.
+
+    Modules, and plain functions that a module holds. Tanh and sigmoid stay, they are those of
+    poolers and gates; so does what a forward calls by itself. Raises TightropeError naming the
+    class of the model where there is none.
+    """
+    make_activation(name)
+    kinds = activation_kinds()
+    count = 0
+    for owner in list(module.modules()):
+        if isinstance(owner, kinds):
+            continue
+        for place, held in [*owner._modules.items(), *vars(owner).items()]:
+            if isinstance(held, kinds) or is_function(held):
+                setattr(owner, place, make_activation(name))
+                count += 1
+    if not count:
+        raise TightropeError(
+            f"{type(module).__name__}: has no activation that can be replaced; remove activation"
+        )
+    return count
+
+
+def activation_kinds() -> tuple[type[nn.Module], ...]:
+    """The classes of modules that are activations, those of transformers among them."""
+    from transformers.activations import ACT2CLS
+
+    known = {name: one[0] if isinstance(one, tuple) else one for name, one in ACT2CLS.items()}
+    kinds = {kind for name, kind in known.items() if name not in KEPT}
+    return (*kinds, nn.GELU, FastSwish)
+
+
+def is_function(held: Any) -> bool:
+    """Whether an attribute of a module is one of PyTorch's activation functions."""
+    if not isinstance(held, types.FunctionType | types.BuiltinFunctionType):
+        return False
+    places = (nn.functional, torch)
+    return any(held is getattr(place, name, None) for place in places for name in FUNCTIONS)
+
+
+def swap_activation(model: Any, name: str) -> None:
+    """Replace the activations of a transformers model, which keeps `name` in its config.json."""
+    count = replace_activations(model, name)
+    setattr(model.config, FIELD, name)
+    print(f"{type(model).__name__}: {count} activations are now {name}")
+
+
+def restore_activation(model: Any) -> None:
+    """Replace the activations of a model just loaded, if its config.json says that they were."""
+    name = getattr(model.config, FIELD, None)
+    if name is not None:
+        replace_activations(model, name)

@@ -1,0 +1,144 @@
+"""A transformers classifier whose outputs stand in the order of the data's labels."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForImageClassification,
+    AutoModelForSequenceClassification,
+)
+
+from tightrope.errors import TightropeError
+from tightrope.model.activations import restore_activation
+from tightrope.tasks import IMAGE
+
+# how the classes of transformers that are saved with a head are called
+HEADS = ("ForSequenceClassification", "ForImageClassification")
+
+
+def load_classifier(
+    folder: Path, *, source: str, task: str, labels: list[str] | None, new_head: bool, seed: int
+) -> Any:
+    """The fp32 model in `folder` with one output for each of `labels`, in their order.
+
+    A missing or unfitting head is drawn by `seed` where `new_head` allows it, and else an
+    error. Without labels the model keeps the head that it has, or gets one of two outputs.
+    """
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    if is_classifier(config):
+        fits = labels is None or config.num_labels == len(labels)
+    else:
+        fits = False
+        labels = labels or ["0", "1"]
+    if not fits and not new_head:
+        raise TightropeError(misfit(source, config, labels or []))
+    names = {} if fits else numbered(labels or [])
+    torch.manual_seed(seed)
+    images = task == IMAGE
+    kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
+    try:
+        model, found = kind.from_pretrained(
+            folder,
+            **names,
+            dtype=torch.float32,
+            trust_remote_code=False,
+            use_safetensors=True,
+            ignore_mismatched_sizes=not fits,
+            output_loading_info=True,
+        )
+    except (ValueError, RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise TightropeError(f"{source}: transformers cannot load it ({reason})") from error
+    if fits and found["missing_keys"]:
+        missing = ", ".join(sorted(found["missing_keys"])[:3])
+        raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
+    restore_activation(model)
+    if fits and labels:
+        order_outputs(model, labels)
+    model.eval()
+    if not images:
+        require_masked_padding(model, source)
+    return model
+
+
+def require_masked_padding(model: Any, source: str) -> None:
+    """Raise TightropeError where masked tokens after a text change what the model answers.
+
+    Some decoders look for the last token by `pad_token_id` and not by the mask; batches are
+    padded with zeros.
+    """
+    tokens = min(4, (getattr(model.config, "max_position_embeddings", None) or 8) // 2)
+    ids = torch.arange(1, tokens + 1)[None] % model.config.vocab_size
+    mask = torch.ones_like(ids)
+    after = torch.zeros_like(ids)
+    with torch.inference_mode():
+        alone = model(input_ids=ids, attention_mask=mask).logits
+        padded = model(
+            input_ids=torch.cat([ids, after], 1), attention_mask=torch.cat([mask, after], 1)
+        ).logits
+    if (alone - padded).abs().max() > 1e-3 * alone.abs().max():
+        raise TightropeError(
+            f"{source}: not yet: its answers change with the padding behind a text, though it is "
+            "masked; take an encoder"
+        )
+
+
+def is_classifier(config: Any) -> bool:
+    """Whether the checkpoint was saved with a classification head."""
+    names = config.architectures or []
+    return any(name.endswith(HEADS) for name in names)
+
+
+def misfit(source: str, config: Any, labels: list[str]) -> str:
+    """Why a checkpoint without a recipe cannot tell these labels apart."""
+    if is_classifier(config):
+        return (
+            f"{source}: has {config.num_labels} outputs, the data has {len(labels)} labels "
+            f"({', '.join(labels[:5])}); choose data that fits, or give the model a train recipe"
+        )
+    return (
+        f"{source}: has no classification head, it needs a train recipe; for example "
+        "train: {epochs: 1} in the model's config"
+    )
+
+
+def numbered(labels: list[str]) -> dict[str, Any]:
+    """The fields of a transformers config that name the outputs."""
+    return {
+        "num_labels": len(labels),
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: number for number, label in enumerate(labels)},
+    }
+
+
+def order_outputs(model: Any, labels: list[str]) -> None:
+    """Put the outputs in the order of `labels` where the model names the same ones."""
+    names = [str(model.config.id2label[i]).casefold() for i in range(len(labels))]
+    wanted = [label.casefold() for label in labels]
+    if sorted(names) == sorted(wanted) and len(set(names)) == len(names):
+        order = torch.tensor([names.index(label) for label in wanted])
+        head = output_layer(model)
+        with torch.no_grad():
+            head.weight.copy_(head.weight[order])
+            if head.bias is not None:
+                head.bias.copy_(head.bias[order])
+    elif not all(re.fullmatch(r"label_\d+|\d+", name) for name in [*names, *wanted]):
+        pairs = ", ".join(f"{a} = {b}" for a, b in zip(names, wanted, strict=True))
+        print(f"labels of the checkpoint and of the data are matched by their order: {pairs}")
+    for field, value in numbered(labels).items():
+        setattr(model.config, field, value)
+
+
+def output_layer(model: Any) -> torch.nn.Linear:
+    """The last linear layer that has an output for each label."""
+    layers = [
+        layer
+        for layer in model.modules()
+        if isinstance(layer, torch.nn.Linear) and layer.out_features == model.config.num_labels
+    ]
+    if not layers:
+        raise TightropeError(f"{type(model).__name__}: its output layer was not found")
+    return layers[-1]

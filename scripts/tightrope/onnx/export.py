@@ -1,0 +1,48 @@
+"""From a checkpoint to ONNX: the batch is dynamic, and of texts the sequence."""
+
+from pathlib import Path
+
+import torch
+
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.model.module import dynamic_shapes, example_inputs, logits_module
+from tightrope.onnx.file import require_one_file, save_onnx, set_max_sequence
+from tightrope.onnx.imported import standard_model
+from tightrope.signature import of_checkpoint
+from tightrope.variants import is_onnx
+
+OPSET = 21
+
+
+def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> None:
+    """Write the classifier of `checkpoint` as one ONNX file with output `logits`.
+
+    Inputs: `input_ids`, `attention_mask` int64 [batch, sequence], or `pixel_values` float32
+    [batch, 3, height, width] of the one size that the model was prepared for; logits float32
+    [batch, classes].
+    Attention is exported in its eager form: the decomposition of scaled_dot_product_attention
+    adds guards against not-a-number that every runtime then has to compute. A model that is an
+    ONNX file already gets these names, and no export.
+    """
+    manifest = read_manifest(checkpoint)
+    if is_onnx(manifest["source"]):
+        return save_onnx(standard_model(checkpoint), target)
+    torch.set_num_threads(threads)
+    module = logits_module(Path(checkpoint), torch.float32, attention="eager")
+    require_one_file(target, sum(tensor.nbytes for tensor in module.state_dict().values()))
+    taken = of_checkpoint(manifest)
+    program = torch.onnx.export(
+        module,
+        (),
+        kwargs=example_inputs(taken, 2),
+        dynamic_shapes=dynamic_shapes(taken),
+        input_names=[one.name for one in taken.inputs],
+        output_names=["logits"],
+        opset_version=OPSET,
+        external_data=False,
+        dynamo=True,
+        verbose=False,
+    )
+    model = program.model_proto
+    set_max_sequence(model, manifest["max_sequence"])
+    save_onnx(model, target)

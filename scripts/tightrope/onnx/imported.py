@@ -1,0 +1,150 @@
+"""A model that comes as an ONNX file, of texts or of images: checked, kept and described."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+
+from tightrope.artifacts.files import read_bytes, write_bytes
+from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.inputs.image_settings import load_settings
+from tightrope.inputs.timing_batches import Arrays, example_of
+from tightrope.onnx.file import require_one_file, run_onnx, signature_of
+from tightrope.onnx.interface import TOKENS, standardized
+from tightrope.tasks import IMAGE
+
+FILE = "model.onnx"
+EXTERNAL = onnx.TensorProto.EXTERNAL
+OLDEST_OPSET = 13  # weights can be quantized by channel from there on
+
+
+def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
+    """The model in `path`; TightropeError naming `source` where it cannot be used as it is."""
+    require_one_file(source, path.stat().st_size)
+    try:
+        model = onnx.load(path, load_external_data=False)
+        outside = [one for one in model.graph.initializer if one.data_location == EXTERNAL]
+        if outside:
+            raise TightropeError(
+                f"{source}: not yet: weights in a second file; save it with onnx.save as one file"
+            )
+        onnx.checker.check_model(model)
+    except (DecodeError, onnx.checker.ValidationError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArtifactError(f"{source}: no valid ONNX file ({reason}); export it again") from error
+    standard = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
+    opset = max(standard, default=0)
+    if opset < OLDEST_OPSET:
+        raise TightropeError(
+            f"{source}: opset {opset} is too old, at least {OLDEST_OPSET} is needed; convert it "
+            "with onnx.version_converter"
+        )
+    return model
+
+
+def keep_checkpoint(
+    manifest: Path | str, *, source: Path | str, data: Path | str, inputs: dict[str, str]
+) -> None:
+    """What train_model writes for an ONNX file: it, its tokenizer or image processor, what it is.
+
+    Raises TightropeError where its inputs are not those of `inputs`, or not of the size that the
+    image processor makes, or its classes not as many as the labels of the data.
+    """
+    origin, material = read_manifest(source), read_manifest(data)
+    folder = Path(source).parent
+    model = read_onnx_file(origin["source"], folder / FILE)
+    size = None
+    if origin["task"] == IMAGE:
+        settings = load_settings(folder)
+        size = (settings.height, settings.width)
+    standard = standardized(model, inputs, source=origin["source"], size=size)
+    labels = labels_of(standard, material["labels"], origin["source"])
+    if size is None:
+        facts = {"vocabulary": vocabulary(standard, origin["source"])}
+    else:
+        facts = {"height": size[0], "width": size[1]}
+    target = clear_folder(manifest)
+    for name in origin["files"]:
+        write_bytes(target / name, read_bytes(folder / name))
+    write_manifest(
+        manifest,
+        task=origin["task"],
+        labels=labels,
+        parameters=sum(int(np.prod(tensor.dims)) for tensor in standard.graph.initializer),
+        max_sequence=None,
+        architecture=None,
+        source=origin["source"],
+        inputs=inputs,
+        recipe=None,
+        training=None,
+        **facts,
+    )
+
+
+def labels_of(model: onnx.ModelProto, known: list[str] | None, source: str) -> list[str]:
+    """The labels of the data, `known`, in their order; without any the numbers of the classes.
+
+    Raises TightropeError where a standardized model has not as many outputs.
+    """
+    classes = class_count(model)
+    labels = known or [str(number) for number in range(classes)]
+    if len(labels) != classes:
+        raise TightropeError(
+            f"{source}: has {classes} outputs, the data has {len(labels)} labels "
+            f"({', '.join(labels[:5])}); choose data that fits"
+        )
+    return labels
+
+
+def class_count(model: onnx.ModelProto) -> int:
+    """Classes of a standardized model: by its output, else by one call."""
+    axis = model.graph.output[0].type.tensor_type.shape.dim[1]
+    if axis.dim_value:
+        return axis.dim_value
+    return int(
+        run_onnx(model, [example_of(signature_of(model), 1, tokens=2)], threads=1)[0].shape[1]
+    )
+
+
+def vocabulary(model: onnx.ModelProto, source: str) -> int:
+    """Rows of the table in which a standardized model looks its tokens up."""
+    constants = [
+        (node.output[0], part.t)
+        for node in model.graph.node
+        for part in node.attribute
+        if node.op_type == "Constant" and part.HasField("t")
+    ]
+    tables = [*constants, *((tensor.name, tensor) for tensor in model.graph.initializer)]
+    rows = {name: tensor.dims[0] for name, tensor in tables if tensor.dims}
+    same = {TOKENS}
+    for node in model.graph.node:
+        if node.op_type in ("Cast", "Identity") and node.input[0] in same:
+            same.add(node.output[0])
+        if node.op_type == "Gather" and node.input[1] in same and node.input[0] in rows:
+            return int(rows[node.input[0]])
+    raise TightropeError(
+        f"{source}: no table in which input_ids are looked up; is it a text model?"
+    )
+
+
+def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
+    """The ONNX file beside manifest `checkpoint`, as `keep_checkpoint` left it, standardized."""
+    manifest = read_manifest(checkpoint)
+    size = None
+    if manifest["task"] == IMAGE:
+        size = (manifest["height"], manifest["width"])
+    model = read_onnx_file(manifest["source"], Path(checkpoint).parent / FILE)
+    return standardized(model, manifest["inputs"], source=manifest["source"], size=size)
+
+
+def original_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
+    """Logits that the file itself gives, as it came, for batches in the pipeline's names.
+
+    Raises ArtifactError naming the file where ONNX Runtime cannot run it.
+    """
+    try:
+        return run_onnx(standard_model(checkpoint), batches, threads=threads)
+    except ArtifactError as error:
+        raise ArtifactError(f"{read_manifest(checkpoint)['source']}: {error}") from error

@@ -1,0 +1,189 @@
+"""The names, types and sizes of the pipeline, given to the inputs and outputs of an ONNX file."""
+
+import onnx
+
+from tightrope.errors import TightropeError
+from tightrope.inputs.image_settings import FILE as PROCESSOR
+from tightrope.inputs.timing_batches import PIXELS
+from tightrope.signature import BATCH, SEQUENCE
+
+TOKENS, MASK, SEGMENTS = "input_ids", "attention_mask", "token_type_ids"
+INTEGERS = {onnx.TensorProto.INT64, onnx.TensorProto.INT32}
+
+
+def standardized(
+    model: onnx.ModelProto,
+    inputs: dict[str, str],
+    *,
+    source: str,
+    size: tuple[int, int] | None = None,
+) -> onnx.ModelProto:
+    """The model with the inputs of the pipeline and the one output `logits`, float32.
+
+    Of images of that `size` (height, width) the input is `pixel_values`, float32 [batch, 3, height,
+    width]; without a size, of texts, they are `input_ids` and `attention_mask`, int64 [batch,
+    sequence]. `inputs` are the file's names for these and, where it has them, for
+    `token_type_ids`, which become zeros. Raises TightropeError for inputs or outputs that do not
+    fit.
+    """
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    if size is None:
+        take_texts(result.graph, inputs, source)
+    else:
+        take_images(result.graph, inputs[PIXELS], size, source)
+    rename_output(result.graph, source)
+    onnx.checker.check_model(result)
+    return result
+
+
+def take_texts(graph: onnx.GraphProto, inputs: dict[str, str], source: str) -> None:
+    """Let the graph take `input_ids` and `attention_mask`, int64 [batch, sequence]."""
+    given = text_inputs(graph, inputs, source)
+    del graph.input[:]
+    del graph.value_info[:]
+    nodes = []
+    ours = {TOKENS: TOKENS, MASK: MASK, SEGMENTS: "tightrope_zeros"}
+    wanted = [key for key in ours if inputs[key] in given]
+    # first away from all names that are given below: they may be swapped, or used inside
+    for key in wanted:
+        rename(graph, inputs[key], f"{key}_as_given")
+    for key in wanted:
+        rename(graph, ours[key], f"{ours[key]}_of_the_file")
+    for key in wanted:
+        if key == SEGMENTS:
+            nodes.append(onnx.helper.make_node("Sub", [TOKENS, TOKENS], [ours[key]]))
+        else:
+            kind, shape = onnx.TensorProto.INT64, [BATCH, SEQUENCE]
+            graph.input.append(onnx.helper.make_tensor_value_info(key, kind, shape))
+        nodes += adapted(ours[key], f"{key}_as_given", given[inputs[key]], graph)
+    for node in reversed(nodes):
+        graph.node.insert(0, node)
+
+
+def take_images(graph: onnx.GraphProto, name: str, size: tuple[int, int], source: str) -> None:
+    """Let the graph take `pixel_values`, float32 [batch, 3, height, width], where it has `name`."""
+    require_image_input(graph, name, size, source)
+    del graph.input[:]
+    del graph.value_info[:]
+    rename(graph, name, f"{PIXELS}_as_given")
+    rename(graph, PIXELS, f"{PIXELS}_of_the_file")
+    rename(graph, f"{PIXELS}_as_given", PIXELS)
+    kind, shape = onnx.TensorProto.FLOAT, [BATCH, 3, *size]
+    graph.input.append(onnx.helper.make_tensor_value_info(PIXELS, kind, shape))
+
+
+def inputs_by_name(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
+    """What the graph is given at each call; old files list their weights among the inputs."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return {one.name: one for one in graph.input if one.name not in weights}
+
+
+def text_inputs(
+    graph: onnx.GraphProto, inputs: dict[str, str], source: str
+) -> dict[str, onnx.ValueInfoProto]:
+    """The graph's inputs by name, after they were found to be tokens, mask and at most segments."""
+    given = inputs_by_name(graph)
+    wanted = [inputs[TOKENS], inputs[MASK]]
+    missing = [name for name in wanted if name not in given]
+    unknown = [name for name in given if name not in (*wanted, inputs[SEGMENTS])]
+    if missing or unknown:
+        raise TightropeError(
+            f"{source}: its inputs are {', '.join(given)}; expected are {', '.join(wanted)} "
+            f"(and {inputs[SEGMENTS]}); say its names with the model's key `inputs`"
+        )
+    for name, value in given.items():
+        sizes = [axis.dim_value for axis in value.type.tensor_type.shape.dim]
+        if value.type.tensor_type.elem_type not in INTEGERS or len(sizes) != 2:
+            raise TightropeError(f"{source}: input {name} is no int64 or int32 [batch, sequence]")
+        if any(sizes):
+            shape = " x ".join(str(size or "any") for size in sizes)
+            raise TightropeError(
+                f"{source}: input {name} is fixed to {shape}; export it with dynamic axes"
+            )
+    return given
+
+
+def require_image_input(
+    graph: onnx.GraphProto, name: str, size: tuple[int, int], source: str
+) -> None:
+    """Raise TightropeError unless `name` is the one input and takes images of that size.
+
+    That is float32 [batch, 3, height, width] with a free batch; the other axes may be free too.
+    """
+    given = inputs_by_name(graph)
+    if list(given) != [name]:
+        raise TightropeError(
+            f"{source}: its inputs are {', '.join(given)}; expected is {name} alone; say its name "
+            f"with the model's key `inputs: {{{PIXELS}: NAME}}`"
+        )
+    tensor = given[name].type.tensor_type
+    sizes = [axis.dim_value for axis in tensor.shape.dim]
+    shape = " x ".join(str(one or "any") for one in sizes)
+    if tensor.elem_type != onnx.TensorProto.FLOAT or len(sizes) != 4 or sizes[1] not in (0, 3):
+        kind = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        raise TightropeError(
+            f"{source}: input {name} is no float32 [batch, 3, height, width] but {kind} {shape}; "
+            "export it as one"
+        )
+    if sizes[0]:
+        raise TightropeError(
+            f"{source}: input {name} is fixed to {shape}; export it with a dynamic batch"
+        )
+    if any(own not in (0, wanted) for own, wanted in zip(sizes[2:], size, strict=True)):
+        raise TightropeError(
+            f"{source}: input {name} is fixed to {shape} (batch x channels x height x width), "
+            f"{PROCESSOR} beside it makes {size[0]} x {size[1]} pixels; put the image processor "
+            "of this model there"
+        )
+
+
+def adapted(
+    name: str, inner: str, theirs: onnx.ValueInfoProto, graph: onnx.GraphProto
+) -> list[onnx.NodeProto]:
+    """Let the graph take `name`, int64, where it reads `inner`, of the type of its input `theirs`.
+
+    Nodes to put first.
+    """
+    kind = theirs.type.tensor_type.elem_type
+    if kind != onnx.TensorProto.INT64:
+        return [onnx.helper.make_node("Cast", [name], [inner], to=kind)]
+    rename(graph, inner, name)
+    return []
+
+
+def rename(graph: onnx.GraphProto, old: str, new: str) -> None:
+    """Give a tensor another name wherever it is written and read, in branches and loops too."""
+    for node in graph.node:
+        for names in (node.input, node.output):
+            for place, name in enumerate(names):
+                if name == old:
+                    names[place] = new
+        for attribute in node.attribute:
+            for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else ())):
+                rename(inner, old, new)
+    for value in graph.output:
+        if value.name == old:
+            value.name = new
+
+
+def rename_output(graph: onnx.GraphProto, source: str) -> None:
+    """Call the one output [batch, classes] `logits`, in float32."""
+    names = [one.name for one in graph.output]
+    flat = [one for one in graph.output if len(one.type.tensor_type.shape.dim) == 2]
+    chosen = [one for one in flat if one.name == "logits"] or flat
+    if len(chosen) != 1:
+        raise TightropeError(
+            f"{source}: none of its outputs ({', '.join(names)}) is [batch, classes] alone; "
+            "export it with the logits only"
+        )
+    output = onnx.ValueInfoProto()
+    output.CopyFrom(chosen[0])
+    if output.name != "logits" or output.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
+        rename(graph, "logits", "logits_of_the_file")
+        cast = onnx.helper.make_node("Cast", [chosen[0].name], ["logits"], to=1)
+        graph.node.append(cast)
+    output.name = "logits"
+    output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    del graph.output[:]
+    graph.output.append(output)

@@ -1,0 +1,84 @@
+"""The simplified ONNX file, proved against the checkpoint on real inputs."""
+
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto
+from onnx.checker import ValidationError
+
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.errors import ArtifactError
+from tightrope.inputs.timing_batches import Arrays, length, load_encoder, read_split, stack
+from tightrope.jobs.child import in_one_line
+from tightrope.model.module import load_module
+from tightrope.onnx.file import load_onnx, require_equal, run_onnx, save_onnx, simplified
+from tightrope.onnx.first_token import without_unread_rows
+from tightrope.onnx.imported import original_outputs
+from tightrope.onnx.weights import named_by_module
+from tightrope.variants import is_onnx
+
+# relative to the largest logit of a batch
+TOLERANCE = 1e-4
+# tokens of the longest example that is compared, where the model takes as many
+LONGEST_CHECK = 128
+
+
+def simplify_onnx(
+    source: Path | str,
+    checkpoint: Path | str,
+    data: Path | str,
+    target: Path | str,
+    *,
+    threads: int,
+) -> None:
+    """Write `source` with constants folded, dead nodes dropped and unread rows not computed.
+
+    Operators with weights bear the names of the checkpoint's modules.
+
+    Raises ArtifactError, and writes nothing, where its logits differ from the checkpoint's
+    on real examples of several shapes, alone and padded.
+    """
+    manifest = read_manifest(checkpoint)
+    tokens = min(LONGEST_CHECK, manifest["max_sequence"] or LONGEST_CHECK)
+    examples = read_split(data, "evaluation")[:8]
+    batches = several_shapes(list(load_encoder(checkpoint, max_sequence=tokens)(examples)))
+    reference = original_outputs if is_onnx(manifest["source"]) else module_outputs
+    expected = reference(Path(checkpoint), batches, threads=threads)
+
+    def difference(model: ModelProto) -> float:
+        found = run_onnx(model, batches, threads=threads)
+        return require_equal(found, expected, path=source, tolerance=TOLERANCE)
+
+    model = named_by_module(simplified(load_onnx(source)), prefix="classifier.")
+    worst = difference(model)
+    try:
+        shorter = without_unread_rows(model)
+        model, worst = shorter, difference(shorter)
+    except (ArtifactError, ValidationError) as error:
+        # the model itself is as it should be, and only computes more than is read
+        print(f"unread rows stay: {in_one_line(error)}")
+    print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
+    save_onnx(model, target)
+
+
+def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
+    """Logits that the checkpoint gives in PyTorch."""
+    import torch
+
+    torch.set_num_threads(threads)
+    module = load_module(checkpoint.parent, torch.float32)
+    with torch.inference_mode():
+        return [
+            module(
+                **{name: torch.from_numpy(array) for name, array in batch.items()}
+            ).logits.numpy()
+            for batch in batches
+        ]
+
+
+def several_shapes(rows: list[Arrays]) -> list[Arrays]:
+    """One example alone, three padded to the longest, all of them, and the shortest alone."""
+    if not rows:
+        raise ArtifactError("the evaluation split is empty")
+    shortest = min(rows, key=length)
+    return [stack(rows[:1]), stack(rows[:3]), stack(rows), stack([shortest])]

@@ -1,0 +1,1 @@
+"""From the configuration to jobs: the only part that knows the configuration."""

@@ -1,0 +1,168 @@
+"""The configuration: checked before anything runs, with defaults, errors in one line."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from tightrope.errors import ConfigError
+from tightrope.plan.config_checks import CHECKS, nearest
+
+Document = dict[str, Any]
+
+
+def checked(config: Document, schema: Path | str) -> Document:
+    """`config` with every default filled in; raises ConfigError with one line otherwise."""
+    if not config:
+        raise ConfigError(
+            "the configuration is empty: pass --configfile config/config.yaml "
+            "(profiles/default does so by itself)"
+        )
+    check_words_and_numbers(config)
+    document = yaml.safe_load(Path(schema).read_text())
+    config = with_types(config, document)
+    check_schema(config, document)
+    filled = with_defaults(config, document)
+    for check in CHECKS:
+        check(filled)
+    return filled
+
+
+def check_words_and_numbers(value: Any, place: str = "") -> None:
+    """Raise ConfigError for a key that is no word and for a number that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"config: {place} = {value}: must be a finite number")
+    inner = enumerate(value) if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        inner = value.items()
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            name = f"{place}.{wrong[0]}" if place else wrong[0]
+            raise ConfigError(f"config: {name}: a key must be a word; put it in quotes")
+    for key, one in inner:
+        check_words_and_numbers(one, f"{place}.{key}" if place else str(key))
+
+
+def check_schema(config: Document, schema: Document) -> None:
+    """Raise ConfigError for the first key or value that the schema does not allow."""
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(config)
+    first = min(errors, key=lambda error: (len(error.path), str(list(error.path))), default=None)
+    if first is not None:
+        raise ConfigError(explain(first))
+
+
+def explain(error: jsonschema.ValidationError) -> str:
+    """One line: the key, the value, what is allowed and the nearest right spelling."""
+    key = ".".join(str(part) for part in error.absolute_path)
+    if error.validator == "additionalProperties":
+        allowed = sorted(error.schema.get("properties", {}))
+        wrong = next(name for name in error.instance if name not in allowed)
+        place = f"{key}.{wrong}" if key else wrong
+        return (
+            f"config: {place}: unknown key{nearest(wrong, allowed)}; allowed: {', '.join(allowed)}"
+        )
+    if error.validator == "anyOf" and (inner := meant(error)):
+        return explain(inner)
+    if error.validator == "required":
+        missing = next(name for name in error.validator_value if name not in error.instance)
+        return f"config: {key or 'top level'}: the key {missing} is missing"
+    return f"config: {key} = {error.instance!r}: {allowed_values(error)}"
+
+
+def meant(error: jsonschema.ValidationError) -> jsonschema.ValidationError | None:
+    """What is wrong inside the alternative for objects, where `error` is about an object."""
+    if not isinstance(error.instance, dict):
+        return None
+    options = [option.get("type") for option in error.schema["anyOf"]]
+    inner = [one for one in error.context or () if options[one.schema_path[0]] == "object"]
+    return min(inner, key=lambda one: (len(one.path), str(list(one.path))), default=None)
+
+
+def allowed_values(error: jsonschema.ValidationError) -> str:
+    """What the schema would have accepted in the place of `error`."""
+    schema = error.schema
+    if error.validator == "anyOf":
+        return "must be " + " or ".join(describe(option) for option in schema["anyOf"])
+    if error.validator == "enum":
+        allowed = [str(value) for value in error.validator_value]
+        return f"must be one of {', '.join(allowed)}{nearest(str(error.instance), allowed)}"
+    if error.validator == "type":
+        return f"must be {describe(schema)}"
+    if error.validator == "pattern" and "description" in schema:
+        return f"must be {schema['description'].rstrip('.')}"
+    return error.message.replace("\n", " ")
+
+
+def describe(schema: Document) -> str:
+    """The kind of value that `schema` accepts, in words."""
+    if "const" in schema:
+        return repr(schema["const"])
+    kinds = schema.get("type", "any value")
+    words = " or ".join(kinds) if isinstance(kinds, list) else kinds
+    items = schema.get("items", {}).get("enum")
+    return f"{words} of {', '.join(items)}" if items else words
+
+
+def with_types(value: Any, schema: Document) -> Any:
+    """A copy of `value` in which words are numbers, booleans and null where the schema wants them.
+
+    Snakemake leaves them as words inside a value of --config, as in calibration={samples: [256]}.
+    """
+    if isinstance(value, list):
+        return [with_types(item, schema.get("items", {})) for item in value]
+    if isinstance(value, dict):
+        return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
+    if value is False and "off" in schema.get("enum", ()):
+        return "off"  # which YAML reads as false
+    kinds = schema.get("type", "string")
+    if isinstance(value, float) and value.is_integer() and takes_integers(schema):
+        return int(value)
+    if value == "null" and {"type": "null"} in schema.get("anyOf", ()):
+        return None
+    if not isinstance(value, str) or kinds == "string":
+        return value
+    if value == "null":
+        return None
+    return value if "string" in kinds else typed(value)
+
+
+def takes_integers(schema: Document) -> bool:
+    """Whether a whole number is meant there: JSON Schema takes 4.0 for one too."""
+    options = [schema, *schema.get("anyOf", ())]
+    return any("integer" in option.get("type", ()) for option in options)
+
+
+def typed(word: str) -> Any:
+    """What YAML reads in `word`, `word` itself where that is no YAML."""
+    try:
+        return yaml.safe_load(word)
+    except yaml.YAMLError:
+        return word
+
+
+def schema_of(key: str, schema: Document) -> Document:
+    """The schema of the value of `key` in an object with that `schema`."""
+    for option in schema.get("anyOf", ()):
+        if option.get("type") == "object":
+            return schema_of(key, option)
+    others = schema.get("additionalProperties")
+    return schema.get("properties", {}).get(key, others if isinstance(others, dict) else {})
+
+
+def with_defaults(value: Any, schema: Document) -> Any:
+    """A copy of `value` with the schema's defaults at every level."""
+    if isinstance(value, list):
+        return [with_defaults(item, schema.get("items", {})) for item in value]
+    if not isinstance(value, dict):
+        return value
+    filled = {key: default for key, default in defaults(schema.get("properties", {}))} | value
+    return {key: with_defaults(item, schema_of(key, schema)) for key, item in filled.items()}
+
+
+def defaults(properties: Document) -> Iterator[tuple[str, Any]]:
+    """Keys and values of those properties that have a default."""
+    for name, schema in properties.items():
+        if "default" in schema:
+            yield name, schema["default"]

@@ -1,0 +1,255 @@
+"""What must hold between the keys of a configuration, and between it and this machine."""
+
+import difflib
+import os
+from functools import partial
+from typing import Any
+
+from tightrope.checkpoint import source as checkpoint_source
+from tightrope.data import source as data_sources
+from tightrope.engine_table import ENGINES
+from tightrope.errors import ConfigError
+from tightrope.machine.host import describe_host
+from tightrope.plan.job_inputs import data_source
+from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, free_sizes, is_of_images, shapes_of
+from tightrope.plan.variants import configured
+from tightrope.runtimes.buckets import buckets_of
+from tightrope.runtimes.tensorrt.profiles import check_profiles
+from tightrope.signature import BATCH, SEQUENCE
+from tightrope.statistics import accuracy_verdict, paired_difference
+from tightrope.variants import AUTO, Variant, devices_of, is_onnx, parse
+
+Document = dict[str, Any]
+# no larger pool is looked for
+LARGEST_POOL = 100_000
+
+
+def nearest(word: str, allowed: list[str]) -> str:
+    """`; did you mean "x"?` where one of `allowed` is close to `word`, else nothing."""
+    close = difflib.get_close_matches(word, allowed, n=1, cutoff=0.6)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
+def check_pool(config: Document) -> None:
+    """No sample count may be larger than the pool of calibration examples."""
+    pool = config["calibration"]["pool"]
+    for count in config["calibration"]["samples"]:
+        if count > pool:
+            raise ConfigError(
+                f"config: calibration.samples = {count}: more than calibration.pool = {pool}; "
+                "enlarge the pool or take fewer samples"
+            )
+
+
+def check_search(config: Document) -> None:
+    """The pool must be large enough to tell that the budget of int8-auto holds."""
+    pool, points = config["calibration"]["pool"], config["accuracy_budget_points"]
+    searched = any(one.precision == AUTO for one in configured_variants(config))
+    if searched and not can_tell(pool, points / 100):
+        enough = next((n for n in range(pool, LARGEST_POOL) if can_tell(n, points / 100)), None)
+        remedy = f"take a pool of {enough}, " if enough else ""
+        raise ConfigError(
+            f"config: accuracy_budget_points = {points:g}: more than calibration.pool = {pool} can "
+            f"tell for {AUTO}; {remedy}a larger budget, or leave {AUTO} out"
+        )
+
+
+def can_tell(samples: int, budget: float) -> bool:
+    """Whether so many examples without a change show that the budget holds."""
+    return accuracy_verdict(paired_difference(0, 0, samples), budget) == "kept"
+
+
+def check_threads(config: Document) -> None:
+    """No more threads than the processors of the machine that is measured, if it is this one."""
+    processors = os.cpu_count() or 1
+    if config["host"] == "auto" and config["threads"] != "auto" and config["threads"] > processors:
+        raise ConfigError(
+            f"config: threads = {config['threads']}: this machine has {processors} processors; "
+            "take fewer, or name the host that the jobs run on (`host`)"
+        )
+
+
+def check_variants(config: Document) -> None:
+    """Every configured precision must exist."""
+    try:
+        configured_variants(config)
+    except ConfigError as error:
+        raise ConfigError(f"config: {error}") from None
+
+
+def check_devices(config: Document) -> None:
+    """A forced device must have a configured precision, where any precision is configured."""
+    asked = {engine: names for engine, names in config["engines"].items() if names}
+    for device in devices_of(config) if asked and config["devices"] != "auto" else ():
+        there = {engine: ENGINES[engine].precisions.get(device, ()) for engine in asked}
+        if not any(set(names) & set(there[engine]) for engine, names in asked.items()):
+            words = "; ".join(f"{engine}: {', '.join(names)}" for engine, names in asked.items())
+            raise ConfigError(
+                f"config: devices = {config['devices']}: no configured engine has one of its "
+                f"precisions on {device} ({words}); add one that has, or leave {device} out"
+            )
+
+
+def configured_variants(config: Document) -> list[Variant]:
+    """The variants of all models, each once."""
+    host = describe_host()
+    found = [one for model in config["models"] for one in configured(config, model, host)]
+    return list(dict.fromkeys(found))
+
+
+def check_traffic(config: Document) -> None:
+    """Traffic is measured for configured variants only."""
+    known = [str(variant) for variant in configured_variants(config)]
+    for name in config["traffic"]["variants"]:
+        if name not in known:
+            raise ConfigError(
+                f"config: traffic.variants: {name}: no configured variant{nearest(name, known)}"
+            )
+
+
+def check_buckets(config: Document) -> None:
+    """What is measured must lie within the buckets, and TVM needs some."""
+    planned = {variant.engine for variant in configured_variants(config)}
+    if config["buckets"] is None and "tvm" in planned:
+        raise ConfigError("config: buckets = null: tvm compiles static shapes; say buckets: auto")
+    if not has_static_engines(config):
+        return
+    loaded = [parse(name) for name in config["traffic"]["variants"]]
+    for name, model in config["models"].items():
+        buckets = buckets_of(config, name)
+        if buckets is None:
+            continue
+        sizes = free_sizes(config, name)
+        wanted = [(f"shapes: {key}", key, one[key]) for one in sizes for key in buckets]
+        if SEQUENCE in buckets:
+            wanted.append((f"models.{name}.max_sequence", SEQUENCE, model["max_sequence"]))
+        if any(has_buckets(config, variant) for variant in loaded):
+            wanted.append(("traffic.batch", "batch", config["traffic"]["batch"]))
+        for place, key, size in wanted:
+            if size > max(buckets[key]):
+                raise ConfigError(
+                    f"config: {place} = {size}: beyond buckets.{key} = {buckets[key]}; give "
+                    "buckets that hold it, or buckets: null for OpenVINO without static shapes"
+                )
+
+
+def has_static_engines(config: Document) -> bool:
+    """Whether a variant is planned that has a program for each bucket."""
+    on_gpu = uses_gpu(config)
+    return any(
+        has_buckets(config, variant)
+        for variant in configured_variants(config)
+        if on_gpu or variant.device == "cpu"
+    )
+
+
+def has_buckets(config: Document, variant: Variant) -> bool:
+    """Whether that variant has a program for each bucket."""
+    if variant.device == "cpu":
+        return ENGINES[variant.engine].static
+    graphs = config["cuda"]["graphs"] and "graphs" in ENGINES[variant.engine].cuda
+    return graphs and not variant.engine.endswith("tensorrt")
+
+
+def uses_gpu(config: Document) -> bool:
+    """Whether variants for a GPU are planned."""
+    if config["devices"] == "auto":
+        return describe_host()["gpu"] is not None
+    return "cuda" in config["devices"]
+
+
+def check_sources(config: Document) -> None:
+    """Local files and folders that the models name must be there."""
+    for name, model in config["models"].items():
+        task = model["task"]
+        for key, check in (
+            ("checkpoint", partial(checkpoint_source.local_files, model["checkpoint"], task=task)),
+            ("data", partial(data_sources.local_files, **data_source(config, name))),
+        ):
+            try:
+                check()
+            except ConfigError as error:
+                raise ConfigError(f"config: models.{name}.{key} = {model[key]}: {error}") from None
+
+
+def check_recipes(config: Document) -> None:
+    """What is an ONNX file already cannot be trained, nor get another activation."""
+    for name, model in config["models"].items():
+        for key, done in (("train", "be trained"), ("activation", "get another activation")):
+            if is_onnx(model["checkpoint"]) and model[key]:
+                raise ConfigError(
+                    f"config: models.{name}.{key}: the model is an ONNX file and cannot {done}; "
+                    f"remove {key}, or start from its checkpoint"
+                )
+
+
+def check_kinds(config: Document) -> None:
+    """A shape is one of texts or of images, and each model has shapes and sizes of its kind."""
+    for number, shape in enumerate(config["shapes"]):
+        if set(shape) - {BATCH} not in (set(OF_TEXTS), set(OF_IMAGES)):
+            raise ConfigError(
+                f"config: shapes[{number}] = {shape}: besides batch a shape has sequence, for "
+                "texts, or height and width, for images"
+            )
+    for name, model in config["models"].items():
+        if not shapes_of(config, name):
+            sizes = OF_IMAGES if is_of_images(config, name) else OF_TEXTS
+            raise ConfigError(
+                f"config: shapes: none with {' and '.join(sizes)}, as models.{name} of task = "
+                f"{model['task']} takes; add one"
+            )
+    texts = [name for name in config["models"] if not is_of_images(config, name)]
+    profiles = config["tensorrt"]["profiles"]
+    lists = [("buckets", config["buckets"])] if isinstance(config["buckets"], dict) else []
+    lists += [("tensorrt.profiles", one) for one in profiles if profiles != "auto"]
+    for key, sizes in lists:
+        if texts and SEQUENCE not in sizes:
+            raise ConfigError(f"config: {key}: the key sequence is missing, for models.{texts[0]}")
+
+
+def check_training(config: Document) -> None:
+    """A training that is measured has an epoch after the first, which may compile."""
+    if config["training"]["epochs"] == 1:
+        raise ConfigError(
+            "config: training.epochs = 1: the first epoch is told apart, as it may compile; take "
+            "2 or more, or 0 to measure none"
+        )
+
+
+def check_shapes(config: Document) -> None:
+    """No sequence may be longer than a model takes, where that is known without fetching it."""
+    for name, model in config["models"].items():
+        if is_of_images(config, name):
+            continue
+        longest = checkpoint_source.longest_sequence(model["checkpoint"])
+        if longest is None:
+            continue
+        shapes = shapes_of(config, name)
+        lengths = {f"shapes: sequence = {one[SEQUENCE]}": one[SEQUENCE] for one in shapes}
+        lengths[f"models.{name}.max_sequence = {model['max_sequence']}"] = model["max_sequence"]
+        if model["train"]:
+            length = model["train"]["sequence"]
+            lengths[f"models.{name}.train.sequence = {length}"] = length
+        if isinstance(config["buckets"], dict) and has_static_engines(config):
+            edges = config["buckets"]["sequence"]
+            lengths |= {f"buckets.sequence = {edge}": edge for edge in edges}
+        for key, length in lengths.items():
+            if length > longest:
+                raise ConfigError(f"config: {key}: {name} takes at most {longest} tokens")
+
+
+CHECKS = (
+    check_pool,
+    check_variants,
+    check_devices,
+    check_search,
+    check_threads,
+    check_traffic,
+    check_sources,
+    check_recipes,
+    check_kinds,
+    check_training,
+    check_shapes,
+    check_buckets,
+    check_profiles,
+)

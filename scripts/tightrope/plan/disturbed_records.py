@@ -1,0 +1,52 @@
+"""Which records of times hold a shape without a number, because other load disturbed it."""
+
+from pathlib import Path
+
+from tightrope.errors import ArtifactError
+from tightrope.machine.interference import fewest_pairs, undisturbed
+from tightrope.records.record import LatencyRecord, RaceRecord
+from tightrope.records.traffic import TrafficRecord
+from tightrope.records.training import TrainingRecord
+from tightrope.summary.races import is_undecided
+from tightrope.summary.traffic import why_disturbed as why_traffic_was
+from tightrope.summary.training import why_disturbed as why_training_was
+
+
+def is_disturbed(path: Path) -> bool:
+    """Whether that record is one of times and some of them were disturbed."""
+    kind = path.name.split(".")[-2]
+    if kind not in KINDS:
+        return False
+    record, disturbed = KINDS[kind]
+    try:
+        return disturbed(record.read(path))
+    except ArtifactError:
+        return False
+
+
+def any_latency(record: LatencyRecord) -> bool:
+    """Whether a shape has too few undisturbed pairs of blocks."""
+    return any(
+        len(undisturbed(shape)) < fewest_pairs(len(shape["pairs"]), record.plan)
+        for shape in record.shapes
+    )
+
+
+def any_traffic(record: TrafficRecord) -> bool:
+    """Whether a test of some padding was disturbed."""
+    return any(why_traffic_was(record, padding) for padding in record.plan["padding"])
+
+
+def any_training(record: TrainingRecord) -> bool:
+    """Whether all epochs of some seed were disturbed."""
+    return why_training_was(record) is not None
+
+
+# by what stands before .json
+KINDS = {
+    "latency": (LatencyRecord, any_latency),
+    "activation": (LatencyRecord, any_latency),
+    "race": (RaceRecord, is_undecided),
+    "traffic": (TrafficRecord, any_traffic),
+    "training": (TrainingRecord, any_training),
+}

@@ -1,0 +1,70 @@
+"""Which ONNX files of a run are drawn, and what each picture is made from."""
+
+import re
+from typing import Any
+
+from tightrope.plan.job_inputs import Document, from_checkpoint, quantized_onnx, scheme_of
+from tightrope.variants import AUTO, CALIBRATION, SCHEMES, Variant, either
+
+Jobs = list[tuple[str, Variant]]
+EXPORTED, SIMPLIFIED, QUANTIZED = "exported", "simplified", "quantized"
+# a graph is an ONNX file by one word, or by the name of a quantized one
+GRAPH = rf"{EXPORTED}|{SIMPLIFIED}|(?:{either(SCHEMES)})-{CALIBRATION}(?:-auto)?"
+FILES = {EXPORTED: "model.onnx", SIMPLIFIED: "model.simplified.onnx"}
+
+
+def graph_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
+    """Model and graph of each picture of the report, as values of the wildcards of a path.
+
+    Only files that these jobs make anyway; of quantized ones that differ in method and samples
+    only, the first, and each that a search mixed.
+    """
+    found = [
+        (model, graph)
+        for model in dict.fromkeys(model for model, _ in jobs)
+        for graph in graphs_of(config, model, [one for name, one in jobs if name == model])
+    ]
+    return {"model": [model for model, _ in found], "graph": [graph for _, graph in found]}
+
+
+def graphs_of(config: Document, model: str, variants: list[Variant]) -> list[str]:
+    """The graphs that are drawn of one model with these variants."""
+    fed = [one for one in variants if is_fed_by_onnx(config, one)]
+    plain = [graph for graph in FILES if graph in config["graphs"] and fed]
+    first: dict[tuple[Any, ...], str] = {}
+    for variant in fed if QUANTIZED in config["graphs"] else ():
+        if variant.scheme is not None:
+            name = quantized_onnx(config, model, variant).rpartition("/")[2].removesuffix(".onnx")
+            mixed = name if variant.precision == AUTO else None
+            first.setdefault((scheme_of(config, variant), variant.repair, mixed), name)
+    return plain + list(first.values())
+
+
+def is_fed_by_onnx(config: Document, variant: Variant) -> bool:
+    """Whether the simplified ONNX file is made for that variant."""
+    return variant.calibration is not None or not from_checkpoint(config, variant.engine)
+
+
+def graph_inputs(searches: dict[str, list[str]], wildcards: Any) -> dict[str, str]:
+    """The ONNX file of a graph, and the costs of its operators where a search measures them.
+
+    `searches` are the `search_columns` of the plan. Costs belong to the names that operators
+    have from the simplified file on, and to a scheme.
+    """
+    model, graph = wildcards.model, wildcards.graph
+    folder = f"artifacts/{model}"
+    onnx = f"{folder}/{FILES.get(graph, f'quantized/{graph}.onnx')}"
+    measured = [
+        (scheme, calibration)
+        for name, scheme, calibration in zip(*searches.values(), strict=True)
+        if name == model and (graph == SIMPLIFIED or graph.startswith(f"{scheme}-"))
+    ]
+    measured.sort(key=lambda one: not re.match("-".join(one) + r"(-|$)", graph))
+    costs = {"costs": f"{folder}/costs/{'-'.join(measured[0])}.json"} if measured else {}
+    return {"onnx": onnx, **costs}
+
+
+def graph_records(columns: dict[str, list[str]]) -> list[str]:
+    """What is recorded of each of the graphs of `graph_columns`."""
+    pairs = zip(columns["model"], columns["graph"], strict=True)
+    return [f"reports/{model}/graphs/{graph}.json" for model, graph in pairs]

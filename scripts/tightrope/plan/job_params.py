@@ -1,0 +1,125 @@
+"""What a job is told besides its files: its slice of the configuration, device and libraries."""
+
+from typing import Any
+
+from tightrope.artifacts.provenance import library_versions
+from tightrope.checkpoint import source as checkpoint_source
+from tightrope.data import source as data_sources
+from tightrope.engine_table import ENGINES
+from tightrope.measure.traffic.batching import UNPADDED
+from tightrope.plan.config import Document
+from tightrope.plan.job_inputs import from_checkpoint, reduces_range
+from tightrope.plan.shapes import is_of_images
+from tightrope.runtimes.buckets import buckets_of
+from tightrope.runtimes.tensorrt.profiles import profiles_of
+from tightrope.variants import parse
+
+
+def repair_of(config: Document, wildcards: Any) -> Document:
+    """The settings of the repair that ends the calibration's name, none where there is none."""
+    return config["repairs"].get("-".join(wildcards.calibration.split("-")[2:]), {})
+
+
+def percentile_of(config: Document, wildcards: Any) -> float | None:
+    """The percentile for the method of that name, None for the others: a change is not theirs."""
+    return config["calibration"]["percentile"] if wildcards.method == "percentile" else None
+
+
+def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
+    """The engine's own section of the configuration, and what else of it shapes its engines.
+
+    On a GPU that is what it reads of `cuda`; buckets where it has a program for each, and whether
+    it keeps within 7 bits where it quantizes for a CPU itself.
+    """
+    on_gpu = wildcards.device == "cuda"
+    read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
+    options = dict(config.get(engine, {})) | read
+    if engine.endswith("tensorrt"):
+        profiles = profiles_of(config, wildcards.model)
+        options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
+    elif ENGINES[engine].static or "graphs" in read:
+        options["buckets"] = buckets_of(config, wildcards.model)
+    precision = parse(f"{wildcards.device}-{engine}-{wildcards.rest}").precision
+    if not on_gpu and precision in ENGINES[engine].reducible:
+        options["reduce_range"] = reduces_range(config)
+    return options
+
+
+def device_of(variant: str) -> str:
+    """The device of the variant of that name."""
+    return parse(variant).device
+
+
+def gpus(device: str) -> int:
+    """How many GPUs a job on that device takes."""
+    return int(device == "cuda")
+
+
+def environment(device: str) -> str:
+    """The conda file of jobs on that device, seen from the rules."""
+    return f"../envs/{'gpu' if device == 'cuda' else 'cpu'}.yaml"
+
+
+def data_modules(config: Document, wildcards: Any) -> list[str]:
+    """Source files of the kind of source of a model's data."""
+    model = config["models"][wildcards.model]
+    return data_sources.modules(model["data"], task=model["task"])
+
+
+def checkpoint_modules(config: Document, wildcards: Any) -> list[str]:
+    """Source files of the kind of source of a model's checkpoint."""
+    return checkpoint_source.modules(config["models"][wildcards.model]["checkpoint"])
+
+
+def classifier_modules(config: Document, wildcards: Any) -> list[str]:
+    """Source files of what keeps a checkpoint that is not trained."""
+    return checkpoint_source.keeper_modules(config["models"][wildcards.model]["checkpoint"])
+
+
+def engine_modules(*variants: str) -> list[str]:
+    """Source files of the engines of these variants."""
+    engines = {parse(variant).engine for variant in variants}
+    return [f"tightrope/engines/{engine}.py" for engine in sorted(engines)]
+
+
+def engine_libraries(*variants: str) -> dict[str, str | None]:
+    """Installed versions of the runtimes of these variants."""
+    engines = {parse(variant).engine for variant in variants}
+    return library_versions(*[name for one in sorted(engines) for name in ENGINES[one].libraries])
+
+
+def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
+    """What shapes the files of that engine: its runtime, and PyTorch where it converts from it."""
+    own = ENGINES[engine].libraries
+    return tuple(
+        dict.fromkeys(
+            [*own, *(("torch", "transformers") if from_checkpoint(config, engine) else ())]
+        )
+    )
+
+
+def latency_settings(config: Document) -> Document:
+    """`latency` of the configuration without what changes no record that is there.
+
+    That is what is decided when records are read, and how long a job may wait before it measures.
+    """
+    other = ("accept_disturbed", "quiet_seconds")
+    return {key: value for key, value in config["latency"].items() if key not in other}
+
+
+def traffic_settings(config: Document, model: str) -> Document:
+    """`traffic` of the configuration as far as it concerns the jobs of that model.
+
+    Its variants are left out, for another one changes no other's job, and of images, which are not
+    padded, the settings of padding.
+    """
+    settings = {key: value for key, value in config["traffic"].items() if key != "variants"}
+    if is_of_images(config, model):
+        del settings["buckets"]
+        settings["padding"] = [UNPADDED]
+    return settings
+
+
+def traffic_libraries(variant: str) -> dict[str, str | None]:
+    """Installed versions of the runtime of `variant` and of LoadGen."""
+    return engine_libraries(variant) | library_versions("mlcommons-loadgen")

@@ -1,0 +1,151 @@
+"""What the main process does around a run: dead locks, failed records, the strict ending."""
+
+import atexit
+import fcntl
+import io
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import IO, Any
+
+from tightrope.artifacts.failures import failure_in, is_onnx_file
+from tightrope.artifacts.files import read_json
+from tightrope.errors import ArtifactError
+from tightrope.records.record import TRAINING
+
+# of `remeasure` of the configuration
+DISTURBED = "disturbed"
+# options of Snakemake's command line with which it executes no job
+WITHOUT_JOBS = (
+    *("dryrun", "touch", "unlock", "lint", "report", "list_target_rules", "list_rules"),
+    *("print_compilation", "dag", "rulegraph", "filegraph", "d3dag", "containerize"),
+    *("generate_unit_tests", "cleanup_metadata", "conda_create_envs_only", "list_conda_envs"),
+    *("conda_cleanup_envs", "cleanup_shadow", "list_changes", "list_input_changes"),
+    *("list_params_changes", "list_untracked", "summary", "detailed_summary", "archive"),
+    *("delete_all_output", "delete_temp_output"),
+)
+
+
+def executes_jobs(words: list[str]) -> bool:
+    """Whether the Snakemake command line `words` (program first) executes jobs.
+
+    Snakemake does not tell a Snakefile that is being parsed, so its own parser is asked,
+    profiles included; what it prints meanwhile it has said before.
+    """
+    from snakemake.cli import parse_args
+
+    if Path(words[0]).stem not in ("snakemake", "__main__"):
+        return False
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        _, options = parse_args(words[1:])
+    return not any(getattr(options, name, None) for name in WITHOUT_JOBS)
+
+
+def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
+    """Hold this working directory's run lock until the process ends; None where another has it.
+
+    The kernel frees the lock of a killed run, Snakemake's own lock files stay: who gets the
+    run lock removes them. Who does not, leaves Snakemake's refusal in place.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    stream = (folder / "run.lock").open("w")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.close()
+        return None
+    shutil.rmtree(folder / "locks", ignore_errors=True)
+    return stream
+
+
+def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
+    """Delete those of the files that hold a failure, or are broken; them, each once."""
+    return delete_where(has_failed, paths)
+
+
+def delete_disturbed(paths: Iterable[Path | str]) -> list[Path]:
+    """Delete those of the records whose times other load disturbed; them, each once."""
+    from tightrope.plan.disturbed_records import is_disturbed  # who asks for it has the time
+
+    return delete_where(is_disturbed, paths)
+
+
+def delete_where(holds: Callable[[Path], bool], paths: Iterable[Path | str]) -> list[Path]:
+    """Delete those of the files of which that holds; them, each once."""
+    files = [path for path in map(Path, dict.fromkeys(paths)) if path.is_file()]
+    found = [path for path in files if holds(path)]
+    for path in found:
+        path.unlink()
+    return found
+
+
+def delete_reports(
+    reports: list[Path], records: dict[tuple[str, str], list[str]], graphs: Iterable[str] = ()
+) -> None:
+    """Delete the reports where one of them, or a record that they tell of, is missing.
+
+    While its target is there and current, Snakemake makes no missing file that lies before it.
+    `reports` begins with summary.json; `records` are the files of each (model, variant), `graphs`
+    those of each picture.
+    """
+    whole = all(Path(path).is_file() for path in (*reports, *graphs))
+    if not whole or any(not Path(path).is_file() for path in told_of(reports[0], records)):
+        for report in reports:
+            report.unlink(missing_ok=True)
+
+
+def told_of(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[str]:
+    """The records of those variants and trainings that have an entry in `summary`."""
+    try:
+        document = read_json(summary)
+        known = [(result["model"], result["variant"]) for result in document["results"]]
+        known += [(one["model"], TRAINING) for one in document.get("training", ())]
+    except (ArtifactError, KeyError, TypeError):
+        return [path for paths in records.values() for path in paths]
+    return [path for one in known for path in records.get(one, [])]
+
+
+def has_failed(path: Path) -> bool:
+    """Whether the record or the file of a step says failed, or cannot be read."""
+    try:
+        if is_onnx_file(path):
+            return failure_in(path) is not None
+        document = read_json(path)
+    except ArtifactError:
+        return True
+    # what is no record, as a calibration, has a status only where it failed
+    return not isinstance(document, dict) or document.get("status", "ok") != "ok"
+
+
+def end_strictly(summary: Path | str) -> None:
+    """Make this process end with exit code 1 when `summary` then holds a failed variant.
+
+    Snakemake calls no hook when nothing was left to do, so this is done as the process ends.
+    """
+    atexit.register(exit_with_failures, Path(summary))
+
+
+def exit_with_failures(summary: Path) -> None:
+    """End the process with exit code 1 where a variant of `summary` failed."""
+    if not summary.is_file():
+        return
+    try:
+        failed = [f"{one['model']}/{one['variant']}: {one['reason']}" for one in failures(summary)]
+    except ArtifactError as error:
+        failed = [str(error)]
+    if failed:
+        print(f"strict: {len(failed)} failed: " + "; ".join(failed), file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def failures(summary: Path) -> list[dict[str, Any]]:
+    """The results, and the measured trainings, with status failed."""
+    document = read_json(summary)
+    trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
+    return [one for one in document["results"] + trainings if one["status"] == "failed"]

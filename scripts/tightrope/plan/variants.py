@@ -1,0 +1,122 @@
+"""Which variants of a model are planned: the configured ones that exist, and their baselines."""
+
+from typing import Any
+
+from tightrope.engine_table import ENGINES
+from tightrope.errors import ConfigError
+from tightrope.machine.instructions import missing_instructions
+from tightrope.variants import (
+    AUTO,
+    DEVICES,
+    QUANTIZED,
+    UNQUANTIZED,
+    Variant,
+    baseline,
+    devices_of,
+    is_calibrated,
+)
+
+Document = dict[str, Any]
+
+
+def configured(config: Document, model: str, host: Document) -> list[Variant]:
+    """Every variant that the configuration asks for of `model`, its baselines included.
+
+    An engine is planned in each precision on those of the configured devices that have it. Raises
+    ConfigError for a precision that no device has. On a CPU like `host`, see `float_in_place`.
+    """
+    devices = devices_of(config)
+    found = [baseline(device, config["models"][model]["checkpoint"]) for device in devices]
+    for engine, precisions in config["engines"].items():
+        planned = []
+        for precision in precisions:
+            planned += [
+                variant
+                for device in devices_with(engine, precision)
+                if device in devices
+                for variant in with_calibrations(Variant(device, engine, precision), config)
+            ]
+        found += float_in_place(config, planned, host) + planned
+    return list(dict.fromkeys(found))
+
+
+def devices_with(engine: str, precision: str) -> list[str]:
+    """The devices on which the engine has that precision; raises ConfigError for none."""
+    precisions = ENGINES[engine].precisions
+    found = [device for device in DEVICES if precision in precisions.get(device, ())]
+    if not found:
+        known = "; ".join(f"on {device} {', '.join(names)}" for device, names in precisions.items())
+        raise ConfigError(
+            f"engines.{engine}: {precision} exists on no device; {engine} has {known}"
+        )
+    return found
+
+
+def float_in_place(config: Document, planned: list[Variant], host: Document) -> list[Variant]:
+    """fp32 in place of the float precisions of one engine that `host` would only emulate.
+
+    Without one in float nothing would tell whether to quantize. None where one of the `planned`
+    computes in float, or none is quantized.
+    """
+    on_cpu = [one for one in planned if one.device == "cpu"]
+    in_float = [one for one in on_cpu if one.precision in UNQUANTIZED]
+    computed = [one for one in on_cpu if not only_emulated(config, one, host)]
+    if (
+        in_float
+        and not any(one in computed for one in in_float)
+        and any(one.precision in QUANTIZED for one in computed)
+    ):
+        return [in_float[0]._replace(precision="fp32")]
+    return []
+
+
+def only_emulated(config: Document, variant: Variant, host: Document) -> str | None:
+    """Why the CPU of `host` would only emulate `variant`; None where it is planned all the same.
+
+    That is with `emulated: true`, and with a named `host`, of whose nodes this machine knows
+    nothing.
+    """
+    if config["emulated"] or config["host"] != "auto":
+        return None
+    return missing_instructions(variant, host)
+
+
+def with_calibrations(variant: Variant, config: Document) -> list[Variant]:
+    """`variant`, or where it needs calibration one for each method and sample count.
+
+    Fed by a quantized ONNX, also one for each of these and each repair.
+    """
+    if not is_calibrated(variant):
+        return [variant]
+    calibration = config["calibration"]
+    known = ENGINES[variant.engine].methods
+    if variant.precision == AUTO:
+        known = tuple(method for method in known if method != "random")
+    methods = [method for method in calibration["methods"] if method in known]
+    if not methods:
+        raise ConfigError(
+            f"engines.{variant.engine}: {variant.precision} needs one of the calibration methods "
+            f"{', '.join(known)}, calibration.methods has {', '.join(calibration['methods'])}"
+        )
+    plain = [
+        variant._replace(calibration=f"{method}-{count}")
+        for method in methods
+        for count in calibration["samples"]
+    ]
+    repaired = [
+        one._replace(calibration=f"{one.calibration}-{repair}")
+        for one in plain
+        for repair, settings in config["repairs"].items()
+        if takes_repair(one, settings)
+    ]
+    return [*plain, *repaired]
+
+
+def takes_repair(variant: Variant, settings: Document) -> bool:
+    """Whether there is a variant of that name with a repair of these settings.
+
+    Zero-points other than 0, of asymmetric activations, are nothing for TensorRT's schemes.
+    """
+    if variant.precision == AUTO or variant.scheme is None:
+        return False
+    return variant.scheme not in ("s8s8", "e4m3") or settings["activations"] != "asymmetric"

@@ -1,0 +1,1 @@
+"""What was measured, raw; and what records say of each other."""

@@ -1,0 +1,50 @@
+"""The change of accuracy between two records that judged the same examples."""
+
+from collections import Counter
+from typing import Any
+
+from tightrope.machine.host import numerics_fingerprint
+from tightrope.records.record import AccuracyRecord
+from tightrope.statistics import (
+    accuracy_verdict,
+    detectable_drop,
+    mcnemar_p_value,
+    paired_difference,
+)
+
+Entry = dict[str, Any]
+
+
+def change(right: list[bool], baseline_right: list[bool], budget: float) -> Entry:
+    """How the accuracy changed, and which change these examples could have shown."""
+    # a slow engine is judged on the first examples only
+    pairs = list(zip(right, baseline_right, strict=False))
+    changes, count = Counter(pairs), len(pairs)
+    gained, lost = changes[True, False], changes[False, True]
+    difference = paired_difference(gained, lost, count)
+    detectable = detectable_drop(gained + lost, count)
+    return {
+        "delta": difference.value,
+        "delta_low": difference.low,
+        "delta_high": difference.high,
+        "gained": gained,
+        "lost": lost,
+        "p_value": mcnemar_p_value(gained, lost),
+        "detectable": detectable,
+        "large_enough": detectable <= budget,
+        "verdict": accuracy_verdict(difference, budget),
+    }
+
+
+def hits(record: AccuracyRecord) -> list[bool]:
+    """For each prediction whether it is the label."""
+    return [
+        ours == label for ours, label in zip(record.predictions, record.labels or (), strict=True)
+    ]
+
+
+def comparable(record: AccuracyRecord, baseline: AccuracyRecord) -> bool:
+    """Whether both judged the same examples, on machines that compute alike."""
+    places = {numerics_fingerprint(one.host) for one in (record, baseline)}
+    same_examples = baseline.data_sha256 == record.data_sha256
+    return bool(baseline.predictions) and same_examples and len(places) == 1

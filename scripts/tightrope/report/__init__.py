@@ -1,0 +1,1 @@
+"""From summary.json to the page."""

@@ -1,0 +1,69 @@
+"""The chart of activations as a plain Vega-Lite specification: speed by engine, accuracy beside."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from tightrope.report.charts.parts import (
+    clone,
+    engine_colour,
+    finished,
+    horizontal,
+    labels,
+    precision_shape,
+    tips,
+    values,
+)
+
+LINE = 18  # pixels of one variant
+NAME = 26  # above them, of the activation's name
+
+
+def activation_chart(
+    marks: Sequence[dict[str, Any]],
+    names: Sequence[dict[str, Any]],
+    variants: Sequence[str],
+    *,
+    description: str,
+) -> dict[str, Any]:
+    """Speed-ups over the reference's activation (logarithmic), a band for each of `names`.
+
+    A name has model and name (the text of its band), bands are in the order given; within a band
+    each of `variants` has a line. A mark has model, activation, variant, engine, precision, ratio,
+    low, high, tie (bool), and the texts speedup, interval and verdict for the tooltip. As wide as
+    its container.
+    """
+    across = horizontal([*marks, {"ratio": 1}], ("low", "ratio", "high"), "ratio")
+    across.title = "speed-up over the reference's activation (logarithmic)"
+    height = NAME + LINE * len(variants)
+    order = [name["model"] for name in names]
+    band = alt.Y("model:N", sort=order, axis=None, scale=alt.Scale(domain=order, padding=0))
+    lines = alt.Scale(domain=list(variants), rangeMin=NAME, rangeMax=height)
+    drawn, here = alt.Chart(), (band, alt.YOffset("variant:N", scale=lines, sort=None))
+    point = drawn.mark_point(filled=True, size=85, opacity=1)
+    ties = drawn.transform_filter("datum.tie")
+    told = {"tooltip": [alt.Tooltip("activation:N"), *tips("speedup", "interval", "verdict")]}
+    layers = [
+        alt.Chart(values(names)).mark_rule(style="row", yOffset=-height / 2).encode(band),
+        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(across),
+        drawn.mark_rule(strokeWidth=2, opacity=0.75).encode(
+            *here, engine_colour(), x=clone(across, "low"), x2="high:Q"
+        ),
+        point.encode(across, *here, precision_shape(), engine_colour(), **told),
+        ties.mark_point(filled=True, style="mask", size=30, opacity=1).encode(
+            across, *here, precision_shape()
+        ),
+        *labels(
+            alt.Chart(values(names)),
+            "name",
+            band,
+            align="left",
+            x=alt.value(0),
+            yOffset=NAME / 2 - height / 2,
+        ),
+    ]
+    chart = alt.layer(*layers, data=values(marks)).properties(
+        width="container", height=height * len(names)
+    )
+    return finished(chart, description)

@@ -1,0 +1,168 @@
+"""Charts of INT8 as plain Vega-Lite specifications: by calibration, and by operator.
+
+Neither names a colour: methods are positions in the palette of `chart_style.chart_config`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from tightrope.report.charts.parts import (
+    budget_layers,
+    clone,
+    finished,
+    horizontal,
+    labels,
+    values,
+    vertical,
+)
+from tightrope.report.style.palette import METHOD_COLOURS
+
+EXTENT = 34  # pixels left of both panels, so that the same count stands at the same place
+SPREAD = 0.025  # of the width, between series at the same count
+ROW_HEIGHT = 24  # a line for the name, below it the bar
+LEAST = 1e-6  # of the highest bar; what is less has no length
+TOLD = {"change": "accuracy change", "agreed": "agreement with fp32"}
+Point = dict[str, Any]
+
+
+def accuracy_over_samples(
+    points: Sequence[Point],
+    *,
+    extent: Sequence[Point],
+    budget_points: float | None,
+    description: str,
+) -> dict[str, Any]:
+    """Accuracy change (points) with its interval over calibration samples, as wide as the page.
+
+    A point has variant, method, precision, mixed (bool: drawn hollow), samples, delta, delta_low,
+    delta_high, agreement (percent, or None), and the texts change and agreed for the tooltip.
+    `extent` are points that the axes must also reach.
+    """
+    across, up = samples_axis(extent), vertical(extent, budget_points)
+    across["axis"].labels, across.title = False, None
+    bar = alt.Chart().mark_rule(strokeWidth=1.5, opacity=0.75)
+    layers = [
+        alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=up),
+        *budget_layers(budget_points, up)[:1],
+        bar.encode(across, method_colour(), y=clone(up, "delta_low"), y2="delta_high:Q"),
+        *series(across, up, "change"),
+    ]
+    title = "accuracy change, points"
+    return panel(layers, spread(points, extent), up, title, 210, description)
+
+
+def agreement_over_samples(
+    points: Sequence[Point], *, extent: Sequence[Point], description: str
+) -> dict[str, Any]:
+    """The share of answers that are those in fp32 (percent) over the same axis, points as above."""
+    less = [
+        {**one, "less": one["agreement"] - 100} for one in spread(points, extent) if agrees(one)
+    ]
+    ends = ("delta", "delta_low", "delta_high")
+    seen = [one["agreement"] - 100 for one in extent if agrees(one)]
+    up = clone(vertical([dict.fromkeys(ends, value) for value in (*seen, -1)], None), "less")
+    up["axis"].labelExpr = "format(datum.value + 100, '~r')"
+    # room for a mark at 100, but not for another label
+    low = up["scale"]["domain"][0]
+    up["scale"].domain = [low, min(0.4, -0.05 * low)]
+    title = "agreement with fp32, %"
+    return panel(series(samples_axis(extent), up, "agreed"), less, up, title, 130, description)
+
+
+def agrees(point: Point) -> bool:
+    """Whether it is known how many answers of that point are those in fp32."""
+    return point["agreement"] is not None
+
+
+def panel(
+    layers: list[alt.Chart],
+    rows: Sequence[Point],
+    up: alt.Y,
+    title: str,
+    height: int,
+    description: str,
+) -> dict[str, Any]:
+    """One of the panels that stand above each other."""
+    up["axis"].minExtent = up["axis"].maxExtent = EXTENT
+    if up["scale"]["type"] == "symlog":
+        title += " (compressed)"
+    chart = alt.layer(*layers, data=values(rows))
+    return finished(chart.properties(title=title, width="container", height=height), description)
+
+
+def series(across: alt.X, up: alt.Y, told: str) -> list[alt.Chart]:
+    """A mark for each point, hollow where precisions are mixed, and a line through each series."""
+    told_as = {"variant": "variant", "samples": "samples", told: TOLD[told]}
+    tips = [alt.Tooltip(f"{name}:N", title=title) for name, title in told_as.items()]
+    shape = alt.Shape("method:N", scale=alt.Scale(domain=list(METHOD_COLOURS)), legend=None)
+    place, common = (across, up, shape), {"size": 95, "opacity": 1}
+    full, mixed = (alt.Chart().transform_filter(f"{sign}datum.mixed") for sign in ("!", ""))
+    line = alt.Chart().mark_line(strokeWidth=1.5, opacity=0.75)
+    return [
+        line.encode(across, up, method_colour(), alt.Detail("precision:N")),
+        full.mark_point(filled=True, **common).encode(*place, method_colour(), tooltip=tips),
+        mixed.mark_point(filled=True, style="mask", **common).encode(*place),
+        mixed.mark_point(strokeWidth=2, **common).encode(*place, method_colour(), tooltip=tips),
+    ]
+
+
+def method_colour() -> alt.Color:
+    """Method by colour; an ordinal field takes another palette than engines do."""
+    return alt.Color("method:O", scale=alt.Scale(domain=list(METHOD_COLOURS)), legend=None)
+
+
+def samples_axis(extent: Sequence[Point]) -> alt.X:
+    """A logarithmic axis named at the counts of calibration samples that there are."""
+    counts = sorted({point["samples"] for point in extent})
+    scale = alt.Scale(type="log", domain=domain(counts), nice=False)
+    axis = alt.Axis(values=counts, format=",d", labelOverlap=True)
+    return alt.X("place:Q", scale=scale, axis=axis, title="calibration samples (logarithmic)")
+
+
+def domain(counts: Sequence[int]) -> list[float]:
+    """The ends of the axis, with room beside the first and the last count."""
+    pad = max((counts[-1] / counts[0]) ** 0.12, 1.5)
+    return [counts[0] / pad, counts[-1] * pad]
+
+
+def spread(points: Sequence[Point], extent: Sequence[Point]) -> list[Point]:
+    """Points with a `place` on the axis, series with the same count beside each other."""
+    low, high = domain(sorted({point["samples"] for point in extent}))
+    names = list(dict.fromkeys((one["method"], one["precision"]) for one in points))
+    middle = (len(names) - 1) / 2
+    step = {name: (high / low) ** (SPREAD * (i - middle)) for i, name in enumerate(names)}
+    return [
+        {**one, "place": one["samples"] * step[one["method"], one["precision"]]} for one in points
+    ]
+
+
+def sensitivity_chart(rows: Sequence[Point], *, description: str) -> dict[str, Any]:
+    """KL divergence (millinats, logarithmic) of operators, one named bar each, in that order.
+
+    A row has operator, millinats, in_float (bool: drawn in another colour), name (what is written
+    above the bar), and the texts label and agreement.
+    """
+    most = max((row["millinats"] for row in rows), default=0)
+    long = [row for row in rows if row["millinats"] > most * LEAST]
+    across = horizontal(long, ("millinats",), "millinats")
+    across.title = "KL divergence, millinats (logarithmic)"
+    across["axis"].labelExpr = "format(datum.value, datum.value < 0.001 ? '~e' : '~r')"
+    start = across["scale"]["domain"][0]
+    drawn = [{**row, "millinats": max(row["millinats"], start)} for row in rows]
+    order = alt.Y("operator:N", sort=[row["operator"] for row in rows], axis=None)
+    told_as = {"operator": "operator", "label": "KL, millinats", "agreement": "agreement"}
+    told = [alt.Tooltip(f"{name}:N", title=title) for name, title in told_as.items()]
+    layers = [
+        alt.Chart()
+        .transform_filter(f"{sign}datum.in_float")
+        .mark_bar(style=style, height=5, yOffset=6)
+        .encode(across, order, x2=alt.datum(start), tooltip=told)
+        for sign, style in (("!", "bars"), ("", "marked"))
+    ]
+    for field, align, place in (("name", "left", 0), ("label", "right", "width")):
+        layers += labels(alt.Chart(), field, order, align=align, x=alt.value(place), yOffset=-5)
+    height = ROW_HEIGHT * len(rows)
+    chart = alt.layer(*layers, data=values(drawn)).properties(width="container", height=height)
+    return finished(chart, description)

@@ -1,0 +1,78 @@
+"""The histogram of lengths, with the edges of the buckets, as a plain Vega-Lite specification."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from tightrope.report.charts.parts import finished, labels, values
+
+BARS = 64  # more would be thinner than a line on a narrow page
+HEAD_ROOM = 1.15  # above the highest bar, for the label of the length that `fixed` pads to
+
+
+def length_bars(lengths: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+    """At most 64 bars, equally wide, of `tokens` (distinct lengths) and `samples` (counts).
+
+    A bar has `low` and `high` (tokens, half a token outside the lengths that it holds),
+    `samples`, and its name `tokens`: "24", or "24 to 27". Bars without samples are left out.
+    """
+    counts = dict(zip(lengths["tokens"], lengths["samples"], strict=True))
+    if not counts:
+        return []
+    first, last = min(counts), max(counts)
+    width = math.ceil((last - first + 1) / BARS)
+    bars = []
+    for start in range(first, last + 1, width):
+        end = start + width - 1
+        samples = sum(counts.get(length, 0) for length in range(start, end + 1))
+        name = str(start) if width == 1 else f"{start} to {end}"
+        bars.append({"low": start - 0.5, "high": end + 0.5, "samples": samples, "tokens": name})
+    return [bar for bar in bars if bar["samples"]]
+
+
+def length_chart(
+    bars: Sequence[dict[str, Any]],
+    *,
+    edges: Sequence[int],
+    longest: int | None,
+    description: str,
+) -> dict[str, Any]:
+    """How many samples have which length: `bars` of `length_bars`, as wide as the container.
+
+    A dashed line closes each bucket, a full one is the length that `fixed` pads to.
+    """
+    lines = sorted({*edges, *([longest] if longest else [])})
+    across, up = tokens_axis([*lines, bars[-1]["high"]], lines), samples_axis(bars)
+    closed = alt.Chart(values([{"low": edge + 0.5} for edge in edges if edge != longest]))
+    fixed = [{"low": longest + 0.5, "name": f"fixed: {longest}"}] if longest else []
+    ends = {"x2": "high:Q", "y2": alt.datum(0)}
+    told = [alt.Tooltip(f"{name}:N", title=name) for name in ("tokens", "samples")]
+    layers = [
+        alt.Chart().mark_bar(style="bars").encode(across, up, **ends, tooltip=told),
+        closed.mark_rule(style="edge").encode(across),
+        alt.Chart(values(fixed)).mark_rule(style="zero").encode(across),
+        *labels(alt.Chart(values(fixed)), "name", alt.value(7), align="right", x=across, dx=-5),
+    ]
+    chart = alt.layer(*layers, data=values(bars)).properties(
+        title="samples", width="container", height=200
+    )
+    return finished(chart, description)
+
+
+def tokens_axis(reach: Sequence[float], lines: Sequence[int]) -> alt.X:
+    """Tokens from zero, named at the edges of the buckets: half a token beyond the last in it."""
+    axis = alt.Axis(grid=False, labelExpr="floor(datum.value)", labelOverlap="greedy")
+    if lines:
+        axis.values = [0, *(line + 0.5 for line in lines)]
+    scale = alt.Scale(domain=[0, max(reach) + 0.5], nice=False)
+    return alt.X("low:Q", axis=axis, scale=scale, title="length, tokens")
+
+
+def samples_axis(bars: Sequence[dict[str, Any]]) -> alt.Y:
+    """Counts from zero, whole numbers only."""
+    most = max(bar["samples"] for bar in bars)
+    axis = alt.Axis(tickCount=min(4, most), format=",d")
+    scale = alt.Scale(domain=[0, most * HEAD_ROOM], nice=False)
+    return alt.Y("samples:Q", axis=axis, scale=scale, title=None)

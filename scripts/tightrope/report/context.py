@@ -1,0 +1,242 @@
+"""What the report says, taken from a summary: one entry of the context for each section."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tightrope.report.sections.activations import activations_section
+from tightrope.report.sections.answers import answers_section
+from tightrope.report.sections.figures import row_at, speedups, trade_offs
+from tightrope.report.sections.int8 import has_vnni, int8_section
+from tightrope.report.sections.quantize_or_not import quantization_section
+from tightrope.report.sections.steadiness import disturbed_section, remarks, steadiness
+from tightrope.report.sections.traffic import traffic_section
+from tightrope.report.sections.training import training_section
+from tightrope.report.style.numbers import shape_label, shape_of
+
+Record = Mapping[str, Any]
+NO_LABELS = "no labels: accuracy was not judged"
+NOT_MEASURED = "nothing was measured"
+
+
+def sections(summary: Record) -> dict[str, Any]:
+    """The template's context: models, measurements, not_run, steadiness, and charts by figure id.
+
+    `host_names` is empty unless there are several hosts. Besides these, what the page's
+    legends and links are made from.
+    """
+    hosts = host_names(summary.get("hosts") or {})
+    models = [model_section(summary, name, hosts) for name in model_names(summary)]
+    charts: dict[str, Any] = {}
+    training = training_section(summary.get("training") or [])
+    activations = activations_section(summary, hosts)
+    figures = [figure for model in models for figure in drawn(model)]
+    figures += [one for table in activations for one in table["figures"]]
+    figures += [one for table in (training or {}).get("tables", ()) for one in table["figures"]]
+    for figure in figures:
+        figure["id"] = f"chart-{len(charts) + 1}"
+        charts[figure["id"]] = figure.pop("chart")
+    results, traffic = summary.get("results") or [], summary.get("traffic") or []
+    statuses = [result.get("status") for result in results]
+    return {
+        "models": models,
+        "int8_models": [model for model in models if model["int8"] or model["quantization"]],
+        "measurements": measurements(results, models),
+        "steadiness": steadiness(results),
+        "disturbed": disturbed_section(summary),
+        "not_run": not_run(results),
+        "host_names": hosts,
+        "real_traffic": bool(traffic),
+        "traffic_failed": sum(entry.get("status") == "failed" for entry in traffic),
+        "activations": activations,
+        "training": training,
+        "training_not_run": not_run(training["failed"] if training else []),
+        "counts": {word: statuses.count(word) for word in ("ok", "failed", "unavailable")},
+        "vnni": has_vnni(results, summary.get("hosts") or {}),
+        "devices": {result.get("device") for result in results},
+        "engines": used(results, "engine"),
+        "precisions": used(results, "precision"),
+        "charts": charts,
+    }
+
+
+def drawn(model: Record) -> list[dict[str, Any]]:
+    """What has a chart of its own, in the order of the page."""
+    figures = [*model["trade_offs"], *model["speedups"]]
+    if model["int8"]:
+        figures += [one for figure in model["int8"]["figures"] for one in figure["panels"]]
+        figures += model["int8"]["sensitivities"]
+    return figures + (model["traffic"]["figures"] if model["traffic"] else [])
+
+
+def used(results: Iterable[Record], field: str) -> set[str]:
+    """The values of that field in what was measured."""
+    return {result.get(field) for result in results if result.get("status") == "ok"}
+
+
+def model_names(summary: Record) -> list[str]:
+    """Models in the order of the summary, those without an entry of their own at the end."""
+    entries = [*(summary.get("results") or ()), *(summary.get("traffic") or ())]
+    named = [entry.get("model") for entry in entries]
+    return list(dict.fromkeys([*(summary.get("models") or {}), *named]))
+
+
+def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
+    """Processor and GPU of each of several hosts by fingerprint, which follows where two are alike.
+
+    Empty where there is one host, for then nothing needs its name.
+    """
+    parts = {key: [host.get("cpu"), host.get("gpu")] for key, host in hosts.items()}
+    names = {key: " + ".join(map(str, filter(None, own))) for key, own in parts.items()}
+    alike = [name for name in names.values() if list(names.values()).count(name) > 1]
+    named = {key: f"{name} ({key})" if name in alike else name for key, name in names.items()}
+    return named if len(hosts) > 1 else {}
+
+
+def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """All that the report says of one model; `hosts` are `host_names`."""
+    facts = (summary.get("models") or {}).get(name) or {}
+    results = [r for r in summary.get("results") or () if r.get("model") == name]
+    measured = [result for result in results if result.get("status") == "ok"]
+    traffic = [e for e in summary.get("traffic") or () if e.get("model") == name]
+    worth = [e for e in summary.get("quantization") or () if e.get("model") == name]
+    baselines = facts.get("baselines") or {}
+    picks = [
+        pick(recommendation, measured, hosts)
+        for recommendation in summary.get("recommendations") or ()
+        if recommendation.get("model") == name
+    ]
+    picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
+    deploy: dict[Any, set[str]] = {}
+    equals: dict[Any, set[str]] = {}
+    for chosen in picks:
+        deploy.setdefault(chosen["shape"], set()).add(chosen["variant"])
+        equals.setdefault(chosen["shape"], set()).update([chosen["variant"], *chosen["equal"]])
+    by_host = {
+        host: [result for result in measured if result.get("host") == host]
+        for host in dict.fromkeys(result.get("host") for result in measured)
+    }
+    budget = summary.get("accuracy_budget_points")
+    judged = any(result.get("accuracy") for result in measured)
+    return {
+        "name": name,
+        "facts": facts,
+        "baselines": baselines,
+        "baseline_accuracy": baseline_accuracy(measured, baselines),
+        "note": None if judged else NO_LABELS if measured else NOT_MEASURED,
+        "judged": judged,
+        "answers": answers_section(measured, baselines, budget),
+        "int8": int8_section(results, facts, hosts, budget),
+        "quantization": quantization_section(worth, [one["result"] for one in picks], hosts),
+        "measured": measured,
+        "picks": picks,
+        "variants": list(dict.fromkeys(p["variant"] for p in picks if p["variant"])),
+        "largest": largest(measured),
+        "hosts": list(by_host),
+        "trade_offs": [
+            figure
+            for host, group in by_host.items()
+            for figure in trade_offs(group, baselines, deploy, equals, budget, host=hosts.get(host))
+        ],
+        "speedups": [
+            figure
+            for host, group in by_host.items()
+            for figure in speedups(group, baselines, host=hosts.get(host))
+        ],
+        "uncompared": grouped(
+            (r["baseline_failed"], r["variant"]) for r in measured if r.get("baseline_failed")
+        ),
+        "traffic": traffic_section(traffic, (facts.get("data") or {}).get("evaluation_samples")),
+        "traffic_not_run": not_run(traffic),
+    }
+
+
+def pick(
+    recommendation: Record, measured: Iterable[Record], hosts: Mapping[str, str]
+) -> dict[str, Any]:
+    """A recommendation with the measurements it rests on, and the rejected grouped by reason.
+
+    `host` is its name in `hosts`, None where that is empty.
+    """
+    shape = shape_of(recommendation.get("shape") or {})
+    variant = recommendation.get("variant")
+    result = next((r for r in measured if r["variant"] == variant), {})
+    rejected = recommendation.get("rejected") or []
+    row = row_at(result, shape) or {}
+    return {
+        "shape": shape,
+        "title": shape_label(shape),
+        "host": hosts.get(recommendation.get("host")),
+        "variant": variant,
+        "why": recommendation.get("why"),
+        "equal": recommendation.get("equal") or [],
+        "provisional": bool(recommendation.get("provisional")),
+        "disturbed": recommendation.get("disturbed") or [],
+        "result": result,
+        "row": row,
+        "noise": next((r.reasons for r in remarks(result, row) if r.word == "noisy"), []),
+        "rejected": grouped((entry.get("reason"), entry.get("variant")) for entry in rejected),
+        "rejected_count": len(rejected),
+    }
+
+
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
+    """(reason, its variants), in the order in which the reasons come."""
+    groups: dict[Any, list[Any]] = {}
+    for reason, variant in pairs:
+        groups.setdefault(reason or "no reason was recorded", []).append(variant)
+    return list(groups.items())
+
+
+def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
+    """The accuracy record of the first device's baseline, what the budget is counted from."""
+    names = list(baselines.values())
+    found = [r for r in measured if r["variant"] in names and r.get("accuracy")]
+    return min(found, key=lambda r: names.index(r["variant"]))["accuracy"] if found else None
+
+
+def largest(measured: Iterable[Record]) -> dict[str, float]:
+    """The largest size and peak memory, what the bars in the cost table are drawn against."""
+    rows = list(measured)
+    fields = ("size_bytes", "peak_rss_bytes")
+    return {field: max((r.get(field) or 0 for r in rows), default=0) for field in fields}
+
+
+def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[dict[str, Any]]:
+    """One row for each result and shape; results without a measurement have one row too."""
+    baselines = {(model["name"], name) for model in models for name in model["baselines"].values()}
+    rows = []
+    for result in results:
+        baseline = (result.get("model"), result.get("variant")) in baselines
+        for row in result.get("latency") or [{}]:
+            rows.append(
+                {
+                    "result": result,
+                    "row": row,
+                    "shape": shape_of(row),
+                    "baseline": baseline,
+                    "remarks": remarks(result, row),
+                }
+            )
+
+    def order(entry: Record) -> tuple[Any, ...]:
+        sizes = [size for _, size in entry["shape"]]
+        time = entry["row"].get("p50_s") or float("inf")
+        return str(entry["result"].get("model")), not sizes, sizes, time
+
+    return sorted(rows, key=order)
+
+
+def not_run(results: Iterable[Record]) -> dict[str, list[tuple[str, list[Any]]]]:
+    """For "failed" and "unavailable": (reason, [(model, its variants)])."""
+    rows = list(results)
+    return {
+        status: [
+            (reason, grouped(pairs))
+            for reason, pairs in grouped(
+                (r.get("reason"), (r.get("model"), r.get("variant")))
+                for r in rows
+                if r.get("status") == status
+            )
+        ]
+        for status in ("failed", "unavailable")
+    }

@@ -1,0 +1,98 @@
+"""The number formats of an ONNX graph: what is stored, and in which each operator computes."""
+
+import math
+import re
+from collections.abc import Iterable
+
+import onnx
+from onnx import TensorProto
+
+from tightrope.report.graphs.names import FORMATS, OTHER
+from tightrope.runtimes.executed import is_product
+
+QUANTIZE = ("QuantizeLinear", "DynamicQuantizeLinear")
+DEQUANTIZE = "DequantizeLinear"
+CONVERSIONS = (*QUANTIZE, DEQUANTIZE)
+BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "UNDEFINED": 0, "STRING": 0}
+# of products and convolutions the third operand is a bias, which int8 leaves in more bits
+OPERANDS = 2
+Types = dict[str, int]
+
+
+def size_bytes(tensor: TensorProto) -> int:
+    """Bytes of its numbers by shape and type, packed; 0 for texts."""
+    name = TensorProto.DataType.Name(tensor.data_type)
+    digits = re.search(r"\d+", name)
+    bits = BITS[name] if name in BITS else int(digits[0]) if digits else 0
+    return math.ceil(math.prod(tensor.dims) * bits / 8)
+
+
+def format_of(kind: int | None) -> str:
+    """The name of a data type of ONNX: fp32, fp16, bf16, fp8, int8, int4 and so on, else OTHER."""
+    name = TensorProto.DataType.Name(kind or 0)
+    if name.startswith(("FLOAT8", "FLOAT6", "FLOAT4")):
+        return f"fp{name[5]}"
+    if quantized := re.fullmatch(r"U?INT([248])", name):
+        return f"int{quantized[1]}"
+    return FORMATS.get(name, OTHER)
+
+
+def tensor_types(graph: onnx.GraphProto) -> Types:
+    """The data type of each tensor of `graph` that is known."""
+    values = (*graph.value_info, *graph.input, *graph.output)
+    found = {one.name: one.type.tensor_type.elem_type for one in values}
+    return found | {one.name: one.data_type for one in graph.initializer}
+
+
+def precisions(graph: onnx.GraphProto) -> list[str]:
+    """The format in which each operator of `graph` computes, in their order.
+
+    That of the quantized numbers where it lies between Q/DQ as runtimes fuse them: a product
+    whose operands all come through DequantizeLinear, any other operator where besides its
+    results all go through QuantizeLinear. Else that of its operands, and of Q/DQ that of the
+    quantized side.
+    """
+    types = tensor_types(graph)
+    dequantized = {
+        node.output[0]: types.get(node.input[0])
+        for node in graph.node
+        if node.op_type == DEQUANTIZE
+    }
+    readers: dict[str, set[str]] = {one.name: {""} for one in graph.output}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, set()).add(node.op_type)
+    return [precision_of(node, types, dequantized, readers) for node in graph.node]
+
+
+def precision_of(
+    node: onnx.NodeProto,
+    types: Types,
+    dequantized: dict[str, int | None],
+    readers: dict[str, set[str]],
+) -> str:
+    """The format of one operator; `readers` are the kinds that read each tensor, "" outside."""
+    if node.op_type in CONVERSIONS:
+        side = node.input[0] if node.op_type == DEQUANTIZE else node.output[0]
+        return format_of(types.get(side))
+    given = [name for name in node.input if name]
+    operands = given[:OPERANDS] if is_product(node.op_type) else given
+    floats = [name for name in operands if name in dequantized or is_float(types.get(name))]
+    fused = is_product(node.op_type) or all(
+        readers.get(name, set()) <= set(QUANTIZE) for name in node.output
+    )
+    if fused and floats and all(name in dequantized for name in floats):
+        return format_of(dequantized[floats[0]])
+    return first_known([*given, *node.output], types)
+
+
+def first_known(names: Iterable[str], types: Types) -> str:
+    """int8 or another quantized format where a tensor has it, else that of the first float one."""
+    found = [format_of(types.get(name)) for name in names]
+    quantized = [one for one in found if re.fullmatch(r"int[248]|fp[468]", one)]
+    return next((one for one in [*quantized, *found] if one != OTHER), OTHER)
+
+
+def is_float(kind: int | None) -> bool:
+    """Whether that data type of ONNX is one of floating point."""
+    return "FLOAT" in TensorProto.DataType.Name(kind or 0) or kind == TensorProto.DOUBLE

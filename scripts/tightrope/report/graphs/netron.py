@@ -1,0 +1,127 @@
+"""Netron's viewer for one graph, served to this machine's own browser and to nobody else."""
+
+import html
+import importlib.util
+import re
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from tightrope.errors import TightropeError
+from tightrope.plan.config_checks import nearest
+
+HOST = "127.0.0.1"
+REPORTS = Path("reports")
+# Its page would ask the network who the reader is, and report what is looked at
+POLICY = (
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "worker-src 'self' blob:; connect-src 'self' data: blob:"
+)
+
+
+def graph_file(model: str, graph: str, *, reports: Path = REPORTS) -> Path:
+    """The file for Netron of that graph of a model.
+
+    Raises TightropeError naming what there is, or the command that makes it.
+    """
+    drawn = sorted(
+        path.parent.name for path in reports.glob("*/graphs") if any(path.glob("*.onnx"))
+    )
+    known = f"models with graphs here: {', '.join(drawn)}" if drawn else "no graph was drawn yet"
+    if not model:
+        raise TightropeError(f"no model was named: make netron MODEL=name; {known}")
+    path = reports / model / "graphs" / f"{graph}.onnx"
+    if path.is_file():
+        return path
+    if not (reports / model).is_dir() and drawn:
+        raise TightropeError(f"{model}: no such model; {known}{nearest(model, drawn)}")
+    made = ", ".join(sorted(one.stem for one in path.parent.glob("*.onnx")))
+    there = f"; there is {made} of it" if made else ""
+    raise TightropeError(
+        f"{path}: not made yet{there}; make it with snakemake --cores 1 {path} (and the "
+        "--configfile of your run)"
+    )
+
+
+def viewer_folder() -> Path:
+    """Where the web page of the package netron lies; raises TightropeError without the package."""
+    found = importlib.util.find_spec("netron")
+    if found is None or found.origin is None:
+        raise TightropeError("netron is not installed; make netron installs it into .venv")
+    return Path(found.origin).parent
+
+
+def viewer_page(folder: Path, name: str) -> bytes:
+    """The page, told to open the file of that name from here.
+
+    Without the date of its release: half a year after it the page would refuse to work.
+    """
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    version = re.search(r'<meta name="version" content="([^"]*)">', page)
+    if version is None:
+        raise TightropeError(
+            f"{folder}: an unknown version of netron; install that of envs/cpu.txt"
+        )
+    facts = {
+        "type": "Python",
+        "version": version[1],
+        "file": f"/data/{quote(name)}",
+        "name": name,
+        "identifier": name,
+    }
+    metas = "".join(
+        f'<meta name="{key}" content="{html.escape(value)}">' for key, value in facts.items()
+    )
+    page = page.replace(version[0], metas)
+    return re.sub(r'<meta name="date" content="[^"]*">', "", page).encode()
+
+
+class Viewer(SimpleHTTPRequestHandler):
+    """Answers with the page, its parts and the graph."""
+
+    def __init__(self, *arguments: object, graph: Path, folder: Path) -> None:
+        self.graph, self.viewer = graph, folder
+        super().__init__(*arguments, directory=str(folder))
+
+    def do_GET(self) -> None:
+        """The page at the root, the graph in /data, else a file of the viewer."""
+        path = unquote(self.path.partition("?")[0])
+        if path in ("/", "/index.html"):
+            self.give(viewer_page(self.viewer, self.graph.name), "text/html; charset=utf-8")
+        elif path == f"/data/{self.graph.name}":
+            self.give(self.graph.read_bytes(), "application/octet-stream")
+        else:
+            super().do_GET()
+
+    def give(self, content: bytes, kind: str) -> None:
+        """Send `content` as that kind."""
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def end_headers(self) -> None:
+        """Nothing but this server may be asked, and no consent is asked for what is not sent."""
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Set-Cookie", "consent=none; SameSite=Strict")
+        super().end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing of each request."""
+
+
+def open_server(graph: Path, *, port: int) -> ThreadingHTTPServer:
+    """A server of the viewer, for `serve_forever`; port 0 takes a free one.
+
+    Raises TightropeError where the port is taken or netron is missing.
+    """
+    handler = partial(Viewer, graph=graph, folder=viewer_folder())
+    try:
+        return ThreadingHTTPServer((HOST, port), handler)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TightropeError(
+            f"port {port}: {reason}; name another: make netron PORT=..."
+        ) from error

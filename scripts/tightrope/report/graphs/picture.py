@@ -1,0 +1,185 @@
+"""The picture of a graph: its layers from the input to the output, as an SVG of any width."""
+
+import textwrap
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from tightrope.report.graphs.chips import HEIGHT, LINE, MARK, PADDING, TIMES, Chip, chips, shortened
+from tightrope.report.graphs.style import (
+    CHIP_SIZE,
+    FACT_SIZE,
+    MONO_WIDTH,
+    NAME_SIZE,
+    SANS_WIDTH,
+    class_of,
+    css,
+)
+from tightrope.report.graphs.svg import add, clean, mark, number, place, rectangle, text
+from tightrope.report.graphs.words import (
+    facts_of,
+    legend_words,
+    name_lines,
+    shape_words,
+    time_words,
+)
+
+Document = Mapping[str, Any]
+WIDE, NARROW = 860, 340
+EDGE = 1.0
+CARD, GAP, SHEET, BAR = 12.0, 16.0, 4.0, 4.0
+
+
+def picture(graph: Document, *, width: float = WIDE, label: str, alone: bool = True) -> str:
+    """The SVG of a graph that `describe` told, as wide as that; what is `alone` brings its style.
+
+    Text, chips and bars keep within the edges whatever the names are: they break or are cut.
+    """
+    svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "graph", "role": "group"})
+    svg.set("aria-label", clean(label))
+    if alone:
+        add(svg, "style").text = css()
+    y = legend(svg, graph, width)
+    y = ends(svg, graph["inputs"], y, width)
+    longest = sum(layer["seconds"] or 0 for block in graph["blocks"] for layer in block["layers"])
+    for block in graph["blocks"]:
+        y = draw_block(svg, block, flow(svg, y), width, longest)
+    y = ends(svg, graph["outputs"], flow(svg, y), width)
+    svg.set("viewBox", f"0 0 {number(width)} {number(y + EDGE)}")
+    return ElementTree.tostring(svg, encoding="unicode")
+
+
+def sentence(words: str, *, width: float = WIDE) -> str:
+    """An SVG that says, in the place of a picture, why there is none."""
+    svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "graph", "role": "group"})
+    add(svg, "style").text = css()
+    lines = textwrap.wrap(words, int(width / (FACT_SIZE * SANS_WIDTH))) or [""]
+    for at, line in enumerate(lines, start=1):
+        text(svg, line, EDGE, 19 * at, "quiet")
+    svg.set("viewBox", f"0 0 {number(width)} {number(19 * len(lines) + 8)}")
+    return ElementTree.tostring(svg, encoding="unicode")
+
+
+def legend(svg: Element, graph: Document, width: float) -> float:
+    """The formats with their numbers of operators, and what the bars are; where it ends."""
+    x, y = EDGE, 14.0
+    for precision, words in legend_words(graph["by_precision"]):
+        own = MARK + len(words) * FACT_SIZE * SANS_WIDTH + 10
+        if x > EDGE and x + own > width:
+            x, y = EDGE, y + 19
+        if precision is not None:
+            mark(svg, precision, x + 5, y - 4)
+        text(svg, words, x + (MARK if precision else 0), y, "quiet")
+        x += own
+    if graph["time"]:
+        rectangle(svg, "track", EDGE, y + 13, 22, BAR, BAR / 2)
+        rectangle(svg, "share", EDGE, y + 13, 13, BAR, BAR / 2)
+        for line in time_words(graph["time"], int((width - EDGE - 30) / (FACT_SIZE * SANS_WIDTH))):
+            y += 19
+            text(svg, line, EDGE + 30, y, "quiet")
+    return y + 14
+
+
+def ends(svg: Element, values: Iterable[Document], y: float, width: float) -> float:
+    """Inputs or outputs, a pill each; where they end."""
+    letter, x, top = CHIP_SIZE * MONO_WIDTH, EDGE, y
+    for one in values:
+        words = shortened(shape_words(one), width - 2 * EDGE - 20, letter)
+        own = len(words) * letter + 20
+        if x > EDGE and x + own > width - EDGE:
+            x, top = EDGE, top + LINE
+        rectangle(svg, "plain", x, top, own, HEIGHT, HEIGHT / 2)
+        text(svg, words, x + 10, top + 14, "end")
+        x += own + 8
+    return top + HEIGHT
+
+
+def flow(svg: Element, y: float) -> float:
+    """An arrow down to what comes next, which starts where it ends."""
+    add(svg, "path", {"class": "flow", "d": f"M24 {number(y)}v{GAP - 1}m-4 -4.5l4 4.5l4 -4.5"})
+    return y + GAP
+
+
+def draw_block(svg: Element, block: Document, y: float, width: float, longest: float) -> float:
+    """The layers of a block, sheets behind them where they repeat; where it ends."""
+    times, layers = block["times"], block["layers"]
+    if times == 1:
+        return draw_layer(svg, layers[0], y, EDGE, width - 2 * EDGE, longest, 1)
+    behind = add(svg, "g")
+    inner = width - 2 * EDGE - 2 * SHEET
+    if len(layers) == 1:
+        bottom = draw_layer(svg, layers[0], y, EDGE, inner, longest, times)
+    else:
+        bottom = draw_frame(svg, layers, y, inner, longest, times)
+    for step in (2 * SHEET, SHEET):
+        rectangle(behind, "card", EDGE + step, y + step, inner, bottom - y, 7)
+    return bottom + 2 * SHEET
+
+
+def draw_frame(
+    svg: Element, layers: Sequence[Document], y: float, width: float, longest: float, times: int
+) -> float:
+    """Several layers that repeat together; where their frame ends."""
+    frame = add(svg, "rect", {"class": "card"})
+    text(svg, f"{times} {TIMES}", EDGE + CARD, y + 21, "name")
+    bottom = y + 32 - GAP
+    for at, layer in enumerate(layers):
+        top = flow(svg, bottom) if at else bottom + GAP
+        bottom = draw_layer(svg, layer, top, EDGE + CARD, width - 2 * CARD, longest, times, True)
+    place(frame, EDGE, y, width, bottom + CARD - y, 7)
+    return bottom + CARD
+
+
+def draw_layer(
+    svg: Element,
+    layer: Document,
+    y: float,
+    x: float,
+    width: float,
+    longest: float,
+    times: int,
+    framed: bool = False,
+) -> float:
+    """One layer as a card: its name, what it weighs, its operators, its bar; where it ends."""
+    card = add(svg, "rect", {"class": "card"})
+    left, room = x + CARD, width - 2 * CARD
+    badge = f"{times} {TIMES} " if times > 1 and not framed else ""
+    lines = name_lines(layer["names"], badge, int(room / (NAME_SIZE * MONO_WIDTH)))
+    facts = facts_of(layer, times, longest)
+    for at, line in enumerate(lines):
+        text(svg, line, left, y + 20 + 17 * at, "name")
+    bottom = y + 20 + 17 * (len(lines) - 1)
+    used = len(lines[-1]) * NAME_SIZE * MONO_WIDTH
+    if used + 16 + len(facts) * FACT_SIZE * SANS_WIDTH <= room:
+        text(svg, facts, left + room, bottom, "quiet", anchor="end")
+    else:
+        for line in textwrap.wrap(facts, int(room / (FACT_SIZE * SANS_WIDTH))):
+            bottom += 17
+            text(svg, line, left, bottom, "quiet")
+    for chip in chips(layer["operators"], left=left, top=bottom + 9, width=room):
+        draw_chip(svg, chip)
+        bottom = chip.y - 9
+    bottom += 9 + HEIGHT if layer["operators"] else 0
+    if layer["seconds"] is not None:
+        bottom += 8
+        rectangle(svg, "track", left, bottom, room, BAR, BAR / 2)
+        own = max(room * layer["seconds"] / longest, BAR / 2) if longest else 0
+        rectangle(svg, "share", left, bottom, own, BAR, BAR / 2)
+        bottom += BAR
+    place(card, x, y, width, bottom + 10 - y, 7)
+    return bottom + 10
+
+
+def draw_chip(svg: Element, chip: Chip) -> None:
+    """A run of operators: tinted and marked by its format, only outlined where it moves data."""
+    group = add(svg, "g", {"class": class_of(chip.precision)})
+    add(group, "title").text = clean(chip.title)
+    kind = "plain" if chip.moves else "tint"
+    rectangle(group, kind, chip.x, chip.y, chip.width, HEIGHT, 4)
+    start = chip.x + PADDING
+    if not chip.moves:
+        mark(group, chip.precision, start + 3.5, chip.y + HEIGHT / 2, own=False)
+        start += MARK
+    words = "chip move" if chip.moves else "chip heavy" if chip.weighted else "chip"
+    text(group, chip.text, start, chip.y + 14, words)

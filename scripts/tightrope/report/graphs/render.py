@@ -1,0 +1,62 @@
+"""The files on one ONNX graph: its record, its picture, and itself without weights for Netron."""
+
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.failures import read_made_json, write_failure
+from tightrope.artifacts.files import write_bytes, write_json
+from tightrope.jobs.child import Limits, WorkFailed, failure, supervised
+from tightrope.onnx.file import load_onnx
+from tightrope.report.graphs.describe import describe
+from tightrope.report.graphs.picture import picture, sentence
+from tightrope.report.graphs.without_weights import without_weights
+
+
+def render_graph(
+    source: Path | str,
+    costs: Path | str | None,
+    record: Path | str,
+    drawing: Path | str,
+    structure: Path | str,
+    *,
+    title: str,
+    limits: Limits,
+) -> None:
+    """Write what is told of the ONNX file `source`: JSON, SVG, and ONNX without its weights.
+
+    `costs` of its operators give the share of the time. Where the file holds a failure, or
+    cannot be drawn, all three say why. Raises ArtifactError for a file that cannot be read, and
+    TightropeError where a failure is transient and another attempt is left.
+    """
+    try:
+        supervised(draw, source, costs, record, drawing, structure, title, limits=limits)
+    except WorkFailed as error:
+        facts = failure(error, str(record), limits)
+        reason, transient = facts["reason"], facts["transient"]
+        write_failure(structure, reason=reason, transient=transient)
+        write_bytes(drawing, sentence(f"{title}: {reason}").encode())
+        write_failure(record, reason=reason, transient=transient)
+
+
+def draw(
+    source: Path | str,
+    costs: Path | str | None,
+    record: Path | str,
+    drawing: Path | str,
+    structure: Path | str,
+    title: str,
+) -> None:
+    """What `render_graph` does in its child; the record comes last."""
+    model = without_weights(load_onnx(source), f"{title}: the structure, weights are left out")
+    facts = describe(model.graph, read_costs(costs))
+    write_bytes(structure, model.SerializeToString(deterministic=True))
+    write_bytes(drawing, picture(facts, label=title).encode())
+    write_json(record, facts)
+
+
+def read_costs(path: Path | str | None) -> Any:
+    """The costs in that file, None without one or where they could not be measured."""
+    try:
+        return read_made_json(path) if path else None
+    except WorkFailed:
+        return None

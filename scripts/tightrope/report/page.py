@@ -1,0 +1,103 @@
+"""The report: one HTML file that needs no network."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import vl_convert
+from jinja2 import Environment, StrictUndefined
+
+from tightrope.artifacts.files import read_json, write_bytes
+from tightrope.report.context import sections
+from tightrope.report.graphs.style import css as graph_style
+from tightrope.report.sections.graphs import graphs_section
+from tightrope.report.style import numbers
+from tightrope.report.style.palette import (
+    COLOURS,
+    METHOD_COLOURS,
+    METHOD_SHAPES,
+    SHAPES,
+    chart_config,
+)
+
+FILTERS = (
+    "bounded",
+    "executed",
+    "gain",
+    "megabytes",
+    "milliseconds",
+    "moment",
+    "percentage",
+    "points",
+    "points_interval",
+    "points_up",
+    "ratio",
+    "ratio_interval",
+    "shape_label",
+    "significant",
+    "whole",
+)
+
+
+def render_page(
+    summary: Path,
+    target: Path,
+    *,
+    template: Path,
+    style: Path,
+    script: Path,
+    graphs: Sequence[Path] = (),
+) -> None:
+    """Write the report on `summary` to `target`, the same bytes for the same inputs.
+
+    `graphs` are the records of the graphs that it shows. Raises ArtifactError when the summary or
+    one of these is missing or no JSON.
+    """
+    document = read_json(summary)
+    parts = sections(document)
+    scripts = [inline_script(vl_convert.javascript_bundle()), inline_script(read(script))]
+    page = environment().from_string(read(template))
+    html = page.render(
+        summary=document,
+        **parts,
+        chart_data={
+            "themes": {scheme: chart_config(scheme) for scheme in ("light", "dark")},
+            "specifications": parts["charts"],
+        },
+        colours=COLOURS,
+        paths=SHAPES,
+        method_colours=METHOD_COLOURS,
+        method_paths=METHOD_SHAPES,
+        style=read(style),
+        graphs=graphs_section(graphs, target),
+        graph_style=graph_style() if graphs else "",
+        scripts=scripts,
+        script_hashes=[content_hash(text) for text in scripts],
+    )
+    write_bytes(target, html.encode())
+
+
+def environment() -> Environment:
+    """Jinja with every text escaped, a typing error in the template an error, and our numbers."""
+    made = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters.update({name: getattr(numbers, name) for name in FILTERS})
+    return made
+
+
+def read(path: Path | str) -> str:
+    """The text of a part of the page."""
+    return Path(path).read_text(encoding="utf-8")
+
+
+def inline_script(text: str) -> str:
+    """`text` so that it cannot end its script element, and reads as browsers will read it."""
+    return text.replace("</script", "<\\/script").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def content_hash(text: str) -> str:
+    """The hash by which the page's security policy lets exactly this script run."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -1,0 +1,1 @@
+"""What each section of the page says."""

@@ -1,0 +1,194 @@
+"""What the report says of models that differ in their activation: accuracy beside speed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tightrope.report.charts.activations import activation_chart
+from tightrope.report.sections.figures import row_at, titled
+from tightrope.report.sections.training import spread_words
+from tightrope.report.style.numbers import (
+    is_positive,
+    percentage,
+    points,
+    points_interval,
+    ratio,
+    ratio_interval,
+    shape_label,
+    shape_of,
+)
+from tightrope.variants import parse
+
+Record = Mapping[str, Any]
+Shape = tuple[tuple[str, int], ...]
+# reference, host, device
+Place = tuple[str, str, str]
+Columns = Sequence[tuple[Shape, str]]
+
+
+def activations_section(summary: Record, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A table and its figures, one for each shape, of each reference, host and device.
+
+    `hosts` are names by fingerprint, empty where there is one.
+    """
+    groups: dict[Any, list[Record]] = {}
+    for entry in summary.get("activations") or ():
+        key = tuple(entry.get(name) for name in ("reference", "host", "device"))
+        groups.setdefault(key, []).append(entry)
+    return [table(summary, key, group, hosts) for key, group in groups.items()]
+
+
+def table(
+    summary: Record, place: Place, group: Sequence[Record], hosts: Mapping[str, str]
+) -> dict[str, Any]:
+    """One table: `columns` are (shape, variant), each of `rows` has a cell for each of them.
+
+    The first row is the reference of `place`, whose cells are its own results; the others follow
+    by accuracy.
+    """
+    reference, key, device = place
+    timed = [row for entry in group for row in entry.get("latency") or ()]
+    shapes = sorted({shape_of(row) for row in timed if shape_of(row)}, key=sizes)
+    variants = list(dict.fromkeys(row["variant"] for row in timed))
+    columns = [(shape, variant) for shape in shapes for variant in variants]
+    others = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
+    rows = [
+        reference_row(summary, place, columns),
+        *(row_beside(summary, key, entry, columns) for entry in others),
+    ]
+    host = hosts.get(key)
+    figures = [figure_of(rows, shape, variants, index, host) for index, shape in enumerate(shapes)]
+    return {
+        "reference": reference,
+        "activation": rows[0]["activation"],
+        "host": host,
+        "shapes": [(shape_label(shape), len(variants)) for shape in shapes],
+        "variants": [variant for _, variant in columns],
+        "rows": rows,
+        "trained": any(row["epoch_words"] for row in rows),
+        "device_memory": device == "cuda",
+        "figures": [figure for figure in figures if figure],
+    }
+
+
+def sizes(shape: Shape) -> list[int]:
+    """What shapes are ordered by."""
+    return [size for _, size in shape]
+
+
+def reference_row(summary: Record, place: Place, columns: Columns) -> dict[str, Any]:
+    """The row of the model that the others are put beside, with its own times."""
+    model, host, device = place
+    results = {
+        result["variant"]: result
+        for result in summary.get("results") or ()
+        if (result.get("model"), result.get("host")) == (model, host)
+    }
+    baseline = (facts_of(summary, model).get("baselines") or {}).get(device)
+    accuracy = (results.get(baseline) or {}).get("accuracy") or {}
+    rows = (row_at(results.get(variant) or {}, shape) or {} for shape, variant in columns)
+    return {
+        **row_of(summary, model, host, accuracy),
+        "plain": True,
+        "change": None,
+        "interval": None,
+        "cells": [{"p50_s": row.get("p50_s")} for row in rows],
+    }
+
+
+def row_beside(summary: Record, host: str, entry: Record, columns: Columns) -> dict[str, Any]:
+    """The row of one model beside the reference, with its speed-ups over that one."""
+    accuracy = entry.get("accuracy") or {}
+    return {
+        **row_of(summary, entry["model"], host, accuracy),
+        "plain": False,
+        "change": points(accuracy.get("delta"), accuracy.get("samples")),
+        "interval": points_interval(accuracy),
+        "cells": [cell_of(entry, shape, variant) for shape, variant in columns],
+    }
+
+
+def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str, Any]:
+    """What every row has: activation, accuracy, and what the training took on that host."""
+    trainings = summary.get("training") or ()
+    trained = next(
+        (
+            one
+            for one in trainings
+            if (one.get("model"), one.get("host"), one.get("status")) == (model, host, "ok")
+        ),
+        {},
+    )
+    on_gpu = trained.get("device") == "cuda"
+    return {
+        "model": model,
+        "activation": facts_of(summary, model).get("activation") or model,
+        "top1": percentage(accuracy.get("top1"), accuracy.get("samples")),
+        "epoch_words": spread_words(trained.get("epoch_s")),
+        "memory_bytes": trained.get("peak_device_bytes" if on_gpu else "peak_rss_bytes"),
+    }
+
+
+def facts_of(summary: Record, model: str) -> Record:
+    """What the summary says of that model, empty where it says nothing."""
+    return (summary.get("models") or {}).get(model) or {}
+
+
+def cell_of(entry: Record, shape: Shape, variant: str) -> dict[str, Any]:
+    """Times of one variant at one shape beside the reference's; `reason` where there are none."""
+    own = [row for row in entry.get("latency") or () if row["variant"] == variant]
+    row = next((one for one in own if shape_of(one) == shape), own[0] if own else {})
+    speedup = row.get("speedup") or {}
+    return {
+        "speedup": speedup if is_positive(speedup.get("ratio")) else None,
+        "noisy": bool(row.get("noisy")),
+        "reason": row.get("reason") or "not measured",
+    }
+
+
+def figure_of(
+    rows: Sequence[Record], shape: Shape, variants: Sequence[str], place: int, host: str | None
+) -> dict[str, Any] | None:
+    """The chart of one shape with its words; None where nothing was timed at it."""
+    first = place * len(variants)
+    marks = [
+        mark_of(row, variant, cell["speedup"])
+        for row in rows[1:]
+        for variant, cell in zip(variants, row["cells"][first:], strict=False)
+        if cell["speedup"]
+    ]
+    if not marks:
+        return None
+    title = titled(shape_label(shape), host)
+    told = "; ".join(f"{one['activation']} {one['variant']} {one['speedup']}" for one in marks)
+    description = f"Speed-ups over {rows[0]['activation']} at {title}: {told}."
+    names = [{"model": row["model"], "name": row_name(row)} for row in rows[1:]]
+    return {
+        "title": title,
+        "description": description,
+        "chart": activation_chart(marks, names, list(variants), description=description),
+    }
+
+
+def row_name(row: Record) -> str:
+    """ "relu, 33.4 % (+0.3)": the activation and, where it was judged, its accuracy and change."""
+    parts = [f", {row['top1']} %" if row["top1"] else "", f" ({row['change']})"]
+    return row["activation"] + parts[0] + (parts[1] if row["change"] else "")
+
+
+def mark_of(row: Record, variant: str, speedup: Record) -> dict[str, Any]:
+    """One mark of the chart."""
+    known, value = parse(variant), speedup["ratio"]
+    ends = {end: speedup.get(end) for end in ("low", "high")}
+    return {
+        "model": row["model"],
+        "activation": row["activation"],
+        "variant": variant,
+        "engine": known.engine,
+        "precision": known.precision,
+        "ratio": value,
+        **{end: own if is_positive(own) else value for end, own in ends.items()},
+        "tie": speedup.get("verdict") == "tie",
+        "speedup": ratio(speedup),
+        "interval": ratio_interval(speedup),
+        "verdict": speedup.get("verdict"),
+    }

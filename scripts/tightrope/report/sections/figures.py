@@ -1,0 +1,230 @@
+"""The figures of the report: for each model and shape a chart, its words and its table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tightrope.report.charts.parts import accuracy_latency_chart, speedup_chart
+from tightrope.report.style.numbers import (
+    is_number,
+    is_positive,
+    milliseconds,
+    points,
+    points_interval,
+    ratio,
+    ratio_interval,
+    shape_label,
+    shape_of,
+)
+
+Record = Mapping[str, Any]
+
+
+def shapes_in(results: Iterable[Record]) -> list[tuple[tuple[str, int], ...]]:
+    """Every shape that was measured, smallest first."""
+    seen = {shape_of(row) for result in results for row in result.get("latency") or ()}
+    return sorted(seen, key=lambda shape: [size for _, size in shape])
+
+
+def row_at(result: Record, shape: tuple[tuple[str, int], ...]) -> Record | None:
+    """The latency row of that shape, or None."""
+    return next((row for row in result.get("latency") or () if shape_of(row) == shape), None)
+
+
+def trade_offs(
+    results: Sequence[Record],
+    baselines: Mapping[str, str],
+    deploy: Mapping[Any, set[str]],
+    equals: Mapping[Any, set[str]],
+    budget_points: float | None,
+    *,
+    host: str | None = None,
+) -> list[dict[str, Any]]:
+    """Accuracy against latency of one model's results on one host, a figure for each shape.
+
+    `deploy` has the recommended variants by shape, `equals` those that are equal to one of them in
+    speed, with it; `host` is named in the titles. A figure has title, description, chart, points
+    (fastest first, the front numbered) and unplaced (variants without a time).
+    """
+    figures = []
+    for shape in shapes_in(results):
+        rows = [(result, row_at(result, shape)) for result in results]
+        rows = [(result, row) for result, row in rows if row and result.get("accuracy")]
+        placed = [point for pair in rows if (point := trade_off_point(*pair, baselines))]
+        if not placed:
+            continue
+        number_front(placed, equals.get(shape, set()))
+        names = {point["variant"] for point in placed}
+        for point in placed:
+            point["deploy"] = point["variant"] in deploy.get(shape, ())
+        title = titled(shape_label(shape), host)
+        description = describe_trade_off(title, placed)
+        drawn = [without_records(point) for point in placed]
+        figures.append(
+            {
+                "title": title,
+                "description": description,
+                "points": placed,
+                "unplaced": [
+                    result["variant"] for result, row in rows if result["variant"] not in names
+                ],
+                "chart": accuracy_latency_chart(
+                    drawn, budget_points=budget_points, description=description
+                ),
+            }
+        )
+    return figures
+
+
+def trade_off_point(
+    result: Record, row: Record, baselines: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """One variant at one shape, None without a time or an accuracy change.
+
+    Its time is the baseline's over its speed-up, so that the chart and the decision compare alike.
+    """
+    accuracy, speedup = result["accuracy"], row.get("speedup") or {}
+    delta = 0.0 if result["variant"] in baselines.values() else accuracy.get("delta")
+    if not is_number(delta) or not is_positive(row.get("paired_s")):
+        return None
+    latency = row["paired_s"] * 1e3
+    low, middle, high = (speedup.get(end) for end in ("low", "ratio", "high"))
+    known = all(is_positive(end) for end in (low, middle, high))
+    ends = [accuracy.get(end) for end in ("delta_low", "delta_high")]
+    delta_low, delta_high = (end if is_number(end) else delta for end in ends)
+    return {
+        "variant": result["variant"],
+        "engine": result.get("engine"),
+        "precision": result.get("precision"),
+        "latency_ms": latency,
+        "latency_low": latency * middle / high if known else latency,
+        "latency_high": latency * middle / low if known else latency,
+        "delta": 100 * delta,
+        "delta_low": 100 * delta_low,
+        "delta_high": 100 * delta_high,
+        "latency": f"{milliseconds(row['paired_s'])} ms",
+        "change": f"{points(delta, accuracy.get('samples'))} points "
+        f"({points_interval(accuracy) or 'no interval'})",
+        "result": result,
+        "row": row,
+    }
+
+
+def number_front(placed: list[dict[str, Any]], equal: set[str]) -> None:
+    """Sort by latency and number each point that no other beats, fastest first.
+
+    Those that are `equal` in speed do not beat each other, and a variant of which it is undecided
+    whether it keeps the answers beats none.
+    """
+    placed.sort(key=lambda point: (point["latency_ms"], -point["delta"]))
+
+    def beats(one: Record, other: Record) -> bool:
+        if {one["variant"], other["variant"]} <= equal:
+            return False
+        if one["result"]["accuracy"].get("verdict") == "undecided":
+            return False
+        mine, theirs = ((point["latency_ms"], -point["delta"]) for point in (one, other))
+        return all(x <= y for x, y in zip(mine, theirs, strict=True)) and mine != theirs
+
+    number = 0
+    for point in placed:
+        on_front = not any(beats(other, point) for other in placed)
+        number += on_front
+        point["front"] = number if on_front else None
+
+
+def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
+    """What the chart shows, in words."""
+    front = [
+        f"{point['variant']} ({point['latency']}, {point['change']})"
+        for point in placed
+        if point["front"]
+    ]
+    return (
+        f"Accuracy change against latency of {len(placed)} variants at {title}. "
+        f"On the Pareto front, fastest first: {'; '.join(front)}."
+    )
+
+
+def titled(*parts: str | None) -> str:
+    """The parts that there are, with dots between."""
+    return " \N{MIDDLE DOT} ".join(filter(None, parts))
+
+
+def speedups(
+    results: Sequence[Record], baselines: Mapping[str, str], *, host: str | None = None
+) -> list[dict[str, Any]]:
+    """Speed-ups of one model's results on one host, a figure for each device and shape.
+
+    `host` is named in the titles. A figure has title, baseline, description, chart and rows
+    (fastest first). The axes of one device reach equally far, so that its shapes can be compared.
+    """
+    figures = []
+    devices = sorted({str(result.get("device")) for result in results})
+    for device in devices:
+        group = [result for result in results if str(result.get("device")) == device]
+        by_shape = {shape: speedup_rows(group, shape) for shape in shapes_in(group)}
+        every = [row for rows in by_shape.values() for row in rows]
+        extent = [row[end] for row in every for end in ("low", "high")]
+        for shape, rows in by_shape.items():
+            if not rows:
+                continue
+            title = titled(shape_label(shape), device if len(devices) > 1 else None, host)
+            description = describe_speedups(title, rows)
+            drawn = [without_records(row) for row in rows]
+            figures.append(
+                {
+                    "title": title,
+                    "baseline": baselines.get(device),
+                    "description": description,
+                    "rows": rows,
+                    "chart": speedup_chart(drawn, extent=extent, description=description),
+                }
+            )
+    return figures
+
+
+def speedup_rows(results: Iterable[Record], shape: Any) -> list[dict[str, Any]]:
+    """The variants that were raced against the baseline at that shape, fastest first."""
+    rows = []
+    for result in results:
+        row = row_at(result, shape)
+        speedup = (row or {}).get("speedup") or {}
+        value = speedup.get("ratio")
+        if not is_positive(value):
+            continue
+        tie = speedup.get("verdict") == "tie"
+        ends = [speedup.get(end) for end in ("low", "high")]
+        low, high = (end if is_positive(end) else value for end in ends)
+        rows.append(
+            {
+                "variant": result["variant"],
+                "engine": result.get("engine"),
+                "precision": result.get("precision"),
+                "ratio": value,
+                "low": low,
+                "high": high,
+                "tie": tie,
+                "label": f"{'tie ' if tie else ''}{ratio(speedup)}",
+                "speedup": ratio(speedup),
+                "interval": ratio_interval(speedup),
+                "verdict": speedup.get("verdict"),
+                "row": row,
+            }
+        )
+    return sorted(rows, key=lambda row: -row["ratio"])
+
+
+def describe_speedups(title: str, rows: Sequence[Record]) -> str:
+    """What the chart shows, in words."""
+    ties = sum(row["tie"] for row in rows)
+    first = rows[0]
+    return (
+        f"Speed-ups of {len(rows)} variants over the baseline at {title}. The fastest is "
+        f"{first['variant']} with {first['label']} ({first['interval'] or 'no interval'}); "
+        f"{ties} {'is a tie' if ties == 1 else 'are ties'}."
+    )
+
+
+def without_records(entry: Record) -> dict[str, Any]:
+    """The fields that the chart draws."""
+    return {key: value for key, value in entry.items() if key not in ("result", "row")}

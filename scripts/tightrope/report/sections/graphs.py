@@ -1,0 +1,58 @@
+"""The report's look inside the ONNX files: a picture of each, and the file for Netron."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from tightrope.artifacts.failures import failure_of
+from tightrope.artifacts.files import read_json
+from tightrope.report.graphs.names import OTHER
+from tightrope.report.graphs.picture import NARROW, WIDE, picture
+from tightrope.report.graphs.words import DOT, count, size
+from tightrope.report.style.numbers import whole
+
+Record = Mapping[str, Any]
+
+
+def graphs_section(paths: Iterable[Path], page: Path) -> list[dict[str, Any]]:
+    """What is told of the graphs whose records these are, by model; links are seen from `page`.
+
+    A record lies at `{model}/graphs/{graph}.json`, the file for Netron beside it. Of one that was
+    not drawn only `reason` says why. Raises ArtifactError for a record that is no JSON.
+    """
+    models: dict[str, list[dict[str, Any]]] = {}
+    for path in paths:
+        model = path.parent.parent.name
+        document = read_json(path)
+        entry = {
+            "name": path.stem,
+            "model": model,
+            "reason": (failure_of(document) or {}).get("reason"),
+        }
+        if entry["reason"] is None:
+            link = os.path.relpath(path.with_suffix(".onnx"), page.parent)
+            entry |= drawn(document, f"{model} {path.stem}") | {"link": quote(link)}
+        models.setdefault(model, []).append(entry)
+    return [{"name": name, "graphs": graphs} for name, graphs in models.items()]
+
+
+def drawn(document: Record, title: str) -> dict[str, Any]:
+    """The facts of a graph in words, and its pictures for wide and for narrow pages."""
+    formats = [name for name in document["by_precision"] if name != OTHER]
+    facts = [
+        f"{whole(document['operators'])} operators",
+        f"{count(document['parameters'])} parameters",
+        size(document["weight_bytes"]),
+        ", ".join(f"{name} {whole(document['by_precision'][name])}" for name in formats),
+    ]
+    pictures = {
+        name: Markup(picture(document, width=width, label=title, alone=False))
+        for name, width in (("wide", WIDE), ("narrow", NARROW))
+    }
+    most_first = sorted(document["by_type"].items(), key=lambda pair: (-pair[1], pair[0]))
+    kinds = [f"{kind} {whole(number)}" for kind, number in most_first]
+    return {"facts": DOT.join(filter(None, facts)), "kinds": ", ".join(kinds), **pictures}

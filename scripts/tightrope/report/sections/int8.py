@@ -1,0 +1,108 @@
+"""What the report says of INT8: calibrations, audits, and what int8-auto left in float."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tightrope.machine.host import saturates
+from tightrope.report.sections.int8_figures import calibration_figures, sensitivity_figure
+from tightrope.report.style.numbers import significant, whole
+
+Record = Mapping[str, Any]
+PRECISIONS = ("int8", "fp8")
+
+
+def int8_section(
+    results: Sequence[Record],
+    facts: Record,
+    hosts: Mapping[str, str],
+    budget_points: float | None,
+) -> dict[str, Any] | None:
+    """All that is told of one model, None where nothing in INT8 or FP8 was judged or audited.
+
+    `rows` are of the table, `figures` have two panels each, `searches` a sentence and trials,
+    `sensitivities` a chart and rows. `methods` and
+    `mixed` precisions are those that the figures draw.
+    """
+    rows = [table_row(result) for result in results if is_quantized(result)]
+    rows = [row for row in rows if row["accuracy"] or row["audit"]]
+    if not rows:
+        return None
+    searches = [search_part(one) for one in results if one.get("search")]
+    figures = calibration_figures(rows, hosts, budget_points)
+    return {
+        "rows": rows,
+        "figures": figures,
+        "methods": {point["method"] for figure in figures for point in figure["points"]},
+        "mixed": {
+            point["precision"] for figure in figures for point in figure["points"] if point["mixed"]
+        },
+        "searches": searches,
+        "sensitivities": [
+            sensitivity_figure(name, record, searches)
+            for name, record in sorted((facts.get("sensitivity") or {}).items(), key=by_samples)
+        ],
+    }
+
+
+def is_quantized(result: Record) -> bool:
+    """Whether that result is of INT8 or FP8."""
+    return str(result.get("precision")).startswith(PRECISIONS)
+
+
+def has_vnni(results: Iterable[Record], hosts: Mapping[str, Record]) -> bool:
+    """Whether an INT8 result of a CPU comes from an x86 host whose products do not saturate."""
+    sets = [
+        (hosts.get(result.get("host")) or {}).get("isa") or []
+        for result in results
+        if is_quantized(result) and result.get("accuracy") and result.get("device") == "cpu"
+    ]
+    return any("avx2" in isa and not saturates({"isa": isa}) for isa in sets)
+
+
+def table_row(result: Record) -> dict[str, Any]:
+    """A result with the parts of its calibration, its audit and the noisiest tensor of that."""
+    method, samples, repair = calibration_parts(result.get("calibration"))
+    audit = result.get("audit") or {}
+    return {
+        "result": result,
+        "accuracy": result.get("accuracy") or {},
+        "method": method,
+        "samples": samples,
+        "repair": repair,
+        "audit": audit,
+        "noisiest": next(iter(audit.get("tensors") or ()), None),
+    }
+
+
+def calibration_parts(calibration: str | None) -> tuple[str | None, int | None, str | None]:
+    """Method, samples and repair in the name of a calibration, each None where there is none."""
+    method, *rest = (calibration or "").split("-", 2)
+    if not rest or not rest[0].isdigit():
+        return None, None, None
+    return method, int(rest[0]), rest[1] if len(rest) > 1 else None
+
+
+def by_samples(entry: tuple[str, Any]) -> tuple[str, int, str]:
+    """The key by which calibrations are sorted: a hundred samples come after twenty."""
+    method, samples, _ = calibration_parts(entry[0].partition("-")[2])
+    return method or "", samples or 0, entry[0]
+
+
+def search_part(result: Record) -> dict[str, Any]:
+    """The sentence on the search of an int8-auto variant, and what it rests on."""
+    search = result["search"]
+    left, trials = len(search["in_float"]), len(search["trials"])
+    smooth = search.get("smoothquant")
+    words = [
+        *([f"SmoothQuant {smooth:g}"] if smooth is not None else []),
+        f"{left} of {whole(search['operators'])} operators "
+        f"{'stays' if left == 1 else 'stay'} in float",
+        f"{trials} {'trial' if trials == 1 else 'trials'} on {whole(search['samples'])} "
+        f"calibration examples in {significant(search['seconds'], 2)} s",
+        f"ended at the {search['stop']}.",
+    ]
+    return {
+        **{name: result.get(name) for name in ("variant", "calibration")},
+        **{name: search[name] for name in ("in_float", "trials", "samples")},
+        "sentence": "; ".join(words),
+    }

@@ -1,0 +1,137 @@
+"""The figures on INT8: accuracy over calibration samples, and the sensitivity of operators."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tightrope.report.charts.int8 import (
+    accuracy_over_samples,
+    agreement_over_samples,
+    sensitivity_chart,
+)
+from tightrope.report.sections.figures import titled
+from tightrope.report.style.numbers import bounded, is_number, percentage, points, points_interval
+
+Record = Mapping[str, Any]
+MOST_OPERATORS = 40
+MARK = "\N{BLACK DIAMOND}"
+
+
+def calibration_figures(
+    rows: Sequence[Record], hosts: Mapping[str, str], budget_points: float | None
+) -> list[dict[str, Any]]:
+    """A figure for each engine, device and host, all on the same axes, of what has no repair."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    devices = {row["result"].get("device") for row in rows}
+    for row in rows:
+        point = calibration_point(row)
+        if point:
+            fields = [row["result"].get(key) for key in ("engine", "device", "host")]
+            groups.setdefault(tuple(fields), []).append(point)
+    every = [point for group in groups.values() for point in group]
+    return [
+        calibration_figure(
+            titled(engine, device if len(devices) > 1 else None, hosts.get(host)),
+            group,
+            every,
+            budget_points,
+        )
+        for (engine, device, host), group in groups.items()
+    ]
+
+
+def calibration_point(row: Record) -> dict[str, Any] | None:
+    """What is drawn of a row, None of one with a repair or without a change of accuracy."""
+    accuracy = row["accuracy"]
+    delta = accuracy.get("delta")
+    if row["samples"] is None or row["repair"] or not is_number(delta):
+        return None
+    ends = [accuracy.get(end) for end in ("delta_low", "delta_high")]
+    low, high = (end if is_number(end) else delta for end in ends)
+    precision = str(row["result"].get("precision"))
+    agreement, samples = accuracy.get("agreement"), accuracy.get("samples")
+    agreed = percentage(agreement, samples)
+    return {
+        "variant": row["result"].get("variant"),
+        "method": row["method"],
+        "precision": precision,
+        "mixed": "-" in precision,
+        "samples": row["samples"],
+        "delta": 100 * delta,
+        "delta_low": 100 * low,
+        "delta_high": 100 * high,
+        "agreement": 100 * agreement if is_number(agreement) else None,
+        "change": f"{points(delta, samples)} points ({points_interval(accuracy) or 'no interval'})",
+        "agreed": f"{agreed} %" if agreed else None,
+    }
+
+
+def calibration_figure(
+    title: str, group: list[dict[str, Any]], every: list[dict[str, Any]], budget: float | None
+) -> dict[str, Any]:
+    """Two panels, one above the other, and their table; `every` point has room on the axes."""
+    group.sort(key=lambda point: (point["precision"], point["method"], point["samples"]))
+    change, agreed = (describe(title, group, field) for field in ("change", "agreed"))
+    panels = [
+        {
+            "description": f"Accuracy change over calibration samples, {change}",
+            "chart": accuracy_over_samples(
+                group, extent=every, budget_points=budget, description=change
+            ),
+        }
+    ]
+    if any(point["agreed"] for point in group):
+        panels.append(
+            {
+                "description": f"Agreement with fp32 over calibration samples, {agreed}",
+                "chart": agreement_over_samples(group, extent=every, description=agreed),
+            }
+        )
+    return {"title": title, "points": group, "panels": panels}
+
+
+def describe(title: str, group: Iterable[Record], field: str) -> str:
+    """What a panel shows, in words."""
+    found = [
+        f"{one['precision']} {one['method']} {one['samples']}: {one[field]}"
+        for one in group
+        if one[field]
+    ]
+    return f"{title}: {'; '.join(found)}."
+
+
+def sensitivity_figure(name: str, record: Record, searches: Iterable[Record]) -> dict[str, Any]:
+    """Operators alone in INT8, the most sensitive first; those that int8-auto left are marked.
+
+    `name` has scheme and calibration; `rows` are of all operators, drawn the first ones.
+    """
+    own = [one for one in searches if one["calibration"] == name.partition("-")[2]]
+    left = {operator for one in own for operator in one["in_float"]}
+    rows = [{**one, "in_float": one["operator"] in left} for one in record["operators"]]
+    drawn = [sensitivity_bar(row) for row in rows[:MOST_OPERATORS]]
+    first = f"{drawn[0]['operator']} with {drawn[0]['label']} millinats" if drawn else "none"
+    description = (
+        f"Divergence that each of {len(rows)} operators alone in INT8 brings, {name}; the most "
+        f"sensitive is {first}. Left in float: {', '.join(sorted(left)) or 'none'}."
+    )
+    return {
+        "title": name,
+        "samples": record["samples"],
+        "rows": rows,
+        "drawn": len(drawn),
+        "searched": bool(own),
+        "left": len(left),
+        "description": description,
+        "chart": sensitivity_chart(drawn, description=description),
+    }
+
+
+def sensitivity_bar(row: Record) -> dict[str, Any]:
+    """What is drawn of an operator."""
+    return {
+        "operator": row["operator"],
+        "millinats": 1e3 * row["kl"],
+        "in_float": row["in_float"],
+        "name": f"{MARK} {row['operator']}" if row["in_float"] else row["operator"],
+        "label": bounded(row["kl"], 0.001, 1000),
+        "agreement": f"{percentage(row['agreement'])} %",
+    }

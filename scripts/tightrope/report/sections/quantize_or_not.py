@@ -1,0 +1,161 @@
+"""What the report says of quantizing at all: a table, and a sentence where it is not worth it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tightrope.report.sections.int8 import is_quantized
+from tightrope.report.style.numbers import points, ratio, shape_label, shape_of
+
+Record = Mapping[str, Any]
+DO_NOT = "do not quantize"
+# the look of the verdict on accuracy that means the same
+LOOKS = {"quantize": "kept", DO_NOT: "dropped"}
+LONGEST = 90
+
+
+def quantization_section(
+    entries: Sequence[Record], deployed: Iterable[Record], hosts: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """`rows` of the table on one model, and `sentence` where none of its engines gains.
+
+    None without entries of `quantization`. `deployed` are the results that are recommended: where
+    one is quantized there is no sentence, for its engine has no entry. `hosts` are `host_names`.
+    """
+    if not entries:
+        return None
+    groups: dict[Any, list[Record]] = {}
+    for entry in sorted(entries, key=sizes):
+        groups.setdefault(engine_of(entry), []).append(entry)
+    groups = {key: groups[key] for key in dict.fromkeys(map(engine_of, entries))}
+    names = engine_names(groups, hosts)
+    rows = [table_row(entry, hosts) for group in groups.values() for entry in group]
+    in_vain = all(entry["verdict"] == DO_NOT for entry in entries)
+    words = "; ".join(f"{names[key]} {against(group)}" for key, group in groups.items())
+    return {
+        "rows": rows,
+        "sentence": words if in_vain and not any(map(is_quantized, deployed)) else None,
+    }
+
+
+def engine_of(entry: Record) -> tuple[str, str, str]:
+    """What the entries of one engine on one device and host have in common."""
+    return entry["engine"], entry["device"], entry["host"]
+
+
+def engine_names(
+    engines: Iterable[tuple[str, str, str]], hosts: Mapping[str, str]
+) -> dict[tuple[str, str, str], str]:
+    """Each engine in words, with its device and its host where these have several."""
+    devices, places = ({key[index] for key in engines} for index in (1, 2))
+    found = {}
+    for engine, device, host in engines:
+        on = [device] if len(devices) > 1 else []
+        on += [hosts.get(host, host)] if len(places) > 1 else []
+        found[engine, device, host] = " on ".join([engine, *([", ".join(on)] if on else [])])
+    return found
+
+
+def sizes(entry: Record) -> list[int]:
+    """The key by which shapes are sorted."""
+    return [size for _, size in shape_of(entry["shape"])]
+
+
+def table_row(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """An entry with what the table prints of it; `alike` are groups of its `others`."""
+    others = entry.get("others") or ()
+    return {
+        **entry,
+        "host": hosts.get(entry["host"]),
+        "shape": shape_label(shape_of(entry["shape"])),
+        "look": look(entry),
+        "float": short(entry, entry["unquantized"]),
+        "accuracy": entry.get("accuracy") or {},
+        "others": others,
+        "alike": alike(others),
+    }
+
+
+def alike(others: Iterable[Record]) -> list[dict[str, Any]]:
+    """The variants that have the same verdict for the same reasons, as one group each."""
+    groups: dict[Any, dict[str, Any]] = {}
+    for other in others:
+        told = {name: other[name] for name in ("verdict", "why")}
+        key = other["verdict"], *other["why"]
+        groups.setdefault(key, {**told, "look": look(other), "variants": []})
+        groups[key]["variants"].append(other["variant"])
+    return list(groups.values())
+
+
+def look(judged: Record) -> str:
+    """The class of style of a verdict."""
+    return LOOKS.get(judged["verdict"], "undecided")
+
+
+def short(entry: Record, variant: str) -> str:
+    """What a variant's name says besides the device and the engine of its entry."""
+    return variant.removeprefix(f"{entry['device']}-{entry['engine']}-")
+
+
+def against(entries: Sequence[Record]) -> str:
+    """All that speaks against quantizing one engine, in words; every entry has a reason."""
+    slow = [one for one in entries if is_slow(one)]
+    lossy = [one for one in entries if (one.get("accuracy") or {}).get("verdict") == "dropped"]
+    failed = [one for one in entries if one.get("failed")]
+    parts = [(slow, slower), (lossy, less_accurate), (failed, failing)]
+    return " and ".join(
+        told(found) + (f" at {len(found)} of {len(entries)} shapes" if found != entries else "")
+        for found, told in parts
+        if found
+    )
+
+
+def is_slow(judged: Record) -> bool:
+    """Whether it is surely not faster than its engine in float."""
+    speedup = judged.get("speedup")
+    return bool(speedup) and speedup["high"] <= 1
+
+
+def slower(entries: Sequence[Record]) -> str:
+    """That it does not gain, with the best that it came to."""
+    best = max((entry["speedup"] for entry in entries), key=lambda speedup: speedup["ratio"])
+    word = "slower" if all(entry["speedup"]["high"] < 1 for entry in entries) else "no faster"
+    rivals = listed(short(entry, entry["unquantized"]) for entry in entries)
+    most = f"{ratio(best)} at best" if len(entries) > 1 else ratio(best)
+    return f"is {word} with {quantized(entries)} than with {rivals} ({most})" + (
+        ", and what is faster loses too much accuracy" if any(map(tempting, entries)) else ""
+    )
+
+
+def tempting(entry: Record) -> bool:
+    """Whether another variant was only left because of its answers."""
+    return any(
+        (other.get("accuracy") or {}).get("verdict") == "dropped"
+        and (other.get("speedup") or {}).get("low", 0) > 1
+        for other in entry.get("others") or ()
+    )
+
+
+def less_accurate(entries: Sequence[Record]) -> str:
+    """That the answers are not kept, with the smallest loss."""
+    best = max((entry["accuracy"] for entry in entries), key=lambda one: one["delta"])
+    change = points(best["delta"], best.get("samples"))
+    return f"loses too much accuracy with {quantized(entries)} ({change} points)"
+
+
+def failing(entries: Sequence[Record]) -> str:
+    """That nothing came out of it, with the beginning of the first reason."""
+    reason = entries[0]["failed"].splitlines()[0].partition(";")[0]
+    text = (
+        reason if len(reason) <= LONGEST else f"{reason[:LONGEST].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+    )
+    return f"failed with {quantized(entries)} ({text})"
+
+
+def quantized(entries: Sequence[Record]) -> str:
+    """The quantized variants of these entries of one engine."""
+    return listed(short(entry, entry["variant"]) for entry in entries)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Each name once."""
+    return " or ".join(dict.fromkeys(names))

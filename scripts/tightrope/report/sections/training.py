@@ -1,0 +1,123 @@
+"""What the report says of measured trainings."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tightrope.report.charts.training import training_chart
+from tightrope.report.style.numbers import is_number, percentage, points, significant
+
+Record = Mapping[str, Any]
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+
+
+def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
+    """Tables of the measured trainings, one for those that did the same work; None without any.
+
+    `largest` is what the bars of a table are drawn against, `device_memory` whether its memory is
+    that of a GPU; `failed` are the entries without a result.
+    """
+    if not entries:
+        return None
+    measured = [entry for entry in entries if entry.get("status") == "ok"]
+    groups: dict[Any, list[Record]] = {}
+    for entry in measured:
+        groups.setdefault(work_of(entry), []).append(entry)
+    return {
+        "tables": [table(group) for group in groups.values()],
+        "failed": [{**entry, "variant": "training"} for entry in entries if entry not in measured],
+    }
+
+
+def work_of(entry: Record) -> tuple[Any, ...]:
+    """What must be alike in the trainings of one table, so that their times say something."""
+    where = (entry.get(name) for name in ("host", "device", "threads", "unit"))
+    seeds = tuple(entry.get("seeds") or ())
+    return (*where, entry.get("samples"), entry.get("judged_samples"), entry.get("epochs"), seeds)
+
+
+def table(group: Sequence[Record]) -> dict[str, Any]:
+    """One table and its `figures`: each plain training stands before those compared with it.
+
+    What other load disturbed is in the table alone.
+    """
+    families = list(dict.fromkeys(family_of(entry) for entry in group))
+    entries = sorted(
+        group,
+        key=lambda entry: (families.index(family_of(entry)), entry["model"] != family_of(entry)),
+    )
+    first, timed = entries[0], [entry for entry in entries if entry["samples_per_s"]]
+    return {
+        "entries": [{**entry, **words(entry)} for entry in entries],
+        "figures": [figure(timed)] if timed else [],
+        "largest": max((entry["samples_per_s"]["mean"] for entry in timed), default=1.0),
+        "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
+        **{name: first.get(name) for name in ("unit", "samples", "judged_samples", "epochs")},
+        **{name: first.get(name) for name in ("seeds", "threads", "device", "host")},
+    }
+
+
+def family_of(entry: Record) -> str:
+    """The model whose training an entry is compared with, or its own."""
+    return entry.get("reference") or entry["model"]
+
+
+def spread_words(seconds: Record | None) -> str | None:
+    """Seconds with their spread."""
+    return plus_minus(seconds, significant, lambda one: significant(one, 2))
+
+
+def words(entry: Record) -> dict[str, Any]:
+    """The means of an entry with their spreads, as they are printed."""
+    judged = entry.get("judged_samples")
+    return {
+        "plain": entry["model"] == entry.get("reference"),
+        "epoch_words": spread_words(entry.get("epoch_s")),
+        "accuracy_words": plus_minus(entry.get("accuracy"), lambda one: percentage(one, judged)),
+        "change_words": plus_minus(
+            entry.get("accuracy_change"),
+            lambda one: points(one, judged),
+            lambda one: percentage(one, judged),
+        ),
+    }
+
+
+def plus_minus(spread: Record | None, words: Any, width: Any = None) -> str | None:
+    """ "78.3 ± 0.4": the mean and the sample standard deviation; None where there is no mean."""
+    if not spread:
+        return None
+    mean, wide = words(spread["mean"]), (width or words)(spread["spread"])
+    return f"{mean} {PLUS_MINUS} {wide}" if wide else mean
+
+
+def figure(entries: Sequence[Record]) -> dict[str, Any]:
+    """The chart of accuracy over time with its words and its `points`."""
+    found = [point for entry in entries for point in epochs(entry)]
+    last = [point for point in found if point["last"]]
+    description = "Accuracy over the time of the training. After the last epoch: " + "; ".join(
+        f"{one['model']} {one['told']} % after {significant(one['seconds'])} s" for one in last
+    )
+    chart = training_chart(found, description=description)
+    return {"description": description, "points": found, "chart": chart}
+
+
+def epochs(entry: Record) -> list[dict[str, Any]]:
+    """The points of one model in the chart: means over the seeds, lowest and highest accuracy."""
+    runs, count = entry["runs"], entry["epochs"]
+    found = []
+    for number in range(count):
+        shares = [run["accuracy"][number] for run in runs]
+        mean = statistics.fmean(shares)
+        found.append(
+            {
+                "model": entry["model"],
+                "epoch": number + 1,
+                "seconds": statistics.fmean(sum(run["seconds"][: number + 1]) for run in runs),
+                "accuracy": 100 * mean,
+                "low": 100 * min(shares),
+                "high": 100 * max(shares),
+                "told": percentage(mean, entry.get("judged_samples")),
+                "last": number + 1 == count,
+            }
+        )
+    return found

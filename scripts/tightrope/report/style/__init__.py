@@ -1,0 +1,1 @@
+"""Numbers and colours of the page."""

@@ -1,0 +1,1 @@
+"""What engines need of the libraries that run them."""

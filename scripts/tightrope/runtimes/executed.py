@@ -1,0 +1,48 @@
+"""What an engine really runs, and whether its name is true."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tightrope.jobs.child import WorkFailed
+
+# operator class -> precision -> how many run
+Executed = dict[str, dict[str, int]]
+PRODUCTS = ("attention", "conv", "dense", "fullyconnected", "gemm", "linear", "matmul", "product")
+# what only changes the type of numbers: Convert, QuantizeLinear, DynamicQuantizeLinear
+CONVERSIONS = ("convert", "quantizelinear")
+
+
+def counted(operators: Iterable[tuple[str, str]]) -> Executed:
+    """Operator classes and precisions, counted and sorted."""
+    found: dict[str, Counter[str]] = {}
+    for kind, precision in operators:
+        found.setdefault(kind, Counter())[precision] += 1
+    return {kind: dict(sorted(counts.items())) for kind, counts in sorted(found.items())}
+
+
+def is_product(kind: str) -> bool:
+    """Whether that class of operators multiplies matrices: there the time is spent."""
+    name = kind.casefold()
+    if any(word in name for word in CONVERSIONS):
+        return False
+    return any(word in name for word in PRODUCTS)
+
+
+def as_tf32(executed: Executed) -> Executed:
+    """`executed` with fp32 called tf32, for a GPU that rounds the operands of products to that."""
+    return {
+        kind: {"tf32" if name == "fp32" else name: count for name, count in counts.items()}
+        for kind, counts in executed.items()
+    }
+
+
+def require_precision(executed: Executed, precision: str) -> None:
+    """Raise WorkFailed unless a matrix product ran in what the name of the variant says first.
+
+    Of `int8-bf16` and `int8-dynamic` that is int8.
+    """
+    wanted = precision.partition("-")[0]
+    ran = {name for kind, counts in executed.items() if is_product(kind) for name in counts}
+    if wanted not in ran:
+        words = ", ".join(sorted(ran)) or "nothing known"
+        raise WorkFailed(f"ran in {words}: no matrix product ran in {wanted}", transient=False)

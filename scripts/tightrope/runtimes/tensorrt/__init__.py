@@ -1,0 +1,1 @@
+"""What TensorRT engines share."""

@@ -1,0 +1,58 @@
+"""NVIDIA's own timing program, as a check of ours: the flags of TensorRT 11."""
+
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tightrope.artifacts.files import read_json
+from tightrope.errors import TightropeError
+from tightrope.runtimes.buckets import in_words
+from tightrope.runtimes.tensorrt.profiles import Profile, choose
+from tightrope.signature import signature
+
+
+def words(
+    program: str, plan: Path, profile: int, shapes: dict[str, tuple[int, ...]], times: Path
+) -> list[str]:
+    """Its command line for a profile of a plan at the `shapes` of its inputs.
+
+    Times of calls are written to `times`.
+
+    Of version 11, which replays a CUDA graph and leaves transfers out unless told otherwise; with
+    version 10 it was the other way round.
+    """
+    return [
+        program,
+        f"--loadEngine={plan}",
+        f"--useProfile={profile}",
+        f"--shapes={','.join(f'{name}:{in_words(shape)}' for name, shape in shapes.items())}",
+        f"--exportTimes={times}",
+        "--warmUp=500",
+        "--duration=3",
+        "--iterations=50",
+    ]
+
+
+def measured(program: str, folder: Path, shape: dict[str, int]) -> float:
+    """Median seconds of a call's computing on the GPU, of the engine in `folder`.
+
+    Raises TightropeError with the last words of a trtexec that failed.
+    """
+    manifest = read_json(folder / "engine.json")
+    taken = signature(manifest["inputs"])
+    request = [shape[axis] for axis in taken.free]
+    profile = choose([Profile.of(one) for one in manifest["options"]["profiles"]], *request)
+    with tempfile.TemporaryDirectory() as scratch:
+        times = Path(scratch, "times.json")
+        command = words(program, folder / "model.plan", profile, taken.request(*request), times)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not times.is_file():
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            raise TightropeError(f"{' '.join(command)}: {lines[-1] if lines else 'no output'}")
+        return median_compute(read_json(times))
+
+
+def median_compute(calls: list[dict[str, float]]) -> float:
+    """Median seconds of `computeMs` of the calls that trtexec has exported."""
+    return statistics.median(call["computeMs"] for call in calls) / 1e3

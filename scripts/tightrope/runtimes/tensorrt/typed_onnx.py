@@ -1,0 +1,227 @@
+"""ONNX files whose tensors have the types that a strongly typed runtime is to compute in."""
+
+from collections.abc import Iterator
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tightrope.errors import TightropeError
+from tightrope.int8.qdq_tensorrt import SMALLEST_SCALE
+from tightrope.jobs.child import WorkFailed, in_one_line
+from tightrope.onnx.opset import STANDARD, at_opset, opset_of
+
+FLOAT = TensorProto.FLOAT
+# what takes the place of float32
+TYPES = {
+    "fp32": FLOAT,
+    "tf32": FLOAT,
+    "fp16": TensorProto.FLOAT16,
+    "bf16": TensorProto.BFLOAT16,
+    "int8-fp16": TensorProto.FLOAT16,
+    "fp8": TensorProto.FLOAT16,
+}
+# of the zero-points of a quantized file
+ZEROS = {"int8-fp16": TensorProto.INT8, "fp8": TensorProto.FLOAT8E4M3FN}
+WORDS = {TensorProto.FLOAT16: "tensor(float16)", TensorProto.BFLOAT16: "tensor(bfloat16)"}
+# the first opset in which every common operator has the type: scales of Q/DQ, convolutions
+OPSETS = {TensorProto.FLOAT16: 19, TensorProto.BFLOAT16: 22}
+# attributes that say the type of an output
+SAYING_TYPES = ("to", "dtype", "output_dtype")
+PAIR = ("QuantizeLinear", "DequantizeLinear")
+
+
+def typed(model: onnx.ModelProto, precision: str) -> onnx.ModelProto:
+    """A copy of `model` whose float32 tensors are of the type of `precision`.
+
+    fp32 and tf32 leave it as it is; int8-fp16 and fp8 take a Q/DQ file in int8 or E4M3, of which
+    the scales become float16 too, for what DequantizeLinear gives has the type of its scale.
+    Inputs and outputs keep their types. Raises WorkFailed where the opset has no such types and
+    cannot be raised, an operator would get mixed types or be left in float32, or the Q/DQ is not
+    what the precision says.
+    """
+    kind = TYPES[precision]
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    if precision in ZEROS:
+        require_pairs(made, precision)
+    if kind != FLOAT:
+        made = with_opset_for(made, kind)
+        retype(made, kind)
+        cast_at_both_ends(made.graph, kind)
+    require_types(made, precision)
+    return made
+
+
+def require_pairs(model: onnx.ModelProto, precision: str) -> None:
+    """Raise WorkFailed unless there is Q/DQ with zero-points 0 and scales that float16 holds."""
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    pairs = [node for node in model.graph.node if node.op_type in PAIR]
+    faults = [
+        f"{node.name} has {why}" for node in pairs if (why := fault(node, constants, precision))
+    ]
+    if faults or not pairs:
+        why = faults[0] if faults else "no operator is quantized"
+        raise WorkFailed(f"no ONNX file for {precision}: {why}", transient=False)
+
+
+def fault(
+    node: onnx.NodeProto, constants: dict[str, onnx.TensorProto], precision: str
+) -> str | None:
+    """What is wrong with the scale or the zero-point of one of a pair."""
+    if len(node.input) < 3 or not constants.keys() >= set(node.input[1:]):
+        return "no constant scale and zero-point"
+    scale, zero = (numpy_helper.to_array(constants[name]) for name in node.input[1:])
+    wanted = helper.tensor_dtype_to_np_dtype(ZEROS[precision])
+    if zero.dtype != wanted or zero.astype(np.float32).any():
+        return f"a zero-point that is not 0 of {wanted}"
+    if not ((scale >= SMALLEST_SCALE) & (scale <= np.finfo(np.float16).max)).all():
+        return "a scale that float16 does not hold"
+    return None
+
+
+def with_opset_for(model: onnx.ModelProto, kind: int) -> onnx.ModelProto:
+    """`model` in an opset in which its operators have that type: its own where they have it.
+
+    Raises WorkFailed naming the opset found and the one needed where there is no way to it.
+    """
+    found, needed = opset_of(model), OPSETS[kind]
+    nodes = [node for graph in graphs_in(model.graph) for node in graph.node]
+    lacking = [node for node in nodes if float_only(node, found, kind)]
+    if all(float_only(node, max(found, needed), kind) for node in lacking):
+        return model
+    try:
+        return at_opset(model, needed)
+    except TightropeError as error:
+        raise WorkFailed(f"{WORDS[kind]}: {error}", transient=False) from error
+
+
+def float_only(node: onnx.NodeProto, opset: int, kind: int) -> list[str]:
+    """Inputs and outputs that may be float32 and not of that type, as the scales of Resize."""
+    if node.domain not in STANDARD or not onnx.defs.has(node.op_type, opset, ""):
+        return []
+    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    found = []
+    for names, places in ((node.input, schema.inputs), (node.output, schema.outputs)):
+        for number, name in enumerate(names):
+            types = places[min(number, len(places) - 1)].types
+            if name and "tensor(float)" in types and WORDS[kind] not in types:
+                found.append(name)
+    return found
+
+
+def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The graph and those within it, of branches and loops."""
+    yield graph
+    for part in (part for node in graph.node for part in node.attribute):
+        for inner in (*([part.g] if part.HasField("g") else []), *part.graphs):
+            yield from graphs_in(inner)
+
+
+def retype(model: onnx.ModelProto, kind: int) -> None:
+    """Give constants that type, and every operator that says the type of what it gives.
+
+    A constant of which an operator takes nothing but float32 stays.
+    """
+    opset = opset_of(model)
+    del model.graph.value_info[:]
+    graphs = list(graphs_in(model.graph))
+    nodes = [node for graph in graphs for node in graph.node]
+    kept = {name for node in nodes for name in float_only(node, opset, kind)}
+    for tensor in (tensor for graph in graphs for tensor in graph.initializer):
+        if tensor.name not in kept:
+            narrow(tensor, kind)
+    for value in (one for graph in graphs[1:] for one in values_of(graph)):
+        if value.type.tensor_type.elem_type == FLOAT:
+            value.type.tensor_type.elem_type = kind
+    for node in nodes:
+        if node.op_type != "Constant" or node.output[0] not in kept:
+            retype_attributes(node, kind)
+
+
+def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    """Everything to which a graph gives a type."""
+    yield from (*graph.input, *graph.output, *graph.value_info)
+
+
+def retype_attributes(node: onnx.NodeProto, kind: int) -> None:
+    """Change what an operator says of types: of a constant, of the result of a cast."""
+    if node.op_type == "ConstantOfShape" and not node.attribute:
+        node.attribute.append(helper.make_attribute("value", zero_of(kind)))
+    for part in node.attribute:
+        if node.op_type == "Constant" and part.name in ("value_float", "value_floats"):
+            array = np.array(helper.get_attribute_value(part), np.float32)
+            part.CopyFrom(helper.make_attribute("value", numpy_helper.from_array(array)))
+        if part.type == onnx.AttributeProto.TENSOR:
+            narrow(part.t, kind)
+        elif part.name in SAYING_TYPES and part.i == FLOAT:
+            part.i = kind
+
+
+def zero_of(kind: int) -> onnx.TensorProto:
+    """A constant [1] of value 0."""
+    return numpy_helper.from_array(np.zeros(1, helper.tensor_dtype_to_np_dtype(kind)))
+
+
+def narrow(tensor: onnx.TensorProto, kind: int) -> None:
+    """Change a float32 constant to that type; no finite number becomes infinite, none becomes 0.
+
+    A number beyond the range stands for minus infinity in a mask. A quarter of the largest one
+    does so too, and the sum of two masks and a score is still finite: a row that is masked whole
+    gives no NaN in a softmax.
+    """
+    if tensor.data_type != FLOAT:
+        return
+    values = numpy_helper.to_array(tensor)
+    wanted = helper.tensor_dtype_to_np_dtype(kind)
+    limits = ml_dtypes.finfo(wanted)
+    beyond = np.isfinite(values) & (np.abs(values) > float(limits.max))
+    lost = (values != 0) & (np.abs(values) < float(limits.smallest_subnormal))
+    values = np.where(beyond, np.sign(values) * (float(limits.max) / 4), values)
+    values = np.where(lost, np.sign(values) * float(limits.smallest_subnormal), values)
+    tensor.CopyFrom(numpy_helper.from_array(values.astype(wanted), tensor.name))
+
+
+def cast_at_both_ends(graph: onnx.GraphProto, kind: int) -> None:
+    """Cast float32 inputs to that type and outputs from it; the names outside stay."""
+    floats = [[one.name for one in ends if is_float(one)] for ends in (graph.input, graph.output)]
+    inner = {name: f"{name}_{TensorProto.DataType.Name(kind)}" for ends in floats for name in ends}
+    for node in (node for one in graphs_in(graph) for node in one.node):
+        node.input[:] = [inner.get(name, name) for name in node.input]
+        node.output[:] = [inner.get(name, name) for name in node.output]
+    nodes = [
+        *(
+            helper.make_node("Cast", [name], [inner[name]], inner[name], to=kind)
+            for name in floats[0]
+        ),
+        *(onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node),
+        *(
+            helper.make_node("Cast", [inner[name]], [name], inner[name], to=FLOAT)
+            for name in floats[1]
+        ),
+    ]
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def is_float(value: onnx.ValueInfoProto) -> bool:
+    """Whether a tensor is of float32."""
+    return value.type.tensor_type.elem_type == FLOAT
+
+
+def require_types(model: onnx.ModelProto, precision: str) -> None:
+    """Raise WorkFailed unless ONNX's own inference finds one type in each operator, and no float32.
+
+    Operators must stand after what they read.
+    """
+    try:
+        onnx.checker.check_model(model, full_check=True)
+        found = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise WorkFailed(f"{precision}: {in_one_line(error)}", transient=False) from error
+    outside = {one.name for one in (*model.graph.input, *model.graph.output)}
+    left = [one.name for one in found.graph.value_info if is_float(one)]
+    left = [name for name in left if name not in outside]
+    if TYPES[precision] != FLOAT and left:
+        raise WorkFailed(f"{precision}: {left[0]} would be computed in float32", transient=False)

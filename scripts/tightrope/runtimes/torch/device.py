@@ -1,0 +1,80 @@
+"""Where PyTorch computes, and in which kind of fp32."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.machine.gpu import require_gpu
+from tightrope.model.module import runner
+from tightrope.runtimes.buckets import Buckets
+from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
+from tightrope.runtimes.executed import Executed, as_tf32
+from tightrope.runtimes.program_by_shape import ByShape
+
+ATTENTION = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "math": SDPBackend.MATH,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+}
+
+
+def prepare(device: str, precision: str, threads: int) -> None:
+    """Set the threads of the CPU, and for `cuda` whether fp32 is rounded to TF32.
+
+    Raises WorkFailed where there is no GPU, or none that this PyTorch can use.
+    """
+    torch.set_num_threads(threads)
+    if device == "cuda":
+        require_gpu(f"PyTorch {torch.__version__}", torch.version.cuda)
+        # by the older of two interfaces, which Inductor reads; unsaid, convolutions take TF32
+        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+        torch.backends.cudnn.allow_tf32 = precision == "tf32"
+
+
+def attention(kind: str) -> AbstractContextManager[None]:
+    """In this context attention runs in the kernels of that kind, `auto` as PyTorch chooses.
+
+    Outside of it, where it cannot be had for the inputs, PyTorch raises an error.
+    """
+    return nullcontext() if kind == "auto" else sdpa_kernel(ATTENTION[kind])
+
+
+def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callable[[Arrays], Any]:
+    """`run(inputs) -> float32 logits [batch, classes]`, numpy, of a program on that device.
+
+    On a GPU with a CUDA graph for each of the `buckets` of the options, if they have `graphs`;
+    else for any shape.
+    """
+    if device == "cpu":
+        return runner(program)
+    kind = options.get("attention", "auto")
+
+    def attending(**inputs: torch.Tensor) -> torch.Tensor:
+        with attention(kind):
+            return program(**inputs)
+
+    graphs = options.get("graphs", False)
+    buckets = Buckets(options["buckets"]) if graphs and options["buckets"] else None
+    queue = queue_on_gpu(graphs=graphs)
+    return ByShape(lambda inputs: CudaProgram(attending, inputs, queue), buckets)
+
+
+def with_tf32(executed: Executed, device: str) -> Executed:
+    """`executed` with products in fp32 called tf32 where the GPU rounds to that.
+
+    The profiler knows the types of tensors, which are the same for both.
+    """
+    return as_tf32(executed) if device == "cuda" and rounds_to_tf32() else executed
+
+
+def rounds_to_tf32() -> bool:
+    """Whether a product in fp32 on the GPU loses what TF32's 10 bits of mantissa cannot hold."""
+    size, value = 1024, 1 + 2.0**-12
+    matrix = torch.full((size, size), value, device="cuda")
+    product = matrix @ torch.eye(size, device="cuda")
+    return bool((product != value).any())

@@ -1,0 +1,1 @@
+"""What the TVM engine is made of."""

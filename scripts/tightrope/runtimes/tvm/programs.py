@@ -1,0 +1,125 @@
+"""From a checkpoint to TVM's loops: a module for each bucket, the weights once for all."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import tvm
+from tvm import relax
+from tvm.relax.frontend import detach_params
+from tvm.relax.frontend.torch import from_exported_program
+from tvm.s_tir import dlight
+
+from tightrope.model.module import example_inputs, logits_module
+from tightrope.runtimes.buckets import Bucket, Buckets
+from tightrope.runtimes.tvm.convolution_loops import CONVERSIONS, Depthwise
+from tightrope.runtimes.tvm.convolutions import channels_last
+from tightrope.runtimes.tvm.layouts import settled
+from tightrope.runtimes.tvm.polynomials import POLYNOMIALS
+from tightrope.runtimes.tvm.schedules import (
+    Elements,
+    Matmul,
+    Others,
+    Product,
+    Rows,
+    Tiles,
+    product_of,
+)
+from tightrope.signature import Signature
+
+
+def imported(
+    source: Path, taken: Signature, buckets: Buckets
+) -> tuple[dict[Bucket, tvm.IRModule], dict[str, np.ndarray]]:
+    """A module for each bucket, and the weights: inputs of all of them in the order of the keys."""
+    classifier = logits_module(source, torch.float32, attention="eager")
+    classifier = channels_last(transposed(classifier))
+    modules: dict[Bucket, tvm.IRModule] = {}
+    weights: dict[str, np.ndarray] = {}
+    for bucket in buckets.all():
+        exported = torch.export.export(classifier, (), kwargs=example_inputs(taken, *bucket))
+        modules[bucket], weights = translated(exported)
+    return modules, weights
+
+
+def translated(
+    exported: torch.export.ExportedProgram,
+) -> tuple[tvm.IRModule, dict[str, np.ndarray]]:
+    """An exported program as a module, and the weights that it takes behind its inputs."""
+    module, parameters = detach_params(
+        from_exported_program(
+            exported,
+            keep_params_as_input=True,
+            unwrap_unit_return_tuple=True,
+            custom_convert_map=CONVERSIONS,
+        )
+    )
+    tensors = parameters.get("main", [])
+    names = [variable.name for variable in module["main"].params[-len(tensors) :]]
+    return module, {
+        f"{number:05}.{name}": tensor.numpy()
+        for number, (name, tensor) in enumerate(zip(names, tensors, strict=True))
+    }
+
+
+class Linear(torch.nn.Module):
+    """A linear layer whose weight is [inputs, outputs]."""
+
+    def __init__(self, layer: torch.nn.Linear) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(layer.weight.detach().t().contiguous(), False)
+        self.bias = layer.bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Features [..., inputs] to [..., outputs]."""
+        product = torch.matmul(x, self.weight)
+        return product if self.bias is None else product + self.bias
+
+
+def transposed(module: torch.nn.Module) -> torch.nn.Module:
+    """`module` with the weights of its linear layers as a product reads them, [inputs, outputs].
+
+    Else every call of the program would transpose them.
+    """
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is torch.nn.Linear:
+                setattr(parent, name, Linear(child))
+    return module
+
+
+def lowered(module: tvm.IRModule) -> tvm.IRModule:
+    """The module as fused loops, without schedules."""
+    passes = [
+        relax.transform.CanonicalizeBindings(),
+        relax.transform.LegalizeOps(POLYNOMIALS),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FoldConstant(),
+        relax.transform.FuseOps(),
+        relax.transform.FuseTIR(),
+        relax.transform.RewriteDataflowReshape(),
+        relax.transform.DeadCodeElimination(),
+    ]
+    return tvm.transform.Sequential(passes)(settled(module))
+
+
+def scheduled(module: tvm.IRModule, tiles: dict[Product, Tiles]) -> tvm.IRModule:
+    """The module with its loops scheduled; products in `tiles` as said there."""
+    rules = (Matmul(tiles), Depthwise(), Rows(), Elements(), Others())
+    return dlight.ApplyDefaultSchedule(*rules)(module)
+
+
+def products(module: tvm.IRModule) -> list[Product]:
+    """The matrix products that a call of "main" makes."""
+    functions = {name.name_hint: product_of(loops) for name, loops in module.functions_items()}
+    found: list[Product] = []
+
+    def visit(expression: Any) -> None:
+        if isinstance(expression, relax.Call) and expression.op.name == "relax.call_tir":
+            product = functions[expression.args[0].name_hint]
+            if product:
+                found.append(product)
+
+    relax.analysis.post_order_visit(module["main"], visit)
+    return found

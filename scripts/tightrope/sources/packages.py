@@ -1,0 +1,30 @@
+"""Folders of installed packages, found without importing them."""
+
+import importlib.util
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from tightrope.artifacts.provenance import library_version
+from tightrope.errors import ConfigError
+
+
+@cache
+def package_folder(source: str, name: str) -> Path:
+    """Folder of the installed top-level package `name`; raises ConfigError naming `source`."""
+    spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError(
+            f"{source}: there is no installed package {name!r}; install it or choose another"
+        )
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+@cache
+def package_version(name: str) -> str | None:
+    """Version of the distribution that holds the top-level package `name`."""
+    found = library_version(name) or library_version(name.replace("_", "-"))
+    if found is None:
+        owners = packages_distributions().get(name, [])
+        found = library_version(sorted(owners)[0]) if owners else None
+    return found

@@ -1,0 +1,1 @@
+"""From records to summary.json; needs no engine."""

@@ -1,0 +1,74 @@
+"""From the answers of one variant to `accuracy` of its result, in pairs with its baseline's."""
+
+from typing import Any
+
+from tightrope.records.paired_accuracy import change, comparable, hits
+from tightrope.records.record import AccuracyRecord
+from tightrope.statistics import mean_divergence, relative_error, share
+from tightrope.summary.flips import Split, flipped
+
+Entry = dict[str, Any]
+# what there is only beside a baseline's answers to the same examples
+PAIRED = (
+    *("delta", "delta_low", "delta_high", "gained", "lost", "p_value", "detectable"),
+    *("large_enough", "flips", "agreement", "logit_error", "kl", "flipped"),
+)
+# what of these is not 0 for the baseline itself
+UNCHANGED = {
+    "p_value": 1.0,
+    "large_enough": True,
+    "agreement": 1.0,
+    "flipped": [],
+    "verdict": "kept",
+}
+
+
+def accuracy_entry(
+    record: AccuracyRecord, baseline: AccuracyRecord | None, budget: float, split: Split
+) -> Entry | None:
+    """Accuracy, and its change against the baseline on the same examples, those of `split`.
+
+    None where nothing was predicted. Without a baseline's predictions on the same split the
+    change is None and the verdict `undecided`.
+    """
+    if not record.predictions or record.labels is None:
+        return None
+    right = hits(record)
+    top1 = share(sum(right), len(right))
+    entry = {
+        "top1": top1.value,
+        "low": top1.low,
+        "high": top1.high,
+        "samples": len(right),
+        "verdict": "undecided",
+        **dict.fromkeys(PAIRED),
+    }
+    if baseline is None or not comparable(record, baseline):
+        return entry
+    if baseline.variant == record.variant:
+        return {**entry, **dict.fromkeys(PAIRED, 0), **UNCHANGED}
+    return {
+        **entry,
+        **change(right, hits(baseline), budget),
+        **distance(record, baseline),
+        "flipped": flipped(record, baseline, split),
+    }
+
+
+def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Entry:
+    """How far the answers lie from the baseline's, whatever the labels say.
+
+    `logit_error` is the root mean square of the difference of the logits over that of the
+    baseline's logits about their mean in each example, `kl` the mean of KL(baseline || variant)
+    of the softmax, in nats.
+    """
+    count = min(len(record.predictions), len(baseline.predictions))
+    both = zip(record.predictions, baseline.predictions, strict=False)
+    flips = sum(ours != theirs for ours, theirs in both)
+    ours, theirs = record.logits[:count], baseline.logits[:count]
+    return {
+        "flips": flips,
+        "agreement": 1 - flips / count,
+        "logit_error": relative_error(ours, theirs),
+        "kl": mean_divergence(theirs, ours),
+    }

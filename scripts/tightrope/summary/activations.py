@@ -1,0 +1,88 @@
+"""From records of models that differ in their activation to `activations` of the summary."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tightrope.machine.host import fingerprint
+from tightrope.records.paired_accuracy import change, comparable, hits
+from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.statistics import share
+from tightrope.summary.results import latency_entry
+from tightrope.variants import parse
+
+Entry = dict[str, Any]
+Judged = Mapping[tuple[str, str], AccuracyRecord]
+CHANGE = (
+    *("delta", "delta_low", "delta_high", "gained", "lost", "p_value", "detectable"),
+    *("large_enough", "verdict"),
+)
+
+
+def activation_entries(
+    records: Iterable[LatencyRecord],
+    judged: Judged,
+    *,
+    references: Mapping[str, str],
+    baselines: Mapping[str, Mapping[str, str]],
+    budget: float,
+) -> list[Entry]:
+    """One entry for each model and host of the records, beside its reference.
+
+    A record has times of one variant of a model, in blocks that alternate with those of the same
+    variant of the model that `references` names. `judged` has the answers of every (model,
+    variant); of these the baselines are compared. `budget` is a fraction.
+    """
+    groups: dict[tuple[str, str, str], list[LatencyRecord]] = {}
+    for record in records:
+        device = parse(record.variant).device
+        groups.setdefault((record.model, fingerprint(record.host), device), []).append(record)
+    return [
+        {
+            "model": model,
+            "reference": references[model],
+            "host": host,
+            "device": device,
+            "accuracy": accuracy_beside(
+                judged.get((model, baselines[model][device])),
+                judged.get((references[model], baselines[references[model]][device])),
+                budget,
+            ),
+            "latency": [row for record in group for row in rows_of(record)],
+        }
+        for (model, host, device), group in groups.items()
+    ]
+
+
+def accuracy_beside(
+    record: AccuracyRecord | None, reference: AccuracyRecord | None, budget: float
+) -> Entry | None:
+    """Accuracy of one model's answers and its change, in pairs, from those of the reference.
+
+    None where there are no labels; the change is None where the two did not judge the same.
+    """
+    if record is None or not record.predictions or record.labels is None:
+        return None
+    right = hits(record)
+    top1 = share(sum(right), len(right))
+    entry = {"top1": top1.value, "low": top1.low, "high": top1.high, "samples": len(right)}
+    if reference is None or reference.labels is None or not comparable(record, reference):
+        return {**entry, **dict.fromkeys(CHANGE)}
+    return {**entry, **change(right, hits(reference), budget)}
+
+
+def rows_of(record: LatencyRecord) -> list[Entry]:
+    """A row for each shape of a record; one without times where it failed."""
+    common = {
+        "variant": record.variant,
+        **parse(record.variant)._asdict(),
+        "status": record.status,
+        "reason": reason_of(record),
+    }
+    return [{**common, **latency_entry(shape, record)} for shape in record.shapes] or [common]
+
+
+def reason_of(record: LatencyRecord) -> str | None:
+    """Why there is no ratio: of the model's own engine, or of the reference's."""
+    if record.baseline_failed:
+        return f"the reference: {record.baseline_failed}"
+    return record.reason

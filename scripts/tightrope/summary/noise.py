@@ -1,0 +1,66 @@
+"""What the report says in words of a measurement that other load or the machine disturbed."""
+
+import statistics
+from collections import Counter
+from typing import Any
+
+from tightrope.machine.interference import FOREIGN, disturbance
+
+# the share of a block in which the engine that is not timed may use a core
+IDLE_SHARE = 0.02
+DRIFT = 0.10
+CAUSES = {
+    "waited": "their threads waited for a processor that another program had",
+    "preempted": "their threads lost their processor to another program",
+    "stolen": "the hypervisor took the processor",
+}
+
+Facts = dict[str, Any]
+
+
+def why_disturbed(shape: Facts, kept: int, fewest: int, loudest: dict[str, float]) -> str:
+    """Why a shape of which only `kept` pairs of blocks count has no number."""
+    windows = shape["foreign_cores"]
+    causes = Counter(filter(None, (disturbance(pair, windows) for pair in shape["pairs"])))
+    words = " and ".join(CAUSES[cause] for cause, _ in causes.most_common())
+    return (
+        f"only {kept} of {len(shape['pairs'])} pairs of blocks were undisturbed, {fewest} are "
+        f"needed: {words}{named(loudest)}"
+    )
+
+
+def disturbed_while(what: str, cores: float, loudest: dict[str, float]) -> str:
+    """That other programs used so many cores during a measurement that has no pairs."""
+    used = f"other programs or the hypervisor used up to {cores:.1f} cores of its processors"
+    return f"{used} in {what}{named(loudest)}"
+
+
+def named(loudest: dict[str, float]) -> str:
+    """The end of a sentence that names the programs which used the most; empty without any."""
+    words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in loudest.items())
+    return f"; the loudest: {words}" if words else ""
+
+
+def reasons(shape: Facts, reference: Facts | None) -> list[str]:
+    """Why the times of a shape are noisy, in words; empty where they are not."""
+    found = []
+    known = [cores for cores in shape["foreign_cores"] if cores is not None]
+    if known and (foreign := statistics.fmean(known)) > FOREIGN:
+        found.append(f"other programs or the hypervisor used {foreign:.1f} cores of its processors")
+    if shape["idle_share"] > IDLE_SHARE:
+        found.append(
+            f"the engine that was not timed used {100 * shape['idle_share']:.0f} % of a core"
+        )
+    return found + drift(reference)
+
+
+def drift(reference: Facts | None) -> list[str]:
+    """Whether the fixed workload took another time after the measurement than before it."""
+    if reference is None:
+        return []
+    before, after = (statistics.median(reference[when]["rounds_s"]) for when in ("before", "after"))
+    change = after / before - 1
+    if abs(change) <= DRIFT:
+        return []
+    word = "slower" if change > 0 else "faster"
+    return [f"the machine was {100 * abs(change):.0f} % {word} after the measurement than before"]

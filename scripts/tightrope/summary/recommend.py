@@ -1,0 +1,232 @@
+"""Which variant to deploy at each shape: who won the race of those whose answers are kept."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tightrope.measure.race.finalists import MOST
+from tightrope.measure.race.statistics import NONE_FASTER
+from tightrope.summary.races import DECIDED, RaceKey, race_key, ratio_between, shape_of
+from tightrope.variants import parse
+
+Entry = dict[str, Any]
+Races = Mapping[RaceKey, Entry]
+
+
+def recommendations(results: list[Entry], races: Races) -> list[Entry]:
+    """One for each model, host and shape; `variant` is None where nothing qualifies.
+
+    Times of two hosts are never put against each other: each host has its own.
+    """
+    found = []
+    places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
+    for model, host in places:
+        own = [one for one in results if one["model"] == model and one["host"] in (host, None)]
+        for shape in shapes_of(own):
+            here = {
+                device: races[key]
+                for device in dict.fromkeys(one["device"] for one in own)
+                if (key := race_key(model, host, device, shape)) in races
+            }
+            found.append({"model": model, "host": host, "shape": shape, **choose(own, shape, here)})
+    return found
+
+
+def shapes_of(results: list[Entry]) -> list[Entry]:
+    """Each shape at which one of the results was measured, once."""
+    shapes = [shape_of(row) for result in results for row in result["latency"]]
+    return list({tuple(shape.items()): shape for shape in shapes}.values())
+
+
+def rows_at(results: Iterable[Entry], shape: Entry) -> dict[str, Entry]:
+    """By variant, the latency row of this shape."""
+    return {
+        result["variant"]: row
+        for result in results
+        for row in result["latency"]
+        if shape_of(row) == shape
+    }
+
+
+def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> Entry:
+    """`variant`, `why`, `rejected` and how sure that is, among the results of one model.
+
+    `races` are those of each device. `equal` are variants that surely differ by no more than
+    `decision.equal_within` and have larger files, `open` those that the time did not suffice to
+    tell apart. `disturbed` are variants whose answers are kept and whose latency or race other load
+    disturbed: they may be faster, so with one of them the choice is `provisional`. A baseline that
+    was disturbed while it ran alone is none of them where beside it the chosen one is faster.
+    """
+    rows = rows_at(results, shape)
+    reasons = {result["variant"]: disqualified(result, rows) for result in results}
+    fit = [result for result in results if reasons[result["variant"]] is None]
+    disturbed = [one["variant"] for one in results if may_be_faster(one, rows)]
+    winners = {
+        device: race
+        for device, race in races.items()
+        if race["variant"] is not None and reasons[race["variant"]] is None
+    }
+    behind = beaten_baselines(results, rows, [race["variant"] for race in winners.values()])
+    disturbed = [name for name in disturbed if name not in behind]
+    undecided = [race for race in races.values() if race["status"] != DECIDED]
+    common = {
+        "equal": [],
+        "open": [],
+        "disturbed": disturbed,
+        "provisional": bool(disturbed or undecided),
+    }
+    if not winners:
+        words = why_nothing(results, fit, undecided, disturbed)
+        reasons |= {one["variant"]: "the race has no winner" for one in fit}
+        return {**common, "variant": None, "why": words, "rejected": listed(reasons)}
+    # between devices times are compared, each of its own minutes
+    best = min(winners, key=lambda device: rows[winners[device]["variant"]]["paired_s"])
+    race = winners[best]
+    for result in fit:
+        reasons[result["variant"]] = beaten(result["variant"], rows, race, best)
+    del reasons[race["variant"]]
+    return {
+        **common,
+        "equal": race["equal"],
+        "open": race["open"],
+        "provisional": common["provisional"] or race["provisional"],
+        "variant": race["variant"],
+        "why": why(race, fit),
+        "rejected": listed(reasons),
+    }
+
+
+def may_be_faster(result: Entry, rows: Mapping[str, Entry]) -> bool:
+    """Whether its answers are kept and its latency at this shape was disturbed."""
+    row = rows.get(result["variant"])
+    return bool(result["status"] == "ok" and row and row["disturbed"] and unkept(result) is None)
+
+
+def beaten_baselines(
+    results: list[Entry], rows: Mapping[str, Entry], winners: list[str]
+) -> set[str]:
+    """The baselines beside which a winner was timed and is surely faster."""
+    return {
+        result["baseline"]
+        for result in results
+        if result["variant"] in winners
+        and (rows[result["variant"]]["speedup"] or {}).get("verdict") == "faster"
+    }
+
+
+def listed(reasons: Mapping[str, str]) -> list[Entry]:
+    """The rejected variants with their reasons."""
+    return [{"variant": name, "reason": reason} for name, reason in reasons.items()]
+
+
+def disqualified(result: Entry, rows: Mapping[str, Entry]) -> str | None:
+    """Why this result cannot be deployed at all, else None."""
+    if result["status"] != "ok":
+        return f"{result['status']}: {result['reason']}"
+    row = rows.get(result["variant"])
+    if row is None:
+        return "not measured at this shape"
+    if reason := unkept(result):
+        return reason
+    if row["disturbed"] and not row["provisional"]:
+        return f"disturbed: {row['disturbed']}"
+    return None
+
+
+def unkept(result: Entry) -> str | None:
+    """Why its answers cannot be deployed, None where they are kept or were not judged."""
+    accuracy = result["accuracy"]
+    if accuracy is None or accuracy["verdict"] == "kept":
+        return None
+    if accuracy["delta"] is None:
+        return "accuracy undecided: its baseline has no predictions"
+    return f"accuracy {accuracy['verdict']}: {points(accuracy)}"
+
+
+def beaten(name: str, rows: Mapping[str, Entry], race: Entry, device: str) -> str:
+    """Why a variant that keeps the answers was not chosen."""
+    chosen = race["variant"]
+    if parse(name).device != device:
+        seconds = (rows[one]["paired_s"] for one in (name, chosen))
+        ours, theirs = (f"{1000 * one:.3g} ms" for one in seconds)
+        return f"slower: {ours} per call, {chosen} takes {theirs}"
+    if name in race["left_out"]:
+        return f"failed in the race: {race['left_out'][name]}"
+    measured = ratio_between(race, name, chosen)
+    if name in race["equal"]:
+        return f"equal to {chosen} within {100 * race['within']:.2g} %, but its files are larger"
+    if measured is not None:
+        told = times(measured, f"as fast as {chosen}")
+        return f"not told apart: {told}" if name in race["open"] else f"slower: {told}"
+    if name in race["raced"]:
+        return f"slower than {race['out'].get(name, 'others')} in the race"
+    if len(race["raced"]) >= MOST and may_win(rows[name], rows[chosen]):
+        return f"not raced: {MOST} variants are surely faster than the baseline by more"
+    return f"slower: {speed(rows[name])}"
+
+
+def may_win(row: Entry, best: Entry) -> bool:
+    """Whether the speed-up of a row is not surely behind that of another."""
+    ends = (row["speedup"] or {}).get("high"), (best["speedup"] or {}).get("low")
+    return None not in ends and ends[0] >= ends[1]
+
+
+def why(race: Entry, fit: list[Entry]) -> str:
+    """What speaks for the chosen variant among those that are `fit`."""
+    judged = all(result["accuracy"] is not None for result in fit)
+    who = f"{len(fit)} variants " + ("that keep the answers" if judged else "measured")
+    chosen, equal, undecided = race["variant"], race["equal"], race["open"]
+    if len(fit) == 1:
+        return "the only variant that keeps the answers" if judged else "the only variant measured"
+    if equal:
+        same = ", ".join(equal)
+        words = f"equal to {same} within {100 * race['within']:.2g} %, with the smallest files"
+    elif undecided:
+        words = f"the fastest by estimate; {open_words(race)}"
+    else:
+        words = f"the fastest of the {who}"
+    return words if chosen == race["fastest"] or equal else f"{words} of the {who}"
+
+
+def open_words(race: Entry) -> str:
+    """What is known of the variants that were not told apart from the chosen one."""
+    names = ", ".join(race["open"])
+    if race["stop"] == NONE_FASTER:
+        return f"not told apart from {names}, at most {100 * race['within']:.2g} % faster"
+    return f"time did not suffice to tell it from {names}"
+
+
+def why_nothing(
+    results: list[Entry], fit: list[Entry], undecided: list[Entry], disturbed: list[str]
+) -> str:
+    """Why nothing is recommended."""
+    reasons = [race["reason"] for race in undecided if race["reason"]]
+    if reasons:
+        return f"disturbed: {reasons[0]}"
+    if disturbed:
+        return "disturbed: other load kept the processors busy while the variants were timed"
+    if fit:
+        return "the race was not run"
+    if any(result["status"] == "ok" for result in results):
+        return "no variant keeps the answers"
+    return "nothing could be measured"
+
+
+def speed(row: Entry) -> str:
+    """The speed-up of a row with its interval, without a baseline the time of a call."""
+    speedup = row["speedup"]
+    if speedup is None or speedup["ratio"] is None:
+        return f"{1000 * row['paired_s']:.3g} ms per call"
+    return times(speedup, "the baseline")
+
+
+def times(speedup: Entry, other: str) -> str:
+    """A ratio of speeds with its interval."""
+    low, high = speedup["low"], speedup["high"]
+    return f"{speedup['ratio']:.2f} times {other} ({low:.2f} to {high:.2f})"
+
+
+def points(accuracy: Entry) -> str:
+    """A change of accuracy in points with its interval."""
+    low, high = 100 * accuracy["delta_low"], 100 * accuracy["delta_high"]
+    text = f"{100 * accuracy['delta']:+.1f} points ({low:+.1f} to {high:+.1f})"
+    return text.replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,165 @@
+"""From the records of one variant to its entry in the summary: statistics happen here."""
+
+import statistics
+from typing import Any
+
+from tightrope.machine.interference import fewest_pairs, undisturbed
+from tightrope.records.machine_speed import MachineSpeed, unsteadiness
+from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.statistics import Interval, percentile, speed_verdict, speedup
+from tightrope.summary import noise
+from tightrope.summary.accuracy import accuracy_entry
+from tightrope.summary.flips import Split
+from tightrope.variants import Variant, parse
+
+Entry = dict[str, Any]
+# in the place of a verdict on a speed: it was not measured
+DISTURBED = "disturbed"
+
+
+def result_entry(
+    engine: dict[str, Any],
+    latency: LatencyRecord,
+    accuracy: AccuracyRecord,
+    baseline: AccuracyRecord | None,
+    *,
+    host: str,
+    budget: float,
+    rival: str,
+    split: Split,
+    machine: MachineSpeed,
+    accept_disturbed: bool = False,
+) -> Entry:
+    """One of `results`; `rival` names its baseline, whose accuracy record is `baseline`.
+
+    `split` is what both were judged on, `machine` what all latencies say of its speed.
+    `accept_disturbed`: see `latency_entry`.
+    """
+    failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
+    return {
+        **identity(latency.model, parse(latency.variant)),
+        "baseline": rival,
+        "host": host,
+        "status": failed.status if failed else "ok",
+        "reason": failed.reason if failed else None,
+        "size_bytes": sum(file["size_bytes"] for file in engine["files"].values()),
+        "build_s": engine["build_s"],
+        "build_peak_rss_bytes": engine.get("build_peak_rss_bytes"),
+        "executed": engine.get("executed"),
+        "options": engine.get("options"),
+        "engine_sha256": latency.engine_sha256,
+        "measured": latency.measured,
+        "threads": latency.threads,
+        "baseline_failed": latency.baseline_failed,
+        "load_s": latency.load_s,
+        "first_call_s": latency.first_call_s,
+        "peak_rss_bytes": latency.peak_rss_bytes,
+        "accuracy": accuracy_entry(accuracy, baseline, budget, split),
+        "latency": [
+            latency_entry(
+                shape, latency, machine.spread(latency, place), accept_disturbed=accept_disturbed
+            )
+            for place, shape in enumerate(latency.shapes)
+        ],
+    }
+
+
+def unavailable_entry(model: str, variant: str, reason: str) -> Entry:
+    """One of `results` for a variant that has no job on this machine."""
+    measured = [
+        "baseline",
+        "size_bytes",
+        "build_s",
+        "build_peak_rss_bytes",
+        "executed",
+        "options",
+        "engine_sha256",
+        "measured",
+        "threads",
+        "baseline_failed",
+        "load_s",
+        "first_call_s",
+    ]
+    return {
+        **identity(model, parse(variant)),
+        "host": None,
+        "status": "unavailable",
+        "reason": reason,
+        **dict.fromkeys([*measured, "peak_rss_bytes", "accuracy"]),
+        "latency": [],
+    }
+
+
+def identity(model: str, variant: Variant) -> Entry:
+    """What names a result."""
+    return {"model": model, "variant": str(variant), **variant._asdict()}
+
+
+def latency_entry(
+    shape: Entry, record: LatencyRecord, spread: float = 0.0, *, accept_disturbed: bool = False
+) -> Entry:
+    """Statistics of one shape; `speedup` is None for the baseline or without one.
+
+    `spread` is how much the machine changed its speed, see `MachineSpeed`.
+    Only undisturbed pairs of blocks count. Where these are too few `disturbed` says why and there
+    are no numbers; with `accept_disturbed` all pairs count, and the row is `provisional`.
+    """
+    kept = undisturbed(shape)
+    fewest = fewest_pairs(len(shape["pairs"]), record.plan)
+    disturbed = None
+    if len(kept) < fewest:
+        disturbed = noise.why_disturbed(shape, len(kept), fewest, record.loudest)
+    numbers = disturbed is None or accept_disturbed
+    if disturbed and accept_disturbed:
+        kept = list(range(len(shape["pairs"])))
+    size = {key: shape[key] for key in ("batch", "sequence", "height", "width") if key in shape}
+    reasons = noise.reasons(shape, record.reference)
+    return {
+        **size,
+        "pairs": len(kept),
+        "disturbed_pairs": len(shape["pairs"]) - len(undisturbed(shape)),
+        "disturbed": disturbed,
+        "provisional": bool(disturbed and accept_disturbed),
+        "stop": shape["stop"],
+        **times(shape, kept if numbers else [], size["batch"]),
+        "first_call_s": shape["first_call_s"],
+        "speedup": speedup_entry(shape, kept if numbers else [], record.plan, spread),
+        "machine_spread": spread,
+        "threads_busy": shape["threads_busy"],
+        "cores_used": shape["cores_used"],
+        "noise": reasons,
+        "noisy": bool(reasons),
+    }
+
+
+def times(shape: Entry, kept: list[int], batch: int) -> Entry:
+    """Statistics of the calls in these blocks, all None without any."""
+    samples = [sample for index in kept for sample in shape["blocks_s"][index]]
+    mean = statistics.fmean(samples) if samples else None
+    device = shape.get("device_s")
+    return {
+        "samples": len(samples),
+        **{f"p{percent}_s": percentile(samples, percent) for percent in (50, 90, 99)},
+        "mean_s": mean,
+        "throughput_per_s": batch / mean if mean else None,
+        "device_p50_s": percentile(device, 50) if device and samples else None,
+    }
+
+
+def speedup_entry(shape: Entry, kept: list[int], plan: Entry, spread: float) -> Entry | None:
+    """The speed-up over these pairs, None without a baseline; without pairs it is disturbed."""
+    if shape["baseline_blocks_s"] is None:
+        return None
+    if not kept:
+        return {**dict.fromkeys(("ratio", "low", "high")), "verdict": DISTURBED}
+    own, theirs = (
+        [shape[name][index] for index in kept] for name in ("blocks_s", "baseline_blocks_s")
+    )
+    loads = plan["loads"]
+    return ratio_entry(speedup(own, theirs, loads=loads, unsteady=unsteadiness(spread, loads)))
+
+
+def ratio_entry(ratio: Interval) -> Entry:
+    """A ratio of times with its interval and its verdict."""
+    fields = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
+    return {**fields, "verdict": speed_verdict(ratio)}

@@ -1,0 +1,119 @@
+"""From the traffic record of one variant to its entry in the summary."""
+
+from collections import Counter
+from typing import Any
+
+from tightrope.machine.interference import FOREIGN
+from tightrope.records.traffic import TrafficRecord
+from tightrope.summary.noise import disturbed_while
+
+Entry = dict[str, Any]
+
+# below this difference of logits the two highest may change places by rounding alone
+TIE = 1e-3
+LOADGEN = "mlcommons-loadgen"
+SCENARIOS = ("single_stream", "offline", "server")
+
+
+def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = False) -> Entry:
+    """The entry of one record; what was not measured, or not validly, is None.
+
+    So are the times of tests that other load disturbed, for which `disturbed` of the row has the
+    reason; with `accept_disturbed` they are given, and the row is `provisional`.
+
+    `padding_share` is the share of all tokens that padding added, `gain` is `samples_per_s` over
+    that of the padding `fixed`; images, which are not padded, have neither. `changed` counts
+    predictions that differ from those of `fixed` where its margin is above 1e-3, `ties_changed`
+    those where it is not.
+    """
+    lengths = sorted(Counter(record.lengths).items())
+    rows = [padding_row(record, one, accept_disturbed) for one in record.plan["padding"]]
+    return {
+        "model": record.model,
+        "variant": record.variant,
+        "host": host,
+        "status": record.status,
+        "reason": record.reason,
+        "measured": record.measured,
+        "threads": record.threads,
+        "batch": record.plan["batch"],
+        "p99_bound_s": record.plan["p99_bound_s"],
+        "samples": record.samples,
+        "longest": record.longest,
+        "height": record.height,
+        "width": record.width,
+        "edges": record.edges,
+        "lengths": {
+            "tokens": [length for length, _ in lengths],
+            "samples": [count for _, count in lengths],
+        },
+        "rows": rows if record.status == "ok" else [],
+        "loadgen": record.libraries.get(LOADGEN),
+    }
+
+
+def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> Entry:
+    """One of `rows`: what one padding gives."""
+    single, offline, server = (
+        test_of(record, padding, scenario, accept_disturbed) for scenario in SCENARIOS
+    )
+    fixed = test_of(record, "fixed", "offline", accept_disturbed).get("samples_per_s")
+    rate = offline.get("samples_per_s")
+    tokens = offline.get("tokens")
+    disturbed = why_disturbed(record, padding)
+    return {
+        "padding": padding,
+        "disturbed": disturbed,
+        "provisional": bool(disturbed and accept_disturbed),
+        "samples_per_s": rate,
+        "single_stream_p90_s": single.get("p90_s"),
+        "server_per_s": server.get("issued_per_s"),
+        "server_reason": server.get("reason"),
+        "padding_share": tokens and offline["padded_tokens"] / (tokens + offline["padded_tokens"]),
+        "gain": rate and fixed and rate / fixed,
+        **changes(record.answers.get("fixed"), record.answers.get(padding)),
+    }
+
+
+def test_of(record: TrafficRecord, padding: str, scenario: str, accept_disturbed: bool) -> Entry:
+    """The test of that padding and scenario; empty where there is none that holds."""
+    return next(
+        (
+            test
+            for test in record.tests
+            if (test["padding"], test["scenario"]) == (padding, scenario)
+            and test.get("valid", True)
+            and (accept_disturbed or foreign_cores(test) <= FOREIGN)
+        ),
+        {},
+    )
+
+
+def foreign_cores(test: Entry) -> float:
+    """The most that other programs used in a test, or in one of the rates of `server`."""
+    return max((rate["foreign_cores"] for rate in test.get("rates", [test])), default=0.0)
+
+
+def why_disturbed(record: TrafficRecord, padding: str) -> str | None:
+    """Which tests of that padding other load disturbed, in words; None where it was none."""
+    own = [test for test in record.tests if test["padding"] == padding]
+    hit = {test["scenario"]: foreign_cores(test) for test in own if foreign_cores(test) > FOREIGN}
+    if not hit:
+        return None
+    tests = " and ".join(scenario.replace("_", " ") for scenario in hit)
+    return disturbed_while(tests, max(hit.values()), record.loudest)
+
+
+def changes(fixed: Entry | None, own: Entry | None) -> Entry:
+    """How many predictions differ, apart from ties and in ties."""
+    if fixed is None or own is None:
+        return {"changed": None, "ties_changed": None}
+    margins = [
+        margin
+        for before, after, margin in zip(
+            fixed["predictions"], own["predictions"], fixed["margins"], strict=True
+        )
+        if before != after
+    ]
+    changed = sum(margin > TIE for margin in margins)
+    return {"changed": changed, "ties_changed": len(margins) - changed}

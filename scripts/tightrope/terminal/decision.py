@@ -1,0 +1,182 @@
+"""The decision of a report as a table on the terminal."""
+
+import sys
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import Any
+
+from tightrope.artifacts.files import read_json
+from tightrope.plan.run import failures
+from tightrope.report.style.numbers import (
+    TIMES,
+    milliseconds,
+    points,
+    ratio,
+    ratio_interval,
+    shape_of,
+)
+
+COLUMNS = ("shape", "variant", "ms", "speed-up", "accuracy", "verdict")
+ALIGNMENT = ("left", "left", "right", "left", "left", "left")
+# characters, where a terminal is narrow; names stay whole, so that they can be copied
+NARROW = {"speed-up": 12, "accuracy": 8, "verdict": 11}
+REMEASURE = "snakemake --cores 1 --config remeasure=disturbed"
+Entry = dict[str, Any]
+
+
+def otherwise_disturbed(document: Entry) -> list[Entry]:
+    """Rows of traffic and trainings that other load has disturbed; no decision rests on them."""
+    tests = [row for entry in document.get("traffic", ()) for row in entry["rows"]]
+    return [one for one in (*tests, *document.get("training", ())) if one.get("disturbed")]
+
+
+def closing_words(report: Path | str, summary: Path | str, *, since: float) -> str:
+    """What a run that rendered the report after time `since` has to say on the terminal."""
+    if not Path(report).is_file() or Path(report).stat().st_mtime < since:
+        return ""
+    document = read_json(summary)
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = [decision_table(document, width=width), *undecided(document), f"Report: {report}"]
+    if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
+        lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
+    disturbed = (disturbed_rows, disturbed_races, otherwise_disturbed)
+    if count := sum(len(kind(document)) for kind in disturbed):
+        subject = "1 measurement was" if count == 1 else f"{count} measurements were"
+        so = ": the decision is provisional" if is_provisional(document) else ""
+        lines.append(f"{subject} disturbed by other load{so}.")
+        lines.append(f"To measure only these again, on a quiet machine: {REMEASURE}")
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def decision_table(document: Entry, *, width: int | None = None) -> str:
+    """A table for each model and host, a row for each shape; empty where nothing was decided on.
+
+    Where it would be wider than `width`, the cells of NARROW break.
+    """
+    groups: dict[str, list[Entry]] = {}
+    hosts = {one.get("host") for one in document["recommendations"]}
+    for one in document["recommendations"]:
+        title = one["model"] if len(hosts) < 2 else f"{one['model']} on host {one['host']}"
+        groups.setdefault(title, []).append(one)
+    tables = [
+        f"{title}\n" * (len(groups) > 1) + table_of([cells(document, one) for one in group], width)
+        for title, group in groups.items()
+    ]
+    return "\n\n".join(tables)
+
+
+def table_of(rows: list[list[str]], width: int | None) -> str:
+    """The rows below their heading, aligned."""
+    from tabulate import tabulate
+
+    def table(widths: list[int | None] | None) -> str:
+        return tabulate(
+            [COLUMNS, *rows],
+            tablefmt="plain",
+            disable_numparse=True,
+            colalign=ALIGNMENT,
+            maxcolwidths=widths,
+        )
+
+    whole = table(None)
+    if width is None or width_of(whole) <= width:
+        return whole
+    return table([NARROW.get(name) for name in COLUMNS])
+
+
+def width_of(text: str) -> int:
+    """The length of its longest line."""
+    return max(len(line.rstrip()) for line in text.splitlines())
+
+
+def cells(document: Entry, recommendation: Entry) -> list[str]:
+    """The columns of one recommendation."""
+    shape = size_label(recommendation["shape"])
+    if recommendation["variant"] is None:
+        return [shape, "none", "", "", "", "not decided"]
+    result, row = measured(document, recommendation)
+    speedup = row.get("speedup")
+    seconds = row.get("paired_s")
+    return [
+        shape,
+        recommendation["variant"],
+        milliseconds(seconds) or "",
+        speedup_label(speedup),
+        accuracy_label(result.get("accuracy")),
+        verdict(recommendation, result, speedup),
+    ]
+
+
+def measured(document: Entry, recommendation: Entry) -> tuple[Entry, Entry]:
+    """The result of the recommended variant, and its row of that shape; empty where unknown."""
+    wanted = [recommendation.get(name) for name in ("model", "host", "variant")]
+    for result in document["results"]:
+        if [result.get(name) for name in ("model", "host", "variant")] == wanted:
+            for row in result.get("latency", ()):
+                if shape_of(row) == shape_of(recommendation["shape"]):
+                    return result, row
+            return result, {}
+    return {}, {}
+
+
+def size_label(shape: dict[str, int]) -> str:
+    """Sizes of a shape with the times sign between them."""
+    return TIMES.join(str(size) for _, size in shape_of(shape))
+
+
+def speedup_label(speedup: Entry | None) -> str:
+    """A speed-up with its interval, empty where there is none."""
+    number, interval = ratio(speedup), ratio_interval(speedup)
+    if number is None:
+        return ""
+    return f"{number} ({interval})" if interval else number
+
+
+def accuracy_label(accuracy: Entry | None) -> str:
+    """The change of accuracy against the baseline in points."""
+    if accuracy is None:
+        return "no labels"
+    changed = points(accuracy.get("delta"), accuracy.get("samples"))
+    return "" if changed is None else f"{changed} points"
+
+
+def verdict(recommendation: Entry, result: Entry, speedup: Entry | None) -> str:
+    """How the recommended variant compares, in a word or two."""
+    if result.get("baseline") == recommendation["variant"]:
+        words = ["baseline"]
+    else:
+        words = [speedup["verdict"]] if speedup else []
+    if equal := recommendation.get("equal"):
+        words.append(f"equal to {len(equal)} other" + ("s" if len(equal) > 1 else ""))
+    if recommendation.get("provisional"):
+        words.append("provisional")
+    return ", ".join(words)
+
+
+def undecided(document: Entry) -> list[str]:
+    """Why there is no recommendation, a line for each shape that has none."""
+    return [
+        f"{one['model']}, {size_label(one['shape'])}: {one['why']}"
+        for one in document["recommendations"]
+        if one["variant"] is None
+    ]
+
+
+def is_provisional(document: Entry) -> bool:
+    """Whether what other load disturbed could change the decision at some shape."""
+    return any(one.get("provisional") for one in document["recommendations"])
+
+
+def disturbed_races(document: Entry) -> list[Entry]:
+    """The races that other load has disturbed."""
+    return [race for race in document.get("races", ()) if race.get("status") == "disturbed"]
+
+
+def disturbed_rows(document: Entry) -> list[Entry]:
+    """The rows of latency that other load has disturbed."""
+    return [
+        row
+        for result in document["results"]
+        for row in result.get("latency", ())
+        if row.get("disturbed") or (row.get("speedup") or {}).get("verdict") == "disturbed"
+    ]

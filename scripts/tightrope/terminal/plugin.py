@@ -1,0 +1,168 @@
+"""What the terminal shows of a run, in place of Snakemake's own log.
+
+Snakemake tells its handlers each event as a record with an `event` and its facts. A logger plugin
+would have to be installed and named; this handler takes the place of Snakemake's own one while the
+Snakefile is read. Snakemake's log file keeps everything.
+"""
+
+import atexit
+import importlib.util
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tightrope.terminal import lines
+from tightrope.terminal.jobs import failure_of, job_of, reason_of_crash
+from tightrope.terminal.lines import Line
+from tightrope.terminal.run import Run
+from tightrope.terminal.screen import LiveScreen, PlainScreen
+from tightrope.terminal.seconds import Seconds
+
+LOGGER = "snakemake.logging"
+SNAKEMAKES_OWN = "DefaultStreamHandler"
+KEPT_SECONDS = Path(".snakemake/job_seconds.json")
+# options with which Snakemake is to say less, or all that it knows
+QUIET = {"RULES", "PROGRESS", "ALL"}
+# what Snakemake says that is no news to who waits for a report
+LEFT_OUT = (
+    *("Assuming unrestricted", "Building DAG of jobs", "Using shell:", "Provided resources:"),
+    *("Group jobs:", "Conda environments:", "Singularity containers:", "Select jobs to execute"),
+    *("Removing output files of failed job", "Trying to restart job", "Elapsed time:"),
+    *("Exiting because a job execution failed", "Complete log(s):"),
+    "WorkflowError:\nAt least one job did not complete successfully",
+)
+SILENT = {"workflow_started", "resources_info", "job_started", "shellcmd", "progress", "rulegraph"}
+
+
+class TerminalHandler(logging.Handler):
+    """A handler of Snakemake's logger that shows a run as lines and, on a terminal, a bar."""
+
+    def __init__(self, screen: PlainScreen | LiveScreen, seconds: Seconds) -> None:
+        super().__init__()
+        self.screen = screen
+        self.run = Run(seconds)
+        self.exception = ""
+        self.crashes: dict[int, Any] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show what the record tells; an error here never ends the run."""
+        try:
+            event = str(getattr(record, "event", None) or "")
+            tell = getattr(self, f"tell_{event}", None)
+            if tell is not None:
+                tell(record.__dict__)
+            elif event not in SILENT:
+                self.tell(record)
+        except Exception:
+            self.handleError(record)
+
+    def tell_run_info(self, facts: dict[str, Any]) -> None:
+        """The jobs of the run are known."""
+        jobs = {rule: count for rule, count in facts["stats"].items() if rule != "total"}
+        self.run.plan(jobs)
+        self.screen.show(lines.planned(self.run))
+        self.screen.start(self.run)
+
+    def tell_job_info(self, facts: dict[str, Any]) -> None:
+        """A job starts."""
+        number, job = facts["jobid"], job_of(facts, time.monotonic())
+        if number in self.crashes:
+            self.run.again(self.crashes.pop(number))
+        self.run.start(number, job)
+        self.screen.redraw()
+
+    def tell_job_finished(self, facts: dict[str, Any]) -> None:
+        """A job made its files; one of them may hold a failure."""
+        ended = self.run.end(facts["job_id"], time.monotonic())
+        if ended is None:
+            return
+        job, seconds = ended
+        failure = failure_of(job.outputs)
+        if failure is None:
+            self.run.seconds.keep(job, seconds)
+        else:
+            failure = self.run.fail(failure)
+        self.screen.show(lines.ended(self.run, job, seconds, failure))
+        if self.run.done >= self.run.total:
+            self.finish()
+
+    def tell_job_error(self, facts: dict[str, Any]) -> None:
+        """A job ended with an error."""
+        ended = self.run.end(facts["jobid"], time.monotonic())
+        exception, self.exception = self.exception, ""
+        if ended is None:
+            return
+        job, seconds = ended
+        job.logs = list(facts["log"])
+        self.run.crashed += 1
+        self.crashes[facts["jobid"]] = job
+        reason = reason_of_crash(job.logs, exception)
+        self.screen.show(lines.crashed(self.run, job, seconds, reason))
+
+    def tell_error(self, facts: dict[str, Any]) -> None:
+        """An exception: of the job whose error is told next, or of Snakemake itself."""
+        text = str(facts["msg"])
+        if self.run.running and facts.get("exception") != "WorkflowError":
+            self.exception = text
+        elif not text.startswith(LEFT_OUT):
+            self.screen.show([Line(text, lines.FAILED)])
+
+    def tell(self, record: logging.LogRecord) -> None:
+        """Show a message that belongs to no job."""
+        text = record.getMessage().rstrip() if record.msg else ""
+        if text.startswith("Complete log(s): ") and self.run.crashed:
+            self.finish()
+            self.screen.show([Line(f"Snakemake's log: {os.path.relpath(text[17:])}")])
+        elif text and not text.startswith(LEFT_OUT):
+            style = lines.FAILED if record.levelno >= logging.ERROR else ""
+            self.screen.show([Line(text, style)])
+
+    def finish(self) -> None:
+        """Take the bar away and say what came of the jobs, once."""
+        self.screen.stop()
+        if self.exception:
+            self.screen.show([Line(self.exception, lines.FAILED)])
+            self.exception = ""
+        if self.run.began is None:
+            return
+        self.screen.show(lines.closing(self.run, time.monotonic()))
+        self.run.began = None
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        self.finish()
+        super().close()
+
+
+def show_run() -> TerminalHandler | None:
+    """Put the handler in the place of Snakemake's own; None where that is to stay.
+
+    It stays in a dry run, with --verbose, --debug-dag, --quiet, and with a logger plugin.
+    """
+    logger = logging.getLogger(LOGGER)
+    own = next((one for one in logger.handlers if one.name == SNAKEMAKES_OWN), None)
+    if own is None or wants_snakemakes(own.filters[0]):
+        return None
+    screen = LiveScreen(color=not own.nocolor) if draws(own) else PlainScreen(own.stream)
+    handler = TerminalHandler(screen, Seconds(KEPT_SECONDS))
+    handler.addFilter(own.filters[0])
+    logger.removeHandler(own)
+    logger.addHandler(handler)
+    # also where a run ends without closing its handlers: the cursor is hidden
+    atexit.register(handler.close)
+    return handler
+
+
+def draws(own: Any) -> bool:
+    """Whether Snakemake's own handler writes to a terminal on which a bar can be drawn."""
+    terminal = own.stream is sys.stderr and own.is_tty and os.environ.get("TERM") != "dumb"
+    return terminal and importlib.util.find_spec("rich") is not None
+
+
+def wants_snakemakes(settings: Any) -> bool:
+    """Whether the options of the command line ask for Snakemake's own log."""
+    quiet = {one.name for one in settings.quiet}
+    return settings.dryrun or settings.verbose or settings.debug_dag or bool(QUIET & quiet)

@@ -1,0 +1,1 @@
+"""Fine-tune a model, and time its training."""

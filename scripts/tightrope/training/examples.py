@@ -1,0 +1,121 @@
+"""What is trained: a model with its examples, and how they become batches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from tightrope.inputs.texts import text_arrays
+from tightrope.inputs.timing_batches import Arrays, Example, stack
+
+Augment = Callable[[Arrays, np.random.Generator], Arrays]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model and what it learns from.
+
+    `rows` are the arrays of one example each and may be made as they are asked for; `labels` are
+    int64 [rows]; `unit` is what a row is, in the plural; `lengths` are its tokens, None where all
+    rows are of one shape. `stack` makes the inputs of a batch, `prepare(model, device)` makes the
+    layers fit for training, `augment` changes a row at random, each time that it is drawn.
+    """
+
+    model: Any
+    rows: Sequence[Arrays]
+    labels: np.ndarray
+    unit: str
+    lengths: Sequence[int] | None
+    stack: Callable[[list[Arrays]], Arrays]
+    prepare: Callable[[Any, str], None]
+    augment: Augment | None = None
+
+    def part(self, indices: Sequence[int]) -> "Subject":
+        """The same with those rows alone."""
+        lengths = None if self.lengths is None else [self.lengths[index] for index in indices]
+        rows = Picked(self.rows, indices)
+        return replace(self, rows=rows, labels=self.labels[list(indices)], lengths=lengths)
+
+    def batch(
+        self, indices: Sequence[int], generator: np.random.Generator | None = None
+    ) -> tuple[Arrays, np.ndarray]:
+        """Inputs and int64 labels [batch] of those rows, augmented where there is a generator."""
+        rows = [self.rows[index] for index in indices]
+        if self.augment is not None and generator is not None:
+            rows = [self.augment(row, generator) for row in rows]
+        return self.stack(rows), self.labels[list(indices)]
+
+    def shape(self, indices: Sequence[int]) -> tuple[int, ...]:
+        """What tells the shape of a batch of those rows from that of another batch."""
+        if self.lengths is None:
+            return (len(indices),)
+        return len(indices), max(self.lengths[index] for index in indices)
+
+
+class Picked(Sequence[Arrays]):
+    """Some rows of a sequence, each made when it is asked for."""
+
+    def __init__(self, rows: Sequence[Arrays], indices: Sequence[int]) -> None:
+        """Those rows of `rows`, in the order of `indices`."""
+        self.rows, self.indices = rows, indices
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @overload
+    def __getitem__(self, place: int) -> Arrays: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Picked": ...
+    def __getitem__(self, place: int | slice) -> "Arrays | Picked":
+        """The row at that place, or the rows of a slice."""
+        if isinstance(place, slice):
+            return Picked(self.rows, self.indices[place])
+        return self.rows[self.indices[place]]
+
+
+def text_subject(
+    model: Any, tokenizer: Tokenizer, examples: list[Example], *, sequence: int
+) -> Subject:
+    """Labelled texts, cut at `sequence` tokens; batches are padded to their longest."""
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(sequence)
+    encoded = tokenizer.encode_batch([example["text"] for example in examples])
+    rows = [text_arrays(item.ids) for item in encoded]
+    return Subject(
+        model=model,
+        rows=rows,
+        labels=np.array([example["label"] for example in examples]),
+        unit="texts",
+        lengths=[len(row["input_ids"]) for row in rows],
+        stack=stack,
+        prepare=prepare_text_layers,
+    )
+
+
+def prepare_text_layers(model: Any, device: str) -> None:
+    """Make the layers fit for a short training; the weights stay as they are.
+
+    Dropout is left out: in a single epoch it cost 2 points of accuracy, and time. On a CPU
+    attention is written out, because with the fused kernel a step takes half as long again.
+    """
+    model.eval()
+    if device == "cpu":
+        model.set_attn_implementation("eager")
+
+
+def image_subject(
+    model: Any, rows: Sequence[Arrays], labels: np.ndarray, *, augment: Augment | None = None
+) -> Subject:
+    """Labelled images: each row has `pixel_values`, float32 [3, height, width], all of one size."""
+    return Subject(
+        model=model,
+        rows=rows,
+        labels=np.asarray(labels, dtype=np.int64),
+        unit="images",
+        lengths=None,
+        stack=stack,
+        prepare=lambda trained, _: trained.train(),
+        augment=augment,
+    )

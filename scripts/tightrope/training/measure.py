@@ -1,0 +1,123 @@
+"""How long a training takes on this machine: some epochs, whose weights are thrown away."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+
+from tightrope.artifacts.files import digest
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.jobs.child import Limits, WorkFailed, failure, peak_rss_bytes
+from tightrope.machine.foreign_load import own_seconds
+from tightrope.machine.host import describe_host
+from tightrope.machine.interference import Windows
+from tightrope.machine.quiet import QuietMachine
+from tightrope.records.training import TrainingRecord
+from tightrope.training.loop import EpochClock, fine_tune
+from tightrope.training.micro_batches import run_training
+from tightrope.training.recipe import Recipe, whole_recipe
+from tightrope.training.start import load_start
+from tightrope.training.step import prepare_device
+
+
+def measure_training(
+    source: Path | str,
+    data: Path | str,
+    target: Path | str,
+    *,
+    model: str,
+    recipe: Recipe,
+    activation: str | None,
+    plan: dict[str, Any],
+    quiet_seconds: float,
+    device: str,
+    threads: int,
+    libraries: dict[str, str | None],
+    limits: Limits,
+    terminal: TextIO,
+) -> None:
+    """Write the TrainingRecord of a model's recipe, also when it fails.
+
+    `plan` holds `epochs` and `seeds`, in the place of the recipe's. Each seed has a process of its
+    own, all together the time of `limits`, and begins when the machine is quiet: `quiet_seconds`
+    may be lost to that, and lines about it go to `terminal`. A transient failure raises
+    TightropeError unless this is the last attempt.
+    """
+    material = read_manifest(data)
+    train = material["splits"].get("train", {}).get("file")
+    recipe = {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
+    record = TrainingRecord(
+        model=model,
+        host=describe_host(),
+        libraries=libraries,
+        device=device,
+        threads=threads,
+        recipe=recipe,
+        activation=activation,
+        plan=plan,
+        source_sha256=digest(read_manifest(source)["files"]),
+        data_sha256=material["files"][train]["sha256"] if train else None,
+    )
+    machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal)
+    began = time.monotonic()
+    try:
+        for seed in plan["seeds"]:
+            began += machine.wait()
+            work = timed(
+                source, data, {**recipe, "seed": seed}, activation, device, threads, terminal
+            )
+            run = run_training(work, recipe, limits=limits, began=began)
+            record.unit = run.pop("unit")
+            record.runs.append({"seed": seed, **run})
+    except WorkFailed as error:
+        for name, value in failure(error, f"{model}: training", limits).items():
+            setattr(record, name, value)
+    record.lost_s, record.loudest = machine.lost_s, machine.loudest
+    record.write(target)
+
+
+class WatchedClock(EpochClock):
+    """The time of an epoch's steps, and the cores that other programs used of the processors."""
+
+    def start(self) -> None:
+        """As of an epoch's time."""
+        super().start()
+        self.window = Windows(sorted(os.sched_getaffinity(0)), own_seconds)
+
+    def stop(self) -> dict[str, Any]:
+        """`seconds` and `foreign_cores`."""
+        return {**super().stop(), "foreign_cores": self.window.close()}
+
+
+def timed(
+    source: Path | str,
+    data: Path | str,
+    recipe: Recipe,
+    activation: str | None,
+    device: str,
+    threads: int,
+    terminal: TextIO,
+) -> Any:
+    """A function of `parts` that trains with one seed and gives one of the record's runs."""
+
+    def run(parts: int) -> dict[str, Any]:
+        prepare_device(device, threads)
+        start = load_start(source, data, recipe, activation=activation, seed=recipe["seed"])
+        subject = start.subject(recipe)
+        options = {"device": device, "terminal": terminal, "parts": parts}
+        course, facts = fine_tune(subject, recipe, **options, clock=WatchedClock())
+        rates = [{"samples_per_s": one["samples"] / one["seconds"]} for one in course.epochs]
+        epochs = [one | rate for one, rate in zip(course.epochs, rates, strict=True)]
+        return {
+            **{name: facts[name] for name in ("amp", "steps", "samples", "judged_samples")},
+            "unit": subject.unit,
+            "parts": course.parts,
+            "compile_s": course.compile_s,
+            "epochs": epochs,
+            "peak_rss_bytes": peak_rss_bytes(),
+            "peak_device_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
+        }
+
+    return run

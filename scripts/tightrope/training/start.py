@@ -1,0 +1,109 @@
+"""What a training begins with: the model of a source, its examples, and what encodes them."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.errors import TightropeError
+from tightrope.inputs.image_encoding import EncodedImages
+from tightrope.inputs.image_settings import load_settings, save_settings
+from tightrope.inputs.texts import require_sequence
+from tightrope.inputs.timing_batches import Arrays, Example, read_split
+from tightrope.model.activations import swap_activation
+from tightrope.model.classifier import load_classifier
+from tightrope.model.limits import positions
+from tightrope.tasks import IMAGE
+from tightrope.training.augmentation import AUGMENTATIONS
+from tightrope.training.examples import Subject, image_subject, text_subject
+from tightrope.training.recipe import Recipe
+from tightrope.training.tokenizer import load_tokenizer, save_tokenizer
+
+# decoded images of up to so many bytes are kept, larger splits are decoded in each epoch
+KEPT_BYTES = 2**30
+
+
+class Start(NamedTuple):
+    """A model and the train split.
+
+    `facts` are what the manifest of the checkpoint says of the inputs, `save(folder)` writes what
+    encodes them, and `subject(recipe)` is what is trained.
+    """
+
+    model: Any
+    facts: dict[str, int | None]
+    save: Callable[[Path], None]
+    subject: Callable[[Recipe], Subject]
+
+
+def load_start(
+    source: Path | str,
+    data: Path | str,
+    recipe: Recipe | None,
+    *,
+    activation: str | None = None,
+    seed: int,
+) -> Start:
+    """The model of manifest `source`, and the train split of manifest `data`.
+
+    Where an `activation` is named, it takes the place of the checkpoint's own. Raises
+    TightropeError where a recipe has no examples.
+    """
+    origin, material = read_manifest(source), read_manifest(data)
+    model = load_classifier(
+        Path(source).parent,
+        source=origin["source"],
+        task=origin["task"],
+        labels=material["labels"],
+        new_head=recipe is not None or origin["source"].startswith("scratch:"),
+        seed=recipe["seed"] if recipe else seed,
+    )
+    if activation is not None:
+        swap_activation(model, activation)
+    examples = read_split(data, "train") if "train" in material["splits"] else []
+    if recipe is not None and not len(examples):
+        raise TightropeError(f"{material['source']}: no examples to train on; remove train")
+    of_task = start_of_images if origin["task"] == IMAGE else start_of_texts
+    return of_task(model, Path(source), origin["source"], examples, recipe)
+
+
+def start_of_texts(
+    model: Any, source: Path, name: str, examples: Sequence[Example], recipe: Recipe | None
+) -> Start:
+    """With the tokenizer; raises TightropeError where the recipe wants more tokens than it has."""
+    longest = positions(model.config.to_dict())
+    limit = {"source": name, "max_sequence": longest}
+    require_sequence(limit, (recipe or {}).get("sequence", 0), key="train.sequence")
+    tokenizer = load_tokenizer(source, name, examples, model.config)
+    return Start(
+        model,
+        {"vocabulary": model.config.vocab_size, "max_sequence": longest},
+        lambda folder: save_tokenizer(tokenizer, folder),
+        lambda chosen: text_subject(
+            model, tokenizer.backend_tokenizer, list(examples), sequence=chosen["sequence"]
+        ),
+    )
+
+
+def start_of_images(
+    model: Any, source: Path, name: str, examples: Sequence[Example], recipe: Recipe | None
+) -> Start:
+    """With the settings of the image processor, which say the one size that the model takes."""
+    settings = load_settings(source.parent)
+
+    def subject(chosen: Recipe) -> Subject:
+        rows = decoded(EncodedImages(examples, settings))
+        labels = np.array([example["label"] for example in examples])
+        augment = AUGMENTATIONS[chosen["augmentation"]]
+        return image_subject(model, rows, labels, augment=augment)
+
+    facts = {"height": settings.height, "width": settings.width, "max_sequence": None}
+    return Start(model, facts, lambda folder: save_settings(folder, settings), subject)
+
+
+def decoded(rows: EncodedImages) -> Sequence[Arrays]:
+    """The rows themselves where they are few, else one that decodes them when asked."""
+    small = sum(array.nbytes for array in rows[0].values()) * len(rows) <= KEPT_BYTES
+    return list(rows) if small else rows

@@ -1,0 +1,80 @@
+"""Races as records keep them, of engines whose times are planted."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from disturbed import BUSY, QUIET, WAITED
+from tightrope.machine.host import fingerprint
+from tightrope.records.record import RACE, RaceRecord
+
+HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
+PLACE = fingerprint(HOST)
+SHAPE = {"batch": 1, "sequence": 64}
+
+
+def planted(
+    seconds: Mapping[str, float], rounds: int = 24, *, spread: float = 0.005, seed: int = 0
+) -> dict[str, list[float]]:
+    """The time of a call in each round: about what was planted, in a machine that drifts."""
+    draw = np.random.default_rng(seed)
+    drift = draw.lognormal(0, 0.1, rounds)
+    return {
+        name: (one * drift * draw.lognormal(0, spread, rounds)).tolist()
+        for name, one in seconds.items()
+    }
+
+
+def race_shape(
+    times: Mapping[str, Iterable[float | None]],
+    *,
+    contenders: list[str] | None = None,
+    pairs: Iterable[tuple[str, str]] = (),
+    disturbed: int = 0,
+    **changes: Any,
+) -> dict[str, Any]:
+    """A shape of a race record: a call a round, half of the rounds with each load.
+
+    In the first `disturbed` rounds another program had the processor.
+    """
+    known = {name: list(calls) for name, calls in times.items()}
+    rounds = max(map(len, known.values()), default=0)
+    return {
+        **SHAPE,
+        "contenders": list(known) if contenders is None else contenders,
+        "pairs": [list(pair) for pair in pairs],
+        "blocks_s": {
+            name: [None if one is None else [one] for one in calls] for name, calls in known.items()
+        },
+        "facts": {
+            name: [
+                None if one is None else WAITED if place < disturbed else QUIET
+                for place, one in enumerate(calls)
+            ]
+            for name, calls in known.items()
+        },
+        "loads": [0] * (rounds // 2) + [1] * (rounds - rounds // 2),
+        "foreign_cores": BUSY,
+        "out": {},
+        "stop": "one left",
+        "seconds": 1.0,
+        **changes,
+    }
+
+
+def race_record(*heats: list[dict[str, Any]], **changes: Any) -> RaceRecord:
+    """The record of a race on the CPU of model m; a heat is a list of its shapes."""
+    known = {
+        "model": "m",
+        "variant": RACE,
+        "device": "cpu",
+        "host": HOST,
+        "libraries": {},
+        "threads": 1,
+        "plan": {"pairs": 12, "loads": 1},
+        "decision": {"seconds": 60, "equal_within": 0.02},
+        "processors": [0],
+        "engines_sha256": {},
+        "heats": [{"shapes": heat} for heat in heats],
+    }
+    return RaceRecord(**{**known, **changes})

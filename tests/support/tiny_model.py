@@ -1,0 +1,196 @@
+"""A tiny text classifier, trained until its margins are clear, and every file made from it."""
+
+import io
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from tightrope.artifacts.provenance import library_versions
+from tightrope.data.prepare import prepare_data
+from tightrope.engine_table import ENGINES
+from tightrope.engines.build import build_engine
+from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split
+from tightrope.int8.calibrate import calibration_batches
+from tightrope.jobs.child import Limits, supervised
+from tightrope.machine.host import describe_host, saturates
+from tightrope.machine.instructions import missing_instructions
+from tightrope.variants import CALIBRATED, Variant
+
+ARCHITECTURE = (
+    "scratch:bert?hidden_size=64&num_hidden_layers=2&num_attention_heads=2&intermediate_size=128"
+    "&vocab_size=400&max_position_embeddings=64"
+)
+RECIPE = {"epochs": 4, "batch": 16, "learning_rate": 3e-3, "sequence": 64, "amp": "off"}
+LONGEST = 64
+SAMPLES = 24
+BUCKETS = {"batch": [1, 16], "sequence": [32, LONGEST]}
+# what the rules pass on from the configuration
+OPTIONS: dict[str, dict[str, Any]] = {
+    "onnxruntime": {"fusions": False, "optimization": "all", "spinning": True, "arena": True},
+    "openvino": {"route": "onnx", "blobs": False, "buckets": BUCKETS},
+    "tvm": {"tune_seconds": 0, "buckets": BUCKETS},
+}
+LIMITS = Limits(memory_bytes=8e9, seconds=120)
+WORDS = [
+    *("film", "book", "song", "play", "story", "actor", "scene", "end", "joke", "plot"),
+    *("music", "night", "light", "voice", "camera", "town", "river", "house", "train"),
+]
+MOODS = {
+    "bad": ["awful", "dull", "broken"],
+    "good": ["fine", "bright", "lovely"],
+    "odd": ["weird", "crooked", "purple"],
+}
+
+
+class TinyModel(NamedTuple):
+    """Paths of the files of one model; caches of SAMPLES samples, quantized ones by minmax."""
+
+    data: Path
+    checkpoint: Path
+    onnx: Path
+    simplified: Path
+    minmax: Path
+    nncf: Path
+    u8s8: Path
+    s8s8: Path
+    e4m3: Path
+
+
+def make_tiny_model(folder: Path) -> TinyModel:
+    """Run the chain up to the quantized ONNX, in a child.
+
+    The process of the tests itself starts no OpenMP or TBB threads, for forked children of it
+    could not use them.
+    """
+    model = model_files(folder)
+    supervised(run_chain, folder, model, limits=LIMITS)
+    return model
+
+
+def model_files(folder: Path) -> TinyModel:
+    """Where the files of a model lie in `folder`."""
+    return TinyModel(
+        data=folder / "data" / "data.json",
+        checkpoint=folder / "checkpoint" / "checkpoint.json",
+        onnx=folder / "model.onnx",
+        simplified=folder / "model.simplified.onnx",
+        minmax=folder / "calibration" / f"minmax-{SAMPLES}.json",
+        nncf=folder / "calibration" / f"nncf-{SAMPLES}.json",
+        u8s8=folder / "quantized" / f"u8s8-minmax-{SAMPLES}.onnx",
+        s8s8=folder / "quantized" / f"s8s8-minmax-{SAMPLES}.onnx",
+        e4m3=folder / "quantized" / f"e4m3-minmax-{SAMPLES}.onnx",
+    )
+
+
+def run_chain(folder: Path, model: TinyModel) -> None:
+    """What make_tiny_model runs in the child; a run of other tests never imports PyTorch."""
+    from tightrope.checkpoint.prepare import prepare_checkpoint
+    from tightrope.int8.calibrate import calibrate
+    from tightrope.int8.quantize import quantize_onnx
+    from tightrope.onnx.export import export_onnx
+    from tightrope.onnx.simplify import simplify_onnx
+    from tightrope.training.train import train_model
+
+    write_data(folder / "moods.csv", model.data)
+    source = folder / "source" / "checkpoint.json"
+    prepare_checkpoint(source, source=ARCHITECTURE, expected_sha256=None, seed=0)
+    options: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
+    train_model(
+        model.checkpoint,
+        source=source,
+        data=model.data,
+        recipe=RECIPE,
+        inputs={},
+        seed=0,
+        threads=1,
+        terminal=io.StringIO(),
+    )
+    export_onnx(model.checkpoint, model.onnx, threads=1)
+    simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, threads=1)
+    inputs = (model.simplified, model.data, model.checkpoint)
+    for method in ("minmax", "nncf"):
+        calibrate(
+            *inputs,
+            getattr(model, method),
+            method=method,
+            samples=SAMPLES,
+            percentile=None,
+            libraries={},
+            **options,
+        )
+    for scheme in ("u8s8", "s8s8", "e4m3"):
+        quantize_onnx(model.simplified, model.minmax, getattr(model, scheme), scheme=scheme)
+
+
+def write_data(table: Path, manifest: Path) -> None:
+    """Texts of 3 to 62 words among which some words tell the label."""
+    draw = np.random.default_rng(0)
+    lines = ["text,label"]
+    for number in range(540):
+        label = list(MOODS)[number % 3]
+        words = list(draw.choice(WORDS, size=3 + number % 60))
+        for place in draw.choice(len(words), size=1 + len(words) // 6, replace=False):
+            words[place] = str(draw.choice(MOODS[label]))
+        lines.append(f"{' '.join(words)},{label}")
+    table.parent.mkdir(parents=True, exist_ok=True)
+    table.write_text("\n".join(lines))
+    prepare_data(
+        manifest,
+        source=f"files:{table}",
+        columns={"text": "text", "label": "label"},
+        splits={"train": 400, "evaluation": 80},
+        pool=40,
+        seed=0,
+    )
+
+
+def evaluation_rows(model: TinyModel) -> list[Arrays]:
+    """The encoded evaluation texts in the order of the split."""
+    examples = read_split(model.data, "evaluation")
+    return load_encoder(model.checkpoint, max_sequence=LONGEST)(examples)
+
+
+def name_variant(engine: str, precision: str) -> Variant:
+    """The variant on the cpu; calibrated precisions with the engine's first method."""
+    if precision not in CALIBRATED:
+        return Variant("cpu", engine, precision)
+    return Variant("cpu", engine, precision, f"{ENGINES[engine].methods[0]}-{SAMPLES}")
+
+
+def skip_where_emulated(variant: Variant, engine: dict[str, Any]) -> None:
+    """Skip the test of an engine that failed because this CPU lacks the instructions for it."""
+    missing = missing_instructions(variant, describe_host())
+    if missing and engine["status"] == "failed":
+        pytest.skip(f"{missing}, and was: {engine['reason']}")
+
+
+def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: Any) -> Path:
+    """Build it beside `target` as its rule does; `settings` replace those of build_engine."""
+    source, samples = model.simplified, None
+    if ENGINES[variant.engine].source == "checkpoint":
+        source = model.checkpoint
+    if variant.quantized_as is not None and "source" not in settings:
+        source = target.parent.with_name(f"{target.parent.name}-quantized") / target.name
+        build_variant(model, variant.quantized_as, source, **settings)
+    elif variant.scheme is not None:
+        source = getattr(model, variant.scheme)
+    elif variant.calibration is not None:
+        cache = getattr(model, variant.calibration.partition("-")[0])
+        paths = {"onnx": model.simplified, "calibration": cache, "data": model.data}
+        paths["checkpoint"] = model.checkpoint
+        samples = {name: str(path) for name, path in paths.items()}
+    facts = {
+        "threads": 1,
+        "limits": LIMITS,
+        "libraries": library_versions(*ENGINES[variant.engine].libraries),
+        "options": OPTIONS.get(variant.engine, {}),
+        "samples": samples,
+        "read_samples": calibration_batches,
+        "source": source,
+        **settings,
+    }
+    if variant.precision in ENGINES[variant.engine].reducible:
+        facts["options"] = {"reduce_range": saturates(describe_host()), **facts["options"]}
+    build_engine(str(variant), target=target, **facts)
+    return target

@@ -1,0 +1,110 @@
+import json
+import math
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tightrope.artifacts.files import read_json, sha256, write_bytes, write_json
+from tightrope.errors import ArtifactError, StorageError
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("a tmpfs can be mounted by root only, and not in every container")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_folders_are_made_and_bytes_come_back(tmp_path: Path) -> None:
+    target = tmp_path / "a" / "b" / "file"
+    write_bytes(target, b"abc")
+    assert target.read_bytes() == b"abc"
+    # the test vector of FIPS 180
+    assert sha256(target) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one_whole(tmp_path: Path) -> None:
+    target, size, ended = tmp_path / "file", 2_000_000, threading.Event()
+    write_bytes(target, b"0" * size)
+
+    def write() -> None:
+        for number in range(40):
+            write_bytes(target, str(number % 10).encode() * size)
+        ended.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen = set()
+    while not ended.is_set():
+        content = target.read_bytes()
+        assert content == content[:1] * size
+        seen.add(content[:1])
+    writer.join()
+    assert len(seen) > 1
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_full_disk_is_an_error_with_its_path_and_the_old_file_stays(tiny_disk: Path) -> None:
+    target = tiny_disk / "file"
+    write_bytes(target, b"old")
+    with pytest.raises(StorageError, match=r"file.*: cannot be written \(No space left on device"):
+        write_bytes(target, b"x" * 200_000)
+    assert target.read_bytes() == b"old"
+    assert [file.name for file in tiny_disk.iterdir()] == ["file"]
+
+
+def test_a_read_only_file_system_is_an_error_with_its_path(tiny_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
+    with pytest.raises(StorageError, match=r"tiny.*cannot be written \(Read-only file system"):
+        write_bytes(tiny_disk / "folder" / "file", b"x")
+
+
+def test_json_is_sorted_and_comes_back(tmp_path: Path) -> None:
+    document = {"b": [1, 2.5, None, True], "a": {"ü": "\N{MINUS SIGN}"}}
+    write_json(tmp_path / "a.json", document)
+    write_json(tmp_path / "b.json", dict(reversed(document.items())))
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert read_json(tmp_path / "a.json") == document
+
+
+def test_every_float_comes_back_as_it_was(tmp_path: Path) -> None:
+    numbers = [0.1 + 0.2, 1e-300, 5e-324, 1.7976931348623157e308, -0.0]
+    write_json(tmp_path / "a.json", numbers)
+    assert [number.hex() for number in read_json(tmp_path / "a.json")] == [
+        number.hex() for number in numbers
+    ]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_refused_and_nothing_is_written(tmp_path: Path, number: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"deep": [{"latency_s": number}]})
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("length", [0, 1, 20, -2])
+def test_json_that_was_cut_off_is_named(tmp_path: Path, length: int) -> None:
+    whole = json.dumps({"status": "ok", "samples": list(range(20))})
+    (tmp_path / "a.json").write_text(whole[:length])
+    with pytest.raises(ArtifactError, match=r"a\.json: no valid JSON .* delete it and run again"):
+        read_json(tmp_path / "a.json")
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(ArtifactError, match=r"a\.json: no valid JSON"):
+        read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("read", [read_json, sha256])
+def test_a_missing_file_is_named(tmp_path: Path, read) -> None:
+    with pytest.raises(ArtifactError, match=r"a\.json: cannot be read \(No such file"):
+        read(tmp_path / "a.json")

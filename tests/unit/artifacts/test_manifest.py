@@ -1,0 +1,91 @@
+import json
+from pathlib import Path
+
+import pytest
+from tightrope.artifacts.files import sha256
+from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.errors import ArtifactError
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    """The manifest of a folder with two files."""
+    path = tmp_path / "engine.json"
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "weights.bin").write_bytes(b"0123456789")
+    (tmp_path / "deep" / "graph.xml").write_text("<graph/>")
+    write_manifest(path, status="ok", variant="cpu-pytorch-fp32")
+    return path
+
+
+def test_it_holds_digest_and_size_of_every_file_beside_it(manifest: Path) -> None:
+    document = read_manifest(manifest)
+    weights = manifest.with_name("weights.bin")
+    assert document["variant"] == "cpu-pytorch-fp32"
+    assert set(document["files"]) == {"weights.bin", "deep/graph.xml"}
+    assert document["files"]["weights.bin"] == {"sha256": sha256(weights), "size_bytes": 10}
+
+
+def test_the_same_files_give_the_same_bytes_in_any_folder(manifest: Path, tmp_path: Path) -> None:
+    (tmp_path / "other" / "deep").mkdir(parents=True)
+    for name in ("deep/graph.xml", "weights.bin"):
+        (tmp_path / "other" / name).write_bytes((tmp_path / name).read_bytes())
+    write_manifest(tmp_path / "other" / "engine.json", variant="cpu-pytorch-fp32", status="ok")
+    assert (tmp_path / "other" / "engine.json").read_bytes() == manifest.read_bytes()
+
+
+def test_a_missing_file_is_named(manifest: Path) -> None:
+    manifest.with_name("weights.bin").unlink()
+    with pytest.raises(ArtifactError, match=r"weights\.bin: missing, .*engine\.json lists it"):
+        read_manifest(manifest)
+
+
+def test_a_truncated_file_is_named(manifest: Path) -> None:
+    manifest.with_name("weights.bin").write_bytes(b"012345")
+    with pytest.raises(ArtifactError, match=r"weights\.bin: 6 bytes, .*engine\.json says 10"):
+        read_manifest(manifest)
+
+
+def test_a_file_changed_without_changing_its_size_is_named(manifest: Path) -> None:
+    manifest.with_name("weights.bin").write_bytes(b"0123456780")
+    with pytest.raises(ArtifactError, match=r"weights\.bin: its content is not the one in"):
+        read_manifest(manifest)
+
+
+def test_a_file_in_the_place_of_a_folder_is_an_error(manifest: Path) -> None:
+    (manifest.parent / "deep" / "graph.xml").unlink()
+    (manifest.parent / "deep").rmdir()
+    (manifest.parent / "deep").write_text("no folder")
+    with pytest.raises(ArtifactError, match=r"graph\.xml: missing"):
+        read_manifest(manifest)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"files": []}', "null"])
+def test_json_that_is_no_manifest_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "engine.json").write_text(text)
+    with pytest.raises(ArtifactError, match=r"engine\.json: no manifest of Tightrope"):
+        read_manifest(tmp_path / "engine.json")
+
+
+def test_a_manifest_that_was_cut_off_is_named(manifest: Path) -> None:
+    manifest.write_text(manifest.read_text()[:-20])
+    with pytest.raises(ArtifactError, match=r"engine\.json: no valid JSON"):
+        read_manifest(manifest)
+
+
+def test_a_half_written_neighbour_is_not_listed(manifest: Path) -> None:
+    manifest.with_name(".weights.bin.123.part").write_bytes(b"0")
+    write_manifest(manifest)
+    assert set(json.loads(manifest.read_text())["files"]) == {"weights.bin", "deep/graph.xml"}
+
+
+def test_clearing_a_folder_leaves_no_stale_file_to_be_listed(manifest: Path) -> None:
+    manifest.with_name(".hidden").write_text("x")
+    assert clear_folder(manifest) == manifest.parent
+    assert list(manifest.parent.iterdir()) == []
+    write_manifest(manifest)
+    assert read_manifest(manifest)["files"] == {}
+
+
+def test_clearing_makes_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert clear_folder(tmp_path / "a" / "b" / "engine.json").is_dir()

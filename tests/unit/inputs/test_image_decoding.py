@@ -1,0 +1,141 @@
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+from small_images import encoded, noise
+from tightrope.errors import TightropeError
+from tightrope.inputs import image_decoding
+from tightrope.inputs.image_decoding import decode_rgb
+
+RED = (255, 0, 0)
+
+
+def pixels(image: bytes) -> np.ndarray:
+    decoded = decode_rgb(image, name="a")
+    assert decoded.mode == "RGB"
+    return np.asarray(decoded)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM", "GIF", "WEBP", "JPEG"])
+def test_each_format_gives_its_pixels(kind: str) -> None:
+    image = np.full((7, 5, 3), 200, np.uint8)
+    found = pixels(encoded(image, kind))
+    assert found.shape == (7, 5, 3)
+    assert abs(found.astype(int) - 200).max() <= 2
+
+
+def test_grey_is_the_same_in_all_three_channels() -> None:
+    grey = noise(6, 4)[:, :, 0]
+    np.testing.assert_array_equal(pixels(encoded(grey)), np.stack([grey] * 3, axis=2))
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "PPM"])
+def test_16_bit_grey_is_scaled_and_not_clipped(kind: str) -> None:
+    grey = np.array([[0, 257, 128 * 257, 65535]], np.uint16)
+    assert pixels(encoded(Image.fromarray(grey), kind))[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+def test_what_is_transparent_is_laid_over_white() -> None:
+    image = np.zeros((1, 3, 4), np.uint8)
+    image[0, :, 3] = [255, 0, 127]
+    assert pixels(encoded(image))[0, :, 0].tolist() == [0, 255, 128]
+    grey = Image.fromarray(np.array([[[0, 255], [0, 0]]], np.uint8), "LA")
+    assert pixels(encoded(grey))[0, :, 1].tolist() == [0, 255]
+
+
+def test_a_palette_is_looked_up_and_its_transparent_colour_is_white() -> None:
+    image = Image.new("P", (2, 1))
+    image.putpalette([*RED, 0, 0, 255])
+    image.putpixel((1, 0), 1)
+    assert pixels(encoded(image)).tolist() == [[list(RED), [0, 0, 255]]]
+    assert pixels(encoded(image, transparency=1)).tolist() == [[list(RED), [255, 255, 255]]]
+
+
+def test_black_and_white_and_cmyk_become_rgb() -> None:
+    assert pixels(encoded(Image.new("1", (1, 1), 1))).tolist() == [[[255, 255, 255]]]
+    ink = Image.new("CMYK", (8, 8), (0, 255, 255, 0))
+    assert np.abs(pixels(encoded(ink, "TIFF")).astype(int) - RED).max() <= 2
+
+
+def test_an_image_is_turned_as_its_exif_orientation_says() -> None:
+    image = Image.new("RGB", (3, 2))
+    image.putpixel((0, 0), RED)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    found = pixels(encoded(image, exif=exif))
+    assert found.shape == (3, 2, 3)
+    assert found[0, 1].tolist() == list(RED)
+
+
+def test_of_an_animation_it_is_the_first_frame() -> None:
+    frames = [Image.new("RGB", (4, 4), colour) for colour in ("red", "blue")]
+    image = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert pixels(image)[0, 0].tolist() == list(RED)
+
+
+def error_of(image: bytes) -> str:
+    with pytest.raises(TightropeError) as caught:
+        decode_rgb(image, name="cats/1.jpg")
+    said = str(caught.value)
+    assert said.startswith("cats/1.jpg: ")
+    assert "\n" not in said
+    return said
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM", "GIF"])
+def test_a_truncated_image_is_named(kind: str) -> None:
+    whole = encoded(noise(64, 64), kind)
+    for length in (len(whole) // 2, len(whole) // 10):
+        said = error_of(whole[:length])
+        assert "broken or cut off" in said or "no image that can be read" in said
+
+
+def test_damaged_data_are_named() -> None:
+    image = bytearray(encoded(noise(64, 64)))
+    image[len(image) // 2] ^= 0xFF
+    assert "broken or cut off" in error_of(bytes(image))
+
+
+@pytest.mark.parametrize("image", [b"", b"a text, no image", b"%!PS-Adobe-3.0 EPSF-3.0\n"])
+def test_what_is_no_image_is_named(image: bytes) -> None:
+    assert "no image that can be read" in error_of(image)
+
+
+def test_float_pixels_have_no_known_range() -> None:
+    deep = np.array([[0.5, 1.5]], np.float32)
+    assert "pixels of mode F have no known range" in error_of(encoded(deep, "TIFF"))
+    wide = np.array([[0, 2**20]], np.int32)
+    assert "pixels of mode I have no known range" in error_of(encoded(wide, "TIFF"))
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG file of a few bytes that says it has so many pixels."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        check = zlib.crc32(kind + content)
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+    size = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = zlib.compress(bytes(1000))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("edge", [8_000, 12_000, 60_000, 2**31 - 1])
+def test_a_huge_image_is_refused_before_it_is_decoded(edge: int) -> None:
+    assert "more than 50000000 pixels are not decoded" in error_of(png_header(edge, edge))
+
+
+def test_an_image_of_just_the_largest_size_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_decoding, "LARGEST_PIXELS", 12)
+    assert pixels(encoded(noise(4, 3))).shape == (4, 3, 3)
+    with pytest.raises(TightropeError, match="a: 13 x 1 pixels"):
+        decode_rgb(encoded(noise(1, 13)), name="a")
+
+
+def test_the_formats_are_those_of_this_pillow() -> None:
+    Image.init()
+    assert set(image_decoding.FORMATS) <= set(Image.OPEN)
+    assert Image.open(io.BytesIO(encoded(noise(2, 2))), formats=image_decoding.FORMATS)

@@ -1,0 +1,195 @@
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from PIL import Image
+from small_images import encoded, noise
+from tightrope.errors import TightropeError
+from tightrope.inputs.image_encoding import EncodedImages
+from tightrope.inputs.image_processors import PROCESSORS
+from tightrope.inputs.image_settings import ImageSettings, load_settings, save_settings
+from tightrope.inputs.image_split import ImageSplit
+from tightrope.inputs.images import pixel_values
+
+SIZES = ((64, 64), (300, 200), (37, 91))
+SMALL = {"size": {"shortest_edge": 56}, "crop_size": {"height": 48, "width": 48}}
+CASES: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in PROCESSORS),
+    ("ConvNextImageProcessorFast", {"size": {"shortest_edge": 64}, "crop_pct": 0.95}),
+    ("ConvNextImageProcessor", {"size": 224, "image_mean": [0.4, 0.5, 0.6]}),
+    ("ViTImageProcessor", {"size": {"height": 48, "width": 80}}),
+    ("ViTFeatureExtractor", {"size": 32, "resample": 0, "do_normalize": False}),
+    ("BitImageProcessor", SMALL),
+    ("CLIPImageProcessor", {**SMALL, "do_rescale": False}),
+    ("BitImageProcessor", {**SMALL, "do_resize": False}),
+    ("DeiTImageProcessor", {"crop_size": {"height": 300, "width": 100}}),
+]
+
+
+def folder_with(folder: Path, fields: dict[str, Any]) -> Path:
+    (folder / "preprocessor_config.json").write_text(json.dumps(fields))
+    return folder
+
+
+@pytest.mark.parametrize(("processor", "fields"), CASES)
+def test_pixel_values_are_those_of_transformers(
+    tmp_path: Path, processor: str, fields: dict[str, Any]
+) -> None:
+    from transformers import AutoImageProcessor
+
+    folder_with(tmp_path, {"image_processor_type": processor, **fields})
+    if "FeatureExtractor" in processor:
+        folder_with(tmp_path, {"feature_extractor_type": processor, **fields})
+    settings = load_settings(tmp_path)
+    asked = AutoImageProcessor.from_pretrained(tmp_path, backend="pil")
+    save_settings(tmp_path, settings)
+    assert load_settings(tmp_path) == settings
+    saved = AutoImageProcessor.from_pretrained(tmp_path, backend="pil")
+    for height, width in SIZES:
+        image = encoded(noise(height, width))
+        ours = pixel_values(image, settings, name="a.png")
+        assert (ours.shape, ours.dtype) == ((3, settings.height, settings.width), np.float32)
+        assert ours.flags.c_contiguous
+        for theirs in (asked, saved):
+            opened = Image.open(io.BytesIO(image))
+            expected = theirs(opened, return_tensors="np")["pixel_values"][0]
+            np.testing.assert_allclose(ours, expected, atol=1e-5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("edge", [64, 224, 384])
+def test_another_square_of_a_convnext_is_what_transformers_makes_of_that_size(
+    tmp_path: Path, edge: int
+) -> None:
+    fields = {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 96}}
+    asked = {**fields, "size": {"shortest_edge": edge}}
+    settings = load_settings(folder_with(tmp_path, fields)).resized(edge, edge)
+    assert settings == load_settings(folder_with(tmp_path, asked))
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_another_size_is_made_without_stretching_more_than_before(
+    tmp_path: Path, processor: str
+) -> None:
+    settings = load_settings(folder_with(tmp_path, {"image_processor_type": processor}))
+    image = encoded(noise(90, 120))
+    assert pixel_values(image, settings, height=60, width=80).shape == (3, 60, 80)
+    other = settings.resized(60, 80)
+    save_settings(tmp_path, other)
+    assert load_settings(tmp_path) == other
+    values = pixel_values(encoded(np.full((90, 120, 3), 255, np.uint8)), other)
+    assert values.min() == pytest.approx(values.max(axis=(1, 2)).min()), "nothing is padded"
+
+
+@pytest.mark.parametrize(
+    ("config", "size"),
+    [({"image_size": 64}, (64, 64)), ({"image_size": [32, 48]}, (32, 48)), ({}, (224, 224))],
+)
+def test_without_a_file_the_size_is_that_of_the_model(
+    tmp_path: Path, config: dict, size: tuple[int, int]
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    settings = load_settings(tmp_path)
+    assert (settings.height, settings.width) == size
+    grey = np.full((10, 10, 3), 124, np.uint8)
+    expected = (124 / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+    found = pixel_values(encoded(grey), settings)
+    np.testing.assert_allclose(found.mean(axis=(1, 2)), expected, atol=1e-5)
+
+
+CONVNEXT = {"image_processor_type": "ConvNextImageProcessor"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ([], "no settings of an image processor"),
+        ({"size": 224}, "image processor without a name is not known; known are Beit"),
+        ({"image_processor_type": "LevitImageProcessor"}, "LevitImageProcessor is not known"),
+        ({**CONVNEXT, "do_pad": True}, "not yet: do_pad"),
+        ({**CONVNEXT, "size": {"longest_edge": 9}}, "a size of longest_edge gives images of sev"),
+        ({**CONVNEXT, "size": {"height": 64, "width": 64}}, "ConvNext has a shortest_edge"),
+        ({**CONVNEXT, "size": 0}, "sizes are whole numbers of pixels"),
+        ({**CONVNEXT, "size": "large"}, "a size of 'large'"),
+        ({**CONVNEXT, "resample": 9}, "resample is 9"),
+        ({**CONVNEXT, "image_std": [1, 0, 1]}, "three numbers each"),
+        ({**CONVNEXT, "image_mean": 0.5}, "cannot be used"),
+        (
+            {"image_processor_type": "ViTImageProcessor", "size": {"shortest_edge": 9}},
+            "without do_center_crop",
+        ),
+    ],
+)
+def test_settings_that_are_not_known_are_one_line_that_names_the_file(
+    tmp_path: Path, fields: Any, said: str
+) -> None:
+    with pytest.raises(TightropeError, match=rf"preprocessor_config\.json: .*{said}") as caught:
+        load_settings(folder_with(tmp_path, fields))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_of_grey_images_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"num_channels": 1}')
+    with pytest.raises(TightropeError, match=r"config\.json: not yet: images of 1 channels"):
+        load_settings(tmp_path)
+
+
+def small_settings(folder: Path) -> ImageSettings:
+    fields = {"image_processor_type": "ViTImageProcessor", "size": {"height": 8, "width": 6}}
+    return load_settings(folder_with(folder, fields))
+
+
+def test_an_image_of_another_size_is_an_error_where_nothing_resizes_it(tmp_path: Path) -> None:
+    fields = {"image_processor_type": "ViTImageProcessor", "do_resize": False, "size": 8}
+    settings = load_settings(folder_with(tmp_path, fields))
+    assert pixel_values(encoded(noise(8, 8)), settings, name="a.png").shape == (3, 8, 8)
+    with pytest.raises(TightropeError, match=r"b\.png: 9 x 8 pixels, the model takes 8 x 8"):
+        pixel_values(encoded(noise(9, 8)), settings, name="b.png")
+
+
+def write_arrow(file: Path, images: list[bytes]) -> None:
+    names = [f"{number}.png" for number in range(len(images))]
+    table = pyarrow.table({"label": range(len(images)), "image": images, "name": names})
+    with pyarrow.OSFile(str(file), "wb") as stream, pyarrow.ipc.new_file(stream, table.schema) as w:
+        w.write_table(table, max_chunksize=2)
+
+
+def test_an_image_split_is_read_by_number_by_slice_and_in_order(tmp_path: Path) -> None:
+    images = [encoded(noise(8, 8, seed=seed)) for seed in range(5)]
+    write_arrow(tmp_path / "train.arrow", images)
+    split = ImageSplit(tmp_path / "train.arrow")
+    whole = [{"label": i, "image": image, "name": f"{i}.png"} for i, image in enumerate(images)]
+    assert len(split) == 5
+    assert list(split) == whole
+    assert split[-1] == whole[4]
+    assert split[1:4:2] == whole[1:4:2]
+    with pytest.raises(IndexError):
+        split[5]
+
+
+def test_encoded_images_are_decoded_when_they_are_asked_for(tmp_path: Path) -> None:
+    settings = small_settings(tmp_path)
+    write_arrow(tmp_path / "a.arrow", [encoded(noise(9, 9)), b"no image", encoded(noise(5, 7))])
+    images = EncodedImages(ImageSplit(tmp_path / "a.arrow"), settings)
+    assert len(images) == 3
+    assert [len(images[1:]), len(images[1:][1:])] == [2, 1]
+    expected = pixel_values(encoded(noise(5, 7)), settings)
+    np.testing.assert_array_equal(images[1:][-1]["pixel_values"], expected)
+    with pytest.raises(TightropeError, match=r"^1\.png: no image that can be read"):
+        images[1]
+    other = EncodedImages([{"image": encoded(noise(9, 9)), "name": "a"}], settings, height=4)
+    assert other[0]["pixel_values"].shape == (3, 4, 6)
+
+
+def test_a_seed_becomes_standard_normal_pixels_that_are_always_the_same(tmp_path: Path) -> None:
+    settings = small_settings(tmp_path)
+    images = EncodedImages([{"random": 7}, {"random": 8}], settings, height=64, width=64)
+    first, second = (one["pixel_values"] for one in images)
+    assert (first.shape, first.dtype) == ((3, 64, 64), np.float32)
+    np.testing.assert_array_equal(first, images[0]["pixel_values"])
+    assert abs(first.mean()) < 0.05
+    assert first.std() == pytest.approx(1, abs=0.05)
+    assert not np.array_equal(first, second)

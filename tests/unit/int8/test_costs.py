@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import pytest
+from tightrope.artifacts.files import read_json
+from tightrope.int8.costs import measure_costs
+from tightrope.int8.quantize import quantize_onnx
+from tiny_model import TinyModel
+
+SHAPES = [{"batch": 1, "sequence": 8}, {"batch": 4, "sequence": 64}]
+
+
+def costs_of(tiny: TinyModel, quantized: Path, target: Path) -> dict:
+    settings = {"shapes": SHAPES, "host": "here", "threads": 1, "libraries": {}}
+    measure_costs(tiny.simplified, quantized, target, **settings)
+    return read_json(target)
+
+
+def test_every_operator_has_seconds_at_every_shape(tiny: TinyModel, tmp_path: Path) -> None:
+    record = costs_of(tiny, tiny.u8s8, tmp_path / "a.json")
+    assert (record["host"], len(record["operators"])) == ("here", 14)
+    for rows in record["operators"].values():
+        assert [{key: row[key] for key in ("batch", "sequence")} for row in rows] == SHAPES
+        assert all(0 < row[name] < 0.05 for row in rows for name in ("float_s", "int8_s"))
+    wide, narrow = (
+        record["operators"][f"bert.encoder.layer.0.{name}"]
+        for name in ("intermediate.dense", "attention.output.dense")
+    )
+    # four times the rows of a longer text take longer, and so do twice the columns
+    assert wide[1]["float_s"] > 2 * wide[0]["float_s"]
+    assert wide[1]["float_s"] > 1.3 * narrow[1]["float_s"]
+
+
+def test_rows_that_are_not_read_cost_nothing(tiny: TinyModel, tmp_path: Path) -> None:
+    """Of the last layer the classifier reads one row of each text."""
+    operators = costs_of(tiny, tiny.u8s8, tmp_path / "a.json")["operators"]
+    first, last = (
+        operators[f"bert.encoder.layer.{number}.intermediate.dense"][1]["float_s"]
+        for number in (0, 1)
+    )
+    assert last < 0.5 * first
+
+
+@pytest.mark.parametrize("left", ["classifier", "bert.pooler.dense"])
+def test_only_what_is_quantized_has_a_cost(tiny: TinyModel, tmp_path: Path, left: str) -> None:
+    paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
+    quantize_onnx(*paths, scheme="u8s8", repair={"float": [left]})
+    operators = costs_of(tiny, tmp_path / "a.onnx", tmp_path / "a.json")["operators"]
+    assert left not in operators
+    assert len(operators) == 13

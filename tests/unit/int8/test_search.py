@@ -1,0 +1,194 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tightrope.artifacts.files import read_json, write_json
+from tightrope.errors import TightropeError
+from tightrope.inputs.timing_batches import load_encoder, read_split
+from tightrope.int8.cache import read_cache, write_cache
+from tightrope.int8.quantize import quantize_onnx
+from tightrope.int8.search import ranked, search, search_operators
+from tightrope.int8.switched_model import SwitchedModel
+from tightrope.int8.trials import Judge
+from tightrope.statistics import paired_difference
+from tiny_model import LONGEST, TinyModel
+
+
+class Arithmetic:
+    """A judge by arithmetic: operators cost what `costs` says, and the sum may be `budget`."""
+
+    def __init__(self, costs: dict[str, float], budget: float, seconds: float = 0.0) -> None:
+        self.costs, self.budget, self.each = costs, budget, seconds
+        self.tried: list[set[str]] = []
+
+    @property
+    def seconds(self) -> float:
+        return self.each * len(self.tried)
+
+    def has_time(self, seconds: float) -> bool:
+        return self.seconds + self.each <= seconds
+
+    def holds(self, in_float) -> bool:
+        self.tried.append(set(in_float))
+        return sum(cost for name, cost in self.costs.items() if name not in in_float) <= self.budget
+
+
+COSTS = {"a": 8.0, "b": 4.0, "c": 2.0, "d": 1.0, "e": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("budget", "chosen"),
+    [(16, []), (8, ["a"]), (7.5, ["a"]), (3.6, ["a", "b"]), (0.2, ["a", "b", "c", "d", "e"])],
+)
+def test_the_shortest_beginning_of_the_ranking_that_holds(budget: float, chosen: list) -> None:
+    judge = Arithmetic(COSTS, budget)
+    assert search(judge, list(COSTS), seconds=10) == (chosen, "minimum")
+
+
+def test_one_that_did_not_help_goes_back_to_int8() -> None:
+    """The ranking put b first, and c alone is to blame."""
+    judge = Arithmetic({"b": 0.1, "c": 9.0, "d": 0.1}, 1.0)
+    assert search(judge, ["b", "c", "d"], seconds=10) == (["c"], "minimum")
+
+
+def test_where_all_in_int8_holds_nothing_else_is_tried() -> None:
+    judge = Arithmetic(COSTS, 100)
+    search(judge, list(COSTS), seconds=10)
+    assert judge.tried == [set()]
+
+
+def test_at_the_time_limit_the_last_choice_that_held_stands() -> None:
+    judge = Arithmetic(COSTS, 3.6, seconds=1.0)
+    assert search(judge, list(COSTS), seconds=0.5) == (sorted(COSTS), "time limit")
+    assert len(judge.tried) == 1
+    judge = Arithmetic(COSTS, 3.6, seconds=1.0)
+    chosen, stop = search(judge, list(COSTS), seconds=2.5)
+    assert stop == "time limit"
+    assert set(chosen) >= {"a", "b"}
+
+
+def test_no_trial_is_begun_that_would_end_after_the_limit(tmp_path: Path) -> None:
+    trials = [{"seconds": 2.0}, {"seconds": 5.0}]
+    write_json(tmp_path / "state.json", {"key": "k", "trials": trials})
+    judge = Judge(SwitchedModel, [], None, 0.01, tmp_path / "state.json", "k")
+    assert (judge.seconds, judge.has_time(12.0), judge.has_time(11.9)) == (7.0, True, False)
+
+
+def test_the_ranking_is_by_divergence_for_the_time_saved() -> None:
+    row = {"batch": 2, "sequence": 10}
+    costs = {
+        "slow": [{**row, "float_s": 0.003, "int8_s": 0.001}],  # 0.1 ms a row saved
+        "quick": [{**row, "float_s": 0.0014, "int8_s": 0.001}],
+        "useless": [{**row, "float_s": 0.001, "int8_s": 0.002}],
+    }
+    found = ranked({name: {"kl": 0.5} for name in costs}, costs)
+    assert [name for name, _ in found] == ["useless", "quick", "slow"]
+    assert dict(found)["slow"] == pytest.approx(0.5 / 0.1)
+    assert dict(found)["quick"] == pytest.approx(0.5 / 0.02)
+
+
+@pytest.fixture(scope="module")
+def evidence(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Sensitivity and costs of the tiny model, the classifier the most sensitive."""
+    folder = tmp_path_factory.mktemp("evidence")
+    names = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1).operators
+    kl = {name: {"kl": 1.0 if name == "classifier" else 0.1} for name in names}
+    row = {"batch": 1, "sequence": 8, "float_s": 0.002, "int8_s": 0.001}
+    write_json(folder / "sensitivity.json", {"operators": kl})
+    write_json(folder / "costs.json", {"operators": {name: [row] for name in names}})
+    return folder / "sensitivity.json", folder / "costs.json"
+
+
+def searched(tiny: TinyModel, evidence: tuple[Path, Path], folder: Path, budget: float) -> dict:
+    search_operators(
+        tiny.simplified,
+        tiny.u8s8,
+        tiny.minmax,
+        *evidence,
+        tiny.data,
+        tiny.checkpoint,
+        folder / "search.json",
+        scheme="u8s8",
+        code="of these tests",
+        smoothquant=0.8,
+        state=folder / "work/state.json",
+        budget_points=budget,
+        seconds=60,
+        max_sequence=LONGEST,
+        threads=1,
+        libraries={},
+    )
+    return read_json(folder / "search.json")
+
+
+def test_a_search_judges_the_whole_pool_and_keeps_every_trial(
+    tiny: TinyModel, evidence: tuple[Path, Path], tmp_path: Path
+) -> None:
+    found = searched(tiny, evidence, tmp_path, budget=20)
+    assert (found["samples"], found["in_float"], found["stop"]) == (40, [], "minimum")
+    assert [trial["in_float"] for trial in found["trials"]] == [[]]
+    assert found["smoothquant"] == 0.8
+    examples = read_split(tiny.data, "calibration")
+    rows = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
+    smooth = tmp_path / "smooth.onnx"
+    paths = (tiny.simplified, tiny.minmax, smooth)
+    quantize_onnx(*paths, scheme="u8s8", repair={"smoothquant": 0.8})
+    model = SwitchedModel(tiny.simplified, smooth, threads=1)
+    ours, theirs = (model.answers(rows, who).argmax(1) for who in (model.operators, ()))
+    labels = np.array([example["label"] for example in examples])
+    gained, lost = ((ours == labels) > (theirs == labels)), ((ours == labels) < (theirs == labels))
+    change = paired_difference(int(gained.sum()), int(lost.sum()), 40)
+    trial = found["trials"][0]
+    assert (trial["delta"], trial["delta_low"]) == (change.value, change.low)
+    assert trial["flips"] == (ours != theirs).sum()
+    assert found["ranking"][0]["operator"] == "classifier"
+
+
+def test_a_search_goes_on_from_where_it_was_interrupted(
+    tiny: TinyModel, evidence: tuple[Path, Path], tmp_path: Path
+) -> None:
+    searched(tiny, evidence, tmp_path, budget=20)
+    state = tmp_path / "work/state.json"
+    document = read_json(state)
+    marked = {**document["trials"][0], "seconds": 0.125}
+    state.write_text(json.dumps({**document, "trials": [marked]}))
+    found = searched(tiny, evidence, tmp_path, budget=20)
+    assert found["trials"][0] == marked
+    assert len(found["trials"]) == 1
+    state.write_text(json.dumps({**document, "key": "of another search"}))
+    assert searched(tiny, evidence, tmp_path, budget=20)["trials"][0]["seconds"] != 0.125
+
+
+def test_a_pool_that_cannot_tell_is_an_error(
+    tiny: TinyModel, evidence: tuple[Path, Path], tmp_path: Path
+) -> None:
+    words = r"data\.json: 40 calibration examples are too few to tell a loss of 1 points: enlarge"
+    with pytest.raises(TightropeError, match=words):
+        searched(tiny, evidence, tmp_path, budget=1)
+    assert not (tmp_path / "search.json").exists()
+
+
+def test_a_cache_without_channels_is_searched_without_smoothquant(
+    tiny: TinyModel, evidence: tuple[Path, Path], tmp_path: Path
+) -> None:
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    write_cache(tmp_path / "imported.json", **{**cache, "channels": {}})
+    found = searched(tiny._replace(minmax=tmp_path / "imported.json"), evidence, tmp_path, 20)
+    assert found["smoothquant"] is None
+
+
+def test_a_broken_calibration_is_mended_by_leaving_operators_in_float(
+    tiny: TinyModel, evidence: tuple[Path, Path], tmp_path: Path
+) -> None:
+    quantized = tmp_path / "coarse.onnx"
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    cut = {name: [value / 50 for value in pair] for name, pair in cache["ranges"].items()}
+    write_cache(tmp_path / "coarse.json", **{**cache, "ranges": cut, "channels": {}})
+    quantize_onnx(tiny.simplified, tmp_path / "coarse.json", quantized, scheme="u8s8")
+    coarse = tiny._replace(u8s8=quantized, minmax=tmp_path / "coarse.json")
+    found = searched(coarse, evidence, tmp_path, budget=20)
+    assert found["trials"][0]["verdict"] != "kept"
+    held = [one for one in found["trials"] if one["verdict"] == "kept"]
+    assert held[-1]["in_float"] == found["in_float"]
+    assert 0 < len(found["in_float"]) < 14

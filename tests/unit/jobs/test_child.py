@@ -1,0 +1,253 @@
+import ctypes
+import errno
+import faulthandler
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from tightrope.errors import ArtifactError, StorageError, TightropeError
+from tightrope.jobs.child import (
+    Child,
+    Limits,
+    WorkFailed,
+    failure,
+    peak_rss_bytes,
+    supervised,
+)
+
+ROOMY = Limits(memory_bytes=64e9, seconds=60)
+
+
+def raises(error: BaseException) -> None:
+    raise error
+
+
+def segfaults() -> None:
+    faulthandler.disable()  # its report would stand among pytest's own lines
+    ctypes.string_at(0)
+
+
+def killed(number: int) -> None:
+    faulthandler.disable()
+    os.kill(os.getpid(), number)
+
+
+def fills_memory(size: int) -> None:
+    kept = bytearray(b"x") * size
+    time.sleep(30)
+    del kept
+
+
+def fails(work, *arguments, limits: Limits = ROOMY) -> WorkFailed:
+    with pytest.raises(WorkFailed) as caught:
+        supervised(work, *arguments, limits=limits)
+    return caught.value
+
+
+def test_the_value_comes_back_from_another_process() -> None:
+    pid, value = supervised(lambda a, b: (os.getpid(), a + b), [1], [2], limits=ROOMY)
+    assert value == [1, 2]
+    assert pid != os.getpid()
+
+
+def test_a_child_keeps_its_state_between_requests_until_it_is_left() -> None:
+    seen: list[int] = []
+    with Child(lambda number: seen.append(number) or list(seen), ROOMY) as child:
+        assert child.ask(1) == [1]
+        assert child.ask(2) == [1, 2]
+        pid = child.process.pid
+    assert seen == []
+    assert not psutil.pid_exists(pid)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("first line\nsecond line"), "ValueError: first line"),
+        (RuntimeError("\n\n  indented  \n"), "RuntimeError: indented"),
+        (KeyError("key"), "KeyError: 'key'"),
+        (AssertionError(), "AssertionError: no message"),
+        (TightropeError("not yet"), "TightropeError: not yet"),
+        (OSError(errno.EIO, "broken device"), "OSError: [Errno 5] broken device"),
+    ],
+)
+def test_an_exception_is_one_line_and_final(error: Exception, reason: str) -> None:
+    failed = fails(raises, error)
+    assert (failed.reason, failed.transient) == (reason, False)
+
+
+def test_a_long_reason_is_cut_short() -> None:
+    assert len(fails(raises, ValueError("x" * 5000)).reason) < 400
+
+
+def test_a_full_memory_is_transient() -> None:
+    failed = fails(raises, MemoryError())
+    assert (failed.reason, failed.transient) == ("out of memory", True)
+
+
+def test_work_says_itself_why_it_failed() -> None:
+    failed = fails(lambda: raises(WorkFailed("too slow", transient=False)))
+    assert (failed.reason, failed.transient) == ("too slow", False)
+
+
+@pytest.mark.parametrize("kind", [ArtifactError, StorageError])
+def test_an_error_of_the_surroundings_is_passed_on(kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="a/file: cut off"):
+        supervised(raises, kind("a/file: cut off"), limits=ROOMY)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+def test_a_disk_that_cannot_be_written_is_passed_on_with_its_path(number: int) -> None:
+    with pytest.raises(StorageError, match="a/file: cannot be written"):
+        supervised(raises, OSError(number, os.strerror(number), "a/file"), limits=ROOMY)
+
+
+@pytest.mark.parametrize(
+    ("work", "arguments", "name"),
+    [
+        (segfaults, (), "SIGSEGV"),
+        (killed, (signal.SIGKILL,), "SIGKILL"),
+        (killed, (signal.SIGABRT,), "SIGABRT"),
+    ],
+)
+def test_a_child_that_is_killed_is_transient_and_named(work, arguments, name: str) -> None:
+    failed = fails(work, *arguments)
+    assert failed.reason.startswith(f"killed by {name}")
+    assert failed.transient
+
+
+def test_a_child_that_exits_without_an_answer_is_transient() -> None:
+    failed = fails(os._exit, 3)
+    assert (failed.reason, failed.transient) == ("ended with exit code 3 and no answer", True)
+
+
+def test_an_answer_that_cannot_be_sent_is_a_failure() -> None:
+    assert "ended with exit code 1" in fails(lambda: lambda: None).reason
+
+
+def test_a_child_killed_while_idle_is_noticed_at_the_next_request() -> None:
+    with Child(lambda: "here", ROOMY) as child:
+        assert child.ask() == "here"
+        child.process.kill()
+        child.process.join()
+        with pytest.raises(WorkFailed, match="killed by SIGKILL"):
+            child.ask()
+
+
+def test_time_beyond_the_limit_is_transient() -> None:
+    began = time.monotonic()
+    failed = fails(time.sleep, 60, limits=Limits(memory_bytes=64e9, seconds=1))
+    assert time.monotonic() - began < 10
+    assert failed.reason.startswith("killed after 1 s, the limit of this job; raise its runtime")
+    assert failed.transient
+
+
+def test_memory_beyond_the_limit_is_transient() -> None:
+    began = time.monotonic()
+    limit = psutil.Process().memory_info().rss + 50e6
+    failed = fails(fills_memory, int(limit), limits=Limits(memory_bytes=limit, seconds=60))
+    assert time.monotonic() - began < 10
+    assert failed.reason.startswith(f"killed above {limit / 1e9:.1f} GB of memory")
+    assert failed.transient
+
+
+def takes_memory(size: int, in_a_child: bool) -> int:
+    if in_a_child:
+        program = f"bytearray({size}).count(1)"
+        subprocess.run([sys.executable, "-c", program], check=True)
+    else:
+        bytearray(size).count(1)
+    return peak_rss_bytes()
+
+
+@pytest.mark.parametrize("in_a_child", [False, True])
+def test_the_peak_of_memory_is_that_of_the_process_or_of_one_that_it_ran(in_a_child: bool) -> None:
+    size = peak_rss_bytes() + 200_000_000
+    found = supervised(takes_memory, size, in_a_child, limits=Limits(64e9, 60))
+    assert size < found < 2 * size
+
+
+def test_no_zombie_is_left() -> None:
+    supervised(int, "1", limits=ROOMY)
+    fails(segfaults)
+    fails(time.sleep, 60, limits=Limits(memory_bytes=64e9, seconds=0.5))
+    with pytest.raises(ArtifactError):
+        supervised(raises, ArtifactError("x"), limits=ROOMY)
+    assert psutil.Process().children() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_child_dies_with_its_parent(repository: Path, number: signal.Signals) -> None:
+    program = (
+        "import os, sys, time\n"
+        "from tightrope.jobs.child import Limits, supervised\n"
+        "work = lambda: (print(os.getpid(), flush=True), time.sleep(60))\n"
+        "supervised(work, limits=Limits(memory_bytes=1e9, seconds=60))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
+    words = [sys.executable, "-c", program]
+    parent = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+    child = psutil.Process(int(parent.stdout.readline()))
+    parent.send_signal(number)
+    parent.wait()
+    parent.stdout.close()
+    child.wait(timeout=5)
+    assert not child.is_running()
+
+
+def test_a_failure_is_a_record_on_the_last_attempt_and_an_error_before_it() -> None:
+    transient, final = WorkFailed("killed", True), WorkFailed("no such operator", False)
+    last, first = ROOMY, Limits(memory_bytes=1e9, seconds=1, last_attempt=False)
+    record = {"status": "failed", "reason": "killed", "transient": True}
+    assert failure(transient, "cpu-x", last) == record
+    with pytest.raises(TightropeError, match="cpu-x: killed; another attempt follows"):
+        failure(transient, "cpu-x", first)
+    record = {"status": "failed", "reason": "no such operator", "transient": False}
+    assert failure(final, "cpu-x", first) == record
+
+
+def test_limits_lie_below_those_of_the_job() -> None:
+    resources = SimpleNamespace(mem_mb=1000, runtime=10, last_attempt=0)
+    limits = Limits.of(resources)
+    assert 0.5e9 < limits.memory_bytes < 1e9
+    assert 300 < limits.seconds < 600
+    assert limits.last_attempt is False
+
+
+def starts_a_sleeper(pipe: int) -> None:
+    sleeper = subprocess.Popen(["sleep", "600"])
+    os.write(pipe, f"{sleeper.pid}\n".encode())
+    time.sleep(600)
+
+
+def test_what_the_child_has_started_is_killed_with_it() -> None:
+    read, write = os.pipe()
+    limits = Limits(memory_bytes=64e9, seconds=2)
+    assert "killed after 2 s" in fails(starts_a_sleeper, write, limits=limits).reason
+    sleeper = int(os.read(read, 100))
+    deadline = time.monotonic() + 10
+    while psutil.pid_exists(sleeper) and psutil.Process(sleeper).status() != "zombie":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_what_a_child_leaves_in_its_temporary_folder_goes_with_it() -> None:
+    def make_two() -> list[str]:
+        started = [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"]
+        return [
+            tempfile.mkdtemp(),
+            subprocess.run(started, capture_output=True, text=True).stdout.strip(),
+        ]
+
+    with Child(make_two, ROOMY) as child:
+        made = [Path(one) for one in child.ask()]
+        assert [one.is_dir() for one in made] == [True, True]
+        assert not any(Path(tempfile.gettempdir()) == one.parent for one in made)
+    assert [one.exists() for one in made] == [False, False]

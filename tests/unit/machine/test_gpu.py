@@ -1,0 +1,174 @@
+"""What is missing for a GPU is one line, with the versions found and needed."""
+
+import ctypes
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tightrope.engines.load import engine_module
+from tightrope.jobs.child import Limits, WorkFailed, is_out_of_memory, supervised
+from tightrope.machine import gpu
+from tightrope.machine.gpu import (
+    driver_cuda,
+    linked_tensorrt,
+    loaded,
+    missing_packages,
+    missing_toolkit,
+    require_gpu,
+    without_tensorrt,
+)
+from tightrope.machine.host import nvidia_gpu
+from tightrope.runtimes.tensorrt.errors import require_same, require_version
+
+WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
+LIMITS = Limits(memory_bytes=8e9, seconds=60)
+OPTIONS = {"version_compatible": False, "hardware_compatibility": "none"}
+HERE = {"tensorrt": "11.4.0.106", "gpu": "NVIDIA H200"}
+
+
+def refused(*arguments: Any, by: Any) -> str:
+    with pytest.raises(WorkFailed) as caught:
+        by(*arguments)
+    assert not caught.value.transient
+    assert "\n" not in caught.value.reason
+    return caught.value.reason
+
+
+@WITHOUT
+def test_without_a_driver_the_line_says_what_needs_which_cuda() -> None:
+    words = refused("PyTorch 2.13.0", "13.0", by=require_gpu)
+    assert words.startswith("no NVIDIA GPU: PyTorch 2.13.0 needs one and a driver for CUDA 13.0")
+
+
+def test_a_library_without_cuda_is_named() -> None:
+    words = refused("PyTorch 2.13.0+cpu", None, by=require_gpu)
+    assert words == "PyTorch 2.13.0+cpu was built without CUDA: install what envs/gpu.txt names"
+
+
+@pytest.mark.parametrize(
+    ("supported", "enough"), [((12, 9), False), ((13, 0), True), ((13, 1), True), ((14, 0), True)]
+)
+def test_a_driver_runs_every_cuda_of_its_major_version(
+    monkeypatch: pytest.MonkeyPatch, supported: tuple[int, int], enough: bool
+) -> None:
+    host = {"gpu": "NVIDIA H200", "driver": "570.10"}
+    monkeypatch.setattr(gpu, "describe_host", lambda: host)
+    monkeypatch.setattr(gpu, "driver_cuda", lambda: supported)
+    if enough:
+        require_gpu("PyTorch 2.13.0", "13.1")
+    else:
+        assert refused("PyTorch 2.13.0", "13.1", by=require_gpu) == (
+            "driver 570.10 is too old: it runs CUDA up to 12.9, PyTorch 2.13.0 needs CUDA 13.1; "
+            "update the driver"
+        )
+
+
+def test_the_version_of_the_driver_is_that_of_its_library() -> None:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        assert driver_cuda() is None
+    else:
+        assert (12, 0) <= driver_cuda() < (99, 0)
+
+
+def test_packages_for_a_gpu_are_looked_for_without_importing_them() -> None:
+    assert missing_packages("tensorrt") == "no tensorrt: install what envs/gpu.txt names"
+    lacking = (
+        None if torch.version.cuda else "PyTorch without CUDA: install what envs/gpu.txt names"
+    )
+    assert missing_packages("compile") == lacking
+    assert missing_packages("onnxruntime_tensorrt").startswith("no onnxruntime-gpu: ")
+
+
+def test_a_runtime_that_is_not_installed_is_one_line_with_its_remedy() -> None:
+    words = refused("tensorrt", by=engine_module)
+    assert words.startswith("tensorrt cannot be imported (ModuleNotFoundError: No module named")
+    assert words.endswith("on a GPU envs/gpu.txt, names")
+
+
+def raise_error(words: str) -> None:
+    raise RuntimeError(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "full"),
+    [
+        ("CUDA out of memory. Tried to allocate 20.00 GiB.", True),
+        ("CUDA error: CUDA_ERROR_OUT_OF_MEMORY", True),
+        ("Failed to allocate memory for requested buffer of size 5", True),
+        ("[defaultAllocator.cpp::allocate] Error Code 1: Cuda Runtime (out of memory)", True),
+        ("Error Code 2: OutOfMemory (Requested size was 9 bytes.)", True),
+        ("cuBLAS error: CUBLAS_STATUS_NOT_SUPPORTED", False),
+    ],
+)
+def test_a_full_gpu_may_have_room_the_next_time(words: str, full: bool) -> None:
+    assert is_out_of_memory(RuntimeError(words)) is full
+    with pytest.raises(WorkFailed) as caught:
+        supervised(raise_error, words, limits=LIMITS)
+    assert caught.value.transient is full
+    assert words in caught.value.reason
+
+
+def test_tensorrt_10_is_refused_with_a_word_on_what_changed() -> None:
+    assert "TensorRT 10.13.3.9 found, 11 needed: since 11 the ONNX file" in refused(
+        "10.13.3.9", by=require_version
+    )
+    require_version("11.4.0.106")
+    require_version("12.0.1")
+
+
+@pytest.mark.parametrize(
+    ("built", "options", "same"),
+    [
+        (HERE, OPTIONS, True),
+        ({**HERE, "tensorrt": "11.2"}, OPTIONS, False),
+        ({**HERE, "tensorrt": "11.2"}, {**OPTIONS, "version_compatible": True}, True),
+        ({**HERE, "gpu": "NVIDIA L4"}, OPTIONS, False),
+        ({**HERE, "gpu": "NVIDIA L4"}, {**OPTIONS, "version_compatible": True}, False),
+        ({**HERE, "gpu": "NVIDIA L4"}, {**OPTIONS, "hardware_compatibility": "ampere_plus"}, True),
+    ],
+)
+def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_it_was_built_for_more(
+    built: dict[str, str], options: dict[str, Any], same: bool
+) -> None:
+    if same:
+        require_same(built, HERE, options)
+    else:
+        words = refused(built, HERE, options, by=require_same)
+        assert f"by TensorRT {built['tensorrt']} for {built['gpu']}, here is" in words
+        assert "TensorRT 11.4.0.106 on NVIDIA H200: delete the engine's folder" in words
+
+
+def test_a_provider_linked_to_a_tensorrt_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    library = tmp_path / "onnxruntime/capi/libonnxruntime_providers_tensorrt.so"
+    library.parent.mkdir(parents=True)
+    (tmp_path / "onnxruntime/__init__.py").write_text("")
+    library.write_bytes(b"\x7fELF\x00libcublas.so.13\x00libnvinfer.so.99\x00")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.delitem(sys.modules, "onnxruntime")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert linked_tensorrt() == ["libnvinfer.so.99"]
+    assert not loaded("libnvinfer.so.99")
+    assert loaded("libc.so.6")
+    words = without_tensorrt("libnvinfer.so.99")
+    assert "linked to libnvinfer.so.99, which cannot be loaded" in words
+    assert words.endswith("put the libraries of TensorRT 99 on LD_LIBRARY_PATH")
+
+
+def test_ahead_of_time_compilation_for_a_gpu_needs_the_toolkit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert missing_toolkit() is None
+    monkeypatch.delenv("CUDA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if not Path("/usr/local/cuda").is_dir():
+        assert missing_toolkit().startswith("no CUDA toolkit: ")
+    (tmp_path / "nvcc").write_text("#!/bin/sh\n")
+    (tmp_path / "nvcc").chmod(0o755)
+    assert missing_toolkit() is None

@@ -1,0 +1,145 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tightrope.artifacts.files import read_json, write_json
+from tightrope.errors import TightropeError
+from tightrope.machine.cores import intra_op_threads, physical_cores
+from tightrope.machine.host import (
+    cpu_name,
+    describe_host,
+    fingerprint,
+    for_device,
+    numerics_fingerprint,
+    nvidia_gpu,
+    require_host,
+)
+
+HOST = {
+    "cpu": "Some CPU",
+    "isa": ["avx2", "avx512_vnni"],
+    "cores": 8,
+    "memory_bytes": 1,
+    "gpu": "NVIDIA H100",
+    "driver": "580.1",
+    "python": "3.11.7",
+}
+
+
+def test_this_machine_is_described() -> None:
+    host = describe_host()
+    flags = Path("/proc/cpuinfo").read_text()
+    assert 1 <= host["cores"] <= os.cpu_count()
+    assert host["memory_bytes"] > 2**30
+    assert host["cpu"].strip()
+    assert all(name in flags for name in host["isa"])
+    assert set(host) == {"cpu", "isa", "cores", "memory_bytes", "gpu", "driver", "python"}
+
+
+@pytest.mark.parametrize("field", ["cpu", "isa", "cores", "gpu", "driver"])
+def test_the_fingerprint_changes_with_what_decides_the_speed(field: str) -> None:
+    assert fingerprint({**HOST, field: "other"}) != fingerprint(HOST)
+
+
+@pytest.mark.parametrize("field", ["gpu", "driver"])
+def test_what_runs_on_a_cpu_does_not_depend_on_the_gpu_beside_it(field: str) -> None:
+    other = {**HOST, field: "other"}
+    for name in (fingerprint, numerics_fingerprint):
+        assert name(for_device(other, "cpu")) == name(for_device(HOST, "cpu"))
+    assert fingerprint(for_device(other, "cuda")) != fingerprint(for_device(HOST, "cuda"))
+
+
+@pytest.mark.parametrize("field", ["memory_bytes", "python"])
+def test_the_fingerprint_is_the_same_with_other_memory(field: str) -> None:
+    assert fingerprint({**HOST, field: "other"}) == fingerprint(HOST)
+
+
+def test_answers_depend_on_the_instruction_set_and_the_gpu_model_only() -> None:
+    changed = {
+        field: numerics_fingerprint({**HOST, field: "other"}) != numerics_fingerprint(HOST)
+        for field in HOST
+    }
+    assert {field for field, different in changed.items() if different} == {"isa", "gpu"}
+
+
+def test_a_process_tied_to_one_processor_has_one_core(repository: Path) -> None:
+    processor = min(os.sched_getaffinity(0))
+    program = (
+        f"import os, sys; os.sched_setaffinity(0, {{{processor}}})\n"
+        f"sys.path.insert(0, {str(repository / 'scripts')!r})\n"
+        "from tightrope.machine.host import physical_cores; print(physical_cores())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"1\n"
+
+
+def test_a_cpu_without_an_exact_name_is_told_apart_by_its_numbers() -> None:
+    fields = {"model name": "AMD EPYC", "cpu family": "26", "model": "2"}
+    assert cpu_name(fields) == "AMD EPYC (family 26 model 2)"
+    assert cpu_name({**fields, "model": "17"}) != cpu_name(fields)
+    assert cpu_name({})
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("echo 'NVIDIA H100 80GB HBM3, 580.65.06'; echo 'Other, 1'", "NVIDIA H100 80GB HBM3"),
+        ("echo 'NVIDIA-SMI has failed'; exit 9", None),
+        ("true", None),
+    ],
+)
+def test_the_first_gpu_is_what_nvidia_smi_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, expected: str | None
+) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert nvidia_gpu() == (expected, "580.65.06" if expected else None)
+
+
+def test_without_nvidia_smi_there_is_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert nvidia_gpu() == (None, None)
+
+
+def test_threads_are_the_physical_cores_unless_they_are_set() -> None:
+    assert intra_op_threads("auto") == physical_cores()
+    assert intra_op_threads(3) == 3
+
+
+def test_a_host_of_this_fingerprint_is_accepted_and_another_machine_refused(
+    tmp_path: Path,
+) -> None:
+    host = describe_host()
+    require_host(fingerprint(host), tmp_path)
+    require_host(numerics_fingerprint(host), tmp_path)
+    require_host(fingerprint(for_device({**host, "gpu": "NVIDIA H200"}, "cpu")), tmp_path)
+    with pytest.raises(TightropeError, match="planned for host 0123456789ab"):
+        require_host("0123456789ab", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_node_of_another_type_is_refused(tmp_path: Path) -> None:
+    require_host("cpu-node", tmp_path)
+    require_host("cpu-node", tmp_path)
+    file = tmp_path / "cpu-node.json"
+    write_json(file, {**read_json(file), "fingerprint": "another", "cpu": "Other", "cores": 64})
+    with pytest.raises(TightropeError, match=r"cpu-node: .* another type .*Other"):
+        require_host("cpu-node", tmp_path)
+
+
+def test_jobs_with_other_shares_of_a_node_are_on_the_same_node(tmp_path: Path) -> None:
+    words = (
+        "import sys; from tightrope.machine.host import require_host; "
+        "require_host('n', sys.argv[1])"
+    )
+    first, *_ = sorted(os.sched_getaffinity(0))
+    scripts = str(Path(__file__).parents[3] / "scripts")
+    command = [sys.executable, "-c", words, str(tmp_path)]
+    for taskset in (["taskset", "-c", str(first)], []):
+        subprocess.run([*taskset, *command], check=True, env={**os.environ, "PYTHONPATH": scripts})

@@ -1,0 +1,172 @@
+"""Activations by name, and those of a real model replaced, kept with its weights."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from tightrope.errors import TightropeError
+from tightrope.model.activations import (
+    ACTIVATIONS,
+    make_activation,
+    replace_activations,
+    restore_activation,
+    swap_activation,
+)
+from tightrope.model.fast_swish import FastSwish
+from torch import nn
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertConfig,
+    BertForSequenceClassification,
+    ConvNextConfig,
+    ConvNextForImageClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+    ResNetConfig,
+    ResNetForImageClassification,
+    ViTConfig,
+    ViTForImageClassification,
+)
+from transformers.activations import ACT2FN
+
+WIDTHS = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50}
+
+
+def make_bert(**fields: object) -> BertForSequenceClassification:
+    return BertForSequenceClassification(BertConfig(num_hidden_layers=2, **WIDTHS | fields)).eval()
+
+
+def make_distilbert() -> DistilBertForSequenceClassification:
+    sizes = {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 32, "vocab_size": 50}
+    return DistilBertForSequenceClassification(DistilBertConfig(**sizes))
+
+
+def make_convnext() -> ConvNextForImageClassification:
+    return ConvNextForImageClassification(
+        ConvNextConfig(depths=[1, 1, 2, 1], hidden_sizes=[4, 8, 8, 8])
+    )
+
+
+def make_resnet() -> ResNetForImageClassification:
+    sizes = {"embedding_size": 4, "hidden_sizes": [4, 8], "depths": [1, 2]}
+    return ResNetForImageClassification(ResNetConfig(layer_type="basic", **sizes))
+
+
+def make_vit() -> ViTForImageClassification:
+    return ViTForImageClassification(
+        ViTConfig(num_hidden_layers=2, **{k: v for k, v in WIDTHS.items() if k != "vocab_size"})
+    )
+
+
+def hidden_kinds(model: nn.Module) -> set[type]:
+    kinds = {type(module) for module in model.modules()}
+    return {kind for kind in kinds if kind in {type(ACT2FN[name]) for name in ("gelu", "relu")}}
+
+
+def test_the_schema_and_the_library_know_the_same_names(repository: Path) -> None:
+    schema = yaml.safe_load((repository / "config/schema.yaml").read_text())
+    key = schema["properties"]["models"]["additionalProperties"]["properties"]["activation"]
+    assert key["enum"] == [*ACTIVATIONS, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("gelu", lambda x: x * (1 + torch.erf(x / 2**0.5)) / 2),
+        (
+            "gelu_tanh",
+            lambda x: x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3))) / 2,
+        ),
+        ("hardswish", lambda x: x * (x + 3).clamp(0, 6) / 6),
+        ("relu", lambda x: x.clamp(min=0)),
+        ("silu", lambda x: x / (1 + torch.exp(-x))),
+    ],
+)
+def test_each_name_is_the_function_of_that_name(name: str, formula) -> None:
+    x = torch.linspace(-8, 8, 1601, dtype=torch.float64)
+    torch.testing.assert_close(make_activation(name)(x), formula(x), rtol=1e-7, atol=1e-9)
+
+
+def test_an_unknown_name_is_an_error_with_those_that_there_are() -> None:
+    with pytest.raises(TightropeError, match=r"activation swoosh: unknown; there are gelu, .*relu"):
+        make_activation("swoosh")
+    with pytest.raises(TightropeError, match="swoosh"):
+        replace_activations(make_bert(), "swoosh")
+
+
+@pytest.mark.parametrize(
+    ("make", "places"),
+    [
+        (make_bert, 2),
+        (make_distilbert, 3),
+        (make_convnext, 5),
+        # of the stem, and two of each of three blocks
+        (make_resnet, 7),
+        (make_vit, 2),
+    ],
+)
+def test_every_activation_of_a_model_is_replaced(make, places: int) -> None:
+    model = make()
+    assert hidden_kinds(model)
+    assert replace_activations(model, "fast_swish") == places
+    assert not hidden_kinds(model)
+    assert sum(isinstance(module, FastSwish) for module in model.modules()) == places
+    # and again by another
+    assert replace_activations(model, "silu") == places
+    assert not any(isinstance(module, FastSwish) for module in model.modules())
+
+
+@pytest.mark.parametrize("name", sorted(set(ACT2FN) - {"linear", "sigmoid", "tanh", "xielu"}))
+def test_each_hidden_activation_of_transformers_is_one(name: str) -> None:
+    model = make_bert(hidden_act=name)
+    assert replace_activations(model, "relu") == 2
+    for layer in model.bert.encoder.layer:
+        assert type(layer.intermediate.intermediate_act_fn) is nn.ReLU
+
+
+def test_the_tanh_of_the_pooler_stays() -> None:
+    model = make_bert()
+    replace_activations(model, "relu")
+    assert type(model.bert.pooler.activation) is nn.Tanh
+
+
+@pytest.mark.parametrize(
+    "function", [nn.functional.gelu, nn.functional.relu, torch.relu, nn.functional.silu]
+)
+def test_plain_functions_that_a_model_holds_are_replaced(function) -> None:
+    model = make_bert()
+    for layer in model.bert.encoder.layer:
+        del layer.intermediate.intermediate_act_fn
+        layer.intermediate.intermediate_act_fn = function
+    assert replace_activations(model, "fast_swish") == 2
+    for layer in model.bert.encoder.layer:
+        assert type(layer.intermediate.intermediate_act_fn) is FastSwish
+
+
+def test_a_model_without_activations_is_an_error_by_its_class() -> None:
+    class Flat(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Softmax(-1))
+
+    with pytest.raises(TightropeError, match="Flat: has no activation that can be replaced"):
+        replace_activations(Flat(), "relu")
+
+
+def test_the_name_is_kept_beside_the_weights_and_put_back(tmp_path: Path) -> None:
+    model = make_bert()
+    swap_activation(model, "fast_swish")
+    model.save_pretrained(tmp_path)
+    loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    ids = torch.arange(1, 9)[None]
+    assert not torch.allclose(loaded(input_ids=ids).logits, model(input_ids=ids).logits)
+    restore_activation(loaded)
+    # weights that lie elsewhere in memory may go through another kernel
+    torch.testing.assert_close(loaded(input_ids=ids).logits, model(input_ids=ids).logits)
+
+
+def test_a_model_that_was_not_swapped_is_left_as_it_is() -> None:
+    model = make_bert()
+    restore_activation(model)
+    assert hidden_kinds(model) == {type(ACT2FN["gelu"])}

@@ -1,0 +1,226 @@
+"""FastSwish: its curve, its slope, what it keeps for the backward, and what compilers see of it."""
+
+import io
+import re
+import zipfile
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from tightrope.model.activations import ACTIVATIONS, make_activation
+from tightrope.model.fast_swish import (
+    FastSwish,
+    fast_swish,
+    fast_swish_formula,
+    fast_swish_slope,
+)
+from torch._inductor import aoti_compile_and_package, aoti_load_package
+from torch._inductor.utils import run_fw_bw_and_get_code
+from torch._subclasses import FakeTensorMode
+
+JOINTS = (-2.0, 0.0, 3.0)
+HALF = [torch.float16, torch.bfloat16]
+
+
+def exactly(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Value and slope by the pieces of docs/activations.md, in exact fractions."""
+    if x < -2:
+        return 2 / (9 * (3 * x + 4)), -6 / (9 * (3 * x + 4) ** 2)
+    if x < 0:
+        return x * (3 + x) ** 2 / 18, (3 + x) * (1 + x) / 6
+    if x < 3:
+        return x - x * (3 - x) ** 2 / 18, 1 - (3 - x) * (1 - x) / 6
+    return x, Fraction(1)
+
+
+def test_value_and_slope_are_those_of_the_pieces_and_nothing_jumps_where_they_meet() -> None:
+    """Both pieces at each joint: a jump of value or slope would be at least that of one of them."""
+    step = Fraction(1, 2**30)
+    places = [Fraction(n, 64) for n in range(-640, 641)]
+    places += [Fraction(joint) + side * step for joint in JOINTS for side in (-1, 1)]
+    x = torch.tensor([float(place) for place in places], dtype=torch.float64)
+    values, slopes = zip(*map(exactly, places), strict=True)
+    ours = fast_swish(x), fast_swish_slope(x)
+    for found, exact in zip(ours, (values, slopes), strict=True):
+        expected = torch.tensor([float(one) for one in exact], dtype=torch.float64)
+        torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-14)
+    for joint in map(Fraction, JOINTS):
+        below, above = exactly(joint - step), exactly(joint + step)
+        assert abs(above[0] - below[0]) <= 3 * step
+        assert abs(above[1] - below[1]) <= 3 * step
+
+
+def test_it_is_x_from_3_on_and_nothing_at_0() -> None:
+    x = torch.tensor([3.0, 3.5, 7.0, 1e4, 3e38])
+    assert torch.equal(fast_swish(x), x)
+    assert torch.equal(fast_swish_slope(x), torch.ones_like(x))
+    assert fast_swish(torch.zeros(1)).item() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_below_minus_3_it_tends_to_0_from_below_and_its_gradient_never_dies(
+    dtype: torch.dtype,
+) -> None:
+    x = -torch.logspace(np.log10(3.001), 18, 2000).to(dtype)
+    x.requires_grad_()
+    y = fast_swish(x)
+    y.sum().backward()
+    assert (y < 0).all()
+    assert (y.diff() >= 0).all()
+    assert (x.grad < 0).all()
+    assert y[-1] > -1e-18
+    hardswish = x.detach().clone().requires_grad_()
+    torch.nn.functional.hardswish(hardswish).sum().backward()
+    assert (hardswish.grad == 0).all()
+
+
+def test_infinite_values_and_no_numbers_come_out_as_in_other_activations() -> None:
+    x = torch.tensor([float("inf"), float("-inf"), float("nan")])
+    for function in (fast_swish, torch.nn.functional.silu):
+        assert function(x)[0] == float("inf")
+        assert function(x)[2].isnan()
+    assert fast_swish(x)[1] == 0
+    assert fast_swish_slope(x)[:2].tolist() == [1, 0]
+    assert fast_swish_slope(x)[2].isnan()
+
+
+def test_the_gradient_is_that_of_numerical_differences_and_of_plain_autograd() -> None:
+    torch.manual_seed(0)
+    x = (torch.rand(300, dtype=torch.float64) * 12 - 7).requires_grad_()
+    assert torch.autograd.gradcheck(torch.ops.tightrope.fast_swish, (x,))
+    weights = torch.randn_like(x)
+    grads = [
+        torch.autograd.grad((function(x) * weights).sum(), x)[0]
+        for function in (fast_swish, fast_swish_formula)
+    ]
+    torch.testing.assert_close(*grads, rtol=1e-12, atol=1e-12)
+
+
+def saved_bytes(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> float:
+    """Bytes that autograd keeps for the backward, per element; storage kept twice counts once."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        # the result lives on: else its memory would be given to another tensor
+        result = function(x.requires_grad_())
+    del result
+    return sum(kept.values()) / x.numel()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, *HALF])
+def test_its_own_backward_keeps_the_input_alone(dtype: torch.dtype) -> None:
+    x = torch.randn(1000).to(dtype)
+    own, plain = saved_bytes(fast_swish, x), saved_bytes(fast_swish_formula, x)
+    assert own == dtype.itemsize
+    assert own <= plain / 2
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_in_half_precision_it_is_the_rounded_result_of_fp32(dtype: torch.dtype) -> None:
+    x = torch.linspace(-9, 9, 2001).to(dtype).requires_grad_()
+    y = fast_swish(x)
+    y.sum().backward()
+    wide = x.detach().float()
+    assert torch.equal(y, fast_swish(wide).to(dtype))
+    assert torch.equal(x.grad, fast_swish_slope(wide).to(dtype))
+
+
+@pytest.mark.parametrize("needs_gradient", [False, True])
+def test_the_operator_is_a_good_citizen_of_torch_library(needs_gradient: bool) -> None:
+    x = torch.randn(3, 5, requires_grad=needs_gradient)
+    results = torch.library.opcheck(torch.ops.tightrope.fast_swish, (x,))
+    assert set(results.values()) == {"SUCCESS"}
+
+
+def test_for_a_gpu_the_operator_has_a_shape_and_exporters_get_the_formula() -> None:
+    """Tensors that only say that they are on a GPU."""
+    with FakeTensorMode():
+        x = torch.empty(3, 4, device="cuda", dtype=torch.bfloat16)
+        y = torch.ops.tightrope.fast_swish(x)
+        program = torch.export.export(FastSwish(), (x,))
+    assert (y.shape, y.dtype, y.device.type) == ((3, 4), torch.bfloat16, "cuda")
+    names = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+    assert "aten.div.Tensor" in names
+    assert all(name.startswith("aten.") for name in names)
+
+
+def mlp(activation: torch.nn.Module) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(16, 32), activation, torch.nn.Linear(32, 4)).eval()
+
+
+def test_compiled_it_gives_and_learns_the_same_and_is_fused() -> None:
+    x = torch.randn(64, 16) * 5
+    found: list[list[torch.Tensor]] = []
+    for compiled in (False, True):
+        module = mlp(FastSwish())
+        run = torch.compile(module, fullgraph=True) if compiled else module
+        if compiled:
+            y, sources = run_fw_bw_and_get_code(lambda run=run: run(x))
+            assert "tightrope" not in "".join(sources)
+        else:
+            y = run(x)
+            y.sum().backward()
+        found.append([y, *(weight.grad for weight in module.parameters())])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_exported_it_is_one_operator_and_decomposed_standard_ones() -> None:
+    program = torch.export.export(mlp(FastSwish()), (torch.randn(2, 16),))
+    names = [str(node.target) for node in program.graph.nodes]
+    assert "tightrope.fast_swish.default" in names
+    names = [str(node.target) for node in program.run_decompositions().graph.nodes]
+    assert not any(name.startswith("tightrope") for name in names)
+
+
+def test_a_package_of_aotinductor_needs_nothing_of_this_project(tmp_path: Path) -> None:
+    module, x = mlp(FastSwish()), torch.randn(2, 16) * 5
+    with torch.no_grad():
+        program = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("n")},))
+        package = aoti_compile_and_package(program, package_path=str(tmp_path / "model.pt2"))
+        torch.testing.assert_close(aoti_load_package(package)(x), module(x))
+    with zipfile.ZipFile(package) as files:
+        # Its operator or module, not a folder of that name: what is compiled names its folder.
+        named = re.compile(rb"tightrope(::|\.)")
+        assert not [name for name in files.namelist() if named.search(files.read(name))]
+
+
+def test_torchscript_needs_nothing_of_this_project() -> None:
+    x = torch.randn(2, 16) * 5
+    module = mlp(FastSwish())
+    traced = torch.jit.trace(module, x)
+    assert "tightrope::" not in str(traced.inlined_graph)
+    torch.testing.assert_close(traced(x), module(x))
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_onnx_runtime_and_openvino_run_each_activation_by_standard_operators(name: str) -> None:
+    import openvino
+
+    module, x = mlp(make_activation(name)), torch.randn(3, 16) * 5
+    shapes: Any = ({0: torch.export.Dim("batch")},)
+    program = torch.onnx.export(
+        module, (x,), dynamic_shapes=shapes, opset_version=21, dynamo=True, verbose=False
+    )
+    model = program.model_proto
+    assert {node.domain for node in model.graph.node} == {""}
+    assert not model.functions
+    content = model.SerializeToString()
+    expected = module(x).detach().numpy()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    settings = {"INFERENCE_PRECISION_HINT": "f32"}
+    core = openvino.Core()
+    compiled = core.compile_model(core.read_model(io.BytesIO(content)), "CPU", settings)
+    np.testing.assert_allclose(compiled(x.numpy())[0], expected, rtol=1e-4, atol=1e-4)

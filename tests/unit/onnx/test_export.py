@@ -1,0 +1,150 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from tightrope.errors import ArtifactError
+from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.model.module import load_module
+from tightrope.onnx.file import load_onnx, run_onnx
+from tiny_model import LONGEST, TinyModel, evaluation_rows
+
+EXPORT = """
+import sys
+from tightrope.onnx.export import export_onnx
+export_onnx(sys.argv[1], sys.argv[2], threads=int(sys.argv[3]))
+"""
+
+
+@pytest.fixture(scope="module")
+def module(tiny: TinyModel) -> torch.nn.Module:
+    return load_module(tiny.checkpoint.parent, torch.float32)
+
+
+@pytest.fixture(scope="module")
+def rows(tiny: TinyModel) -> list[Arrays]:
+    return evaluation_rows(tiny)
+
+
+def torch_logits(module: torch.nn.Module, batch: Arrays) -> np.ndarray:
+    torch.set_num_threads(1)  # threads of OpenMP would hang children that are forked later
+    with torch.inference_mode():
+        tensors = {name: torch.from_numpy(array) for name, array in batch.items()}
+        return module(**tensors).logits.numpy()
+
+
+def onnx_logits(path: Path, batch: Arrays) -> np.ndarray:
+    return run_onnx(load_onnx(path), [batch], threads=1)[0]
+
+
+def test_both_inputs_matter_as_they_do_in_pytorch(
+    tiny: TinyModel, module: torch.nn.Module, rows: list[Arrays]
+) -> None:
+    """Export with one tensor given for both inputs ran and gave wrong logits."""
+    whole = stack([row for row in rows if len(row["input_ids"]) > 20][:4])
+    half = {name: array.copy() for name, array in whole.items()}
+    half["attention_mask"][:, 10:] = 0
+    other = {**whole, "input_ids": np.where(whole["input_ids"] > 5, 7, whole["input_ids"])}
+    unmasked = onnx_logits(tiny.onnx, whole)
+    for changed in (half, other):
+        found, expected = onnx_logits(tiny.onnx, changed), torch_logits(module, changed)
+        np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+        assert np.abs(found - unmasked).max() > 0.05 * np.abs(unmasked).max()
+
+
+def test_masked_tokens_change_nothing(tiny: TinyModel, rows: list[Arrays]) -> None:
+    batch = stack(rows[:4], sequence=LONGEST)
+    noise = np.random.default_rng(0).integers(5, 100, batch["input_ids"].shape)
+    noisy = {**batch, "input_ids": np.where(batch["attention_mask"], batch["input_ids"], noise)}
+    assert (noisy["input_ids"] != batch["input_ids"]).any()
+    np.testing.assert_allclose(
+        onnx_logits(tiny.onnx, noisy), onnx_logits(tiny.onnx, batch), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("batch", "sequence"), [(1, 1), (1, 2), (1, LONGEST), (2, 8), (3, 17), (5, 63), (17, 5)]
+)
+def test_batch_and_sequence_are_dynamic(
+    tiny: TinyModel, module: torch.nn.Module, batch: int, sequence: int
+) -> None:
+    draw = np.random.default_rng(sequence)
+    ids = draw.integers(5, 150, (batch, sequence))
+    mask = (np.arange(sequence) < draw.integers(1, sequence + 1, (batch, 1))).astype(np.int64)
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    expected = torch_logits(module, inputs)
+    for path in (tiny.onnx, tiny.simplified):
+        found = onnx_logits(path, inputs)
+        assert (found.shape, found.dtype) == ((batch, 3), np.float32)
+        np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_inputs_and_outputs_have_the_names_of_the_contract(tiny: TinyModel) -> None:
+    graph = load_onnx(tiny.onnx).graph
+    assert [one.name for one in graph.input] == ["input_ids", "attention_mask"]
+    assert [one.name for one in graph.output] == ["logits"]
+    for one in graph.input:
+        axes = [axis.dim_param for axis in one.type.tensor_type.shape.dim]
+        assert axes == ["batch", "sequence"]
+        assert one.type.tensor_type.elem_type == onnx.TensorProto.INT64
+
+
+def test_the_bytes_are_the_same_from_another_folder_process_and_thread_count(
+    repository: Path, tiny: TinyModel, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "another place" / "checkpoint"
+    elsewhere.mkdir(parents=True)
+    for file in tiny.checkpoint.parent.iterdir():
+        (elsewhere / file.name).write_bytes(file.read_bytes())
+    target = tmp_path / "out" / "model.onnx"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(repository / "scripts"),
+        "PYTHONHASHSEED": "7",
+        "HOME": str(tmp_path),
+    }
+    words = [sys.executable, "-c", EXPORT, str(elsewhere / "checkpoint.json"), str(target), "2"]
+    subprocess.run(words, env=environment, cwd=tmp_path, check=True, capture_output=True)
+    assert target.read_bytes() == tiny.onnx.read_bytes()
+
+
+def test_no_path_of_this_machine_is_in_the_bytes(repository: Path, tiny: TinyModel) -> None:
+    places = [
+        tiny.onnx.parent,
+        repository,
+        Path(sys.prefix),
+        Path(sys.base_prefix),
+        Path(torch.__file__).parent,
+        Path.home(),
+        Path("site-packages"),
+        Path("modeling_bert.py"),
+    ]
+    for path in (tiny.onnx, tiny.simplified, tiny.u8s8, tiny.s8s8):
+        content = path.read_bytes()
+        assert not [str(place) for place in places if str(place).encode() in content]
+
+
+def test_it_is_one_file_without_external_data(tiny: TinyModel) -> None:
+    beside = {file.name for file in tiny.onnx.parent.glob("model.*")}
+    assert beside == {tiny.onnx.name, tiny.simplified.name}
+    for tensor in load_onnx(tiny.onnx).graph.initializer:
+        assert tensor.data_location == onnx.TensorProto.DEFAULT
+
+
+def test_a_checkpoint_whose_weights_were_changed_is_named(
+    repository: Path, tiny: TinyModel, tmp_path: Path
+) -> None:
+    from tightrope.onnx.export import export_onnx
+
+    for file in tiny.checkpoint.parent.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    content = bytearray((tmp_path / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(ArtifactError, match=r"model\.safetensors: its content is not the one"):
+        export_onnx(tmp_path / "checkpoint.json", tmp_path / "model.onnx", threads=1)
+    assert not (tmp_path / "model.onnx").exists()

@@ -1,0 +1,125 @@
+"""Which records of times are measured again when that is asked for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from disturbed import facts
+from raced import HOST, planted, race_record, race_shape
+from tightrope.machine.interference import FOREIGN
+from tightrope.plan.disturbed_records import is_disturbed
+from tightrope.plan.run import delete_disturbed
+from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.records.traffic import TrafficRecord
+from tightrope.records.training import TrainingRecord
+
+QUICK, SLOW = "cpu-onnxruntime-fp32", "cpu-openvino-fp32"
+IDENTITY: dict[str, Any] = {"model": "m", "variant": QUICK, "host": HOST, "libraries": {}}
+
+
+def latency(path: Path, *shapes: tuple[int, int], **changes: Any) -> Path:
+    """A record with so many disturbed and quiet pairs at each shape."""
+    record = LatencyRecord(
+        **IDENTITY,
+        threads=1,
+        plan={"pairs": 12, "loads": 1},
+        processors=[0],
+        shapes=[{"batch": 1, "sequence": 64, **facts(*one)} for one in shapes],
+        **changes,
+    )
+    record.write(path)
+    return path
+
+
+def race(path: Path, *disturbed: int, **changes: Any) -> Path:
+    """A record with so many disturbed rounds of 24 at each shape."""
+    times = planted({QUICK: 0.010, SLOW: 0.010}, 24)
+    race_record([race_shape(times, disturbed=one) for one in disturbed], **changes).write(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["latency", "activation"])
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ([(0, 12)], False),
+        ([(5, 7)], False),
+        ([(6, 6)], True),
+        ([(0, 12), (12, 0)], True),
+        ([(8, 12), (0, 12)], False),
+        ([], False),
+    ],
+)
+def test_a_latency_is_disturbed_where_a_shape_has_no_number(
+    tmp_path: Path, kind: str, shapes: list[tuple[int, int]], expected: bool
+) -> None:
+    assert is_disturbed(latency(tmp_path / f"{QUICK}.{kind}.json", *shapes)) is expected
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expected"), [([0], False), ([14], False), ([15], True), ([0, 20], True)]
+)
+def test_a_race_is_disturbed_where_a_shape_has_no_winner(
+    tmp_path: Path, rounds: list[int], expected: bool
+) -> None:
+    assert is_disturbed(race(tmp_path / "cpu.race.json", *rounds)) is expected
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(FOREIGN, False), (FOREIGN + 0.01, True)])
+def test_traffic_is_disturbed_where_other_programs_ran_in_a_test(
+    tmp_path: Path, cores: float, expected: bool
+) -> None:
+    for rates in ({}, {"rates": [{"foreign_cores": 0.0}, {"foreign_cores": cores}]}):
+        test = {"padding": "fixed", "scenario": "server", "foreign_cores": cores, **rates}
+        plan = {"padding": ["fixed"]}
+        record = TrafficRecord(**IDENTITY, threads=1, plan=plan, longest=16, tests=[test])
+        record.write(tmp_path / "v.traffic.json")
+        assert is_disturbed(tmp_path / "v.traffic.json") is expected
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"), [([1.0, 0.0, 1.0], False), ([0.0, 1.0, 1.0], True)]
+)
+def test_a_training_is_disturbed_where_it_has_no_epoch_after_the_first(
+    tmp_path: Path, epochs: list[float], expected: bool
+) -> None:
+    run = {"seed": 0, "epochs": [{"foreign_cores": cores} for cores in epochs]}
+    where = {"host": HOST, "libraries": {}, "device": "cpu", "threads": 1}
+    record = TrainingRecord(model="m", recipe={}, plan={}, runs=[run], **where)
+    record.write(tmp_path / "training.json")
+    assert is_disturbed(tmp_path / "training.json") is expected
+
+
+def test_a_race_whose_engines_all_died_is_not_run_again_for_that(tmp_path: Path) -> None:
+    died = dict.fromkeys((QUICK, SLOW), "killed by SIGKILL")
+    assert not is_disturbed(race(tmp_path / "cpu.race.json", 24, left_out=died))
+
+
+def test_failed_broken_and_other_records_are_left_alone(tmp_path: Path) -> None:
+    failed = latency(tmp_path / "a.latency.json", status="failed", reason="too slow")
+    broken = tmp_path / "b.latency.json"
+    broken.write_text("{")
+    old = latency(tmp_path / "c.latency.json", (12, 0))
+    old.write_text(json.dumps({**json.loads(old.read_text()), "schema": 3}))
+    accuracy = tmp_path / "d.accuracy.json"
+    AccuracyRecord(**IDENTITY).write(accuracy)
+    engine = tmp_path / "engine.json"
+    engine.write_text('{"status": "failed"}')
+    assert not any(map(is_disturbed, (failed, broken, old, accuracy, engine)))
+
+
+def test_the_disturbed_records_and_no_others_are_deleted(tmp_path: Path) -> None:
+    disturbed = [
+        latency(tmp_path / "a.latency.json", (12, 0)),
+        latency(tmp_path / "b.activation.json", (0, 12), (12, 0)),
+        race(tmp_path / "cpu.race.json", 24),
+    ]
+    quiet = [
+        latency(tmp_path / "c.latency.json", (0, 12)),
+        race(tmp_path / "cuda.race.json", 0),
+    ]
+    every = [*quiet, *disturbed, *disturbed, tmp_path / "missing.latency.json"]
+    assert delete_disturbed(map(str, every)) == disturbed
+    assert sorted(tmp_path.iterdir()) == sorted(quiet)
+    assert delete_disturbed(every) == []

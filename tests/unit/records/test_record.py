@@ -1,0 +1,128 @@
+import json
+from pathlib import Path
+
+import pytest
+from disturbed import QUIET, WAITED
+from tightrope.errors import ArtifactError
+from tightrope.records.record import RACE, AccuracyRecord, LatencyRecord, RaceRecord
+from tightrope.records.traffic import TrafficRecord
+
+HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
+LATENCY = LatencyRecord(
+    model="m",
+    variant="cpu-onnxruntime-fp32",
+    host=HOST,
+    libraries={"onnxruntime": "1"},
+    threads=2,
+    plan={"pairs": 20},
+    processors=[0, 1],
+    reference={"before": {"rounds_s": [0.1]}, "after": {"rounds_s": [0.1]}},
+    baseline="cpu-pytorch-fp32",
+    load_s=0.1,
+    first_call_s=0.02,
+    peak_rss_bytes=10**9,
+    shapes=[
+        {
+            "batch": 1,
+            "sequence": 64,
+            "first_call_s": 0.02,
+            "blocks_s": [[0.1 + 0.2, 1e-9], [0.25]],
+            "baseline_blocks_s": [[0.3], [0.4]],
+            "pairs": [QUIET, WAITED],
+            "foreign_cores": [0.1 + 0.2, None],
+        }
+    ],
+)
+ACCURACY = AccuracyRecord(
+    model="m",
+    variant="cpu-onnxruntime-fp32",
+    host=HOST,
+    libraries={},
+    labels=[0, 1],
+    predictions=[0, 0],
+    margins=[0.5, 0.1],
+    logits=[[1.25, 0.75], [-0.1, -0.2]],
+)
+TRAFFIC = TrafficRecord(
+    model="m",
+    variant="cpu-onnxruntime-fp32",
+    host=HOST,
+    libraries={"mlcommons-loadgen": "1"},
+    threads=2,
+    plan={"padding": ["fixed"]},
+    longest=64,
+    tests=[{"padding": "fixed", "scenario": "offline", "valid": True, "samples_per_s": 0.1 + 0.2}],
+)
+RACED = RaceRecord(
+    model="m",
+    variant=RACE,
+    device="cpu",
+    host=HOST,
+    libraries={"onnxruntime": "1"},
+    threads=2,
+    plan={"pairs": 20},
+    decision={"seconds": 60, "equal_within": 0.02},
+    processors=[0, 1],
+    engines_sha256={"cpu-onnxruntime-fp32": "a"},
+    left_out={"cpu-openvino-fp32": "killed by SIGKILL"},
+    heats=[{"shapes": [{"batch": 1, "sequence": 64, "blocks_s": {"a": [[0.1 + 0.2], None]}}]}],
+    seconds=0.1 + 0.2,
+    loudest={"python3 train.py": 0.97},
+)
+ALL = pytest.mark.parametrize(
+    "record", [LATENCY, ACCURACY, TRAFFIC, RACED], ids=["latency", "accuracy", "traffic", "race"]
+)
+
+
+@ALL
+def test_what_was_written_is_read(record, tmp_path: Path) -> None:
+    record.write(tmp_path / "a.json")
+    assert type(record).read(tmp_path / "a.json") == record
+
+
+@ALL
+def test_a_record_is_sorted_json_with_its_schema_and_no_statistics(record, tmp_path: Path) -> None:
+    record.write(tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert list(document) == sorted(document)
+    assert document["schema"] == 4
+    derived = ("p50", "p90", "mean", "speedup", "top1", "accuracy", "p_value", "verdict")
+    assert not [word for word in derived if f'"{word}' in (tmp_path / "a.json").read_text()]
+
+
+@ALL
+@pytest.mark.parametrize(
+    "change",
+    [{"surprise": 1}, {"latency_ms": 1.0}, {"schema": 1}, {"schema": None}],
+    ids=str,
+)
+def test_a_record_of_another_version_is_refused(record, change: dict, tmp_path: Path) -> None:
+    record.write(tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text())
+    (tmp_path / "a.json").write_text(json.dumps({**document, **change}))
+    with pytest.raises(ArtifactError, match=rf"a\.json: no {type(record).__name__} of this"):
+        type(record).read(tmp_path / "a.json")
+
+
+@ALL
+@pytest.mark.parametrize("field", ["model", "host", "status", "engine_sha256", "schema"])
+def test_a_record_that_lacks_a_field_is_refused(record, field: str, tmp_path: Path) -> None:
+    record.write(tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text())
+    del document[field]
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    with pytest.raises(ArtifactError, match=r"a\.json: no "):
+        type(record).read(tmp_path / "a.json")
+
+
+def test_a_record_of_the_other_kind_is_refused(tmp_path: Path) -> None:
+    LATENCY.write(tmp_path / "a.json")
+    with pytest.raises(ArtifactError, match="no AccuracyRecord"):
+        AccuracyRecord.read(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("text", ["[]", "null", '"ok"'])
+def test_json_that_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(ArtifactError, match="no LatencyRecord"):
+        LatencyRecord.read(tmp_path / "a.json")

@@ -1,0 +1,156 @@
+"""Charts of INT8: where marks stand, what is hollow, and how long bars are."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import vl_convert
+from tightrope.report.charts.int8 import (
+    accuracy_over_samples,
+    agreement_over_samples,
+    sensitivity_chart,
+    spread,
+)
+from tightrope.report.style.palette import METHOD_COLOURS, METHOD_SHAPES, chart_config
+from tightrope.variants import METHODS
+
+
+def point(method, samples, delta=-1.0, agreement=95.0, precision="int8"):
+    return {
+        "variant": f"cpu-onnxruntime-{precision}-{method}-{samples}",
+        "method": method,
+        "precision": precision,
+        "mixed": "-" in precision,
+        "samples": samples,
+        "delta": delta,
+        "delta_low": delta - 0.5,
+        "delta_high": delta + 0.5,
+        "agreement": agreement,
+        "change": f"{delta} points",
+        "agreed": f"{agreement} %",
+    }
+
+
+def bar(operator, millinats, in_float=False):
+    text = {"name": operator, "label": f"{millinats}", "agreement": "99 %"}
+    return {"operator": operator, "millinats": millinats, "in_float": in_float, **text}
+
+
+def drawn(specification, scheme="light"):
+    fixed = {**specification, "width": 400}
+    return vl_convert.vegalite_to_svg(json.dumps(fixed), config=chart_config(scheme))
+
+
+def accuracy(points, budget=1.0):
+    return accuracy_over_samples(points, extent=points, budget_points=budget, description="words")
+
+
+def agreement(points):
+    return agreement_over_samples(points, extent=points, description="words")
+
+
+def sensitivity(*rows):
+    return sensitivity_chart(rows, description="words")
+
+
+def lengths(svg, scheme, style):
+    """The widths of the bars of that style."""
+    colour = chart_config(scheme)["style"][style]["color"]
+    return [
+        float(width)
+        for width in re.findall(rf'd="M[-\d.]+,[-\d.]+h([\d.]+)v5h[^"]*" fill="{colour}"', svg)
+    ]
+
+
+def test_every_method_has_a_colour_and_a_shape_of_its_own():
+    assert set(METHOD_COLOURS) == set(METHODS)
+    assert len(set(METHOD_SHAPES.values())) == len(METHODS)
+    assert list(METHOD_SHAPES) == list(METHOD_COLOURS)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("panel", [accuracy, agreement])
+def test_each_method_is_drawn_in_its_colour_and_shape(scheme, panel):
+    svg = drawn(panel([point(method, 64) for method in METHODS]), scheme)
+    colours = [pair[scheme == "dark"] for pair in METHOD_COLOURS.values()]
+    shapes = {colour: re.findall(rf'd="([^"]+)" fill="{colour}"', svg) for colour in colours}
+    assert all(len(found) == 1 for found in shapes.values())
+    assert len({found[0] for found in shapes.values()}) == len(METHODS)
+
+
+def test_charts_name_no_colour_of_their_own():
+    points = [point("minmax", 64), point("minmax", 64, precision="int8-auto")]
+    charts = [accuracy(points), agreement(points), sensitivity(bar("a", 1.0, True))]
+    assert not re.search(r"#[0-9a-f]{6}", json.dumps(charts))
+
+
+def test_a_mixed_precision_is_hollow_and_nothing_else_is():
+    colour = METHOD_COLOURS["minmax"][0]
+    for precision, hollow in (("int8", 0), ("int8-auto", 1)):
+        svg = drawn(accuracy([point("minmax", 64, precision=precision)]))
+        found = len(re.findall(rf'<path[^>]* stroke="{colour}" stroke-width="2"', svg))
+        filled = len(re.findall(rf'<path[^>]* fill="{colour}"', svg))
+        assert (found, filled) == (hollow, 1 - hollow)
+
+
+def test_series_at_one_count_stand_beside_each_other_around_it():
+    points = [point("minmax", 64), point("entropy", 64), point("minmax", 64, precision="int8-auto")]
+    low, middle, high = (one["place"] for one in spread(points, points))
+    assert low < middle == 64 < high
+    assert middle / low == pytest.approx(high / middle)
+
+
+def test_both_panels_place_a_point_alike_also_where_only_one_knows_all_points():
+    points = [point("minmax", 32), point("entropy", 32, agreement=None), point("minmax", 128)]
+    above = {one["variant"]: one["place"] for one in accuracy(points)["data"]["values"]}
+    below = {one["variant"]: one["place"] for one in agreement(points)["data"]["values"]}
+    assert len(above) == 3 and len(below) == 2
+    assert all(above[name] == place for name, place in below.items())
+
+
+def test_a_single_count_is_drawn_and_named():
+    svg = drawn(agreement([point("minmax", 512)]))
+    assert ">512</text>" in svg and METHOD_COLOURS["minmax"][0] in svg
+
+
+def test_the_axis_is_named_at_the_counts_and_only_below():
+    points = [point("minmax", 32), point("minmax", 2048)]
+    assert re.findall(r">([\d,]+)</text>", drawn(accuracy(points))).count("2,048") == 0
+    assert ">2,048</text>" in drawn(agreement(points))
+
+
+@pytest.mark.parametrize("agreed", [100.0, 99.9, 97.0, 85.0, 20.0])
+def test_no_label_says_more_than_all_answers(agreed):
+    svg = drawn(agreement([point("minmax", 64, agreement=agreed)]))
+    labels = [float(text) for text in re.findall(r">([\d.]+)</text>", svg) if text != "64"]
+    assert max(labels) == 100 and min(labels) <= 99 and len(labels) >= 3
+
+
+def test_the_budget_is_a_dashed_line_only_where_there_is_one():
+    for budget, count in ((1.0, 1), (None, 0)):
+        svg = drawn(accuracy([point("minmax", 64)], budget))
+        assert svg.count('stroke-dasharray="5,4"') == count
+
+
+def test_ten_times_the_divergence_adds_the_same_length_to_each_bar():
+    svg = drawn(sensitivity(bar("a", 10.0), bar("b", 1.0), bar("c", 0.1)))
+    found = sorted(lengths(svg, "light", "bars"))
+    assert len(found) == 3
+    assert np.diff(found)[0] == pytest.approx(np.diff(found)[1], rel=0.01)
+
+
+def test_what_is_left_in_float_has_another_colour():
+    svg = drawn(sensitivity(bar("a", 10.0, in_float=True), bar("b", 1.0)), "dark")
+    assert len(lengths(svg, "dark", "marked")) == len(lengths(svg, "dark", "bars")) == 1
+
+
+@pytest.mark.parametrize("values", [(1.0, 0.0), (1.0, 1e-9)])
+def test_a_divergence_of_zero_or_next_to_it_has_a_bar_without_length(values):
+    first, second = sorted(lengths(drawn(sensitivity(*map(bar, "ab", values))), "light", "bars"))
+    assert first == 0 < second
+
+
+def test_operators_that_change_nothing_at_all_are_named_all_the_same():
+    svg = drawn(sensitivity(bar("layer.a", 0.0), bar("layer.b", 0.0)))
+    assert "layer.a" in svg and "layer.b" in svg

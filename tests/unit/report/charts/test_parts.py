@@ -1,0 +1,188 @@
+"""Charts: what is drawn, and colours that everybody can tell apart."""
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import vl_convert
+from colour_vision import SIGHT, contrast, lab, linear
+from tightrope.report.charts.lengths import BARS, length_bars, length_chart
+from tightrope.report.charts.parts import accuracy_latency_chart, log_ticks, speedup_chart
+from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES, chart_config
+
+STYLE = Path(__file__).parents[4] / "scripts/tightrope/report/template/page.css"
+
+
+def palettes():
+    """The custom properties of the style sheet: light, then dark."""
+    blocks = re.findall(r":root \{(.*?)\}", STYLE.read_text(), re.DOTALL)
+    return [dict(re.findall(r"--(\w+): (#\w{6})", block)) for block in blocks]
+
+
+def point(variant, latency, delta, **more):
+    device, engine, precision = variant.split("-", 2)
+    return {
+        "variant": variant,
+        "engine": engine,
+        "precision": precision,
+        "latency_ms": latency,
+        "latency_low": latency * 0.97,
+        "latency_high": latency * 1.03,
+        "delta": delta,
+        "delta_low": delta - 0.5,
+        "delta_high": delta + 0.5,
+        "front": None,
+        "deploy": False,
+        "latency": f"{latency} ms",
+        "change": f"{delta} points",
+        "device": device,
+        **more,
+    }
+
+
+def row(variant, ratio, tie=False):
+    return {
+        **point(variant, 1, 0),
+        "ratio": ratio,
+        "low": ratio * 0.95,
+        "high": ratio * 1.05,
+        "tie": tie,
+        "label": f"{ratio}",
+        "speedup": f"{ratio}",
+        "interval": "",
+        "verdict": "tie" if tie else "faster",
+    }
+
+
+def histogram(edges, longest):
+    bars = length_bars({"tokens": [5, 6, 40], "samples": [10, 30, 20]})
+    return length_chart(bars, edges=edges, longest=longest, description="words")
+
+
+def drawn(specification, scheme="light"):
+    fixed = {**specification, "width": 400}
+    return vl_convert.vegalite_to_svg(json.dumps(fixed), config=chart_config(scheme))
+
+
+def test_a_chart_names_no_colour_of_its_own():
+    points = [point("cpu-pytorch-fp32", 9.2, 0, front=1), point("cpu-openvino-bf16", 2.3, 0.1)]
+    charts = [
+        accuracy_latency_chart(points, budget_points=1.0, description="words"),
+        speedup_chart([row("cpu-openvino-bf16", 4)], extent=[], description="words"),
+        histogram([24, 48], 48),
+    ]
+    assert not re.search(r"#[0-9a-f]{6}", json.dumps(charts))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_engine_and_precision_is_drawn_in_its_own_colour_and_shape(scheme):
+    engines = [point(f"cpu-{engine}-fp32", 5 + i, 0) for i, engine in enumerate(COLOURS)]
+    svg = drawn(accuracy_latency_chart(engines, budget_points=None, description=""), scheme)
+    assert all(pair[scheme == "dark"] in svg for pair in COLOURS.values())
+    shapes = [point(f"cpu-openvino-{precision}", 5, 0) for precision in SHAPES]
+    svg = drawn(accuracy_latency_chart(shapes, budget_points=None, description=""), scheme)
+    colour = COLOURS["openvino"][scheme == "dark"]
+    marks = re.findall(rf'd="([^"]+)" fill="{colour}"', svg)
+    assert len(set(marks)) == len(SHAPES)
+
+
+def test_the_budget_line_is_there_only_with_a_budget():
+    points = [point("cpu-openvino-bf16", 2.3, 0.1)]
+    for budget, there in ((1.0, True), (None, False)):
+        svg = drawn(accuracy_latency_chart(points, budget_points=budget, description=""))
+        assert ("accuracy budget" in svg) == there
+
+
+def test_front_numbers_too_close_to_be_read_share_one_text():
+    points = [
+        point("cpu-openvino-int8", 2.00, 0.1, front=1),
+        point("cpu-openvino-bf16", 2.02, 0.2, front=2),
+        point("cpu-compile-bf16", 5.00, 0.3, front=3),
+        point("cpu-pytorch-fp32", 9.20, 0.0),
+    ]
+    svg = drawn(accuracy_latency_chart(points, budget_points=1.0, description=""))
+    assert ">1, 2<" in svg and ">3<" in svg
+
+
+def test_a_variant_that_fell_far_does_not_squeeze_the_others_together():
+    points = [point("cpu-openvino-int8", 2, -58), point("cpu-openvino-bf16", 3, 0.1)]
+    svg = drawn(accuracy_latency_chart(points, budget_points=1.0, description=""))
+    assert "compressed beyond 1" in svg
+
+
+@pytest.mark.parametrize("tie", [True, False])
+def test_a_tie_is_hollow_and_nothing_else_is(tie):
+    rows = [row("cpu-openvino-fp32", 1.01, tie=tie)]
+    svg = drawn(speedup_chart(rows, extent=[], description=""))
+    outlined = re.findall(rf'<path[^>]* stroke="{COLOURS["openvino"][0]}"', svg)
+    filled = re.findall(rf'<path[^>]* fill="{INKS["light"]["page"]}"', svg)
+    assert (len(outlined), len(filled)) == ((1, 1) if tie else (0, 0))
+
+
+def test_an_engine_that_the_report_does_not_know_is_drawn_all_the_same():
+    points = [point("cpu-newcomer-int4", 2.3, 0.1)]
+    assert "M" in drawn(accuracy_latency_chart(points, budget_points=1.0, description=""))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.2, 15), (21, 75), (9.1, 9.9), (0.8, 4.9), (1, 1e6)])
+def test_axes_have_a_few_round_ticks(low, high):
+    ticks = log_ticks(low, high)
+    assert 2 <= len(ticks) <= 10
+    assert all(low <= tick <= high for tick in ticks)
+
+
+@pytest.mark.parametrize("last", [6, 70, 512, 4096])
+def test_bars_hold_every_sample_and_are_no_thinner_than_can_be_seen(last):
+    lengths = {"tokens": [5, 6, last + 1], "samples": [1, 2, 3]}
+    bars = length_bars(lengths)
+    assert sum(bar["samples"] for bar in bars) == 6
+    assert len(bars) <= BARS and all(bar["samples"] for bar in bars)
+    assert len({bar["high"] - bar["low"] for bar in bars}) == 1
+    assert bars[0]["low"] < 5 and bars[-1]["high"] > last + 1
+    assert length_bars({"tokens": [], "samples": []}) == []
+
+
+def test_the_histogram_draws_edges_and_the_fixed_length_apart():
+    svg = drawn(histogram([24, 48], 48))
+    assert svg.count('stroke-dasharray="2,3"') == 1
+    assert "fixed: 48" in svg and ">24<" in svg and ">48<" in svg
+    plain = drawn(histogram([], None))
+    assert "fixed" not in plain and "stroke-dasharray" not in plain
+
+
+def test_bars_stand_on_zero_and_are_as_high_as_their_counts():
+    svg = drawn(histogram([], 48))
+    ink = INKS["light"]["quiet"]
+    bars = re.findall(rf'd="M[\d.]+,[\d.]+h[\d.]+v([\d.]+)h[^"]*" fill="{ink}"', svg)
+    heights = np.array(sorted(map(float, bars)))
+    assert np.allclose(heights / heights[0], [1, 2, 3], rtol=0.01)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7])
+def test_few_samples_are_counted_in_whole_numbers_none_twice(most):
+    bars = length_bars({"tokens": [5, 6], "samples": [1, most]})
+    svg = drawn(length_chart(bars, edges=[], longest=40, description=""))
+    ticks = [text for text in re.findall(r">(\d+)</text>", svg) if text != "40"]
+    assert ticks.count("1") <= 1 and ticks.count("0") == 2 and str(min(most, 2)) in ticks
+
+
+@pytest.mark.parametrize("pairs", [COLOURS, METHOD_COLOURS])
+@pytest.mark.parametrize("dark", [False, True])
+def test_engines_and_methods_stand_out_from_the_page_and_from_each_other(dark, pairs):
+    page = INKS["dark" if dark else "light"]["page"]
+    colours = [pair[dark] for pair in pairs.values()]
+    assert min(contrast(colour, page) for colour in colours) >= 3
+    for matrix in SIGHT.values():
+        seen = [lab(matrix @ linear(colour)) for colour in colours]
+        assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 17
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_is_readable_on_its_page(dark):
+    properties, ink = palettes()[dark], INKS["dark" if dark else "light"]
+    texts = ("text", "quiet", "link", "good", "bad", "unsure")
+    assert min(contrast(properties[name], properties["page"]) for name in texts) >= 4.5
+    assert {name: properties[name] for name in ink} == ink

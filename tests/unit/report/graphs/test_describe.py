@@ -1,0 +1,244 @@
+"""What is told of an ONNX graph: layers, formats, parameters, shares of the time."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+from tightrope.onnx.file import load_onnx
+from tightrope.report.graphs.describe import describe
+from tightrope.report.graphs.folding import Block, folded
+from tightrope.report.graphs.without_weights import without_weights
+from tiny_convolutions import make_convolutions
+from tiny_model import TinyModel
+
+
+def told(path: Path, costs=None) -> dict:
+    return describe(without_weights(load_onnx(path), "").graph, costs)
+
+
+def layers(document: dict) -> dict[tuple[str, ...], dict]:
+    return {tuple(one["names"]): one for block in document["blocks"] for one in block["layers"]}
+
+
+def formats(document: dict) -> dict[str, set[str]]:
+    """Kinds of operators with the formats in which they compute."""
+    found: dict[str, set[str]] = {}
+    for layer in layers(document).values():
+        for run in layer["operators"]:
+            found.setdefault(run["type"], set()).add(run["precision"])
+    return found
+
+
+def named_blocks(count: int, *, nodes: int = 2) -> onnx.ModelProto:
+    """A chain of equal blocks `net.blocks.N`, a product and some Relu each, named as by torch."""
+    made, weights, last = [], [], "x"
+    for number in range(count):
+        weight = f"classifier.net.blocks.{number}.linear.weight"
+        array = np.full((64, 64), number + 1, np.float32)
+        weights.append(numpy_helper.from_array(array, weight))
+        made.append(helper.make_node("MatMul", [last, weight], [f"p{number}"], name=f"n{number}"))
+        last = f"p{number}"
+        for step in range(nodes - 1):
+            made.append(helper.make_node("Relu", [last], [f"r{number}_{step}"]))
+            last = f"r{number}_{step}"
+    made.append(helper.make_node("ReduceMean", [last], ["pooled"], keepdims=1))
+    head = numpy_helper.from_array(np.ones((64, 3), np.float32), "classifier.head.linear.weight")
+    made.append(helper.make_node("MatMul", ["pooled", "classifier.head.linear.weight"], ["y"]))
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", None]) for name in "xy"
+    ]
+    graph = helper.make_graph(made, "net", ends[:1], ends[1:], [*weights, head])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.parametrize("file", ["onnx", "simplified", "u8s8"])
+def test_operators_of_a_transformer_are_in_the_layers_of_its_checkpoint(
+    tiny: TinyModel, file: str
+) -> None:
+    names = [name for one in layers(told(getattr(tiny, file))) for name in one]
+    assert [name for name in names if name] == [
+        "bert.embeddings",
+        "bert.encoder.layer.0",
+        "bert.encoder.layer.1",
+        "bert.pooler",
+        "classifier",
+    ]
+
+
+def test_the_mask_that_every_layer_reads_is_in_none_of_them(tiny: TinyModel) -> None:
+    found = layers(told(tiny.simplified))
+    assert "Where" in {run["type"] for run in found[("",)]["operators"]}
+    first = {run["type"] for run in found[("bert.encoder.layer.0",)]["operators"]}
+    assert "Softmax" in first and not {"GatherND", "Range"} & first
+
+
+def test_every_operator_is_in_exactly_one_layer(tiny: TinyModel) -> None:
+    for path in (tiny.onnx, tiny.simplified, tiny.s8s8):
+        document = told(path)
+        drawn = sum(
+            run["count"] * block["times"]
+            for block in document["blocks"]
+            for layer in block["layers"]
+            for run in layer["operators"]
+        )
+        stored = ("QuantizeLinear", "DequantizeLinear", "Constant")
+        hidden = sum(document["by_type"].get(kind, 0) for kind in stored)
+        assert drawn == document["operators"] - hidden == sum(document["by_precision"].values())
+        assert document["operators"] == len(load_onnx(path).graph.node)
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("u8s8", "int8"), ("s8s8", "int8"), ("e4m3", "fp8")])
+def test_products_between_quantizing_and_dequantizing_are_quantized_and_the_rest_is_not(
+    tiny: TinyModel, scheme: str, name: str
+) -> None:
+    found = formats(told(getattr(tiny, scheme)))
+    assert name in found["MatMul"] | found["Gemm"]
+    assert found["Softmax"] == found["LayerNormalization"] == {"fp32"}
+    assert formats(told(tiny.simplified))["MatMul"] == {"fp32"}
+
+
+def test_weights_of_a_quantized_file_take_fewer_bytes_for_as_many_parameters(
+    tiny: TinyModel,
+) -> None:
+    plain, quantized = told(tiny.simplified), told(tiny.u8s8)
+    weights = sum(
+        np.prod(tensor.dims, dtype=int)
+        for tensor in load_onnx(tiny.simplified).graph.initializer
+        if tensor.data_type == TensorProto.FLOAT and tensor.dims
+    )
+    assert plain["parameters"] == quantized["parameters"] == weights
+    assert plain["weight_bytes"] == 4 * weights
+    assert weights < quantized["weight_bytes"] < 3 * weights
+
+
+def test_only_what_a_product_gives_to_a_quantizer_counts_as_int8_elsewhere() -> None:
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]>
+        net (float[1, 4] x) => (float[1, 4] y, float[1, 4] z)
+        <float scale = {0.1}, int8 zero = {0}>
+        {
+            q = QuantizeLinear (x, scale, zero)
+            d = DequantizeLinear (q, scale, zero)
+            between = Relu (d)
+            r = QuantizeLinear (between, scale, zero)
+            y = DequantizeLinear (r, scale, zero)
+            z = Sigmoid (d)
+        }"""
+    )
+    found = formats(describe(without_weights(model, "").graph))
+    assert found == {"Relu": {"int8"}, "Sigmoid": {"fp32"}}
+
+
+def test_half_precision_and_integer_operators_have_their_own_formats() -> None:
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]>
+        net (float[2, 2] x, uint8[2, 2] i) => (bfloat16[2, 2] b, int32[2, 2] p, int64[2] s)
+        {
+            h = Cast <to = 10> (x)
+            a = Relu (h)
+            c = Cast <to = 16> (a)
+            b = Neg (c)
+            p = MatMulInteger (i, i)
+            s = Shape (x)
+        }"""
+    )
+    found = formats(describe(without_weights(model, "").graph))
+    assert found["Relu"] == {"fp16"} and found["Neg"] == {"bf16"}
+    assert found["MatMulInteger"] == {"int8"}
+    assert formats(describe(model.graph))["Relu"] == {"other"}  # types were not inferred
+
+
+def test_equal_blocks_are_told_once_and_the_pooling_is_no_part_of_the_last() -> None:
+    document = describe(without_weights(named_blocks(9), "").graph)
+    assert [block["times"] for block in document["blocks"]] == [9, 1]
+    (block,), (head,) = (one["layers"] for one in document["blocks"])
+    assert block["names"] == [f"net.blocks.{number}" for number in range(9)]
+    assert [run["type"] for run in head["operators"]] == ["ReduceMean", "MatMul"]
+
+
+def test_without_names_each_product_begins_a_layer_and_periods_fold() -> None:
+    model = named_blocks(8)
+    for number, tensor in enumerate(model.graph.initializer):
+        old, tensor.name = tensor.name, f"w{number}"
+        for node in model.graph.node:
+            for place, name in enumerate(node.input):
+                if name == old:
+                    node.input[place] = tensor.name
+    for node in model.graph.node:
+        node.name = ""
+    document = describe(without_weights(model, "").graph)
+    assert document["blocks"][0]["times"] >= 7
+    assert document["blocks"][0]["layers"][0]["names"][0] == "MatMul 1"
+
+
+def test_a_convolutional_graph_without_modules_is_told_too() -> None:
+    document = describe(without_weights(make_convolutions(), "").graph)
+    assert document["by_type"]["Conv"] == 5
+    assert document["inputs"] == [
+        {"name": "pixel_values", "type": "float32", "shape": ["batch", 3, 16, 16]}
+    ]
+    assert sum(len(one["layers"]) * one["times"] for one in document["blocks"]) == 8
+
+
+def test_names_of_the_older_exporter_are_paths() -> None:
+    model = named_blocks(3)
+    for node in model.graph.node:
+        number = node.output[0][1:].partition("_")[0]
+        node.name = (
+            f"/net/blocks.{number}/linear/{node.op_type}" if number.isdigit() else "/head/Op"
+        )
+    for tensor in model.graph.initializer:
+        for node in model.graph.node:
+            node.input[:] = [name.replace(".", "_") for name in node.input]
+        tensor.name = tensor.name.replace(".", "_")
+    names = [name for one in layers(describe(without_weights(model, "").graph)) for name in one]
+    assert names == ["net.blocks.0", "net.blocks.1", "net.blocks.2", "head"]
+
+
+def test_inner_graphs_are_counted_and_their_operator_says_so() -> None:
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]>
+        net (bool c, float[2] x) => (float[2] y)
+        {
+            y = If (c) <
+                then_branch = yes () => (float[2] a) { b = Relu (x) a = Neg (b) },
+                else_branch = no () => (float[2] d) { d = Identity (x) }
+            >
+        }"""
+    )
+    document = describe(without_weights(model, "").graph)
+    assert document["operators"] == 4
+    ((layer,),) = (block["layers"] for block in document["blocks"])
+    assert [(run["type"], run["inside"]) for run in layer["operators"]] == [("If", 3)]
+
+
+def test_a_layer_of_thousands_of_operators_is_told_by_kinds() -> None:
+    model = named_blocks(1, nodes=3000)
+    for place, node in enumerate(model.graph.node):
+        if node.op_type == "Relu" and place % 2:
+            node.op_type = "Abs"
+    document = describe(without_weights(model, "").graph)
+    (first, *_) = (layer for block in document["blocks"] for layer in block["layers"])
+    assert len(first["operators"]) < 10
+    assert sum(run["count"] for run in first["operators"]) == 3001  # with the pooling
+
+
+def test_shares_of_the_time_are_those_of_the_slowest_shape_and_of_the_format() -> None:
+    model = named_blocks(2)
+    rows = [
+        {"batch": 1, "float_s": 5.0, "int8_s": 1.0},
+        {"batch": 8, "float_s": 9.0, "int8_s": 2.0},
+    ]
+    document = describe(without_weights(model, "").graph, {"host": "h", "operators": {"n1": rows}})
+    assert document["time"] == {"shape": {"batch": 8}, "host": "h"}
+    seconds = [layer["seconds"] for block in document["blocks"] for layer in block["layers"]]
+    assert seconds == [9.0, None]
+    assert describe(model.graph, {"host": "h", "operators": {}})["time"] is None
+
+
+def test_a_sequence_folds_where_that_spares_the_most() -> None:
+    assert folded("abbbc") == [Block(0, 1, 1), Block(1, 1, 3), Block(4, 1, 1)]
+    assert folded("aabaabaab") == [Block(0, 3, 3)]
+    assert folded("") == []

@@ -1,0 +1,131 @@
+"""The files beside a picture: the structure for Netron, and what is written of a failure."""
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from tightrope.artifacts.failures import failure_in, write_failure
+from tightrope.artifacts.files import write_json
+from tightrope.errors import ArtifactError
+from tightrope.jobs.child import Limits
+from tightrope.onnx.file import load_onnx
+from tightrope.report.graphs.render import render_graph
+from tightrope.report.graphs.without_weights import LEFT_OUT, without_weights
+from tiny_convolutions import make_convolutions
+from tiny_model import TinyModel
+
+LIMITS = Limits(memory_bytes=4e9, seconds=60)
+
+
+def rendered(source: Path, folder: Path, costs: Path | None = None) -> tuple[Path, Path, Path]:
+    record, drawing, structure = (folder / f"graph.{kind}" for kind in ("json", "svg", "onnx"))
+    render_graph(source, costs, record, drawing, structure, title="tiny graph", limits=LIMITS)
+    return record, drawing, structure
+
+
+def test_the_structure_has_every_operator_and_shape_and_no_weights(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    _, _, structure = rendered(tiny.u8s8, tmp_path)
+    assert structure.stat().st_size < tiny.u8s8.stat().st_size / 2
+    bare = onnx.load(structure, load_external_data=False)
+    model = load_onnx(tiny.u8s8)
+    assert [node.name for node in bare.graph.node] == [node.name for node in model.graph.node]
+    for ours, theirs in zip(bare.graph.initializer, model.graph.initializer, strict=True):
+        assert (ours.name, ours.data_type, list(ours.dims)) == (
+            *(theirs.name, theirs.data_type),
+            list(theirs.dims),
+        )
+    left_out = [one for one in bare.graph.initializer if one.data_location == TensorProto.EXTERNAL]
+    assert left_out and all(not one.raw_data for one in left_out)
+    assert bare.graph.value_info and "tiny graph" in bare.doc_string
+
+
+def test_who_tries_to_run_the_structure_reads_that_weights_are_left_out(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    *_, structure = rendered(tiny.simplified, tmp_path)
+    with pytest.raises(Exception, match=LEFT_OUT):
+        onnx.load(structure)
+
+
+def test_constants_that_say_what_a_graph_does_stay() -> None:
+    model = make_convolutions()
+    kept = {
+        tensor.name: numpy_helper.to_array(tensor).tolist()
+        for tensor in model.graph.initializer
+        if tensor.ByteSize() < 500
+    }
+    found = {tensor.name: tensor for tensor in without_weights(model, "").graph.initializer}
+    assert kept
+    for name, values in kept.items():
+        assert numpy_helper.to_array(found[name]).tolist() == values
+
+
+def test_weights_in_constants_and_inner_graphs_are_left_out_too() -> None:
+    large = helper.make_tensor("w", TensorProto.FLOAT, [64, 64], [0.5] * 4096)
+    inner = helper.make_graph(
+        [helper.make_node("Constant", [], ["k"], value=large)],
+        "body",
+        [],
+        [helper.make_tensor_value_info("k", TensorProto.FLOAT, [64, 64])],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)],
+        "net",
+        [helper.make_tensor_value_info("c", TensorProto.BOOL, [])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [64, 64])],
+    )
+    assert without_weights(helper.make_model(graph), "").ByteSize() < 1000
+
+
+def test_the_same_file_gives_the_same_bytes(tiny: TinyModel, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    pairs = zip(
+        rendered(tiny.u8s8, tmp_path / "one"), rendered(tiny.u8s8, tmp_path / "other"), strict=True
+    )
+    assert all(one.read_bytes() == other.read_bytes() for one, other in pairs)
+
+
+def test_of_a_file_that_holds_a_failure_all_three_say_why(tmp_path: Path) -> None:
+    source = tmp_path / "quantized.onnx"
+    write_failure(source, reason="not quantized: killed & <out> of memory", transient=False)
+    record, drawing, structure = rendered(source, tmp_path)
+    for path in (record, structure):
+        assert failure_in(path) == {
+            "reason": "not quantized: killed & <out> of memory",
+            "transient": False,
+        }
+    assert "killed &amp; &lt;out&gt; of memory" in drawing.read_text()
+
+
+def test_costs_that_could_not_be_measured_leave_the_picture_without_bars(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    write_failure(tmp_path / "costs.json", reason="too slow", transient=False)
+    record, drawing, _ = rendered(tiny.simplified, tmp_path, tmp_path / "costs.json")
+    assert json.loads(record.read_text())["time"] is None
+    assert "share of the time" not in drawing.read_text()
+
+
+def test_costs_become_shares_of_the_time_that_add_up(tiny: TinyModel, tmp_path: Path) -> None:
+    names = [f"bert.encoder.layer.{number}.output.dense" for number in (0, 1)]
+    rows = {name: [{"batch": 1, "sequence": 8, "float_s": 2.0, "int8_s": 1.0}] for name in names}
+    write_json(tmp_path / "costs.json", {"host": "h", "operators": rows})
+    _, drawing, _ = rendered(tiny.simplified, tmp_path, tmp_path / "costs.json")
+    assert drawing.read_text().count("50 % of the time") == 2
+
+
+def test_a_file_that_was_changed_is_refused_and_nothing_is_written(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    source = tmp_path / "changed.onnx"
+    model = onnx.load(tiny.simplified)
+    model.graph.node[0].name = "another"
+    onnx.save(model, source)
+    with pytest.raises(ArtifactError, match=r"changed\.onnx"):
+        rendered(source, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["changed.onnx"]

@@ -1,0 +1,214 @@
+"""What the report says of INT8, computed by hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tightrope.report.context import sections
+from tightrope.report.sections.int8 import calibration_parts, has_vnni, int8_section, search_part
+from tightrope.report.sections.int8_figures import sensitivity_figure
+
+EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
+AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
+MINUS = "\N{MINUS SIGN}"
+
+
+def result(calibration, delta=-0.012, **changes):
+    accuracy = {
+        "samples": 1500,
+        "delta": delta,
+        "delta_low": delta - 0.01,
+        "delta_high": delta + 0.01,
+        "agreement": 0.95,
+        "verdict": "undecided",
+    }
+    facts = {"engine": "onnxruntime", "precision": "int8", "device": "cpu", "host": "h"}
+    name = f"cpu-onnxruntime-int8-{calibration}"
+    own = {"variant": name, "calibration": calibration, "accuracy": accuracy}
+    return {**facts, **own, "audit": None, "search": None, **changes}
+
+
+def search(in_float=("b",), trials=2, stop="minimum", operators=38, seconds=31.36):
+    trial = {"in_float": 1, "delta": 0.0, "delta_low": -0.005, "delta_high": 0.005}
+    return {
+        "in_float": list(in_float),
+        "stop": stop,
+        "samples": 1024,
+        "seconds": seconds,
+        "operators": operators,
+        "trials": [{**trial, "flips": 3, "verdict": "kept"}] * trials,
+    }
+
+
+def sensitivity(**kls):
+    fields = {"agreement": 0.992, "logit_error": 0.01, "sqnr_db": 40.0}
+    return {
+        "samples": 128,
+        "operators": [{"operator": n, "kl": k, **fields} for n, k in kls.items()],
+    }
+
+
+def section(*results, facts=None, hosts=None):
+    return int8_section(results, facts or {}, hosts or {}, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("calibration", "parts"),
+    [
+        ("minmax-512", ("minmax", 512, None)),
+        ("entropy-64-ffn", ("entropy", 64, "ffn")),
+        (None, (None, None, None)),
+        ("minmax", (None, None, None)),
+        ("minmax-many", (None, None, None)),
+    ],
+)
+def test_a_calibration_has_a_method_samples_and_perhaps_a_repair(calibration, parts):
+    assert calibration_parts(calibration) == parts
+
+
+def test_points_are_those_of_a_method_and_its_samples_without_a_repair():
+    found = section(
+        result("minmax-512"),
+        result("minmax-32", delta=-0.034),
+        result("minmax-512-smooth"),
+        result(None, precision="int8-dynamic"),
+        result("entropy-32", accuracy=None, audit={"status": "failed"}),
+        result(None, precision="fp32"),
+    )
+    (figure,) = found["figures"]
+    drawn = [(one["method"], one["samples"], one["change"]) for one in figure["points"]]
+    assert drawn == [
+        ("minmax", 32, f"{MINUS}3.4 points ({MINUS}4.4 to {MINUS}2.4)"),
+        ("minmax", 512, f"{MINUS}1.2 points ({MINUS}2.2 to {MINUS}0.2)"),
+    ]
+    assert [one["agreed"] for one in figure["points"]] == ["95.0 %"] * 2
+    assert figure["title"] == "onnxruntime"
+    rows = [(row["method"], row["samples"], row["repair"]) for row in found["rows"]]
+    assert rows[2:] == [("minmax", 512, "smooth"), (None, None, None), ("entropy", 32, None)]
+
+
+def test_each_engine_has_a_figure_in_which_mixed_precisions_are_apart():
+    auto = result("minmax-512", precision="int8-auto", variant=AUTO)
+    other = result("nncf-512", engine="openvino", precision="int8-bf16")
+    found = section(result("minmax-512"), auto, other)
+    assert [figure["title"] for figure in found["figures"]] == ["onnxruntime", "openvino"]
+    mixed = [[one["mixed"] for one in figure["points"]] for figure in found["figures"]]
+    assert mixed == [[False, True], [True]]
+    assert (found["methods"], found["mixed"]) == ({"minmax", "nncf"}, {"int8-auto", "int8-bf16"})
+
+
+def test_devices_and_hosts_have_figures_of_their_own_named_where_there_are_several():
+    cuda = result("minmax-512", device="cuda", host="k")
+    found = section(result("minmax-512"), cuda, hosts={"h": "Some CPU", "k": "Some GPU"})
+    dot = " \N{MIDDLE DOT} "
+    assert [figure["title"] for figure in found["figures"]] == [
+        f"onnxruntime{dot}cpu{dot}Some CPU",
+        f"onnxruntime{dot}cuda{dot}Some GPU",
+    ]
+
+
+def test_without_an_agreement_the_accuracy_is_drawn_alone():
+    one = result("minmax-512")
+    del one["accuracy"]["agreement"]
+    (figure,) = section(one)["figures"]
+    assert len(figure["panels"]) == 1 and figure["points"][0]["agreed"] is None
+
+
+def test_a_model_without_anything_judged_or_audited_in_int8_has_no_section():
+    unjudged = result("minmax-512", accuracy=None)
+    assert section() is None
+    assert section(result(None, precision="bf16"), unjudged) is None
+    assert section(result("minmax-512", accuracy=None, audit={"status": "failed"})) is not None
+
+
+def test_the_noisiest_tensor_is_the_first_of_the_audit():
+    tensors = [{"operator": "a", "sqnr_db": 12.5}, {"operator": "b", "sqnr_db": 30.0}]
+    (row,) = section(result("minmax-512", audit={"status": "ok", "tensors": tensors}))["rows"]
+    assert row["noisiest"] == tensors[0]
+    (row,) = section(result("nncf-512", audit={"status": "ok", "tensors": []}))["rows"]
+    assert row["noisiest"] is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        (
+            {"in_float": ("a", "b"), "trials": 9},
+            "2 of 38 operators stay in float; 9 trials on 1,024 calibration examples in 31 s; "
+            "ended at the minimum.",
+        ),
+        (
+            {"trials": 1, "stop": "time limit", "operators": 1200, "seconds": 308},
+            "1 of 1,200 operators stays in float; 1 trial on 1,024 calibration examples in 310 s; "
+            "ended at the time limit.",
+        ),
+        (
+            {"in_float": ()},
+            "0 of 38 operators stay in float; 2 trials on 1,024 calibration examples in 31 s; "
+            "ended at the minimum.",
+        ),
+    ],
+)
+def test_a_search_is_told_in_one_sentence(fields, sentence):
+    found = search_part(result("minmax-64", search=search(**fields)))
+    assert found["sentence"] == sentence
+
+
+def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_calibration():
+    auto = result("minmax-64", precision="int8-auto", variant=AUTO, search=search(in_float=["b"]))
+    record = sensitivity(a=0.02, b=0.0000004)
+    facts = {"sensitivity": {"u8s8-minmax-64": record, "u8s8-minmax-8": record}}
+    other, own = section(auto, facts=facts)["sensitivities"]
+    assert (other["title"], own["title"]) == ("u8s8-minmax-8", "u8s8-minmax-64")
+    assert [row["in_float"] for row in own["rows"]] == [False, True]
+    assert (own["left"], own["searched"], other["left"], other["searched"]) == (1, True, 0, False)
+    (drawn,) = (own["chart"]["data"]["values"],)
+    assert [one["name"] for one in drawn] == ["a", "\N{BLACK DIAMOND} b"]
+    assert [one["label"] for one in drawn] == ["20", "<\xa00.001"]
+    assert "the most sensitive is a with 20 millinats. Left in float: b." in own["description"]
+
+
+def test_at_most_forty_operators_are_drawn_and_all_are_in_the_table():
+    record = sensitivity(**{f"layer{index}": 1 / (index + 1) for index in range(60)})
+    figure = sensitivity_figure("u8s8-minmax-64", record, [])
+    assert (len(figure["rows"]), figure["drawn"]) == (60, 40)
+    drawn = [one["operator"] for one in figure["chart"]["data"]["values"]]
+    assert drawn == [f"layer{index}" for index in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("isa", "expected"),
+    [
+        (["avx2", "avx512f", "avx512_vnni"], True),
+        (["avx2", "avx_vnni"], True),
+        (["avx2", "amx_int8"], True),
+        (["avx2", "avx512f"], False),
+        (["asimd", "asimddp", "i8mm"], False),
+        (None, False),
+    ],
+)
+def test_portability_is_told_of_x86_hosts_with_vnni_alone(isa, expected):
+    hosts = {"h": {"isa": isa}}
+    assert has_vnni([result("minmax-64")], hosts) == expected
+
+
+def test_portability_is_nothing_for_a_gpu_for_fp32_or_for_what_was_not_judged():
+    hosts = {"h": {"isa": ["avx2", "avx512_vnni"]}}
+    others = [
+        result("minmax-64", device="cuda"),
+        result(None, precision="fp32"),
+        result("minmax-64", accuracy=None),
+        result("minmax-64", host="elsewhere"),
+    ]
+    assert not has_vnni(others, hosts)
+    assert has_vnni([*others, result("minmax-64")], hosts)
+
+
+def test_every_figure_of_the_example_has_its_chart_under_the_id_of_its_place():
+    found = sections(json.loads(EXAMPLE.read_text()))
+    text, images = (model["int8"] for model in found["models"])
+    plots = [panel for figure in text["figures"] for panel in figure["panels"]]
+    plots += text["sensitivities"]
+    assert len(plots) == 5 and len({plot["id"] for plot in plots}) == 5
+    assert all(plot["id"] in found["charts"] and "chart" not in plot for plot in plots)
+    assert images["figures"] == images["sensitivities"] == []

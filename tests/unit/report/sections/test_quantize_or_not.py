@@ -1,0 +1,251 @@
+"""What the report says of quantizing at all, from entries of the summary written by hand."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from tightrope.report.page import render_page
+from tightrope.report.sections.quantize_or_not import quantization_section
+
+ROOT = Path(__file__).parents[4]
+REPORT = ROOT / "scripts/tightrope/report/template"
+EXAMPLE = ROOT / "tests/data/summary.json"
+FASTER = {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "faster"}
+SLOWER = {"ratio": 0.8, "low": 0.7, "high": 0.9, "verdict": "slower"}
+EQUAL = {"ratio": 1.0, "low": 1.0, "high": 1.0, "verdict": "tie"}
+MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
+
+
+def accuracy(verdict, delta=-0.05):
+    ends = {"delta_low": delta - 0.01, "delta_high": delta + 0.01}
+    return {"delta": delta, **ends, "flips": 90, "samples": 1500, "verdict": verdict}
+
+
+def entry(
+    speedup=SLOWER,
+    judged="kept",
+    batch=1,
+    engine="onnxruntime",
+    precision="int8-minmax-64",
+    **changes,
+):
+    """An entry of `quantization`, by default of what is not worth it for its speed alone."""
+    device = changes.get("device", "cpu")
+    return {
+        **{"model": "m", "host": "h", "device": device, "engine": engine},
+        "shape": {"batch": batch, "sequence": 64},
+        "variant": f"{device}-{engine}-{precision}",
+        "unquantized": f"{device}-{engine}-fp32",
+        **{"verdict": "do not quantize", "why": ["a", "b"], "failed": None},
+        "speedup": speedup,
+        "accuracy": judged and accuracy(judged),
+        "others": [],
+        **changes,
+    }
+
+
+def sentence(*entries, deployed=(), hosts=None):
+    return quantization_section(entries, deployed, hosts or {})["sentence"]
+
+
+def test_without_entries_there_is_nothing_to_tell():
+    assert quantization_section([], [], {}) is None
+
+
+@pytest.mark.parametrize("verdict", ["quantize", "undecided"])
+def test_one_engine_that_may_gain_leaves_the_sentence_out(verdict):
+    assert sentence(entry(), entry(engine="openvino", verdict=verdict)) is None
+
+
+def test_a_model_that_is_deployed_quantized_is_not_said_to_be_left_alone():
+    """The quantized variant of an engine without a float one has no entry."""
+    other = {"variant": "cpu-openvino-int8-nncf-64", "precision": "int8"}
+    assert sentence(entry(), deployed=[other]) is None
+    assert sentence(entry(), deployed=[{"variant": "cpu-openvino-bf16", "precision": "bf16"}, {}])
+
+
+def test_what_is_slower_is_told_with_the_best_that_it_came_to():
+    assert (
+        sentence(entry())
+        == f"onnxruntime is slower with int8-minmax-64 than with fp32 (0.80{TIMES})"
+    )
+    worse = {"ratio": 0.5, "low": 0.4, "high": 0.6, "verdict": "slower"}
+    told = sentence(entry(), entry(speedup=worse, batch=8, precision="int8-dynamic"))
+    assert told == (
+        "onnxruntime is slower with int8-minmax-64 or int8-dynamic than with fp32 "
+        f"(0.80{TIMES} at best)"
+    )
+
+
+def test_what_is_exactly_as_fast_is_not_called_slower():
+    assert sentence(entry(speedup=EQUAL)).startswith("onnxruntime is no faster with int8-minmax-64")
+
+
+def test_lost_accuracy_is_told_in_points():
+    told = sentence(entry(speedup=FASTER, judged="dropped"))
+    assert told == f"onnxruntime loses too much accuracy with int8-minmax-64 ({MINUS}5.0 points)"
+
+
+def test_a_failure_is_told_by_the_beginning_of_its_reason():
+    reason = "collapsed: one answer to 98 % of 128 examples; at fault: operator a\nand more"
+    told = sentence(entry(speedup=None, judged=None, failed=reason))
+    assert told == (
+        "onnxruntime failed with int8-minmax-64 (collapsed: one answer to 98 % of 128 examples)"
+    )
+    told = sentence(entry(speedup=None, judged=None, failed="x" * 200))
+    assert told.endswith(f"({'x' * 90}\N{HORIZONTAL ELLIPSIS})")
+
+
+def test_several_reasons_of_several_engines_and_shapes_are_one_sentence():
+    told = sentence(
+        entry(judged="dropped"),
+        entry(speedup=FASTER, judged="dropped", batch=8),
+        entry(engine="openvino", precision="int8-nncf-64"),
+        entry(engine="openvino", precision="int8-nncf-64", batch=8),
+    )
+    assert told == (
+        f"onnxruntime is slower with int8-minmax-64 than with fp32 (0.80{TIMES}) at 1 of 2 shapes "
+        f"and loses too much accuracy with int8-minmax-64 ({MINUS}5.0 points); "
+        f"openvino is slower with int8-nncf-64 than with fp32 (0.80{TIMES} at best)"
+    )
+
+
+def test_a_faster_variant_that_was_left_for_its_answers_is_told():
+    other = {"variant": "v", "verdict": "do not quantize", "why": ["accuracy dropped"]}
+    other |= {"speedup": FASTER, "accuracy": accuracy("dropped")}
+    told = sentence(entry(precision="int8-auto-minmax-64", others=[other]))
+    assert told.endswith(", and what is faster loses too much accuracy")
+
+
+def test_devices_and_hosts_are_named_where_there_are_several():
+    hosts = {"h": "Some CPU", "k": "Some GPU"}
+    told = sentence(entry(), entry(engine="tensorrt", device="cuda", host="k"), hosts=hosts)
+    assert told.startswith("onnxruntime on cpu, Some CPU is slower")
+    assert "; tensorrt on cuda, Some GPU is slower with int8-minmax-64 than with fp32" in told
+    assert sentence(entry(), hosts=hosts).startswith("onnxruntime is slower")
+
+
+def test_rows_are_those_of_an_engine_after_another_by_shape():
+    found = quantization_section(
+        [entry(batch=16), entry(engine="openvino"), entry(batch=2)], [], {"h": "Some CPU"}
+    )
+    rows = [
+        (row["engine"], row["shape"].replace("\xa0", " "), row["host"]) for row in found["rows"]
+    ]
+    dot = "\N{MIDDLE DOT}"
+    assert rows == [
+        ("onnxruntime", f"batch 2 {dot} 64 tokens", "Some CPU"),
+        ("onnxruntime", f"batch 16 {dot} 64 tokens", "Some CPU"),
+        ("openvino", f"batch 1 {dot} 64 tokens", "Some CPU"),
+    ]
+    assert {row["float"] for row in found["rows"]} == {"fp32"}
+
+
+def test_other_variants_with_the_same_reasons_are_one_group():
+    others = [
+        {"variant": name, "verdict": verdict, "why": why}
+        for name, verdict, why in (
+            ("a", "undecided", ["faster than x"]),
+            ("b", "do not quantize", ["faster than x"]),
+            ("c", "undecided", ["faster than x"]),
+        )
+    ]
+    (row,) = quantization_section([entry(others=others)], [], {})["rows"]
+    groups = [(group["variants"], group["look"], group["why"]) for group in row["alike"]]
+    assert groups == [
+        (["a", "c"], "undecided", ["faster than x"]),
+        (["b"], "dropped", ["faster than x"]),
+    ]
+
+
+class Words(HTMLParser):
+    """The text that a reader sees, and the ids and addresses of the page."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.words, self.marks, self.hidden = [], [], False
+        self.feed(html)
+        self.text = " ".join(" ".join(self.words).split()).replace("\xa0", " ")
+
+    def handle_starttag(self, tag, attributes):
+        self.hidden = tag in ("script", "style")
+        self.marks += [value for name, value in attributes if name in ("id", "href")]
+
+    def handle_data(self, data):
+        if not self.hidden:
+            self.words.append(data)
+
+
+@pytest.fixture
+def page(tmp_path):
+    def rendered(change=lambda summary: None):
+        summary = json.loads(EXAMPLE.read_text())
+        change(summary)
+        source, target = tmp_path / "summary.json", tmp_path / "summary.html"
+        source.write_text(json.dumps(summary))
+        parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
+        render_page(source, target, **{name: REPORT / file for name, file in parts.items()})
+        return Words(target.read_text())
+
+    return rendered
+
+
+def test_the_table_has_verdict_speed_accuracy_answers_and_reasons(page):
+    text = page().text
+    table = text[text.index("To quantize or not") : text.index("Accuracy and agreement over")]
+    dot = "\N{MIDDLE DOT}"
+    assert (
+        f"onnxruntime batch 1 {dot} 64 tokens quantize cpu-onnxruntime-int8-dynamic "
+        f"2.61{TIMES} fp32 2.58 to 2.64 +0.4 {MINUS}0.5 to +1.3 58 of 1,500 "
+        "faster than cpu-onnxruntime-fp32; accuracy kept 10 others"
+    ) in table
+    assert f"openvino batch 16 {dot} 128 tokens undecided" in table
+    assert f"0.98{TIMES} bf16 0.95 to 1.01" in table
+    assert (
+        "cpu-onnxruntime-int8-random-512 do not quantize : failed: collapsed: one answer" in table
+    )
+
+
+def test_without_labels_the_table_says_that_speed_alone_decides(page):
+    text = page().text
+    table = text[text.rindex("To quantize or not") :]
+    assert "slower than cpu-onnxruntime-fp32; accuracy was not judged: speed alone decides" in table
+
+
+def test_what_not_to_quantize_stands_under_what_to_deploy(page):
+    text = page().text
+    advice = text[: text.index("Accuracy against latency")]
+    told = f"onnxruntime is slower with int8-dynamic than with fp32 (0.79{TIMES} at best)."
+    assert advice.count("Do not quantize this one:") == 1
+    assert advice.rindex("vit-tiny-photos") < advice.index(f"Do not quantize this one: {told}")
+
+
+def test_a_summary_of_before_has_neither_table_nor_sentence(page):
+    found = page(lambda summary: summary.pop("quantization"))
+    assert "To quantize or not" not in found.text and "Do not quantize" not in found.text
+    assert "All quantized variants" in found.text
+
+
+def test_the_section_is_there_for_an_entry_alone(page):
+    def strip(summary):
+        for result in summary["results"]:
+            if "int8" in result["precision"]:
+                result.update(accuracy=None, audit=None, search=None)
+
+    found = page(strip)
+    assert {"int8", "#int8"} <= set(found.marks)
+    assert "To quantize or not" in found.text and "All quantized variants" not in found.text
+
+
+def test_what_is_not_known_is_a_dash(page):
+    def forget(summary):
+        for one in summary["quantization"]:
+            one.update(speedup=None, verdict="undecided")
+            if one["accuracy"]:
+                unknown = ("delta", "delta_low", "delta_high", "flips")
+                one["accuracy"] |= {**dict.fromkeys(unknown), "verdict": "undecided"}
+
+    text = page(forget).text
+    assert "\N{EN DASH} not compared \N{EN DASH} not compared \N{EN DASH} not compared" in text
+    assert "None" not in text

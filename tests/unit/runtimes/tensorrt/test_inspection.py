@@ -1,0 +1,239 @@
+import json
+from typing import Any
+
+import pytest
+from tightrope.jobs.child import WorkFailed
+from tightrope.runtimes.executed import is_product, require_precision
+from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed
+
+Layer = dict[str, Any]
+
+
+def layer(kind: str, inputs: list[str], outputs: list[str], kernel: str = "", **more: Any) -> Layer:
+    """A layer with detailed verbosity; types of its tensors as `Format/Datatype`."""
+    return {
+        "Name": "some operators of the model",
+        "LayerType": kind,
+        "Inputs": [tensor(one) for one in inputs],
+        "Outputs": [tensor(one) for one in outputs],
+        "TacticName": kernel,
+        "StreamId": 0,
+        "Metadata": "",
+        **more,
+    }
+
+
+def tensor(text: str) -> dict[str, Any]:
+    return {"Name": "t", "Dimensions": [1, 40, 256], "Format/Datatype": text}
+
+
+def information(*layers: Any) -> str:
+    return json.dumps({"Layers": list(layers), "Bindings": ["input_ids", "logits"]})
+
+
+# Layers of a BERT in fp16 by Myelin, TensorRT 10: github.com/NVIDIA/TensorRT/issues/4397
+GEMM = layer("gemm", ["Half"], ["Half"], "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize32x32x64")
+FUSED = layer("fusion", ["Half"], ["Half"], "sm80_xmma_gemm_f16f16_f16f16_f16_nn_by_fusion_tactic")
+ATTENTION = layer("kgen", ["Half"] * 4, ["Half"], "_gemm_mha_v2_0x957a2fe2")
+NORM = layer("kgen", ["Half", "Half"], ["Half"], "__myl_AddCastMeanSubMulMeanAddSqrtDivMulCast_0x3")
+
+# the same of models with Q/DQ; kernels as in the fp16 ones, their operands i8 as in the
+# convolutions of trt-engine-explorer (tests/inputs/mobilenet.qat.onnx.engine.graph.json)
+GEMM_INT8 = layer("gemm", ["Int8"], ["Half"], "sm80_xmma_gemm_i8i8_i8i32_f32_tn_n_tilesize128x64")
+FUSED_INT8 = layer("fusion", ["Int8"], ["Int8"], "__myl_FcAddMulErf_0x12ab_tensorop256x128")
+ATTENTION_INT8 = layer("kgen", ["Int8", "Int8", "Half", "Int8"], ["Int8"], "_gemm_mha_v2_0xa1")
+
+# TensorRT 8: trt-engine-explorer, the same file
+CONVOLUTION_INT8 = layer(
+    "CaskConvolution",
+    ["Thirty-two wide channel vectorized row major Int8 format", "Row major linear FP32"],
+    ["Channel major FP16 format where channel % 8 == 0"],
+    "turing_fp16_i8816cudnn_int8_128x128_ldg16_relu_small_nt_v1",
+    ParameterType="Convolution",
+    Weights={"Type": "Int8", "Count": 3456},
+)
+REFORMAT = layer("Reformat", ["Row major linear FP32"], ["Row major Int8 format"], Origin="QDQ")
+
+
+def test_a_transformer_in_fp16_is_counted_by_what_its_kernels_are() -> None:
+    assert executed(information(GEMM, FUSED, ATTENTION, NORM, NORM)) == {
+        "attention": {"fp16": 1},
+        "gemm": {"fp16": 2},
+        "kgen": {"fp16": 2},
+    }
+
+
+def test_products_of_int8_are_those_whose_data_are_int8() -> None:
+    found = executed(information(GEMM_INT8, FUSED_INT8, ATTENTION_INT8, GEMM, NORM))
+    assert found == {
+        "attention": {"int8": 1},
+        "gemm": {"fp16": 1, "int8": 2},
+        "kgen": {"fp16": 1},
+    }
+    require_precision(found, "int8-fp16")
+
+
+def test_every_class_of_products_is_one_for_the_check_of_the_name() -> None:
+    assert all(is_product(kind) for kind in PRODUCTS)
+    assert not is_product("kgen")
+
+
+def test_descriptions_of_formats_are_read_as_their_type() -> None:
+    found = executed(information(CONVOLUTION_INT8, REFORMAT))
+    assert found == {"convolution": {"int8": 1}, "Reformat": {"fp32": 1}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernel", "kinds"),
+    [
+        # TensorRT 8.2: github.com/pytorch/pytorch/pull/66683
+        ("MatrixMultiply", "", "gemm"),
+        ("CaskGemmMatrixMultiply", "", "gemm"),
+        # fused from the front: names of Myelin begin with Fc for such a product
+        ("kgen", "__myl_FcCast_0x77", "gemm"),
+        ("kgen", "__myl_CasMulFc_0x77", "gemm"),
+        # one row of queries
+        ("kgen", "_gemv_mha_v1_0x77", "attention"),
+        ("fmha", "", "attention"),
+        # convolutions by a product, TensorRT 8 and 10
+        ("CaskConvActPool", "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", "convolution"),
+        ("fusion", "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", "convolution"),
+        # neither a product nor a convolution: Concat, Softmax
+        ("kgen", "__myl_MoveConc_0x77", "kgen"),
+        ("kgen", "__myl_MaxSubExpSumDivMul_0x77", "kgen"),
+        # all of it in one layer, TensorRT 8.6: nobody can tell what is in it
+        ("Myelin", "", "Myelin"),
+    ],
+)
+def test_the_type_of_a_layer_or_its_kernel_says_its_class(
+    kind: str, kernel: str, kinds: str
+) -> None:
+    assert executed(information(layer(kind, ["Half"], ["Half"], kernel))) == {kinds: {"fp16": 1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        *(("Float", "fp32"), ("Half", "fp16"), ("BFloat16", "bf16"), ("FP8", "fp8")),
+        *(("Row major linear FP32", "fp32"), ("Row major linear BFloat16 format", "bf16")),
+        *(("Row major linear FP8 format", "fp8"), ("Channel major INT8 format", "int8")),
+        # not ours: kept as they are
+        *(("Int4", "Int4"), ("Row major linear UInt8 format", "Row major linear UInt8 format")),
+    ],
+)
+def test_types_are_in_our_words_and_others_are_kept(text: str, name: str) -> None:
+    assert executed(information(layer("gemm", [text], ["Half"]))) == {"gemm": {name: 1}}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn", "fp32"),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn", "tf32"),
+        ("ampere_sgemm_32x32_sliced1x4_nn", "fp32"),
+    ],
+)
+def test_a_kernel_that_names_tf32_is_told_from_fp32(kernel: str, name: str) -> None:
+    assert executed(information(layer("gemm", ["Float"], ["Float"], kernel))) == {"gemm": {name: 1}}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_f16_f16",
+        "sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize128x128x128",
+    ],
+)
+def test_a_kernel_for_fp8_is_one_of_fp8(name: str) -> None:
+    found = executed(information(layer("gemm", ["FP8"], ["Half"], name)))
+    assert found == {"gemm": {"fp8": 1}}
+    require_precision(found, "fp8")
+
+
+def test_a_product_whose_kernel_makes_floats_of_int8_is_none_of_int8() -> None:
+    data, kernel = ["Row major Int8 format"], "sm80_xmma_gemm_f16f16_f16f16_f16_nn"
+    unpacked = layer("gemm", data, ["Half"], kernel)
+    weights = layer("CaskConvolution", data, ["Half"], Weights={"Type": "Float", "Count": 9})
+    assert executed(information(unpacked, weights)) == {
+        "convolution": {"fp32": 1},
+        "gemm": {"fp16": 1},
+    }
+
+
+def test_an_int8_engine_that_runs_in_fp32_fails_with_what_it_ran_in() -> None:
+    product = layer("gemm", ["Float"], ["Float"], "sm80_xmma_gemm_f32f32_f32f32_f32_nn")
+    # numbers are quantized and converted back, which multiplies nothing
+    quantize = layer("kgen", ["Int8"], ["Float"], "__myl_CastMulCast_0x77")
+    attention = layer("kgen", ["Float"] * 3, ["Float"], "_gemm_mha_v2_0x77")
+    found = executed(information(quantize, REFORMAT, product, attention))
+    with pytest.raises(WorkFailed) as error:
+        require_precision(found, "int8-fp16")
+    assert error.value.reason == "ran in fp32: no matrix product ran in int8"
+    assert not error.value.transient
+
+
+def test_without_shapes_the_types_come_from_the_kernels() -> None:
+    # an engine of dynamic shapes, inspected without an execution context
+    hidden = "N/A due to dynamic shapes"
+    named = layer("CaskGemm", [hidden], [hidden], "sm80_xmma_gemm_i8i8_i8i32_f32_tn_n")
+    unnamed = layer("CaskGemm", [hidden], [hidden], "0x0")
+    assert executed(information(named)) == {"gemm": {"int8": 1}}
+    with pytest.raises(WorkFailed, match="ran in N/A due to dynamic shapes: no matrix product"):
+        require_precision(executed(information(unnamed)), "int8")
+
+
+def test_only_the_layers_of_the_first_profile_are_counted() -> None:
+    # trt-engine-explorer: the layers of the others have the profile behind their names
+    second = {**GEMM, "Name": "__myl_Fc_myl0_7 [profile 1]"}
+    eleventh = {**GEMM, "Name": "__myl_Fc_myl0_7 [profile 10]"}
+    assert executed(information(GEMM, second, eleventh)) == {"gemm": {"fp16": 1}}
+
+
+def test_what_computes_nothing_is_not_counted() -> None:
+    order = [layer(kind, [], []) for kind in ("signal", "wait", "Constant")]
+    assert executed(information(*order, layer("NoOp", ["Half"], ["Half"]), GEMM)) == {
+        "gemm": {"fp16": 1}
+    }
+
+
+def test_a_layer_is_of_the_type_of_the_numbers_that_it_reads_or_writes() -> None:
+    select = layer("kgen", ["Bool", "Half"], ["Half"], "__myl_Sel_0x1")
+    mask = layer("kgen", ["Int64"], ["Float"], "__myl_CastMul_0x2")
+    shape = layer("kgen", ["Int64"], ["Int64"], "__myl_Mul_0x3")
+    empty = layer("shape_call", [], [])
+    assert executed(information(select, mask, shape, empty)) == {
+        "kgen": {"Int64": 1, "fp16": 1, "fp32": 1},
+        "shape_call": {"unknown": 1},
+    }
+
+
+def test_a_type_apart_from_its_format_is_read_too() -> None:
+    product = layer("gemm", [], [], Inputs=[{"Name": "t", "Datatype": "BFloat16"}])
+    assert executed(information(product)) == {"gemm": {"bf16": 1}}
+
+
+def test_control_characters_between_the_names_of_fused_operators_do_no_harm() -> None:
+    # TensorRT 8.6 and later: github.com/NVIDIA/TensorRT/issues/2779
+    raw = information({**GEMM, "Metadata": "[ONNX Layer: a]|[ONNX Layer: b]"}).replace("|", "\x1f")
+    assert executed(raw) == {"gemm": {"fp16": 1}}
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [
+        # LAYER_NAMES_ONLY: github.com/NVIDIA/TensorRT/issues/4020
+        information("Reformatting CopyNode for Input Tensor 0 to conv0", "conv0 + relu0"),
+        information(),
+        information({"Name": "conv0"}),
+        information(GEMM, "conv0"),
+    ],
+)
+def test_an_engine_without_details_fails_with_the_remedy(poor: str) -> None:
+    with pytest.raises(WorkFailed, match=r"holds no details .* ProfilingVerbosity\.DETAILED"):
+        executed(poor)
+
+
+@pytest.mark.parametrize("text", ["", "Name: a, LayerType: gemm", "[]", "{}", "null"])
+def test_what_is_no_json_with_layers_is_an_error_that_shows_it(text: str) -> None:
+    with pytest.raises(WorkFailed, match="no JSON with layers"):
+        executed(text)

@@ -1,0 +1,65 @@
+"""trtexec is called with flags of TensorRT 11, and its times are read in seconds."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tightrope.errors import TightropeError
+from tightrope.runtimes.tensorrt.trtexec import measured, words
+from tightrope.signature import of_texts
+
+SHAPE = {"batch": 12, "sequence": 64}
+
+
+def program(folder: Path, body: str) -> str:
+    """A program in Python in the place of trtexec."""
+    path = folder / "trtexec"
+    path.write_text(f"#!{sys.executable}\nimport json, sys\n{body}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def engine(folder: Path) -> Path:
+    """A folder whose engine has two profiles, the second for SHAPE."""
+    profiles = [[[1, 1], [1, 64], [12, 64]], [[1, 1], [12, 64], [12, 64]]]
+    (folder / "engine.json").write_text(
+        json.dumps({"options": {"profiles": profiles}, "inputs": of_texts().facts()})
+    )
+    return folder
+
+
+def test_no_flag_of_tensorrt_10_is_used(tmp_path: Path) -> None:
+    shapes = of_texts().request(*SHAPE.values())
+    line = " ".join(words("trtexec", tmp_path / "model.plan", 1, shapes, tmp_path / "times.json"))
+    assert "--shapes=input_ids:12x64,attention_mask:12x64" in line
+    assert not [word for word in ("fp16", "int8", "best", "calib", "useCudaGraph") if word in line]
+
+
+def test_the_median_of_what_it_exports_is_seconds_on_the_gpu(tmp_path: Path) -> None:
+    calls = [{"computeMs": ms, "inMs": 9.0, "latencyMs": 20.0} for ms in (1.0, 2.0, 30.0)]
+    body = (
+        "path = next(w for w in sys.argv if w.startswith('--exportTimes=')).partition('=')[2]\n"
+        f"open(path, 'w').write({json.dumps(calls)!r})"
+    )
+    body += "; assert '--useProfile=1' in sys.argv"
+    assert measured(program(tmp_path, body), engine(tmp_path), SHAPE) == 2e-3
+
+
+def test_what_it_said_last_is_the_error(tmp_path: Path) -> None:
+    path = program(tmp_path, "print('[E] Unknown option: --x'); sys.exit(1)")
+    with pytest.raises(TightropeError, match=r"\[E\] Unknown option: --x$"):
+        measured(path, engine(tmp_path), SHAPE)
+
+
+def test_without_trtexec_the_command_says_where_it_comes_from(
+    repository: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "tools/trtexec.py", "engines/a", "a.latency.json"]
+    done = subprocess.run(
+        command, cwd=repository, capture_output=True, text=True, env={"PATH": str(tmp_path)}
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("trtexec is not on the PATH: ")
+    assert done.stderr.count("\n") == 1

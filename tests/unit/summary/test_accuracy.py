@@ -1,0 +1,154 @@
+import math
+from typing import Any
+
+import pytest
+from tightrope.records.record import AccuracyRecord
+from tightrope.statistics import detectable_drop, mcnemar_p_value, paired_difference, share
+from tightrope.summary.accuracy import accuracy_entry
+from tightrope.summary.flips import Split
+
+# softmax: (1/2, 1/4, 1/4), and so on
+LOGITS = [[math.log(2), 0.0, 0.0], [0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]]
+HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
+BASELINE = "cpu-pytorch-fp32"
+CANDIDATE = "cpu-onnxruntime-fp32"
+ACCURACY_FIELDS = {
+    *("top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "p_value", "flips"),
+    *("verdict", "agreement", "gained", "lost", "logit_error", "kl", "detectable"),
+    *("large_enough", "flipped"),
+}
+SPLIT = Split("d", [f"text {index}" for index in range(2000)], ["bad", "good", "mixed"])
+
+
+def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -> AccuracyRecord:
+    facts = {
+        "labels": [0] * len(predictions),
+        "predictions": predictions,
+        "margins": [1.0] * len(predictions),
+        "logits": [LOGITS[prediction] for prediction in predictions],
+        "data_sha256": "d",
+    }
+    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
+    return AccuracyRecord(**{**identity, **facts, **changes})
+
+
+def test_accuracy_is_compared_on_the_same_examples() -> None:
+    labels = [0, 1, 2] * 100
+    theirs = [0, 1, 0] * 100  # 200 right
+    ours = theirs.copy()
+    ours[2] = ours[5] = 2  # gained
+    ours[0] = 1  # lost
+    ours[8] = 1  # another wrong answer: a flip that changes no accuracy
+    found = accuracy_entry(
+        accuracy(ours, labels=labels), accuracy(theirs, BASELINE, labels=labels), 0.01, SPLIT
+    )
+    assert (found["top1"], found["low"], found["high"]) == share(201, 300)
+    assert (found["delta"], found["delta_low"], found["delta_high"]) == paired_difference(2, 1, 300)
+    assert found["delta"] == pytest.approx(1 / 300)
+    assert (found["gained"], found["lost"]) == (2, 1)
+    assert found["p_value"] == mcnemar_p_value(2, 1) == 1.0
+    assert (found["samples"], found["flips"]) == (300, 4)
+    assert found["agreement"] == pytest.approx(296 / 300)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(100, 300), (300, 100)])
+def test_where_one_was_judged_on_the_first_examples_only_the_change_is_that_of_those(
+    ours: int, theirs: int
+) -> None:
+    mine, rival = [0] * 90 + [1] * 210, [0] * 60 + [1] * 240
+    found = accuracy_entry(accuracy(mine[:ours]), accuracy(rival[:theirs], BASELINE), 0.01, SPLIT)
+    assert found["samples"] == ours
+    assert found["top1"] == pytest.approx(90 / ours)
+    assert found["delta"] == pytest.approx(30 / 100)
+    assert (found["delta_low"], found["delta_high"]) == paired_difference(30, 0, 100)[1:]
+    assert (found["flips"], found["agreement"]) == (30, pytest.approx(0.7))
+    assert found["p_value"] == mcnemar_p_value(30, 0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "samples", "verdict"),
+    [(0, 2000, "kept"), (200, 2000, "dropped"), (1, 60, "undecided")],
+)
+def test_the_verdict_is_that_of_the_whole_interval(wrong: int, samples: int, verdict: str) -> None:
+    ours = [1] * wrong + [0] * (samples - wrong)
+    found = accuracy_entry(accuracy(ours), accuracy([0] * samples, BASELINE), 0.01, SPLIT)
+    assert found["verdict"] == verdict
+
+
+def test_the_baseline_keeps_its_own_answers_whatever_the_sample_count() -> None:
+    own = accuracy([0, 1, 0], BASELINE)
+    found = accuracy_entry(own, own, 0.0, SPLIT)
+    assert (found["delta"], found["delta_low"], found["delta_high"]) == (0, 0, 0)
+    assert (found["flips"], found["gained"], found["lost"], found["verdict"]) == (0, 0, 0, "kept")
+    assert (found["p_value"], found["agreement"], found["flipped"]) == (1, 1, [])
+    assert (found["logit_error"], found["kl"], found["detectable"]) == (0, 0, 0)
+    assert found["large_enough"] is True
+
+
+def test_mcnemars_test_sees_only_examples_whose_correctness_changed() -> None:
+    # 2 gained and 10 lost of 12: p = 2 * (1 + 12 + 66) / 2**12
+    labels = [0] * 12 + [1] * 88
+    theirs = [0] * 10 + [1] * 90
+    ours = [1] * 10 + [0] * 2 + [1] * 88
+    found = accuracy_entry(
+        accuracy(ours, labels=labels), accuracy(theirs, BASELINE, labels=labels), 0.01, SPLIT
+    )
+    assert (found["gained"], found["lost"], found["flips"]) == (2, 10, 12)
+    assert found["p_value"] == pytest.approx(158 / 4096)
+    assert found["detectable"] == detectable_drop(12, 100)
+
+
+@pytest.mark.parametrize(
+    ("samples", "budget", "enough"), [(1500, 0.01, True), (1500, 0.005, False)]
+)
+def test_a_split_is_large_enough_where_a_drop_as_large_as_the_budget_can_be_found(
+    samples: int, budget: float, enough: bool
+) -> None:
+    found = accuracy_entry(
+        accuracy([0] * samples), accuracy([0] * samples, BASELINE), budget, SPLIT
+    )
+    assert found["detectable"] == pytest.approx(0.0052, abs=0.0001)
+    assert found["large_enough"] is enough
+
+
+def test_logits_are_compared_with_the_baselines_whatever_the_labels_say() -> None:
+    # the second of two differs: (1/4, 1/2, 1/4) of the baseline is (1/2, 1/4, 1/4)
+    found = accuracy_entry(accuracy([0, 0]), accuracy([0, 1], BASELINE), 0.01, SPLIT)
+    assert found["kl"] == pytest.approx((0.25 * math.log(0.5) + 0.5 * math.log(2)) / 2)
+    # each row lies about its mean with the squares 4, 1, 1 ninths of ln(2)**2; the errors
+    # are two of six, each ln 2
+    assert found["logit_error"] == pytest.approx(math.sqrt((2 / 6) / (6 / 9 / 3)))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(2, 3), (3, 2)])
+def test_logits_are_compared_on_the_examples_that_both_judged(ours: int, theirs: int) -> None:
+    mine, rival = accuracy([0, 0, 1][:ours]), accuracy([0, 0, 2][:theirs], BASELINE)
+    found = accuracy_entry(mine, rival, 0.01, SPLIT)
+    assert (found["logit_error"], found["kl"], found["flipped"]) == (0, 0, [])
+
+
+def test_the_examples_that_flipped_stand_in_the_entry() -> None:
+    found = accuracy_entry(accuracy([0, 2, 0]), accuracy([0, 0, 1], BASELINE), 0.01, SPLIT)
+    assert [one["index"] for one in found["flipped"]] == [1, 2]
+
+
+def test_without_labels_there_is_no_accuracy() -> None:
+    assert accuracy_entry(accuracy([], labels=None), None, 0.01, SPLIT) is None
+
+
+@pytest.mark.parametrize(
+    "baseline",
+    [
+        None,
+        accuracy([], BASELINE, status="failed"),
+        accuracy([0] * 100, BASELINE, data_sha256="another split"),
+        accuracy([0] * 100, BASELINE, host={**HOST, "isa": ["amx"]}),
+    ],
+    ids=["none", "failed", "another-split", "another-host"],
+)
+def test_without_a_comparable_baseline_the_change_is_unknown(baseline: Any) -> None:
+    found = accuracy_entry(accuracy([0] * 100), baseline, 0.01, SPLIT)
+    assert set(found) >= ACCURACY_FIELDS
+    assert (found["top1"], found["verdict"]) == (1.0, "undecided")
+    judged = {"top1", "low", "high", "samples", "verdict"}
+    assert {found[name] for name in ACCURACY_FIELDS - judged} == {None}

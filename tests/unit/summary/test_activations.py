@@ -1,0 +1,201 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from disturbed import facts
+from tightrope.model.config import activation_of
+from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.report.context import sections
+from tightrope.report.page import render_page
+from tightrope.report.sections.activations import activations_section
+from tightrope.statistics import paired_difference, speedup
+from tightrope.summary.activations import activation_entries
+
+ROOT = Path(__file__).parents[3]
+HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
+EAGER, DEPLOYED = "cpu-pytorch-fp32", "cpu-openvino-fp32"
+REFERENCES = {"relu": "gelu", "silu": "gelu"}
+BASELINES = {model: {"cpu": EAGER} for model in ("gelu", "relu", "silu")}
+OWN = [[0.010, 0.011], [0.010, 0.012]] * 8
+THEIRS = [[1.5 * seconds for seconds in block] for block in OWN]
+
+
+def shape(batch: int, **changes: Any) -> dict[str, Any]:
+    """A shape of a record, the reference half as slow again."""
+    sizes = {"batch": batch, "height": 32, "width": 32}
+    kept = {"first_call_s": 0.1, "stop": "width", "threads_busy": 2, **facts(0, len(OWN))}
+    load = {"cores_used": 1.9, "idle_share": 0.0}
+    return {**sizes, **kept, **load, "blocks_s": OWN, "baseline_blocks_s": THEIRS, **changes}
+
+
+def timed(model: str = "relu", variant: str = EAGER, **changes: Any) -> LatencyRecord:
+    work = {"threads": 2, "plan": {"pairs": 16, "calls": None, "loads": 2}, "processors": [0, 1]}
+    known = {"host": HOST, "libraries": {}, "baseline": variant, "shapes": [shape(1), shape(8)]}
+    return LatencyRecord(model=model, variant=variant, **{**work, **known, **changes})
+
+
+def answers(model: str, wrong: int, count: int = 100, **facts: Any) -> AccuracyRecord:
+    """Answers to `count` examples, the first `wrong` of them wrong."""
+    predictions = [1] * wrong + [0] * (count - wrong)
+    given = {"predictions": predictions, "labels": [0] * count, "data_sha256": "d"}
+    known = {"host": HOST, "libraries": {}, "margins": [1.0] * count}
+    return AccuracyRecord(model=model, variant=EAGER, **{**given, **known, **facts})
+
+
+def entries(records: list[LatencyRecord], *judged: AccuracyRecord) -> list[dict[str, Any]]:
+    known = {(one.model, one.variant): one for one in judged}
+    given = {"references": REFERENCES, "baselines": BASELINES, "budget": 0.01}
+    return activation_entries(records, known, **given)
+
+
+def summary() -> dict[str, Any]:
+    """Of three models, of which the fastest one's OpenVINO failed."""
+    failed = {"shapes": [], "status": "failed", "reason": "out of memory <here>", "baseline": None}
+    records = [timed(), timed(variant=DEPLOYED, **failed), timed("silu"), timed("silu", DEPLOYED)]
+    judged = answers("gelu", 40), answers("relu", 44), answers("silu", 30)
+    host = entries(records, *judged)[0]["host"]
+    result = {"model": "gelu", "variant": EAGER, "host": host, "status": "ok", "device": "cpu"}
+    row = {"batch": 1, "height": 32, "width": 32, "p50_s": 0.0153}
+    own = {"top1": 0.6, "samples": 100}
+    return {
+        "models": {
+            "gelu": {"activation": "gelu", "baselines": {"cpu": EAGER}},
+            "relu": {"activation": "relu"},
+            "silu": {"activation": "silu"},
+        },
+        "results": [{**result, "accuracy": own, "latency": [row]}],
+        "training": [],
+        "activations": entries(records, *judged),
+    }
+
+
+def test_each_model_stands_beside_its_reference_with_ratios_and_paired_accuracy() -> None:
+    judged = answers("gelu", 40), answers("relu", 44)
+    (found,) = entries([timed(), timed(variant=DEPLOYED)], *judged)
+    assert (found["model"], found["reference"], found["device"]) == ("relu", "gelu", "cpu")
+    assert (found["accuracy"]["top1"], found["accuracy"]["samples"]) == (0.56, 100)
+    (change, low, high) = paired_difference(0, 4, 100)
+    assert [found["accuracy"][f"delta{end}"] for end in ("", "_low", "_high")] == [
+        pytest.approx(change),
+        pytest.approx(low),
+        pytest.approx(high),
+    ]
+    rows = [(row["variant"], row["engine"], row["batch"]) for row in found["latency"]]
+    own, theirs = (EAGER, "pytorch"), (DEPLOYED, "openvino")
+    assert rows == [(*own, 1), (*own, 8), (*theirs, 1), (*theirs, 8)]
+    ratio = found["latency"][0]["speedup"]
+    assert (ratio["ratio"], ratio["low"], ratio["high"]) == speedup(OWN, THEIRS)
+    assert ratio["verdict"] == "faster"
+    json.dumps(found, allow_nan=False)
+
+
+def test_what_failed_keeps_its_reason_and_has_no_times() -> None:
+    own = timed(shapes=[], status="failed", reason="killed", baseline=None)
+    theirs = timed(variant=DEPLOYED, baseline=None, baseline_failed="not built: no compiler")
+    for one in theirs.shapes:
+        one["baseline_blocks_s"] = None
+    (found,) = entries([own, theirs])
+    failed, *alone = found["latency"]
+    assert (failed["status"], failed["reason"]) == ("failed", "killed")
+    assert "p50_s" not in failed
+    assert {row["reason"] for row in alone} == {"the reference: not built: no compiler"}
+    assert [row["speedup"] for row in alone] == [None, None]
+
+
+def test_accuracy_is_not_compared_without_labels_or_on_other_examples() -> None:
+    assert entries([timed()])[0]["accuracy"] is None
+    unlabelled = answers("relu", 0, labels=None)
+    assert entries([timed()], answers("gelu", 40), unlabelled)[0]["accuracy"] is None
+    other = answers("gelu", 40, data_sha256="other")
+    (found,) = entries([timed()], other, answers("relu", 44))
+    assert (found["accuracy"]["top1"], found["accuracy"]["delta"]) == (0.56, None)
+
+
+def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_accuracy() -> None:
+    (table,) = activations_section(summary(), {})
+    assert [row["activation"] for row in table["rows"]] == ["gelu", "silu", "relu"]
+    assert [row["top1"] for row in table["rows"]] == ["60.0", "70.0", "56.0"]
+    assert [row["change"] for row in table["rows"]] == [None, "+10.0", "\N{MINUS SIGN}4.0"]
+    assert [count for _, count in table["shapes"]] == [2, 2]
+    assert table["variants"] == [EAGER, DEPLOYED] * 2
+    assert table["rows"][0]["cells"][0]["p50_s"] == 0.0153
+    silu, relu = table["rows"][1:]
+    assert all(cell["speedup"]["ratio"] == pytest.approx(1.5) for cell in silu["cells"])
+    assert [cell["reason"] for cell in relu["cells"] if not cell["speedup"]] == [
+        "out of memory <here>"
+    ] * 2
+    assert not table["trained"]
+
+
+def test_each_shape_has_a_chart_whose_bands_are_the_rows() -> None:
+    (table,) = activations_section(summary(), {})
+    assert len(table["figures"]) == 2
+    text = json.dumps(table["figures"][0]["chart"])
+    assert "silu, 70.0 % (+10.0)" in text
+    marks = table["figures"][0]["chart"]["data"]["values"]
+    assert [(one["activation"], one["variant"]) for one in marks] == [
+        ("silu", EAGER),
+        ("silu", DEPLOYED),
+        ("relu", EAGER),
+    ]
+
+
+def test_the_trainings_of_the_models_stand_in_the_table() -> None:
+    document = summary()
+    host = document["activations"][0]["host"]
+    document["training"] = [
+        {
+            "model": "relu",
+            "host": host,
+            "status": "ok",
+            "device": "cpu",
+            "epoch_s": {"mean": 12.34, "spread": 0.5},
+            "peak_rss_bytes": 8 * 10**8,
+        }
+    ]
+    (table,) = activations_section(document, {})
+    by_model = {row["model"]: row for row in table["rows"]}
+    assert table["trained"]
+    assert by_model["relu"]["epoch_words"] == "12.3 ± 0.50"
+    assert by_model["relu"]["memory_bytes"] == 8 * 10**8
+    assert by_model["silu"]["epoch_words"] is None
+
+
+def test_the_page_tells_what_failed_and_whose_activations_they_are(tmp_path: Path) -> None:
+    document = json.loads((ROOT / "tests/data/summary.json").read_text())
+    document["activations"] = summary()["activations"]
+    document["models"] |= summary()["models"]
+    source, target = tmp_path / "summary.json", tmp_path / "summary.html"
+    source.write_text(json.dumps(document))
+    folder = ROOT / "scripts/tightrope/report/template"
+    parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
+    render_page(source, target, **{name: folder / file for name, file in parts.items()})
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", target.read_text()))
+    assert "Models that differ from gelu (gelu) in their activation alone" in text
+    assert "out of memory &lt;here&gt;" in text
+    assert "silu, 70.0 %" in target.read_text()
+
+
+def test_without_other_activations_the_report_does_not_speak_of_them() -> None:
+    assert sections({"activations": []})["activations"] == []
+    assert sections({})["activations"] == []
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        ({"hidden_act": "gelu"}, "gelu"),
+        ({"hidden_act": "gelu", "tightrope_activation": "fast_swish"}, "fast_swish"),
+        ({"activation": "gelu"}, "gelu"),
+        ({"model_type": "resnet"}, None),
+    ],
+)
+def test_the_activation_is_the_one_that_took_the_place_or_the_checkpoints_own(
+    tmp_path: Path, document: dict[str, Any], name: str | None
+) -> None:
+    config = tmp_path / "config.json"
+    assert activation_of(config) is None
+    config.write_text(json.dumps(document))
+    assert activation_of(config) == name

@@ -1,0 +1,132 @@
+"""What the summary tells of INT8: from three kinds of records to fields of results and models."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.failures import write_failure
+from tightrope.summary.int8 import (
+    audit_entry,
+    made_records,
+    read_records,
+    sensitivity_entries,
+    with_int8,
+)
+
+AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
+ANSWERS = {"samples": 128, "agreement": 0.9}
+
+
+def tensor(operator: str, decibels: float) -> dict[str, Any]:
+    names = ("low", "high", "found_low", "found_high", "saturated", "levels")
+    facts = dict.fromkeys([*names, "channel_ratio", "weight_ratio"], 1.0)
+    own = {"operator": operator, "tensor": "t", "sqnr_db": decibels, "findings": ["too wide"]}
+    return {**facts, **own, "channel_bounds": [0.5] * 384}
+
+
+def audit(count: int = 7) -> dict[str, Any]:
+    tensors = [tensor(f"layer.{index}", 40.0 - index) for index in range(count)]
+    facts = {"schema": 1, "variant": AUTO, "engine_sha256": "e", "answers": ANSWERS}
+    return {**facts, "status": "collapsed", "reason": "collapsed: why", "tensors": tensors}
+
+
+def search(in_float: list[str]) -> dict[str, Any]:
+    tried = {"gained": 3, "lost": 5, "flips": 9, "delta": -0.002, "delta_low": -0.009}
+    trial = {**tried, "in_float": in_float, "delta_high": 0.005, "verdict": "kept", "seconds": 3.5}
+    ranking = [{"operator": name, "kl_per_ms": 1.0} for name in ("a", "b", "c")]
+    facts = {"schema": 1, "stop": "minimum", "budget_points": 1.0, "samples": 1024, "seconds": 3.5}
+    facts["smoothquant"] = 0.8
+    return {**facts, "in_float": in_float, "ranking": ranking, "trials": [trial], "sources": {}}
+
+
+def result(variant: str, precision: str, calibration: str | None) -> dict[str, Any]:
+    return {"model": "m", "variant": variant, "precision": precision, "calibration": calibration}
+
+
+def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path) -> None:
+    for model in ("m", "n"):
+        path = tmp_path / f"artifacts/{model}/audit/{AUTO}.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"of": model}))
+    found = read_records(sorted(tmp_path.rglob("*.json")))
+    assert found == {("m", AUTO): {"of": "m"}, ("n", AUTO): {"of": "n"}}
+
+
+def test_what_could_not_be_searched_has_no_record(tmp_path: Path) -> None:
+    paths = [tmp_path / f"artifacts/m/search/u8s8-minmax-{count}.json" for count in (8, 64)]
+    write_failure(paths[0], reason="not searched: why", transient=False)
+    paths[1].write_text(json.dumps(search(["a"])))
+    assert made_records(paths) == {("m", "u8s8-minmax-64"): search(["a"])}
+
+
+def test_an_audit_keeps_its_five_noisiest_tensors_without_lists_of_channels() -> None:
+    found = audit_entry(audit())
+    assert [one["operator"] for one in found["tensors"]] == [f"layer.{i}" for i in (6, 5, 4, 3, 2)]
+    assert [one["sqnr_db"] for one in found["tensors"]] == [34.0, 35.0, 36.0, 37.0, 38.0]
+    assert found["tensors"][0]["findings"] == ["too wide"]
+    assert "channel_bounds" not in found["tensors"][0]
+    assert (found["status"], found["reason"]) == ("collapsed", "collapsed: why")
+    assert found["answers"] == ANSWERS and set(found) == {"status", "reason", "answers", "tensors"}
+
+
+def test_an_engine_that_quantizes_itself_has_no_tensors() -> None:
+    assert audit_entry(audit(count=0))["tensors"] == []
+
+
+def test_a_search_tells_how_many_operators_each_trial_left_in_float() -> None:
+    records = {("m", "u8s8-minmax-64"): search(["a", "b"])}
+    found = with_int8(result(AUTO, "int8-auto", "minmax-64"), {}, records)
+    assert found["search"] == {
+        "in_float": ["a", "b"],
+        "smoothquant": 0.8,
+        "stop": "minimum",
+        "samples": 1024,
+        "budget_points": 1.0,
+        "seconds": 3.5,
+        "operators": 3,
+        "trials": [
+            {
+                "in_float": 2,
+                "delta": -0.002,
+                "delta_low": -0.009,
+                "delta_high": 0.005,
+                "flips": 9,
+                "verdict": "kept",
+                "seconds": 3.5,
+            }
+        ],
+    }
+    assert found["audit"] is None
+
+
+def test_a_search_belongs_to_int8_auto_of_its_own_model_and_calibration_alone() -> None:
+    records = {
+        ("n", "u8s8-minmax-64"): search(["other model"]),
+        ("m", "u8s8-minmax-640"): search(["more samples"]),
+        ("m", "u8s7-minmax-64"): search(["own"]),
+    }
+    own = with_int8(result(AUTO, "int8-auto", "minmax-64"), {}, records)
+    assert own["search"]["in_float"] == ["own"]
+    for precision, calibration in (("int8", "minmax-64"), ("int8-auto", "entropy-64")):
+        assert with_int8(result("v", precision, calibration), {}, records)["search"] is None
+
+
+def test_an_audit_belongs_to_the_variant_of_its_own_model() -> None:
+    audits = {("m", AUTO): audit(), ("n", "cpu-openvino-int8-nncf-64"): audit()}
+    assert with_int8(result(AUTO, "int8-auto", "minmax-64"), audits, {})["audit"] is not None
+    other = result("cpu-openvino-int8-nncf-64", "int8", "nncf-64")
+    assert with_int8(other, audits, {})["audit"] is None
+
+
+def test_operators_come_in_the_order_of_their_divergence() -> None:
+    fields = {"agreement": 1.0, "logit_error": 0.01, "sqnr_db": 40.0}
+    operators = {name: {**fields, "kl": kl} for name, kl in (("a", 0.0), ("b", 0.02), ("c", 0.01))}
+    record = {"schema": 1, "samples": 128, "operators": operators, "libraries": {}}
+    found = sensitivity_entries("m", {("m", "u8s8-minmax-64"): record, ("n", "u8s8-x"): record})
+    assert list(found) == ["u8s8-minmax-64"]
+    assert found["u8s8-minmax-64"]["samples"] == 128
+    assert found["u8s8-minmax-64"]["operators"] == [
+        {"operator": "b", **fields, "kl": 0.02},
+        {"operator": "c", **fields, "kl": 0.01},
+        {"operator": "a", **fields, "kl": 0.0},
+    ]

@@ -1,0 +1,182 @@
+"""What the summary says of races, from records with planted times."""
+
+from typing import Any
+
+import pytest
+from raced import PLACE, SHAPE, planted, race_record, race_shape
+from tightrope.statistics import Interval
+from tightrope.summary.races import (
+    RaceKey,
+    is_undecided,
+    race_entries,
+    race_key,
+    ratio_between,
+    turned,
+)
+
+QUICK, SLOW, THIRD = "cpu-onnxruntime-fp32", "cpu-openvino-fp32", "cpu-pytorch-fp32"
+INT8 = "cpu-onnxruntime-int8-minmax-64"
+SIZES = {QUICK: 400, SLOW: 300, THIRD: 500, INT8: 100}
+ENTRY_FIELDS = {
+    *("model", "host", "device", "shape", "status", "variant", "fastest", "equal", "open"),
+    *("within", "provisional", "reason", "raced", "left_out", "out", "rounds", "heats", "stop"),
+    "ratios",
+}
+
+
+def entry(
+    *heats: dict[str, Any], accept_disturbed: bool = False, sizes: Any = SIZES, **changes: Any
+) -> dict[str, Any]:
+    """The entry of a race at one shape, in so many heats."""
+    record = race_record(*([heat] for heat in heats), **changes)
+    known = {("m", name): size for name, size in sizes.items()}
+    (found,) = race_entries([record], known, accept_disturbed=accept_disturbed).values()
+    return found
+
+
+def raced(seconds: dict[str, float], rounds: int = 40, **changes: Any) -> dict[str, Any]:
+    return race_shape(planted(seconds, rounds), **changes)
+
+
+def test_an_entry_has_every_field_and_says_who_won() -> None:
+    out = {SLOW: {"round": 10, "by": QUICK}, THIRD: {"round": 6, "by": SLOW}}
+    found = entry(raced({QUICK: 0.01, SLOW: 0.012, THIRD: 0.02}, out=out))
+    assert set(found) == ENTRY_FIELDS
+    assert (found["model"], found["host"], found["device"]) == ("m", PLACE, "cpu")
+    assert found["shape"] == SHAPE
+    assert (found["status"], found["variant"], found["fastest"]) == ("decided", QUICK, QUICK)
+    assert (found["equal"], found["open"], found["reason"]) == ([], [], None)
+    assert found["out"] == {SLOW: QUICK, THIRD: SLOW}
+    assert (found["raced"], found["rounds"], found["heats"]) == ([QUICK, SLOW, THIRD], 40, 1)
+
+
+def test_of_equal_ones_the_smaller_files_decide() -> None:
+    found = entry(raced({QUICK: 0.0100, SLOW: 0.01004}, stop="equal"))
+    assert (found["fastest"], found["variant"]) == (QUICK, SLOW)
+    assert found["equal"] == [QUICK]
+    assert (found["status"], found["open"]) == ("decided", [])
+
+
+def test_of_equal_ones_with_files_as_large_the_fastest_is_chosen() -> None:
+    found = entry(raced({QUICK: 0.0100, SLOW: 0.01004}), sizes={QUICK: 300, SLOW: 300})
+    assert (found["variant"], found["equal"]) == (QUICK, [SLOW])
+
+
+def test_those_that_time_did_not_tell_apart_stay_open_and_the_fastest_is_chosen() -> None:
+    times = planted({QUICK: 0.0100, SLOW: 0.0102}, 24, spread=0.05)
+    found = entry(race_shape(times, stop="time limit"))
+    assert found["fastest"] == found["variant"]
+    assert found["open"] == [({QUICK, SLOW} - {found["variant"]}).pop()]
+    assert found["equal"] == []
+
+
+def test_who_was_beaten_or_died_is_not_chosen_though_its_time_was_short() -> None:
+    shape = raced({QUICK: 0.01, SLOW: 0.02, THIRD: 0.03}, out={QUICK: {"round": 6, "by": SLOW}})
+    found = entry(shape, left_out={THIRD: "killed by SIGKILL"})
+    assert found["variant"] == SLOW
+    assert found["left_out"] == {THIRD: "killed by SIGKILL"}
+
+
+def test_of_a_pair_that_does_not_contend_neither_wins() -> None:
+    shape = raced({QUICK: 0.01, INT8: 0.005, SLOW: 0.01}, contenders=[SLOW], pairs=[(INT8, QUICK)])
+    found = entry(shape)
+    assert (found["variant"], found["raced"]) == (SLOW, [QUICK, INT8, SLOW])
+    assert ratio_between(found, INT8, QUICK)["ratio"] == pytest.approx(2, rel=0.01)
+
+
+def test_a_single_contender_wins_without_a_round() -> None:
+    found = entry(race_shape({QUICK: []}))
+    assert (found["status"], found["variant"], found["rounds"]) == ("decided", QUICK, 0)
+    assert found["ratios"] == []
+
+
+def test_where_all_died_the_race_has_failed() -> None:
+    died = {QUICK: "killed", SLOW: "out of memory"}
+    found = entry(raced({QUICK: 0.01, SLOW: 0.02}), left_out=died)
+    assert (found["status"], found["variant"], found["fastest"]) == ("failed", None, None)
+    assert (found["reason"], found["left_out"]) == (None, died)
+
+
+def test_a_disturbed_race_has_no_winner_but_a_reason_with_the_loudest() -> None:
+    shape = raced({QUICK: 0.01, SLOW: 0.02}, 24, disturbed=18)
+    found = entry(shape, loudest={"python3 train.py": 0.97})
+    assert (found["status"], found["variant"], found["fastest"]) == ("disturbed", None, None)
+    assert found["open"] == [QUICK, SLOW]
+    assert found["reason"] == (
+        "other load disturbed the race: 6 of 24 rounds are left; their threads waited for a "
+        "processor that another program had; the loudest: python3 train.py (97 % of a core)"
+    )
+    assert found["provisional"] is False
+    assert is_undecided(race_record([shape]))
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"), [("time limit", "disturbed"), ("none faster", "decided")]
+)
+def test_with_half_of_the_rounds_disturbed_only_what_was_decided_counts(
+    stop: str, status: str
+) -> None:
+    shape = raced({QUICK: 0.01, SLOW: 0.0102}, 24, disturbed=12, stop=stop)
+    found = entry(shape)
+    assert found["status"] == status
+    assert (found["reason"] is None) == (status == "decided")
+    assert is_undecided(race_record([shape])) == (status == "disturbed")
+    fewer = raced({QUICK: 0.01, SLOW: 0.0102}, 24, disturbed=11, stop=stop)
+    assert (entry(fewer)["status"], is_undecided(race_record([fewer]))) == ("decided", False)
+
+
+def test_an_accepted_disturbed_race_has_a_provisional_winner() -> None:
+    shape = raced({QUICK: 0.01, SLOW: 0.02}, 24, disturbed=18)
+    found = entry(shape, accept_disturbed=True)
+    assert (found["status"], found["variant"], found["provisional"]) == ("decided", QUICK, True)
+    assert (found["reason"], found["open"]) == (None, [SLOW])
+    assert ratio_between(found, QUICK, SLOW)["ratio"] == pytest.approx(2, rel=0.02)
+
+
+def test_accepting_changes_nothing_of_a_race_that_was_decided() -> None:
+    shape = raced({QUICK: 0.01, SLOW: 0.02}, 24, disturbed=3)
+    assert entry(shape, accept_disturbed=True) == entry(shape)
+    assert not is_undecided(race_record([shape]))
+
+
+def test_ratios_are_of_any_two_and_from_either_side() -> None:
+    found = entry(raced({QUICK: 0.01, SLOW: 0.012, THIRD: 0.02}))
+    assert len(found["ratios"]) == 6
+    one, other = ratio_between(found, QUICK, SLOW), ratio_between(found, SLOW, QUICK)
+    assert one["ratio"] == pytest.approx(1.2, rel=0.01)
+    assert one["ratio"] * other["ratio"] == pytest.approx(1)
+    assert (one["low"] * other["high"], one["verdict"], other["verdict"]) == (
+        pytest.approx(1),
+        "faster",
+        "slower",
+    )
+    assert ratio_between(found, QUICK, INT8) is None
+    assert turned(Interval(2.0, 1.0, 4.0)) == Interval(0.5, 0.25, 1.0)
+
+
+def test_of_several_heats_the_last_one_has_the_winner_and_all_have_ratios() -> None:
+    first = raced({QUICK: 0.01, THIRD: 0.02}, 24, out={THIRD: {"round": 6, "by": QUICK}})
+    found = entry(
+        first, raced({QUICK: 0.01, SLOW: 0.005}, 24, out={QUICK: {"round": 9, "by": SLOW}})
+    )
+    assert (found["variant"], found["heats"], found["rounds"]) == (SLOW, 2, 48)
+    assert found["raced"] == [QUICK, THIRD, SLOW]
+    assert found["out"] == {THIRD: QUICK, QUICK: SLOW}
+    assert ratio_between(found, QUICK, THIRD) is not None
+    assert ratio_between(found, SLOW, THIRD) is None
+
+
+def test_each_shape_has_an_entry_of_its_own_under_its_key() -> None:
+    large = {"batch": 8, "sequence": 64}
+    shapes = [raced({QUICK: 0.01, SLOW: 0.02}), raced({QUICK: 0.02, SLOW: 0.01}) | large]
+    sizes = {("m", name): size for name, size in SIZES.items()}
+    found = race_entries([race_record(shapes)], sizes, accept_disturbed=False)
+    assert {key: one["variant"] for key, one in found.items()} == {
+        RaceKey("m", PLACE, "cpu", (("batch", 1), ("sequence", 64))): QUICK,
+        race_key("m", PLACE, "cpu", {**large, "p50_s": 1.0}): SLOW,
+    }
+
+
+def test_a_record_without_heats_has_no_entry() -> None:
+    assert race_entries([race_record()], {}, accept_disturbed=False) == {}
+    assert not is_undecided(race_record())

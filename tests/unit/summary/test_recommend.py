@@ -1,0 +1,356 @@
+"""What to deploy, from results and races built by hand."""
+
+from typing import Any
+
+import pytest
+from raced import PLACE, SHAPE, planted, race_record, race_shape
+from tightrope.measure.race.statistics import beaten_by
+from tightrope.summary.races import race_entries
+from tightrope.summary.recommend import recommendations
+from tightrope.summary.speed_scale import with_races
+from tightrope.variants import parse
+
+LARGE = {"batch": 16, "sequence": 128}
+BASELINE = "cpu-pytorch-fp32"
+BF16, FLOAT, DYNAMIC = "cpu-pytorch-bf16", "cpu-openvino-fp32", "cpu-onnxruntime-int8-dynamic"
+MINMAX, NNCF = "cpu-onnxruntime-int8-minmax-64", "cpu-openvino-int8-nncf-64"
+WHY = "only 2 of 12 pairs of blocks were undisturbed, 7 are needed"
+
+
+def row(ratio: float | None, **changes: Any) -> dict[str, Any]:
+    """A latency `ratio` times as fast as a baseline of 10 ms."""
+    speedup = ratio and {
+        "ratio": ratio,
+        "low": 0.98 * ratio,
+        "high": ratio / 0.98,
+        "verdict": "faster",
+    }
+    own = 0.01 / (ratio or 1.0)
+    known = {"p50_s": own, "mean_s": own, "disturbed": None, "provisional": False}
+    return {**SHAPE, "speedup": speedup, **known, **changes}
+
+
+def lost(**changes: Any) -> dict[str, Any]:
+    """A row that other load disturbed."""
+    unknown = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
+    return (
+        row(1.0) | {"speedup": unknown, "p50_s": None, "mean_s": None, "disturbed": WHY} | changes
+    )
+
+
+def result(
+    variant: str,
+    ratio: float | None = None,
+    *rows: dict[str, Any],
+    verdict: str | None = "kept",
+    **changes: Any,
+) -> dict[str, Any]:
+    change = {"delta": -0.02, "delta_low": -0.03, "delta_high": -0.011}
+    return {
+        **{"model": "m", "variant": variant, "baseline": BASELINE, "host": PLACE},
+        **parse(variant)._asdict(),
+        **{"status": "ok", "reason": None, "size_bytes": 100},
+        "accuracy": verdict and {"verdict": verdict, **change},
+        "latency": list(rows) or [row(ratio)],
+        **changes,
+    }
+
+
+def failed(variant: str, reason: str) -> dict[str, Any]:
+    return result(variant, verdict=None, status="failed", reason=reason) | {"latency": []}
+
+
+def unavailable(variant: str) -> dict[str, Any]:
+    """A result without a job: no host, no baseline, nothing measured."""
+    words = {"status": "unavailable", "reason": "no NVIDIA GPU"}
+    return result(variant, verdict=None, baseline=None, host=None, **words) | {"latency": []}
+
+
+def races(
+    results: list[dict[str, Any]],
+    *shapes: dict[str, Any],
+    accept_disturbed: bool = False,
+    **record: Any,
+) -> dict[Any, dict[str, Any]]:
+    sizes = {(one["model"], one["variant"]): one["size_bytes"] for one in results}
+    found = race_record(list(shapes), **record)
+    return race_entries([found], sizes, accept_disturbed=accept_disturbed)
+
+
+def recommended(
+    *results: dict[str, Any], race: dict[str, Any] | None = None, **options: Any
+) -> dict[str, Any]:
+    """The recommendation, with the reasons against the others by variant."""
+    decided = races(list(results), race, **options) if race else {}
+    measured = [one for one in results if one["latency"]]
+    others = [one for one in results if not one["latency"]]
+    (found,) = recommendations(with_races(measured, decided) + others, decided)
+    found["reasons"] = {one["variant"]: one["reason"] for one in found["rejected"]}
+    return found
+
+
+def raced(rounds: int = 40, spread: float = 0.005, **milliseconds: Any) -> dict[str, Any]:
+    """The race of these, by their milliseconds a call, at its first look."""
+    names = {"base": BASELINE, "bf16": BF16, "plain": FLOAT, "dynamic": DYNAMIC, "nncf": NNCF}
+    seconds = {
+        name: 0.001 * milliseconds.pop(word) for word, name in names.items() if word in milliseconds
+    }
+    shape = race_shape(planted(seconds, rounds, spread=spread), **milliseconds)
+    beaten = beaten_by(shape, list(seconds), 1)
+    return shape | {"out": {loser: {"round": rounds, "by": by} for loser, by in beaten.items()}}
+
+
+def test_the_winner_of_the_race_is_recommended_whatever_the_speed_ups_said() -> None:
+    """Each speed-up is of minutes of its own; the race is of the same ones."""
+    found = recommended(
+        result(BASELINE),
+        result(BF16, 3.0),
+        result(FLOAT, 2.95),
+        result(MINMAX, 9.0, verdict="dropped"),
+        race=raced(bf16=4.0, plain=3.0),
+    )
+    assert found["variant"] == FLOAT
+    assert found["why"] == "the fastest of the 3 variants that keep the answers"
+    assert (found["model"], found["host"], found["shape"]) == ("m", PLACE, SHAPE)
+    assert (found["equal"], found["open"], found["provisional"]) == ([], [], False)
+    assert found["reasons"][BF16].startswith(f"slower: 0.75 times as fast as {FLOAT} (0.7")
+
+
+def test_every_other_variant_is_rejected_with_its_reason() -> None:
+    others = [
+        result(BASELINE),
+        result(BF16, 3.0),
+        result(FLOAT, 3.0),
+        result(DYNAMIC, 2.0),
+        result(MINMAX, 4.0, verdict="dropped"),
+        result(NNCF, 5.0, verdict="undecided"),
+        failed("cpu-onnxruntime-fp32", "too slow"),
+        unavailable("cuda-pytorch-fp32"),
+        result("cpu-compile-bf16", None, lost()),
+    ]
+    found = recommended(*others, race=raced(bf16=3.0, plain=4.0))
+    accuracy = "\N{MINUS SIGN}2.0 points (\N{MINUS SIGN}3.0 to \N{MINUS SIGN}1.1)"
+    assert found["variant"] == BF16
+    assert found["reasons"].pop(FLOAT).startswith(f"slower: 0.75 times as fast as {BF16} (")
+    assert found["reasons"] == {
+        BASELINE: "slower: 10 ms per call",
+        DYNAMIC: "slower: 2.00 times the baseline (1.96 to 2.04)",
+        MINMAX: f"accuracy dropped: {accuracy}",
+        NNCF: f"accuracy undecided: {accuracy}",
+        "cpu-onnxruntime-fp32": "failed: too slow",
+        "cuda-pytorch-fp32": "unavailable: no NVIDIA GPU",
+        "cpu-compile-bf16": f"disturbed: {WHY}",
+    }
+
+
+def test_equal_ones_are_decided_by_the_size_of_their_files_and_it_says_so() -> None:
+    found = recommended(
+        result(BASELINE),
+        result(BF16, 3.0, size_bytes=400),
+        result(FLOAT, 3.0, size_bytes=200),
+        race=raced(bf16=3.0, plain=3.01),
+    )
+    assert (found["variant"], found["equal"], found["open"]) == (FLOAT, [BF16], [])
+    assert found["why"] == f"equal to {BF16} within 2 %, with the smallest files"
+    assert found["reasons"][BF16] == f"equal to {FLOAT} within 2 %, but its files are larger"
+
+
+def test_those_that_time_did_not_tell_apart_are_named() -> None:
+    race = raced(24, 0.05, bf16=3.0, plain=3.1, stop="time limit")
+    found = recommended(result(BASELINE), result(BF16, 3.0), result(FLOAT, 3.0), race=race)
+    assert (found["variant"], found["open"]) == (BF16, [FLOAT])
+    assert found["why"] == (
+        f"the fastest by estimate; time did not suffice to tell it from {FLOAT}"
+    )
+    assert found["reasons"][FLOAT].startswith("not told apart: 0.")
+    assert found["provisional"] is False
+
+
+def test_those_that_cannot_be_faster_by_more_than_is_equal_are_named_so() -> None:
+    race = raced(24, 0.05, bf16=3.0, plain=3.1, stop="none faster")
+    found = recommended(result(BASELINE), result(BF16, 3.0), result(FLOAT, 3.0), race=race)
+    assert found["why"] == (
+        f"the fastest by estimate; not told apart from {FLOAT}, at most 2 % faster"
+    )
+
+
+def test_one_that_died_in_the_race_says_so() -> None:
+    died = {FLOAT: "killed by SIGKILL (out of memory, or from outside)"}
+    found = recommended(
+        *(result(BASELINE), result(BF16, 3.0), result(FLOAT, 3.0)),
+        race=raced(bf16=4.0, plain=3.0) | {"out": {}},
+        left_out=died,
+    )
+    assert found["variant"] == BF16
+    assert found["reasons"][FLOAT] == f"failed in the race: {died[FLOAT]}"
+
+
+def test_one_that_was_out_before_it_met_the_winner_names_who_beat_it() -> None:
+    times = planted({BF16: 0.003, FLOAT: 0.004, DYNAMIC: 0.005}, 40)
+    times[DYNAMIC][6:] = [None] * 34
+    times[BF16][:6] = [None] * 6
+    race = race_shape(times, out={DYNAMIC: {"round": 6, "by": FLOAT}})
+    found = recommended(
+        *(result(BASELINE), result(BF16, 3.0), result(FLOAT, 3.0), result(DYNAMIC, 3.0)), race=race
+    )
+    assert found["reasons"][DYNAMIC] == f"slower than {FLOAT} in the race"
+
+
+def test_the_only_one_that_keeps_the_answers_needs_no_race() -> None:
+    found = recommended(
+        failed(BASELINE, "killed"),
+        result(BF16, 3.0),
+        result(FLOAT, 5.0, verdict="dropped"),
+        race=race_shape({BF16: []}),
+    )
+    assert (found["variant"], found["why"]) == (BF16, "the only variant that keeps the answers")
+
+
+def test_the_baseline_is_chosen_where_it_wins() -> None:
+    found = recommended(result(BASELINE), result(BF16, 0.98), race=raced(base=3.0, bf16=4.0))
+    assert found["variant"] == BASELINE
+    assert found["why"] == "the fastest of the 2 variants that keep the answers"
+
+
+def test_a_disturbed_variant_is_never_recommended_and_makes_the_choice_provisional() -> None:
+    found = recommended(
+        result(BASELINE), result(BF16, 3.0), result(FLOAT, None, lost()), race=raced(bf16=3.0)
+    )
+    assert found["variant"] == BF16
+    assert (found["provisional"], found["disturbed"]) == (True, [FLOAT])
+    assert found["reasons"][FLOAT] == f"disturbed: {WHY}"
+
+
+@pytest.mark.parametrize(("verdict", "provisional"), [("faster", False), ("tie", True)])
+def test_a_baseline_disturbed_alone_leaves_the_choice_sure_where_the_chosen_beats_it(
+    verdict: str, provisional: bool
+) -> None:
+    chosen = result(BF16, 3.0 if verdict == "faster" else 1.0)
+    chosen["latency"][0]["speedup"]["verdict"] = verdict
+    found = recommended(result(BASELINE, None, lost()), chosen, race=raced(bf16=3.0))
+    assert found["variant"] == BF16
+    assert (found["provisional"], bool(found["disturbed"])) == (provisional, provisional)
+
+
+@pytest.mark.parametrize("verdict", ["dropped", "undecided"])
+def test_what_does_not_keep_the_answers_cannot_change_the_choice(verdict: str) -> None:
+    found = recommended(
+        *(result(BASELINE), result(BF16, 3.0), result(FLOAT, None, lost(), verdict=verdict)),
+        race=raced(bf16=3.0),
+    )
+    assert (found["provisional"], found["disturbed"]) == (False, [])
+
+
+def test_a_disturbed_race_recommends_nothing_and_says_why() -> None:
+    race = raced(24, bf16=3.0, plain=4.0, disturbed=20)
+    found = recommended(result(BASELINE), result(BF16, 3.0), result(FLOAT, 3.0), race=race)
+    assert (found["variant"], found["provisional"]) == (None, True)
+    assert found["why"].startswith(
+        "disturbed: other load disturbed the race: 4 of 24 rounds are left"
+    )
+    assert set(found["reasons"].values()) == {"the race has no winner"}
+
+
+def test_an_accepted_disturbed_race_recommends_provisionally() -> None:
+    race = raced(24, bf16=3.0, plain=4.0, disturbed=20)
+    found = recommended(
+        *(result(BASELINE), result(BF16, 3.0), result(FLOAT, 3.0)), race=race, accept_disturbed=True
+    )
+    assert (found["variant"], found["provisional"]) == (BF16, True)
+
+
+def test_an_accepted_disturbed_row_can_win_provisionally() -> None:
+    accepted = row(3.0, disturbed=WHY, provisional=True)
+    found = recommended(
+        result(BASELINE), result(BF16, None, accepted), result(FLOAT, 2.0), race=raced(bf16=3.0)
+    )
+    assert (found["variant"], found["provisional"], found["disturbed"]) == (BF16, True, [BF16])
+
+
+def test_where_all_that_keep_the_answers_were_disturbed_nothing_is_recommended() -> None:
+    found = recommended(result(BASELINE, None, lost()), result(BF16, None, lost()))
+    assert (found["variant"], found["provisional"]) == (None, True)
+    assert found["why"] == (
+        "disturbed: other load kept the processors busy while the variants were timed"
+    )
+
+
+def test_nothing_is_chosen_where_no_variant_qualifies() -> None:
+    found = recommended(failed(BASELINE, "too slow"), result(FLOAT, 3.0, verdict="dropped"))
+    assert (found["variant"], found["why"]) == (None, "no variant keeps the answers")
+    assert set(found["reasons"]) == {BASELINE, FLOAT}
+
+
+def test_without_a_race_nothing_is_recommended() -> None:
+    found = recommended(result(BASELINE), result(BF16, 3.0))
+    assert (found["variant"], found["why"]) == (None, "the race was not run")
+
+
+def test_without_labels_speed_alone_decides() -> None:
+    found = recommended(
+        result(BASELINE, verdict=None), result(BF16, 3.0, verdict=None), race=raced(bf16=3.0)
+    )
+    assert found["variant"] == BF16
+    assert found["why"] == "the fastest of the 2 variants measured"
+    alone = recommended(result(BF16, 3.0, verdict=None), race=raced(bf16=3.0))
+    assert alone["why"] == "the only variant measured"
+
+
+def test_accuracy_that_could_not_be_compared_is_no_reason_to_deploy() -> None:
+    unknown = {"verdict": "undecided", "delta": None, "delta_low": None, "delta_high": None}
+    found = recommended(result(BASELINE), result(BF16, 3.0, accuracy=unknown), race=raced(base=9.0))
+    assert found["variant"] == BASELINE
+    assert found["reasons"] == {BF16: "accuracy undecided: its baseline has no predictions"}
+
+
+def test_a_variant_without_this_shape_is_rejected_for_that() -> None:
+    results = [result(BASELINE), result(FLOAT, None, row(9.0, **LARGE))]
+    decided = races(results, race_shape({BASELINE: []}))
+    found = recommendations(with_races(results, decided), decided)[0]
+    assert found["variant"] == BASELINE
+    assert [one["reason"] for one in found["rejected"]] == ["not measured at this shape"]
+
+
+def test_each_shape_has_its_recommendation_from_its_own_race() -> None:
+    results = [result(name, None, row(3.0), row(3.0, **LARGE)) for name in (BF16, FLOAT)]
+    large = raced(bf16=4.0, plain=3.0) | LARGE
+    decided = races(results, raced(bf16=3.0, plain=4.0), large)
+    found = recommendations(with_races(results, decided), decided)
+    assert [(one["shape"], one["variant"]) for one in found] == [(SHAPE, BF16), (LARGE, FLOAT)]
+
+
+def test_the_race_of_another_model_or_host_decides_nothing() -> None:
+    results = [result(BF16, 3.0, **place) for place in ({"model": "n"}, {"host": "k"})]
+    decided = races([result(BF16, 3.0)], raced(bf16=3.0))
+    found = recommendations(with_races(results, {}), decided)
+    assert [(one["model"], one["host"], one["variant"]) for one in found] == [
+        ("n", PLACE, None),
+        ("m", "k", None),
+    ]
+
+
+def test_the_device_whose_winner_takes_the_shortest_time_is_chosen() -> None:
+    """Ten times a slow baseline is not more than three times one that is five times as fast."""
+    far = {"baseline": "cuda-pytorch-fp32"}
+    slow = {"p50_s": 0.05, "mean_s": 0.05}
+    tensorrt = "cuda-tensorrt-fp16"
+    results = [
+        result(BASELINE),
+        result(BF16, 3.0),
+        result("cuda-pytorch-fp32", None, row(None, **slow), **far),
+        result(tensorrt, 10.0, **far),
+    ]
+    decided = races(results, raced(bf16=3.0))
+    decided |= races(results, race_shape({tensorrt: []}), device="cuda")
+    (found,) = recommendations(with_races(results, decided), decided)
+    assert found["variant"] == BF16
+    reasons = {one["variant"]: one["reason"] for one in found["rejected"]}
+    assert reasons[tensorrt] == f"slower: 5 ms per call, {BF16} takes 3.33 ms"
+    assert reasons["cuda-pytorch-fp32"] == f"slower: 50 ms per call, {BF16} takes 3.33 ms"
+
+
+def test_of_two_devices_one_may_have_no_winner() -> None:
+    results = [result(BF16, 3.0), result("cuda-tensorrt-fp16", None, lost())]
+    decided = races(results, race_shape({BF16: []}))
+    (found,) = recommendations(with_races(results, decided), decided)
+    assert (found["variant"], found["provisional"]) == (BF16, True)

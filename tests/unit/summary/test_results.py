@@ -1,0 +1,295 @@
+import math
+from typing import Any
+
+import pytest
+from disturbed import facts
+from tightrope.records.machine_speed import MachineSpeed, unsteadiness
+from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.statistics import speedup
+from tightrope.summary.flips import Split
+from tightrope.summary.results import latency_entry, result_entry, unavailable_entry
+
+HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
+OPTIONS = {"fusions": False, "optimization": "all"}
+ENGINE = {
+    "status": "ok",
+    "build_s": 3.5,
+    "build_peak_rss_bytes": 9,
+    "executed": {"MatMul": {"fp32": 12}},
+    "options": OPTIONS,
+    "files": {"a": {"size_bytes": 7}, "b": {"size_bytes": 5}},
+}
+PLAN = {"plan": {"pairs": 16, "calls": None, "loads": 2}, "processors": [0, 1]}
+TIMES = ("p50_s", "mean_s", "throughput_per_s")
+BASELINE = "cpu-pytorch-fp32"
+CANDIDATE = "cpu-onnxruntime-fp32"
+SPLIT = Split("d", [f"text {index}" for index in range(100)], ["bad", "good"])
+RESULT_FIELDS = {
+    *("model", "variant", "device", "engine", "precision", "calibration", "host", "status"),
+    *("reason", "size_bytes", "build_s", "load_s", "first_call_s", "peak_rss_bytes"),
+    *("accuracy", "latency", "threads", "baseline_failed", "baseline", "options", "executed"),
+    "build_peak_rss_bytes",
+}
+SHAPE_FIELDS = {
+    *("batch", "sequence", "samples", "p50_s", "p90_s", "p99_s", "mean_s", "throughput_per_s"),
+    *(
+        "speedup",
+        "noisy",
+        "noise",
+        "pairs",
+        "disturbed_pairs",
+        "disturbed",
+        "provisional",
+        "stop",
+        "threads_busy",
+        "cores_used",
+    ),
+}
+ACCURACY_FIELDS = {
+    *("top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "p_value", "flips"),
+    *("verdict", "agreement", "gained", "lost", "logit_error", "kl", "detectable"),
+    *("large_enough", "flipped"),
+}
+
+
+def shape(**changes: Any) -> dict[str, Any]:
+    blocks = [[0.010, 0.011, 0.012, 0.010], [0.010, 0.010, 0.011, 0.012]] * 8
+    slower = [[2.0 * sample for sample in block] for block in blocks]
+    known = {
+        "batch": 4,
+        "sequence": 64,
+        "first_call_s": 0.5,
+        **facts(0, len(blocks)),
+        "stop": "width",
+        "threads_busy": 2,
+        "cores_used": 1.9,
+        "foreign_cores": [0.0],
+        "idle_share": 0.0,
+    }
+    return {**known, "blocks_s": blocks, "baseline_blocks_s": slower, **changes}
+
+
+def latency(variant: str = CANDIDATE, **changes: Any) -> LatencyRecord:
+    known = {"shapes": [shape()], "load_s": 0.2, "first_call_s": 0.5, "peak_rss_bytes": 10**8}
+    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}, "threads": 2}
+    return LatencyRecord(**{**identity, **PLAN, **known, **changes})
+
+
+def row(one: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The entry of one shape."""
+    return latency_entry(one, latency(**changes))
+
+
+def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -> AccuracyRecord:
+    known = {
+        "labels": [0] * len(predictions),
+        "predictions": predictions,
+        "margins": [1.0] * len(predictions),
+        "logits": [[-float(prediction), 0.0] for prediction in predictions],
+        "data_sha256": "d",
+    }
+    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
+    return AccuracyRecord(**{**identity, **known, **changes})
+
+
+OPTIONS_OF_A_RESULT = {
+    **{"host": "h", "budget": 0.01, "rival": BASELINE, "split": SPLIT},
+    "machine": MachineSpeed([]),
+}
+
+
+def entry(latency_record: LatencyRecord, accuracy_record: AccuracyRecord, **changes: Any) -> dict:
+    baseline = accuracy([0] * 90 + [1] * 10, BASELINE)
+    options = {**OPTIONS_OF_A_RESULT, **changes}
+    return result_entry(ENGINE, latency_record, accuracy_record, baseline, **options)
+
+
+def test_a_result_has_every_field_of_the_contract() -> None:
+    found = entry(latency(), accuracy([0] * 90 + [1] * 10))
+    assert set(found) >= RESULT_FIELDS
+    assert set(found["latency"][0]) >= SHAPE_FIELDS
+    assert set(found["accuracy"]) >= ACCURACY_FIELDS
+    assert set(found["latency"][0]["speedup"]) == {"ratio", "low", "high", "verdict"}
+    assert (found["status"], found["reason"], found["host"]) == ("ok", None, "h")
+    assert (found["size_bytes"], found["build_s"], found["load_s"]) == (12, 3.5, 0.2)
+    assert found["build_peak_rss_bytes"] == 9
+    assert (found["device"], found["engine"], found["precision"]) == ("cpu", "onnxruntime", "fp32")
+    assert (found["executed"], found["options"]) == ({"MatMul": {"fp32": 12}}, OPTIONS)
+
+
+@pytest.mark.parametrize("rival", [BASELINE, CANDIDATE])
+def test_a_result_names_the_variant_that_it_is_compared_with(rival: str) -> None:
+    assert entry(latency(), accuracy([0] * 100), rival=rival)["baseline"] == rival
+
+
+def test_an_engine_that_was_not_built_has_no_options_and_ran_nothing() -> None:
+    built = {"status": "failed", "reason": "no such operator", "build_s": 1.0, "files": {}}
+    options = OPTIONS_OF_A_RESULT
+    failed = latency(status="failed", reason="not built: no such operator", shapes=[])
+    found = result_entry(built, failed, accuracy([], status="failed"), None, **options)
+    assert (found["executed"], found["options"], found["size_bytes"]) == (None, None, 0)
+    assert found["build_peak_rss_bytes"] is None
+    assert found["baseline"] == BASELINE
+
+
+def test_a_failed_result_has_every_field_and_its_reason() -> None:
+    failed = {"status": "failed", "reason": "not built: no such operator", "shapes": []}
+    measured = {"load_s": None, "first_call_s": None, "peak_rss_bytes": None}
+    found = entry(
+        latency(**failed, **measured),
+        accuracy([], labels=None, status="failed", reason="not built: no such operator"),
+    )
+    assert set(found) >= RESULT_FIELDS
+    assert (found["status"], found["reason"]) == ("failed", "not built: no such operator")
+    assert (found["accuracy"], found["latency"]) == (None, [])
+
+
+def test_a_variant_that_could_only_be_timed_has_failed_with_the_reason_of_its_accuracy() -> None:
+    found = entry(latency(), accuracy([], status="failed", reason="killed by SIGKILL"))
+    assert (found["status"], found["reason"]) == ("failed", "killed by SIGKILL")
+    assert found["accuracy"] is None
+    assert len(found["latency"]) == 1
+
+
+def test_an_unavailable_result_has_the_fields_of_an_ok_one() -> None:
+    found = unavailable_entry("m", "cuda-onnxruntime-int8-minmax-512", "no NVIDIA GPU")
+    assert set(found) == set(entry(latency(), accuracy([0] * 100)))
+    assert (found["status"], found["reason"]) == ("unavailable", "no NVIDIA GPU")
+    assert (found["device"], found["calibration"]) == ("cuda", "minmax-512")
+    assert (found["latency"], found["accuracy"], found["host"]) == ([], None, None)
+    assert (found["baseline"], found["options"]) == (None, None)
+
+
+def test_latency_statistics_are_those_of_all_samples() -> None:
+    found = row(shape())
+    samples = sorted(sample for block in shape()["blocks_s"] for sample in block)
+    assert found["samples"] == len(samples) == 64
+    assert found["p50_s"] == samples[31]
+    assert found["p90_s"] == samples[57]
+    assert found["p99_s"] is None
+    assert found["mean_s"] == pytest.approx(math.fsum(samples) / 64)
+    assert found["throughput_per_s"] == pytest.approx(4 / found["mean_s"])
+    assert found["noisy"] is False
+
+
+def test_a_speedup_is_baseline_time_over_own_time() -> None:
+    one = shape()
+    found = row(one)["speedup"]
+    assert found["ratio"] == pytest.approx(2.0)
+    assert found["verdict"] == "faster"
+    expected = speedup(one["blocks_s"], one["baseline_blocks_s"])
+    assert (found["ratio"], found["low"], found["high"]) == expected
+    swapped = shape(blocks_s=one["baseline_blocks_s"], baseline_blocks_s=one["blocks_s"])
+    assert row(swapped)["speedup"]["verdict"] == "slower"
+    equal = shape(baseline_blocks_s=one["blocks_s"])
+    assert row(equal)["speedup"]["verdict"] == "tie"
+
+
+def test_the_baseline_has_no_speedup() -> None:
+    assert row(shape(baseline_blocks_s=None))["speedup"] is None
+
+
+def disturbed_shape(disturbed: int, quiet: int) -> dict[str, Any]:
+    """Disturbed pairs first, in which every call took nine seconds."""
+    one, extra = shape(), [[9.0] * 4] * disturbed
+    return shape(
+        blocks_s=extra + one["blocks_s"][:quiet],
+        baseline_blocks_s=extra + one["baseline_blocks_s"][:quiet],
+        **facts(disturbed, quiet),
+    )
+
+
+def test_disturbed_pairs_are_left_out_of_every_figure() -> None:
+    found, clean = row(disturbed_shape(3, 16)), row(shape())
+    assert found.pop("disturbed_pairs") == 3
+    assert clean.pop("disturbed_pairs") == 0
+    assert found.pop("noise") == [
+        "other programs or the hypervisor used 1.0 cores of its processors"
+    ]
+    assert (found.pop("noisy"), clean.pop("noisy"), clean.pop("noise")) == (True, False, [])
+    assert found == clean
+    assert (found["pairs"], found["disturbed"], found["provisional"]) == (16, None, False)
+
+
+@pytest.mark.parametrize("calls", [None, 64])
+@pytest.mark.parametrize(("disturbed", "enough"), [(0, True), (7, True), (8, False), (16, False)])
+def test_without_more_than_half_of_the_pairs_there_is_no_number(
+    disturbed: int, enough: bool, calls: int | None
+) -> None:
+    plan = {"pairs": 16, "calls": calls, "loads": 2}
+    found = row(disturbed_shape(disturbed, 16 - disturbed), plan=plan)
+    assert (found["pairs"], found["disturbed_pairs"]) == (16 - disturbed, disturbed)
+    numbers = [found[name] for name in (*TIMES, "samples")] + [found["speedup"]["ratio"]]
+    assert all(numbers) if enough else not any(numbers)
+    assert (found["disturbed"] is None) == enough
+    assert (found["speedup"]["verdict"] == "disturbed") == (not enough)
+
+
+def test_a_disturbed_row_has_no_ratio_no_interval_and_no_times_but_the_reason() -> None:
+    one = disturbed_shape(12, 4) | {"device_s": [0.004] * 19}
+    found = row(one, loudest={"python3 train.py": 0.97})
+    assert found["speedup"] == {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
+    assert {found[name] for name in (*TIMES, "device_p50_s")} == {None}
+    assert found["disturbed"] == (
+        "only 4 of 16 pairs of blocks were undisturbed, 9 are needed: their threads waited for a "
+        "processor that another program had; the loudest: python3 train.py (97 % of a core)"
+    )
+    assert (found["samples"], found["provisional"]) == (0, False)
+
+
+def test_a_disturbed_row_of_the_baseline_has_no_times_either() -> None:
+    found = row(disturbed_shape(12, 4) | {"baseline_blocks_s": None})
+    assert (found["speedup"], found["p50_s"]) == (None, None)
+    assert found["disturbed"].startswith("only 4 of 16")
+
+
+def test_accepted_disturbed_pairs_all_count_and_the_row_is_provisional() -> None:
+    one = disturbed_shape(12, 4)
+    found = latency_entry(one, latency(), accept_disturbed=True)
+    assert (found["pairs"], found["samples"], found["disturbed_pairs"]) == (16, 64, 12)
+    assert found["provisional"] is True
+    assert found["disturbed"].startswith("only 4 of 16")
+    expected = speedup(one["blocks_s"], one["baseline_blocks_s"])
+    assert tuple(found["speedup"][name] for name in ("ratio", "low", "high")) == expected
+
+
+def test_accepting_changes_nothing_of_a_row_that_was_not_disturbed() -> None:
+    one = disturbed_shape(3, 13)
+    accepted = latency_entry(one, latency(), accept_disturbed=True)
+    assert accepted == row(one)
+    assert accepted["provisional"] is False
+
+
+def test_of_more_pairs_than_were_asked_for_half_of_those_asked_for_and_one_are_enough() -> None:
+    found = row(disturbed_shape(11, 5), plan={"pairs": 8, "calls": None, "loads": 2})
+    assert (found["pairs"], found["disturbed"]) == (5, None)
+
+
+@pytest.mark.parametrize("loads", [1, 2])
+def test_an_interval_knows_how_often_both_were_loaded(loads: int) -> None:
+    one = shape()
+    found = row(one, plan={"pairs": 16, "calls": None, "loads": loads})["speedup"]
+    options = {"loads": loads, "unsteady": unsteadiness(0.0, loads)}
+    expected = speedup(one["blocks_s"], one["baseline_blocks_s"], **options)
+    assert (found["ratio"], found["low"], found["high"]) == expected
+
+
+def test_a_machine_that_changed_its_speed_makes_every_row_noisy() -> None:
+    reference = {"before": {"rounds_s": [0.01] * 5}, "after": {"rounds_s": [0.02] * 5}}
+    found = row(shape(), reference=reference)
+    assert found["noise"] == ["the machine was 100 % slower after the measurement than before"]
+
+
+def test_image_shapes_keep_height_and_width() -> None:
+    image = shape(height=32, width=48)
+    del image["sequence"]
+    found = row(image)
+    assert (found["batch"], found["height"], found["width"]) == (4, 32, 48)
+    assert "sequence" not in found
+
+
+def test_the_time_on_a_gpu_is_a_median_of_its_own_and_null_on_a_cpu() -> None:
+    own = shape(device_s=[0.004] * 19 + [0.1])
+    assert row(own)["device_p50_s"] == 0.004
+    assert row(shape(device_s=None))["device_p50_s"] is None
+    assert row(shape())["device_p50_s"] is None

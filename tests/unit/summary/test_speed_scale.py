@@ -1,0 +1,127 @@
+"""One scale for what raced and what did not."""
+
+import math
+from typing import Any
+
+import pytest
+from raced import PLACE, SHAPE, planted, race_record, race_shape
+from tightrope.summary.races import race_entries, ratio_between
+from tightrope.summary.speed_scale import with_races
+
+BASELINE, BEHIND = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
+QUICK, SLOW, THIRD = "cpu-openvino-bf16", "cpu-openvino-fp32", "cpu-openvino-int8-nncf-64"
+SECONDS = 0.01
+
+
+def result(variant: str, ratio: float | None, spread: float = 0.02, **row: Any) -> dict[str, Any]:
+    """A result that is `ratio` times as fast as a baseline of 10 ms."""
+    speedup = ratio and {
+        "ratio": ratio,
+        "low": ratio * math.exp(-spread),
+        "high": ratio * math.exp(spread),
+        "verdict": "faster",
+    }
+    own = SECONDS / (ratio or 1)
+    return {
+        **{"model": "m", "variant": variant, "host": PLACE, "device": "cpu"},
+        "baseline": BASELINE,
+        "latency": [{**SHAPE, "p50_s": own, "mean_s": own, "speedup": speedup, **row}],
+    }
+
+
+def scaled(
+    *results: dict[str, Any], **seconds: float
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """By variant its row, and the entry of the race with these seconds a call."""
+    names = {"base": BASELINE, "quick": QUICK, "slow": SLOW, "third": THIRD}
+    shape = race_shape(planted({names[name]: one for name, one in seconds.items()}, 40))
+    sizes = {("m", name): 100 for name in (BASELINE, QUICK, SLOW, THIRD)}
+    races = race_entries([race_record([shape])], sizes, accept_disturbed=False)
+    found = with_races([result(BASELINE, None), *results], races)
+    (race,) = races.values()
+    return {one["variant"]: one["latency"][0] for one in found}, race
+
+
+def test_speed_ups_of_those_that_raced_agree_with_the_race() -> None:
+    """Before it the slower one had looked the faster."""
+    rows, race = scaled(result(QUICK, 3.0), result(SLOW, 3.2), quick=0.003, slow=0.0036)
+    ratio = rows[QUICK]["speedup"]["ratio"] / rows[SLOW]["speedup"]["ratio"]
+    assert ratio == pytest.approx(ratio_between(race, QUICK, SLOW)["ratio"])
+    assert rows[QUICK]["raced"] and rows[SLOW]["raced"]
+    assert rows[QUICK]["paired_s"] < rows[SLOW]["paired_s"]
+
+
+def test_the_time_of_each_is_the_baselines_over_its_speed_up() -> None:
+    rows, _ = scaled(result(QUICK, 3.0), result(BEHIND, 1.5), quick=0.003)
+    for name in (QUICK, BEHIND):
+        assert rows[name]["paired_s"] == pytest.approx(SECONDS / rows[name]["speedup"]["ratio"])
+    assert rows[BASELINE]["paired_s"] == SECONDS
+
+
+def test_who_did_not_race_keeps_its_speed_up() -> None:
+    rows, _ = scaled(result(QUICK, 3.0), result(BEHIND, 1.5), quick=0.003, slow=0.0031)
+    assert rows[BEHIND]["raced"] is False
+    assert rows[BEHIND]["speedup"] == result(BEHIND, 1.5)["latency"][0]["speedup"]
+
+
+@pytest.mark.parametrize("slow", [2.2, 4.0, 7.0])
+def test_who_did_not_race_because_it_was_behind_stays_behind(slow: float) -> None:
+    """Another finalist with a wide interval would draw the scale below it or far above."""
+    rows, _ = scaled(
+        result(QUICK, 3.0, 0.02),
+        result(SLOW, slow, 0.9),
+        result(BEHIND, 2.9 * math.exp(-0.03), 0.001),
+        quick=0.00333,
+        slow=0.00334,
+    )
+    assert rows[QUICK]["speedup"]["ratio"] > rows[BEHIND]["speedup"]["ratio"]
+    assert abs(math.log(rows[QUICK]["speedup"]["ratio"] / 3.0)) < 0.02 + 1e-9
+
+
+def test_a_baseline_that_raced_is_the_scale() -> None:
+    rows, race = scaled(result(QUICK, 1.4), base=0.010, quick=0.008)
+    expected = ratio_between(race, QUICK, BASELINE)["ratio"]
+    assert rows[QUICK]["speedup"]["ratio"] == pytest.approx(expected)
+    assert (rows[BASELINE]["speedup"], rows[BASELINE]["raced"]) == (None, False)
+
+
+def test_an_interval_holds_that_of_the_scale_and_that_of_the_race() -> None:
+    rows, race = scaled(result(QUICK, 3.0, 0.05), result(SLOW, 2.5, 0.05), quick=0.003, slow=0.004)
+
+    def half(speedup: dict[str, Any]) -> float:
+        return math.log(speedup["high"] / speedup["low"]) / 2
+
+    own = half(ratio_between(race, SLOW, QUICK))
+    assert half(rows[QUICK]["speedup"]) == pytest.approx(0.05)
+    assert half(rows[SLOW]["speedup"]) == pytest.approx(math.hypot(0.05, own))
+
+
+def test_without_a_race_nothing_changes_but_the_time_by_which_is_compared() -> None:
+    found = with_races([result(BASELINE, None), result(QUICK, 2.5)], {})
+    row = found[1]["latency"][0]
+    assert row["raced"] is False
+    assert row["paired_s"] == pytest.approx(SECONDS / 2.5)
+
+
+def test_without_a_baseline_the_own_median_is_the_time() -> None:
+    alone = result(QUICK, None, p50_s=0.004) | {"baseline": BASELINE}
+    (found,) = with_races([alone], {})
+    assert found["latency"][0]["paired_s"] == 0.004
+
+
+def test_a_disturbed_row_has_no_time() -> None:
+    lost = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
+    disturbed = result(QUICK, 2.0, speedup=lost, p50_s=None, mean_s=None)
+    found = with_races([result(BASELINE, None), disturbed], {})
+    assert found[1]["latency"][0]["paired_s"] is None
+    assert found[1]["latency"][0]["speedup"] == lost
+
+
+def test_times_agree_with_the_speed_ups_also_where_the_baseline_was_disturbed() -> None:
+    """The quicker one was measured in minutes in which the machine was slower."""
+    lost = result(BASELINE, None, p50_s=None, mean_s=None)
+    found = with_races([lost, result(QUICK, 2.5, p50_s=0.006), result(SLOW, 2.0, p50_s=0.005)], {})
+    baseline, quick, slow = (one["latency"][0]["paired_s"] for one in found)
+    assert baseline is None
+    assert slow / quick == pytest.approx(2.5 / 2.0)
+    assert quick == pytest.approx(math.sqrt(0.006 * 2.5 * 0.005 * 2.0) / 2.5)

@@ -1,0 +1,511 @@
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+from disturbed import facts
+from raced import planted, race_record, race_shape
+from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.errors import ArtifactError
+from tightrope.machine.host import fingerprint
+from tightrope.measure.race.statistics import beaten_by
+from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.records.traffic import TrafficRecord
+from tightrope.summary.summarize import evaluation_split, summarize
+
+HOST = {
+    "cpu": "Some CPU",
+    "isa": ["avx2"],
+    "cores": 2,
+    "memory_bytes": 1,
+    "gpu": None,
+    "driver": None,
+    "python": "3.11.7",
+}
+SHAPE = {"batch": 1, "sequence": 64}
+OWN = [[0.004 + 0.0001 * (i % 3), 0.0041] for i in range(10)]
+THEIRS = [[0.01 + 0.0001 * (i % 3), 0.0101] for i in range(10)]
+BASELINE, QUICK, FAILED = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-64", "cpu-onnxruntime-fp32"
+PLAIN = "cpu-openvino-fp32"
+MISSING = ("m", "cuda-pytorch-fp32", "no NVIDIA GPU")
+BASELINES = {"m": {"cpu": BASELINE, "cuda": "cuda-pytorch-fp32"}}
+EXAMPLES = "".join(
+    json.dumps({"label": index % 2, "text": f"<script> {index}"}) + "\n" for index in range(1000)
+)
+RECOMMENDED = {
+    *("model", "host", "shape", "variant", "why", "rejected", "equal", "open"),
+    *("disturbed", "provisional"),
+}
+OPTIONS = {"route": "onnx", "blobs": False, "buckets": {"batch": [1, 8], "sequence": [32, 64]}}
+
+
+def write_run(
+    folder: Path, variant: str, loads: dict[str, Any] | None = None
+) -> tuple[Path, Path, Path]:
+    """engine.json, latency.json and accuracy.json of one variant of model m."""
+    engine = folder / "artifacts/m/engines" / variant / "engine.json"
+    latency = folder / f"reports/m/{variant}.latency.json"
+    accuracy = folder / f"reports/m/{variant}.accuracy.json"
+    failed = {"status": "failed", "reason": "no such operator"} if variant == FAILED else {}
+    built = failed or {"status": "ok"}
+    (clear_folder(engine) / "weights").write_bytes(b"x" * (50 if variant == QUICK else 200))
+    write_manifest(engine, variant=variant, build_s=1.5, options=OPTIONS, **built)
+    library = variant.split("-")[1]
+    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {library: "1.2"}}
+    alone = variant == BASELINE
+    shape = {
+        **SHAPE,
+        "first_call_s": 0.02,
+        "blocks_s": THEIRS if alone else OWN,
+        "baseline_blocks_s": None if alone else THEIRS,
+        **(loads or facts(0, 10)),
+        "stop": "minimum" if alone else "width",
+        "threads_busy": 2,
+        "cores_used": 1.9,
+        "idle_share": 0.0,
+    }
+    LatencyRecord(
+        **identity,
+        **failed,
+        threads=2,
+        plan={"pairs": len(OWN), "calls": None, "loads": 1},
+        processors=[0, 1],
+        load_s=0.3,
+        first_call_s=0.02,
+        peak_rss_bytes=10**9,
+        shapes=[] if failed else [shape, {**shape, "batch": 8}],
+    ).write(latency)
+    AccuracyRecord(
+        **identity,
+        **failed,
+        data_sha256=hashlib.sha256(EXAMPLES.encode()).hexdigest(),
+        labels=None if failed else [0, 1] * 500,
+        predictions=[] if failed else [0, 1] * 499 + [0, int(alone)],
+        margins=[] if failed else [1.0] * 1000,
+        logits=[] if failed else [[0.5, 0.25]] * 999 + [[0.5, 0.25 + alone]],
+    ).write(accuracy)
+    return engine, latency, accuracy
+
+
+def write_race(folder: Path, **milliseconds: float) -> Path:
+    """The race of these at both shapes, by their milliseconds a call."""
+    names = {"base": BASELINE, "quick": QUICK, "plain": PLAIN}
+    seconds = {names[word]: 0.001 * one for word, one in milliseconds.items()}
+    shape = race_shape(planted(seconds), pairs=[(QUICK, PLAIN)] if "plain" in milliseconds else [])
+    shape["out"] = {
+        loser: {"round": 24, "by": winner}
+        for loser, winner in beaten_by(shape, list(seconds), 1).items()
+    }
+    path = folder / "reports/m/cpu.race.json"
+    race_record([shape, {**shape, "batch": 8}], host=HOST).write(path)
+    return path
+
+
+def write_model(folder: Path) -> tuple[Path, Path]:
+    """checkpoint.json and data.json of model m."""
+    checkpoint = folder / "artifacts/m/checkpoint/checkpoint.json"
+    data = folder / "artifacts/m/data/data.json"
+    (clear_folder(checkpoint) / "model.safetensors").write_bytes(b"weights")
+    write_manifest(checkpoint, task="text-classification", parameters=1234)
+    splits = {"evaluation": {"file": "evaluation.jsonl", "samples": 1000}}
+    (clear_folder(data) / "evaluation.jsonl").write_text(EXAMPLES)
+    write_manifest(data, source="files:moods.csv", labels=["bad", "good"], splits=splits)
+    return checkpoint, data
+
+
+def write_traffic(folder: Path, **fields: Any) -> Path:
+    """traffic.json of the baseline of model m, one padding, offline alone."""
+    path = folder / f"reports/m/{BASELINE}.traffic.json"
+    offline = {"samples": 400, "samples_per_s": 80.0, "tokens": 30, "padded_tokens": 10}
+    offline["foreign_cores"] = 0.0
+    facts = {
+        "host": HOST,
+        "libraries": {"mlcommons-loadgen": "6.0.17"},
+        "tests": [{"padding": "fixed", "scenario": "offline", "valid": True, **offline}],
+        "answers": {"fixed": {"predictions": [0, 1], "margins": [1.0, 1.0]}},
+        **fields,
+    }
+    TrafficRecord(
+        model="m",
+        variant=BASELINE,
+        threads=2,
+        plan={"scenarios": ["offline"], "padding": ["fixed"], "batch": 4, "p99_bound_s": 0.1},
+        longest=20,
+        lengths=[20, 10],
+        **facts,
+    ).write(path)
+    return path
+
+
+def summarized(
+    folder: Path,
+    variants: tuple[str, ...] = (BASELINE, QUICK, FAILED),
+    traffic: tuple[Path, ...] = (),
+    quantized: dict[str, list[Path]] | None = None,
+    race: dict[str, float] | None = None,
+    loads: dict[str, dict[str, Any]] | None = None,
+    baselines: dict[str, dict[str, str]] = BASELINES,
+    **options: Any,
+) -> Any:
+    """The summary of these variants; `race` is that of `write_race`, by default QUICK alone.
+
+    `loads` are `pairs` and `foreign_cores` of variants that other load disturbed.
+    """
+    runs = (write_run(folder, one, (loads or {}).get(one, facts(0, 10))) for one in variants)
+    engines, latencies, accuracies = zip(*runs, strict=True)
+    checkpoint, data = write_model(folder)
+    records = quantized or {}
+    summarize(
+        engines,
+        latencies,
+        accuracies,
+        traffic,
+        *(records.get(kind, []) for kind in ("audit", "sensitivity", "search", "training")),
+        [checkpoint],
+        [data],
+        folder / "summary.json",
+        folder / "summary.csv",
+        races=[write_race(folder, **(race or {"quick": 4.0}))],
+        unavailable=[MISSING],
+        baselines=baselines,
+        budget_points=1.0,
+        **options,
+    )
+    return json.loads((folder / "summary.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run")
+    summarized(path)
+    return path
+
+
+@pytest.fixture
+def summary(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "summary.json").read_text())
+
+
+def by_variant(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {result["variant"]: result for result in summary["results"]}
+
+
+def test_it_has_every_field_of_the_contract(summary: dict[str, Any]) -> None:
+    assert summary["schema"] == 2
+    assert set(summary) >= {"hosts", "models", "results", "recommendations", "races"}
+    (host,) = summary["hosts"].values()
+    assert set(host) == {*HOST, "libraries"}
+    (model,) = summary["models"].values()
+    assert set(model) >= {"task", "parameters", "checkpoint_sha256", "data", "baselines"}
+    for one in summary["recommendations"]:
+        assert set(one) == RECOMMENDED
+        assert all(set(rejected) == {"variant", "reason"} for rejected in one["rejected"])
+
+
+def test_every_variant_is_in_it_with_the_same_fields(summary: dict[str, Any]) -> None:
+    found = by_variant(summary)
+    assert {name: result["status"] for name, result in found.items()} == {
+        BASELINE: "ok",
+        QUICK: "ok",
+        FAILED: "failed",
+        "cuda-pytorch-fp32": "unavailable",
+    }
+    assert len({frozenset(result) for result in found.values()}) == 1
+    assert found[FAILED]["reason"] == "no such operator"
+    assert found["cuda-pytorch-fp32"]["reason"] == "no NVIDIA GPU"
+
+
+def test_results_name_the_host_whose_libraries_are_listed(summary: dict[str, Any]) -> None:
+    assert by_variant(summary)[QUICK]["host"] == fingerprint(HOST)
+    libraries = summary["hosts"][fingerprint(HOST)]["libraries"]
+    assert libraries == {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
+
+
+def test_only_devices_that_ran_something_have_a_baseline(summary: dict[str, Any]) -> None:
+    assert summary["models"]["m"]["baselines"] == {"cpu": "cpu-pytorch-fp32"}
+
+
+def test_every_result_that_could_run_names_its_baseline(summary: dict[str, Any]) -> None:
+    assert {name: result["baseline"] for name, result in by_variant(summary).items()} == {
+        BASELINE: BASELINE,
+        QUICK: BASELINE,
+        FAILED: BASELINE,
+        "cuda-pytorch-fp32": None,
+    }
+
+
+def test_the_options_of_each_engine_are_in_it(summary: dict[str, Any]) -> None:
+    found = by_variant(summary)
+    assert found[QUICK]["options"] == OPTIONS
+    assert found["cuda-pytorch-fp32"]["options"] is None
+
+
+def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(
+    tmp_path: Path,
+) -> None:
+    baselines = {"m": {"cpu": QUICK, "cuda": "cuda-onnxruntime-fp32"}}
+    summary = summarized(tmp_path, baselines=baselines)
+    found = by_variant(summary)
+    assert summary["models"]["m"]["baselines"] == {"cpu": QUICK}
+    assert {found[name]["baseline"] for name in (BASELINE, QUICK, FAILED)} == {QUICK}
+    assert (found[QUICK]["accuracy"]["delta"], found[QUICK]["accuracy"]["flips"]) == (0, 0)
+    assert (found[BASELINE]["accuracy"]["delta"], found[BASELINE]["accuracy"]["flips"]) == (
+        0.001,
+        1,
+    )
+
+
+def test_answers_are_compared_with_the_baselines(summary: dict[str, Any]) -> None:
+    accuracy = by_variant(summary)[QUICK]["accuracy"]
+    assert (accuracy["top1"], accuracy["flips"]) == (0.999, 1)
+    assert (accuracy["delta"], accuracy["verdict"]) == (-0.001, "kept")
+    assert by_variant(summary)[BASELINE]["accuracy"]["delta"] == 0
+
+
+def test_the_texts_of_changed_answers_come_from_the_evaluation_split(
+    summary: dict[str, Any],
+) -> None:
+    assert by_variant(summary)[QUICK]["accuracy"]["flipped"] == [
+        {
+            "index": 999,
+            "text": "<script> 999",
+            "label": "good",
+            "baseline": "good",
+            "prediction": "bad",
+            "baseline_margin": 1.0,
+            "margin": 1.0,
+        }
+    ]
+    assert by_variant(summary)[BASELINE]["accuracy"]["flipped"] == []
+
+
+def test_a_changed_text_of_the_evaluation_split_is_an_error_that_names_the_file(
+    tmp_path: Path,
+) -> None:
+    summarized(tmp_path)
+    file = tmp_path / "artifacts/m/data/evaluation.jsonl"
+    file.write_text(EXAMPLES.replace("script", "edited"))
+    with pytest.raises(ArtifactError, match=r"evaluation\.jsonl: its content is not the one"):
+        evaluation_split(file.with_name("data.json"))
+
+
+def test_inputs_without_a_text_have_none_to_tell(tmp_path: Path) -> None:
+    (tmp_path / "evaluation.jsonl").write_text('{"random": 0}\n{"random": 1}\n')
+    splits = {"evaluation": {"file": "evaluation.jsonl", "samples": 2}}
+    write_manifest(tmp_path / "data.json", source="random", labels=None, splits=splits)
+    found = evaluation_split(tmp_path / "data.json")
+    assert (found.texts, found.labels) == ([None, None], None)
+
+
+def test_the_fast_variant_is_recommended_for_each_shape(summary: dict[str, Any]) -> None:
+    assert [one["shape"] for one in summary["recommendations"]] == [SHAPE, {**SHAPE, "batch": 8}]
+    assert {one["variant"] for one in summary["recommendations"]} == {QUICK}
+    rejected = {one["variant"] for one in summary["recommendations"][0]["rejected"]}
+    assert rejected == {BASELINE, FAILED, "cuda-pytorch-fp32"}
+
+
+def test_without_a_float_variant_of_the_engine_there_is_no_word_on_quantizing(
+    summary: dict[str, Any],
+) -> None:
+    assert summary["quantization"] == []
+
+
+def test_int8_is_put_against_the_same_engine_in_float_at_each_shape(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, (BASELINE, QUICK, PLAIN), race={"quick": 4.0, "plain": 4.0})
+    assert [one["shape"] for one in summary["quantization"]] == [SHAPE, {**SHAPE, "batch": 8}]
+    first = summary["quantization"][0]
+    names = ("model", "host", "device", "engine", "unquantized", "variant")
+    assert tuple(first[name] for name in names) == (
+        *("m", fingerprint(HOST), "cpu", "openvino"),
+        *(PLAIN, QUICK),
+    )
+    told = {"shape", "verdict", "why", "failed", "speedup", "accuracy", "others"}
+    assert set(first) == {*names, *told}
+    # as fast as each other, and nothing gained by INT8
+    assert first["speedup"]["ratio"] == pytest.approx(1, rel=0.01)
+    assert first["verdict"] == "undecided"
+    assert first["accuracy"]["flips"] == 1
+
+
+def test_a_race_with_its_engine_in_float_is_what_counts(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, (BASELINE, QUICK, PLAIN), race={"quick": 4.0, "plain": 5.0})
+    assert [one["verdict"] for one in summary["quantization"]] == ["quantize"] * 2
+    for entry in summary["quantization"]:
+        assert entry["unquantized"] == PLAIN
+        assert entry["speedup"]["ratio"] == pytest.approx(1.25, rel=0.01)
+
+
+def test_races_are_in_it_and_put_those_that_raced_on_one_scale(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, (BASELINE, QUICK, PLAIN), race={"quick": 4.0, "plain": 5.0})
+    first, second = summary["races"]
+    assert (first["shape"], second["shape"]) == (SHAPE, {**SHAPE, "batch": 8})
+    assert (first["variant"], first["status"], first["out"]) == (QUICK, "decided", {PLAIN: QUICK})
+    rows = {name: one["latency"][0] for name, one in by_variant(summary).items() if one["latency"]}
+    assert {name for name, row in rows.items() if row["raced"]} == {QUICK, PLAIN}
+    # measured beside the baseline both took the same time
+    times = rows[PLAIN]["paired_s"] / rows[QUICK]["paired_s"]
+    assert times == pytest.approx(1.25, rel=0.01)
+    assert rows[BASELINE]["paired_s"] == rows[BASELINE]["p50_s"]
+
+
+def test_other_load_leaves_no_number_and_makes_the_choice_provisional(tmp_path: Path) -> None:
+    disturbed = {PLAIN: facts(8, 2)}
+    variants = (BASELINE, QUICK, PLAIN)
+    summary = summarized(tmp_path, variants, race={"quick": 4.0}, loads=disturbed)
+    row = by_variant(summary)[PLAIN]["latency"][0]
+    assert (row["speedup"]["ratio"], row["paired_s"], row["samples"]) == (None, None, 0)
+    assert row["disturbed"].startswith("only 2 of 10 pairs of blocks were undisturbed")
+    for one in summary["recommendations"]:
+        assert (one["variant"], one["provisional"], one["disturbed"]) == (QUICK, True, [PLAIN])
+
+
+def test_accepted_disturbed_numbers_are_given_and_marked(tmp_path: Path) -> None:
+    options = {"race": {"quick": 4.0}, "loads": {PLAIN: facts(8, 2)}, "accept_disturbed": True}
+    row = by_variant(summarized(tmp_path, (BASELINE, QUICK, PLAIN), **options))[PLAIN]["latency"][0]
+    assert row["provisional"] is True
+    assert row["speedup"]["ratio"] > 1 and row["paired_s"] > 0
+
+
+def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+    """Names with dots for every number, text and null of one row."""
+    flat: dict[str, Any] = {}
+
+    def walk(prefix: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, item in value.items():
+                walk(f"{prefix}.{key}", item)
+        else:
+            flat[prefix.removeprefix(".")] = value
+
+    nested = ("latency", "executed", "options", "audit", "search")
+    walk("", {key: value for key, value in result.items() if key not in nested})
+    flat.pop("accuracy.flipped", None)
+    walk("latency", shape)
+    return flat
+
+
+def test_the_csv_holds_the_same_values(folder: Path, summary: dict[str, Any]) -> None:
+    frame = pandas.read_csv(folder / "summary.csv", dtype=str, keep_default_na=False)
+    expected = [
+        flattened(result, shape)
+        for result in summary["results"]
+        for shape in result["latency"] or [{}]
+    ]
+    assert len(frame) == len(expected) == 6
+    compared = 0
+    for row, values in zip(frame.to_dict("records"), expected, strict=True):
+        for name, value in values.items():
+            text = row[name]
+            if value is None:
+                assert text == "", name
+            elif isinstance(value, list):
+                assert text == "; ".join(value), name
+            elif isinstance(value, bool | str):
+                assert text == str(value), name
+            else:
+                assert float(text) == value, name
+                compared += 1
+        assert not [name for name in set(row) - set(values) if row[name]]
+        left_out = ("executed", "options", "audit", "search")
+        assert not [name for name in row if name.startswith(left_out)]
+        assert "accuracy.flipped" not in row and "accuracy.kl" in row
+        assert row["baseline"] == ("" if values["status"] == "unavailable" else BASELINE)
+    assert compared > 60
+
+
+def test_whole_numbers_of_the_csv_are_written_whole(folder: Path) -> None:
+    frame = pandas.read_csv(folder / "summary.csv", dtype=str, keep_default_na=False)
+    for name in ("size_bytes", "latency.batch", "latency.samples", "accuracy.samples"):
+        assert all(text.isdigit() or not text for text in frame[name]), name
+
+
+def test_nothing_but_the_date_changes_on_a_repeat(summary: dict[str, Any], tmp_path: Path) -> None:
+    again = summarized(tmp_path)
+    for one in (again, summary):
+        del one["created"]
+        for result in one["results"]:
+            del result["measured"], result["engine_sha256"]
+    assert again == summary
+
+
+def test_what_was_measured_under_traffic_is_in_it(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, traffic=(write_traffic(tmp_path),))
+    (entry,) = summary["traffic"]
+    assert (entry["model"], entry["variant"], entry["status"]) == ("m", BASELINE, "ok")
+    (row,) = entry["rows"]
+    assert (row["padding"], row["samples_per_s"], row["padding_share"]) == ("fixed", 80.0, 0.25)
+    (host,) = summary["hosts"]
+    assert entry["host"] == host == fingerprint(HOST)
+    assert entry["loadgen"] == summary["hosts"][host]["libraries"]["mlcommons-loadgen"] == "6.0.17"
+    assert set(summary["hosts"][host]["libraries"]) > {"pytorch", "openvino", "onnxruntime"}
+
+
+def test_the_host_of_traffic_alone_is_listed_with_its_own_libraries(tmp_path: Path) -> None:
+    other = {**HOST, "cpu": "Other CPU"}
+    summary = summarized(tmp_path, traffic=(write_traffic(tmp_path, host=other),))
+    (entry,) = summary["traffic"]
+    assert entry["host"] == fingerprint(other) != fingerprint(HOST)
+    assert set(summary["hosts"]) == {fingerprint(HOST), fingerprint(other)}
+    host = summary["hosts"][fingerprint(other)]
+    assert host == {**other, "libraries": {"mlcommons-loadgen": "6.0.17"}}
+
+
+def test_without_traffic_it_has_none_of_it(summary: dict[str, Any]) -> None:
+    assert summary["traffic"] == []
+
+
+def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Path) -> None:
+    auto, folder = "cpu-onnxruntime-int8-auto-minmax-64", tmp_path / "artifacts/m"
+    facts = {"status": "ok", "reason": None, "answers": {"samples": 128}, "tensors": []}
+    found = {
+        "in_float": ["a"],
+        "smoothquant": 0.8,
+        "stop": "minimum",
+        "samples": 1024,
+        "seconds": 3.0,
+        "trials": [],
+    }
+    fields = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
+    records = {
+        f"audit/{auto}": facts,
+        "sensitivity/u8s8-minmax-64": {"samples": 128, "operators": {"a": fields}},
+        "search/u8s8-minmax-64": {**found, "budget_points": 1.0, "ranking": [{"operator": "a"}]},
+    }
+    paths = {}
+    for name, record in records.items():
+        path = folder / f"{name}.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(record))
+        paths[path.parent.name] = [path]
+    summary = summarized(tmp_path, (BASELINE, auto), quantized=paths, race={"base": 9.0})
+    results = by_variant(summary)
+    assert results[auto]["audit"] == facts
+    assert results[auto]["search"] == {**found, "budget_points": 1.0, "operators": 1}
+    sensitive = {"samples": 128, "operators": [{"operator": "a", **fields}]}
+    assert summary["models"]["m"]["sensitivity"] == {"u8s8-minmax-64": sensitive}
+    for name in (BASELINE, MISSING[1]):
+        assert (results[name]["audit"], results[name]["search"]) == (None, None)
+    header = (tmp_path / "summary.csv").read_text().partition("\n")[0].split(",")
+    assert "calibration" in header
+    assert not [name for name in header if name.startswith(("audit", "search"))]
+
+
+def test_a_broken_record_is_named(tmp_path: Path) -> None:
+    _, latency, _ = paths = write_run(tmp_path, BASELINE)
+    latency.write_text(latency.read_text()[:-50])
+    checkpoint, data = write_model(tmp_path)
+    with pytest.raises(ArtifactError, match=rf"{latency.name}: no valid JSON"):
+        summarize(
+            *([path] for path in paths),
+            *([], [], [], [], []),
+            [checkpoint],
+            [data],
+            tmp_path / "summary.json",
+            tmp_path / "summary.csv",
+            unavailable=[],
+            baselines=BASELINES,
+            budget_points=1.0,
+        )
+    assert not (tmp_path / "summary.json").exists()

@@ -1,0 +1,189 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tightrope.records.training import TrainingRecord
+from tightrope.report.context import sections
+from tightrope.report.page import render_page
+from tightrope.report.sections.training import training_section
+from tightrope.summary.training import training_entries
+from tightrope.training.recipe import whole_recipe
+
+ROOT = Path(__file__).parents[3]
+HOST = {"cpu": "a CPU", "isa": [], "cores": 2, "gpu": None, "driver": None}
+
+
+def run(seed: int, seconds: list[float], accuracy: float, **facts: Any) -> dict[str, Any]:
+    epochs = [
+        {"seconds": one, "samples": 90, "samples_per_s": 90 / one, "steps": 3, "loss": 0.5}
+        | {"accuracy": accuracy, "accuracy_s": 0.1, "foreign_cores": 0.0}
+        for one in seconds
+    ]
+    sizes = {"amp": "off", "steps": 9, "samples": 90, "judged_samples": 10, "parts": 1}
+    peaks = {"compile_s": None, "peak_rss_bytes": 10**9 + seed, "peak_device_bytes": None}
+    return {"seed": seed, **sizes, **peaks, "epochs": epochs, **facts}
+
+
+def record(model: str, runs: list[dict[str, Any]], **facts: Any) -> TrainingRecord:
+    recipe = whole_recipe({"amp": "off", **facts.pop("recipe", {})}, 0)
+    plan = {"epochs": 3, "seeds": [one["seed"] for one in runs] or [0]}
+    facts = {"unit": "images", "source_sha256": "s", "data_sha256": "d", **facts}
+    kept = {"host": HOST, "libraries": {}, "device": "cpu", "threads": 2}
+    return TrainingRecord(model=model, recipe=recipe, plan=plan, runs=runs, **kept, **facts)
+
+
+def plain(count: int = 3) -> TrainingRecord:
+    times = [[9.0, 4.0, 4.2], [9.0, 4.1, 3.9], [8.0, 3.9, 4.0]][:count]
+    return record("plain", [run(n, own, 0.5 + n / 10) for n, own in enumerate(times)])
+
+
+def compiled(count: int = 3, **facts: Any) -> TrainingRecord:
+    runs = [run(n, [30.0, 2.0, 2.0 + n / 100], 0.6 + n / 10) for n in range(count)]
+    for one in runs:
+        one["compile_s"] = 20.0
+    return record("compiled", runs, recipe={"compile": True}, **facts)
+
+
+def page_text(summary: dict[str, Any], folder: Path) -> str:
+    """What the report of that summary says."""
+    source, target = folder / "summary.json", folder / "summary.html"
+    source.write_text(json.dumps(summary))
+    parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
+    of = ROOT / "scripts/tightrope/report/template"
+    render_page(source, target, **{name: of / file for name, file in parts.items()})
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", target.read_text()))
+
+
+def test_the_plain_training_is_what_others_are_compared_with() -> None:
+    first, second = training_entries([compiled(), plain()])
+    assert (first["reference"], second["reference"]) == ("plain", "plain")
+    assert (second["speedup"], second["accuracy_change"]) == (None, None)
+    assert second["epoch_s"]["mean"] == pytest.approx((4.1 + 4.0 + 3.95) / 3)
+    assert first["speedup"]["ratio"] == pytest.approx(2.0, rel=0.02)
+    assert 1 < first["speedup"]["low"] < first["speedup"]["ratio"] < first["speedup"]["high"]
+    assert first["speedup"]["verdict"] == "faster"
+    assert first["accuracy_change"]["mean"] == pytest.approx(0.1)
+    assert first["accuracy_change"]["spread"] == pytest.approx(0.0, abs=1e-9)
+    assert first["first_epoch_s"]["mean"] == 30.0
+    assert first["compile_s"]["mean"] == 20.0
+    assert second["compile_s"] is None
+    assert first["peak_rss_bytes"] == 10**9 + 2
+    json.dumps([first, second], allow_nan=False)
+
+
+def test_one_seed_has_a_ratio_without_an_interval() -> None:
+    entry, _ = training_entries([compiled(1), plain(1)])
+    assert entry["speedup"]["ratio"] == pytest.approx(4.1 / 2.0)
+    assert (entry["speedup"]["low"], entry["speedup"]["verdict"]) == (None, "tie")
+    assert entry["epoch_s"]["spread"] is None
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"data_sha256": "other"},
+        {"recipe": {"compile": True, "batch": 8}},
+        {"source_sha256": "x"},
+        {"activation": "relu"},
+    ],
+    ids=str,
+)
+def test_what_differs_in_more_is_not_compared(facts: dict[str, Any]) -> None:
+    runs = [run(n, [3.0, 2.0, 2.0], 0.5) for n in range(3)]
+    entry, _ = training_entries([record("other", runs, **facts), plain()])
+    assert entry["reference"] != "plain"
+    assert entry["speedup"] is None
+
+
+def test_auto_that_came_to_off_is_plain_too() -> None:
+    auto = record("auto", plain().runs, recipe={"amp": "auto"})
+    assert training_entries([auto])[0]["reference"] == "auto"
+
+
+def test_a_failed_training_is_told_and_compared_with_nothing() -> None:
+    failed = record("failed", [], status="failed", reason="no memory", recipe={"compile": True})
+    broken = record("plain", plain().runs, status="failed", reason="killed")
+    for entry in training_entries([failed, broken, compiled()]):
+        assert (entry["speedup"], entry["reference"]) == (None, None)
+    (entry, *_) = training_entries([failed, plain()])
+    assert (entry["epoch_s"], entry["reason"]) == (None, "no memory")
+
+
+def test_the_table_of_the_report_begins_with_the_plain_training() -> None:
+    failed = record("failed", [], status="failed", reason="no memory")
+    section = training_section(training_entries([compiled(), plain(), failed]))
+    (table,) = section["tables"]
+    assert [entry["model"] for entry in table["entries"]] == ["plain", "compiled"]
+    assert table["entries"][0]["accuracy_words"] == "60 ± 10"
+    assert table["entries"][1]["change_words"] == "+10 ± 0"
+    assert not table["device_memory"]
+    assert [entry["model"] for entry in section["failed"]] == ["failed"]
+    assert training_section([]) is None
+
+
+def test_the_report_has_the_table_and_what_failed(tmp_path: Path) -> None:
+    failed = record("broken", [], status="failed", reason="no memory <here>")
+    summary = json.loads((ROOT / "tests/data/summary.json").read_text())
+    summary["training"] = training_entries([compiled(), plain(), failed])
+    text = page_text(summary, tmp_path)
+    assert "90 images with each of 3 seeds, on the CPU with 2 threads" in text
+    assert "60 ± 10" in text
+    assert "no memory &lt;here&gt;" in text
+    assert "1 failed training" in text
+
+
+def test_a_report_without_trainings_does_not_speak_of_them() -> None:
+    assert sections({"training": []})["training"] is None
+    assert sections({})["training"] is None
+
+
+def disturb(made: TrainingRecord, seed: int, *epochs: int) -> TrainingRecord:
+    """Other programs ran in these epochs of the seed."""
+    for epoch in epochs:
+        made.runs[seed]["epochs"][epoch]["foreign_cores"] = 0.7
+    return made
+
+
+def test_an_epoch_beside_other_programs_does_not_count() -> None:
+    made = disturb(plain(), 1, 0, 1)
+    (entry,) = training_entries([made])
+    assert (entry["disturbed"], entry["provisional"]) == (None, False)
+    assert entry["epoch_s"]["mean"] == pytest.approx((4.1 + 3.9 + 3.95) / 3)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_without_an_undisturbed_epoch_of_each_seed_there_are_no_times(which: int) -> None:
+    records = [plain(), compiled()]
+    disturb(records[which], 2, 1, 2)
+    records[which].loudest = {"python3 other.py": 0.9}
+    entries = training_entries(records)
+    for name in ("epoch_s", "first_epoch_s", "samples_per_s"):
+        assert entries[which][name] is None
+        assert entries[1 - which][name]["mean"] > 0
+    assert "in every epoch of a seed; the loudest: python3 other.py" in entries[which]["disturbed"]
+    lost = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
+    assert entries[1]["speedup"] == lost
+    assert entries[1]["accuracy_change"]["mean"] == pytest.approx(0.1)
+    given = training_entries(records, accept_disturbed=True)
+    assert [one["provisional"] for one in given] == [n == which for n in (0, 1)]
+    assert given[1]["speedup"]["verdict"] == "faster"
+
+
+def test_a_disturbed_training_is_in_the_table_and_draws_no_line(tmp_path: Path) -> None:
+    entries = training_entries([plain(), disturb(compiled(), 0, 1, 2)])
+    (table,) = training_section(entries)["tables"]
+    assert {point["model"] for point in table["figures"][0]["points"]} == {"plain"}
+    summary = json.loads((ROOT / "tests/data/summary.json").read_text())
+    summary["training"] = entries
+    text = page_text(summary, tmp_path)
+    assert "Other load disturbed 1 training." in text
+    assert "Provisional:" not in text, "the decision does not rest on it"
+    began, ended = text.index("90 images with each of"), text.index("Accuracy over the time")
+    table = text[began:ended]
+    assert "disturbed other programs or the hypervisor used up to 0.7 cores" in table
+    assert not re.search(r"\b(None|nan)\b", table)
+    both = training_entries([disturb(plain(), 0, 1, 2), disturb(compiled(), 0, 1, 2)])
+    (table,) = training_section(both)["tables"]
+    assert table["figures"] == []

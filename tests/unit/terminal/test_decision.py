@@ -1,0 +1,117 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tightrope.terminal.decision import closing_words, decision_table
+
+SHAPE = {"batch": 1, "sequence": 64}
+
+
+def row(ratio: float | None, verdict: str, **fields: Any) -> dict[str, Any]:
+    low, high = (ratio * 0.9, ratio * 1.1) if ratio else (None, None)
+    speedup = {"ratio": ratio, "low": low, "high": high, "verdict": verdict}
+    return {**SHAPE, "paired_s": 0.0081 if ratio else None, "speedup": speedup, **fields}
+
+
+def result(variant: str, **fields: Any) -> dict[str, Any]:
+    accuracy = {"delta": -0.002, "samples": 1000, "verdict": "kept"}
+    told = {"model": "m", "variant": variant, "host": "h", "status": "ok", "baseline": "base"}
+    return {**told, "accuracy": accuracy, "latency": [row(3.0, "faster")], **fields}
+
+
+def recommendation(variant: str | None, **fields: Any) -> dict[str, Any]:
+    told = {"model": "m", "host": "h", "shape": SHAPE, "variant": variant, "why": "the fastest"}
+    return {**told, **fields}
+
+
+def document(recommendations: list[Any], results: list[Any]) -> dict[str, Any]:
+    return {"recommendations": recommendations, "results": results}
+
+
+def words(folder: Path, told: dict[str, Any]) -> list[str]:
+    report, summary = folder / "summary.html", folder / "summary.json"
+    summary.write_text(json.dumps(told))
+    report.write_text("<html>")
+    return closing_words(report, summary, since=0.0).splitlines()
+
+
+def test_the_decision_is_a_table_with_what_speaks_for_each_variant(tmp_path: Path) -> None:
+    told = document([recommendation("fast")], [result("fast")])
+    assert words(tmp_path, told) == [
+        "shape  variant    ms  speed-up              accuracy     verdict",
+        "1×64   fast     8.10  3.00× (2.70 to 3.30)  \N{MINUS SIGN}0.2 points  faster",  # noqa: RUF001 the sign of the report
+        f"Report: {tmp_path / 'summary.html'}",
+    ]
+
+
+def test_nothing_is_said_where_this_run_wrote_no_report(tmp_path: Path) -> None:
+    report, summary = tmp_path / "summary.html", tmp_path / "summary.json"
+    assert closing_words(report, summary, since=0.0) == ""
+    words(tmp_path, document([], []))
+    assert closing_words(report, summary, since=report.stat().st_mtime + 1) == ""
+
+
+def test_failures_are_counted_and_named(tmp_path: Path) -> None:
+    statuses = {"a": "ok", "b": "failed", "c": "unavailable", "d": "failed"}
+    told = [result(name, status=status) for name, status in statuses.items()]
+    lines = words(tmp_path, document([recommendation("a")], told))
+    assert lines[-1] == "2 failed, the report says why: m/b, m/d"
+
+
+def test_a_shape_without_recommendation_says_why(tmp_path: Path) -> None:
+    none = recommendation(None, why="no variant keeps the answers")
+    lines = words(tmp_path, document([none], []))
+    assert lines[1].split() == ["1×64", "none", "not", "decided"]  # noqa: RUF001 the sign of the report
+    assert lines[2] == "m, 1×64: no variant keeps the answers"  # noqa: RUF001 the sign of the report
+
+
+@pytest.mark.parametrize("baseline", [None, {"ratio": 1.0, "low": 1.0, "high": 1.0}])
+def test_the_baseline_is_called_so(baseline: dict[str, float] | None) -> None:
+    alone = result("base", latency=[{**SHAPE, "paired_s": 0.02, "speedup": baseline}])
+    table = decision_table(document([recommendation("base")], [alone]))
+    assert table.splitlines()[1].endswith("baseline")
+    assert "20.0" in table
+
+
+def test_disturbed_rows_make_the_decision_provisional(tmp_path: Path) -> None:
+    disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
+    chosen = recommendation("a", provisional=True, equal=["c"])
+    lines = words(tmp_path, document([chosen], [result("a"), disturbed]))
+    assert lines[1].endswith("faster, equal to 1 other, provisional")
+    assert lines[-2] == "1 measurement was disturbed by other load: the decision is provisional."
+    assert lines[-1].endswith("snakemake --cores 1 --config remeasure=disturbed")
+
+
+def test_disturbed_rows_that_could_change_nothing_leave_the_decision(tmp_path: Path) -> None:
+    disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
+    lines = words(tmp_path, document([recommendation("a")], [result("a"), disturbed]))
+    assert lines[-2] == "1 measurement was disturbed by other load."
+    assert lines[-1].endswith("snakemake --cores 1 --config remeasure=disturbed")
+
+
+def test_each_model_has_its_table_and_hosts_are_named_where_there_are_several() -> None:
+    one, other = recommendation("a"), recommendation("a", model="n")
+    results = [result("a"), result("a", model="n")]
+    table = decision_table(document([one, other], results))
+    titles = [line for line in table.splitlines() if len(line.split()) == 1]
+    assert titles == ["m", "n"]
+    elsewhere = recommendation("a", host="g")
+    assert "m on host g\n" in decision_table(document([one, elsewhere], results))
+
+
+def test_on_a_narrow_terminal_intervals_break_and_names_stay_whole(repository: Path) -> None:
+    told = json.loads((repository / "tests/data/summary.json").read_text())
+    table = decision_table(told, width=80)
+    assert all(len(line) <= 80 for line in table.splitlines())
+    for one in told["recommendations"]:
+        assert f" {one['variant']} " in table
+
+
+def test_the_recorded_summary_has_a_row_for_each_shape(repository: Path) -> None:
+    told = json.loads((repository / "tests/data/summary.json").read_text())
+    table = decision_table(told)
+    rows = [line for line in table.splitlines() if line[:1].isdigit()]
+    assert len(rows) == len(told["recommendations"])
+    for line, one in zip(rows, told["recommendations"], strict=True):
+        assert (one["variant"] or "none") in line

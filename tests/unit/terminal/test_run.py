@@ -1,0 +1,171 @@
+import io
+from pathlib import Path
+
+import pytest
+from tightrope.durations import in_words
+from tightrope.terminal.jobs import Job
+from tightrope.terminal.lines import closing, ended, planned, running_lines
+from tightrope.terminal.progress_bars import progress_in
+from tightrope.terminal.run import Run
+from tightrope.terminal.seconds import Seconds
+from tqdm import tqdm
+
+
+def run_of(folder: Path, **planned_jobs: int) -> Run:
+    run = Run(Seconds(folder / "seconds.json"))
+    run.plan(planned_jobs)
+    return run
+
+
+def do(run: Run, number: int, rule: str, subject: str, began: float, took: float) -> None:
+    run.start(number, Job(rule, subject, began=began))
+    done = run.end(number, began + took)
+    assert done is not None
+    run.seconds.keep(*done)
+
+
+def test_nothing_is_said_of_the_time_left_where_nothing_is_known(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=2, measure=8)
+    assert run.seconds_left(0.0) is None
+    do(run, 1, "build", "a", 0.0, 4.0)
+    assert run.seconds_left(4.0) is None
+
+
+def test_the_time_left_comes_from_the_jobs_of_this_run(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=2, measure=2)
+    do(run, 1, "build", "a", 0.0, 4.0)
+    do(run, 2, "measure", "a", 4.0, 10.0)
+    assert run.seconds_left(14.0) == pytest.approx(14.0)
+    run.start(3, Job("build", "b", began=14.0))
+    assert run.seconds_left(17.0) == pytest.approx(1.0 + 10.0)
+    assert run.seconds_left(30.0) == pytest.approx(10.0)
+
+
+def test_the_time_left_comes_from_earlier_runs_before_any_job_is_done(tmp_path: Path) -> None:
+    before = run_of(tmp_path, build=1, measure=1)
+    do(before, 1, "build", "a", 0.0, 4.0)
+    do(before, 2, "measure", "a", 4.0, 10.0)
+    after = run_of(tmp_path, build=2, measure=2)
+    assert after.seconds_left(100.0) == pytest.approx(28.0)
+    assert planned(after)[0].text == "4 jobs, about 28 s"
+
+
+def test_jobs_that_run_at_once_halve_the_time_left(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=6)
+    for number in (1, 2):
+        run.start(number, Job("build", str(number), began=0.0))
+    for number in (1, 2):
+        done = run.end(number, 10.0)
+        assert done is not None
+        run.seconds.keep(*done)
+    assert run.seconds_left(10.0) == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"build a": "x", "build b": -1}', '{"build a'])
+def test_a_broken_file_of_seconds_is_as_good_as_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / "seconds.json").write_text(text)
+    assert Seconds(tmp_path / "seconds.json").of_rule("build") is None
+
+
+def test_a_job_that_gets_another_attempt_has_not_ended(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=1)
+    job = Job("build", "a")
+    run.start(1, job)
+    run.end(1, 1.0)
+    run.crashed += 1
+    run.again(job)
+    assert (run.done, run.crashed) == (0, 0)
+
+
+def test_a_failed_record_is_told_below_its_job(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build_tvm=10)
+    job = Job("build_tvm", "m/cpu-tvm-fp32")
+    run.start(1, job)
+    run.end(1, 2.0)
+    lines = [line.text for line in ended(run, job, 2.0, run.fail("no compiler"))]
+    assert lines == [
+        "[ 1/10]   2.0 s  build tvm  m/cpu-tvm-fp32",
+        "                 failed: no compiler",
+    ]
+    assert closing(run, 2.0)[0].text == "1 of 10 jobs in 2.0 s, 1 with a failed record"
+
+
+def test_a_reason_is_told_once(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=1, measure=1)
+    assert run.fail("no compiler") == "no compiler"
+    assert run.fail("not built: no compiler") == "not built (the reason is above)"
+    assert run.fail("not built: out of memory") == "not built: out of memory"
+    assert run.failed == 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.0 s"), (9.96, "10 s"), (99, "99 s"), (100, "2 min"), (4800, "1 h 20 min")],
+)
+def test_seconds_in_words(seconds: float, words: str) -> None:
+    assert in_words(seconds) == words
+
+
+def test_how_far_a_step_is_comes_from_the_bar_in_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text("loading\n")
+    assert progress_in(path) is None
+    assert progress_in(tmp_path / "missing.log") is None
+    with path.open("a") as stream:
+        bar = tqdm(total=30, desc="predicting", unit="chunk", file=stream, mininterval=0)
+        bar.update(12)
+        stream.flush()
+        told = progress_in(path)
+        assert told is not None
+        assert told.words.startswith("predicting 40 %")
+        bar.update(18)
+        bar.close()
+        stream.flush()
+    assert progress_in(path) is None
+
+
+def test_a_step_of_ten_thousands_is_read_too(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    bar = tqdm(total=30000, desc="fine-tuning", unit_scale=True, file=stream, mininterval=0)
+    bar.update(15000)
+    path = tmp_path / "job.log"
+    path.write_text(stream.getvalue())
+    bar.close()
+    told = progress_in(path)
+    assert told is not None
+    assert told.words.startswith("fine-tuning 50 %")
+
+
+def test_the_bar_of_a_running_job_says_how_long_it_takes_whatever_it_took_before(
+    tmp_path: Path,
+) -> None:
+    run = run_of(tmp_path, train=2)
+    do(run, 1, "train", "m", 0.0, 4.0)
+    log = tmp_path / "job.log"
+    log.write_text("fine-tuning:  25%|##   | 100/400 [00:30<01:30, 3.3it/s]\r")
+    run.start(2, Job("train", "n", logs=[str(log)], began=4.0))
+    assert run.seconds_left(34.0) == pytest.approx(90.0)
+    log.write_text("predicting: 100%|#####| 4/4 [00:01<00:00, 3.3it/s]\n")
+    assert run.seconds_left(5.0) == pytest.approx(3.0)
+
+
+def test_of_many_jobs_at_once_the_first_are_shown_and_the_others_counted(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=20)
+    for number in range(20):
+        run.start(number, Job("build", f"m/{number}", began=float(number)))
+    lines = running_lines(run, 30.0, 80)
+    assert lines[0].split() == ["30", "s", "build", "m/0"]
+    assert lines[-1] == "and 12 more"
+    assert len(lines) == 9
+
+
+def test_on_a_narrow_terminal_how_far_a_job_is_stands_below_it(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=2)
+    do(run, 1, "build", "m/a", 0.0, 4.0)
+    run.start(2, Job("build", "m/a", began=4.0))
+    (line,) = running_lines(run, 5.0, 80)
+    assert line.split(" of about ") == ["        1.0 s  build  m/a ", "4.0 s"]
+    assert [one.strip() for one in running_lines(run, 5.0, 30)] == [
+        "1.0 s  build  m/a",
+        "of about 4.0 s",
+    ]

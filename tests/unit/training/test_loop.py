@@ -1,0 +1,235 @@
+"""A training of tiny images: what is random in it, what is resumed, what its keys do."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tightrope.errors import TightropeError
+from tightrope.training.augmentation import flip_crop
+from tightrope.training.examples import Subject, image_subject
+from tightrope.training.loop import fine_tune
+from tightrope.training.recipe import chosen_amp, whole_recipe
+from tightrope.training.state import TrainingState
+from tightrope.training.step import prepare_device
+from transformers import ConvNextConfig, ConvNextForImageClassification
+from transformers.modeling_outputs import ImageClassifierOutput
+
+RECIPE = {"epochs": 3, "batch": 16, "learning_rate": 5e-3, "amp": "off", "device": "cpu"}
+SIDE = 16
+
+
+class Killed(BaseException):
+    """Comes in the middle of a training."""
+
+
+class Breaking(io.StringIO):
+    """A terminal at whose line number `last` the training ends."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__()
+        self.left = last
+
+    def flush(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise Killed
+
+
+def subject(rows: int = 100) -> Subject:
+    """Images with a light spot in one of four corners, for a network that drops paths."""
+    torch.manual_seed(0)
+    shape = {"num_stages": 2, "hidden_sizes": [8, 16], "depths": [1, 1], "patch_size": 2}
+    config = ConvNextConfig(**shape, image_size=SIDE, num_labels=4, drop_path_rate=0.1)
+    draw = np.random.default_rng(0)
+    labels = np.arange(rows) % 4
+    images = draw.normal(size=(rows, 3, SIDE, SIDE)).astype(np.float32)
+    for image, label in zip(images, labels, strict=True):
+        top, left = 8 * (label // 2), 8 * (label % 2)
+        image[:, top : top + 8, left : left + 8] += 2.0
+    model = ConvNextForImageClassification(config)
+    return image_subject(model, [{"pixel_values": image} for image in images], labels)
+
+
+def weights(one: Subject) -> dict[str, np.ndarray]:
+    return {name: value.numpy() for name, value in one.model.state_dict().items()}
+
+
+def train(one: Subject | None = None, changes: dict | None = None, **options: Any) -> Any:
+    prepare_device("cpu", 1)
+    one = one or subject()
+    options = {"device": "cpu", "terminal": io.StringIO(), **options}
+    torch.manual_seed(1)
+    course, facts = fine_tune(one, whole_recipe({**RECIPE, **(changes or {})}, 0), **options)
+    return weights(one), course, facts
+
+
+def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    return all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Any:
+    return train()
+
+
+def test_each_epoch_is_told_with_its_loss_its_samples_and_its_time(plain: Any) -> None:
+    _, course, facts = plain
+    assert facts == {
+        **{"steps": 21, "amp": "off", "device": "cpu", "samples": 100, "judged_samples": 0}
+    }
+    assert [epoch["samples"] for epoch in course.epochs] == [100] * 3
+    assert [epoch["steps"] for epoch in course.epochs] == [7] * 3
+    assert all(epoch["seconds"] > 0 for epoch in course.epochs)
+    assert course.epochs[-1]["loss"] < course.epochs[0]["loss"]
+    assert course.epochs[0]["loss"] == pytest.approx(np.mean(course.losses[:7]))
+    assert course.epochs[0]["accuracy"] is None
+
+
+FROZEN = ["convnext.embeddings", "convnext.encoder.stages.0"]
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"amp": "fp16"}, {"channels_last": True}, {"frozen": FROZEN}], ids=str
+)
+def test_what_was_interrupted_goes_on_to_the_same_weights(changes: dict, tmp_path: Path) -> None:
+    """Dropped paths, moved images, moments, schedule and scaled gradients go on as they were."""
+
+    def begun(terminal: io.StringIO, folder: Path, every_s: float) -> Any:
+        one = subject()
+        one = image_subject(one.model, one.rows, one.labels, augment=flip_crop)
+        state = TrainingState(folder, "key", every_s=every_s)
+        return train(one, {**changes, "validate": True}, terminal=terminal, state=state)
+
+    whole = begun(io.StringIO(), tmp_path / "whole", 1e9)
+    for every_s, name in ((0.0, "each step"), (1e9, "each epoch")):
+        with pytest.raises(Killed):
+            begun(Breaking(7), tmp_path / name, every_s)
+        terminal = io.StringIO()
+        weights, course, _ = begun(terminal, tmp_path / name, every_s)
+        assert "fine-tuning: goes on after step" in terminal.getvalue()
+        assert same(weights, whole[0])
+        assert course.losses == whole[1].losses
+        assert [epoch["accuracy"] for epoch in course.epochs] == [
+            epoch["accuracy"] for epoch in whole[1].epochs
+        ]
+
+
+def test_a_foreign_or_torn_state_is_as_none(plain: Any, tmp_path: Path) -> None:
+    for name, spoil in (("foreign", None), ("torn", b"torn"), ("missing", b"")):
+        folder = tmp_path / name
+        with pytest.raises(Killed):
+            train(terminal=Breaking(7), state=TrainingState(folder, "one"))
+        (file,) = folder.glob("*.safetensors")
+        if spoil:
+            file.write_bytes(file.read_bytes()[:-4] + spoil)
+        elif spoil is not None:
+            file.unlink()
+        key = "other" if spoil is None else "one"
+        terminal = io.StringIO()
+        weights, *_ = train(terminal=terminal, state=TrainingState(folder, key))
+        assert "goes on" not in terminal.getvalue()
+        assert same(weights, plain[0])
+
+
+def test_in_parts_a_batch_gives_the_gradients_of_the_whole(plain: Any) -> None:
+    one = subject()
+    one.model.config.drop_path_rate = 0.0
+    for module in one.model.modules():
+        if hasattr(module, "drop_prob"):
+            module.drop_prob = 0.0
+    before = {name: value.clone() for name, value in one.model.state_dict().items()}
+    whole = train(one, {"epochs": 1})
+    one.model.load_state_dict(before)
+    parts = train(one, {"epochs": 1}, parts=3)
+    assert parts[1].parts == 3
+    np.testing.assert_allclose(parts[1].losses, whole[1].losses, rtol=1e-4)
+    for name, value in parts[0].items():
+        np.testing.assert_allclose(value, whole[0][name], atol=2e-3)
+
+
+def test_what_was_begun_with_larger_parts_begins_anew(tmp_path: Path) -> None:
+    expected, *_ = train(parts=2)
+    with pytest.raises(Killed):
+        train(terminal=Breaking(7), state=TrainingState(tmp_path, "key"))
+    with pytest.raises(Killed):
+        train(terminal=Breaking(1), state=TrainingState(tmp_path, "key"), parts=2)
+    # a run after a killed one asks for whole batches again
+    weights, course, _ = train(state=TrainingState(tmp_path, "key"))
+    assert course.parts == 2
+    assert same(weights, expected)
+
+
+def test_bf16_and_fp16_train_other_weights_and_are_told(plain: Any) -> None:
+    for amp in ("bf16", "fp16"):
+        weights, course, facts = train(changes={"amp": amp})
+        assert facts["amp"] == amp
+        assert weights["classifier.weight"].dtype == np.float32
+        assert not same(weights, plain[0])
+        assert course.epochs[-1]["loss"] < course.epochs[0]["loss"]
+
+
+def test_another_seed_draws_other_batches(plain: Any) -> None:
+    assert not same(train(changes={"seed": 5})[0], plain[0])
+
+
+def test_the_layout_of_the_weights_is_as_it_was_after_channels_last() -> None:
+    one = subject()
+    train(one, {"channels_last": True, "epochs": 1})
+    assert all(value.is_contiguous() for value in one.model.parameters())
+
+
+def test_with_validate_a_tenth_is_judged_and_not_trained_on() -> None:
+    _, course, facts = train(changes={"validate": True, "epochs": 20})
+    assert (facts["samples"], facts["judged_samples"]) == (90, 10)
+    assert course.epochs[-1]["accuracy"] > 0.8
+    with pytest.raises(TightropeError, match="one example alone cannot be split"):
+        train(subject(rows=1), {"validate": True})
+
+
+def test_a_loss_that_is_no_number_ends_the_training() -> None:
+    one = subject()
+    one.rows[3]["pixel_values"][:] = np.nan
+    with pytest.raises(TightropeError, match=r"not a number any more; lower train\.learning_rate"):
+        train(one)
+
+
+class Spots(torch.nn.Module):
+    """The least that tells the corners apart: it is compiled within seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = torch.nn.Linear(3 * SIDE * SIDE, 4)
+
+    def forward(self, pixel_values: torch.Tensor) -> ImageClassifierOutput:
+        return ImageClassifierOutput(logits=self.head(pixel_values.flatten(1)))
+
+
+def test_compiled_it_learns_the_same_and_goes_on_to_the_same(tmp_path: Path) -> None:
+    def begun(**options: Any) -> Any:
+        torch.manual_seed(0)
+        one = subject(rows=96)
+        compiled = options.pop("compile", True)
+        one = image_subject(Spots(), one.rows, one.labels)
+        return train(one, {"compile": compiled}, **options)
+
+    eager, whole = begun(compile=False)[1], begun()
+    assert eager.compile_s is None
+    assert 0 < whole[1].compile_s < whole[1].epochs[0]["seconds"]
+    np.testing.assert_allclose(whole[1].losses, eager.losses, rtol=1e-3)
+    with pytest.raises(Killed):
+        begun(terminal=Breaking(7), state=TrainingState(tmp_path, "key"))
+    assert same(begun(state=TrainingState(tmp_path, "key"))[0], whole[0])
+
+
+def test_auto_is_told_by_the_machine() -> None:
+    assert chosen_amp("off", "cpu") == "off"
+    assert chosen_amp("auto", "cpu") in ("bf16", "off")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(TightropeError, match=r"train\.device = cuda: PyTorch sees no GPU"):
+        prepare_device("cuda", 1)

@@ -1,0 +1,79 @@
+"""A batch that does not fit the memory: halved or told, and any other end is told as it is."""
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.jobs.child import Limits, WorkFailed, supervised
+from tightrope.training.micro_batches import run_training, train_or_stop
+
+LIMITS = Limits(memory_bytes=1e12, seconds=60)
+HALVE = {"batch": 8, "out_of_memory": "halve"}
+
+
+def too_large_below(parts_that_fit: int) -> Any:
+    """Work for whose batch the allocator of PyTorch has no memory, unless in so many parts."""
+
+    def work(parts: int) -> int:
+        torch.UntypedStorage(2**50 if parts < parts_that_fit else 2**10)
+        return parts
+
+    return work
+
+
+def test_a_batch_that_does_not_fit_is_halved_until_it_does() -> None:
+    assert run_training(too_large_below(1), HALVE, limits=LIMITS) == 1
+    assert run_training(too_large_below(4), HALVE, limits=LIMITS) == 4
+
+
+def test_a_batch_that_does_not_fit_ends_the_training_with_its_remedy() -> None:
+    words = (
+        r"^a batch of 8 does not fit the memory \(RuntimeError: .*can't allocate memory.*\); lower "
+        r"train\.batch = 8, or say train\.out_of_memory: halve$"
+    )
+    with pytest.raises(WorkFailed, match=words):
+        run_training(too_large_below(4), {"batch": 8}, limits=LIMITS)
+    with pytest.raises(WorkFailed, match="not even 1 of a batch of 8 fit the memory"):
+        run_training(too_large_below(16), HALVE, limits=LIMITS)
+
+
+def test_the_limit_of_the_job_halves_a_batch_too() -> None:
+    def work(parts: int) -> int:
+        held = np.ones(10**8 // parts)  # float64
+        time.sleep(1.5)
+        return parts if held.size else 0
+
+    # of a child: what it shares with a large process of tests may not count as its own
+    own = supervised(lambda: psutil.Process().memory_info().rss, limits=LIMITS)
+    limit = own + 6e8
+    assert run_training(work, HALVE, limits=Limits(memory_bytes=limit, seconds=60)) == 2
+
+
+def test_other_errors_are_told_as_they_are_and_nothing_is_tried_again() -> None:
+    def work(error: BaseException) -> Any:
+        def fail(parts: int) -> None:
+            assert parts == 1
+            raise error
+
+        return fail
+
+    with pytest.raises(WorkFailed, match=r"^texts: no examples; bring more$"):
+        run_training(work(TightropeError("texts: no examples; bring more")), HALVE, limits=LIMITS)
+    with pytest.raises(ArtifactError, match="data is gone"):
+        run_training(work(ArtifactError("data is gone")), HALVE, limits=LIMITS)
+    with pytest.raises(TightropeError, match=r"^m: not trained: ZeroDivisionError: by zero$"):
+        train_or_stop(work(ZeroDivisionError("by zero")), HALVE, model="m", limits=LIMITS)
+
+
+def test_a_kill_may_come_from_anywhere_and_halves_nothing() -> None:
+    def work(parts: int) -> None:
+        assert parts == 1
+        os.kill(os.getpid(), 9)
+
+    with pytest.raises(WorkFailed, match="killed by SIGKILL"):
+        run_training(work, HALVE, limits=LIMITS)

@@ -1,0 +1,294 @@
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.data.prepare import prepare_data
+from tightrope.errors import TightropeError
+from tightrope.inputs.timing_batches import load_encoder, read_split, stack
+from tightrope.model.fast_swish import FastSwish
+from tightrope.model.module import load_module
+from tightrope.training.recipe import whole_recipe
+from tightrope.training.train import train_model
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertConfig,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+)
+
+TINY = (
+    "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2&intermediate_size=64"
+    "&vocab_size=200&max_position_embeddings=64"
+)
+RECIPE = {"epochs": 4, "batch": 16, "learning_rate": 5e-3, "sequence": 32, "amp": "off"}
+
+
+def prepare_source(folder: Path, source: str = TINY) -> Path:
+    manifest = folder / "checkpoint.json"
+    prepare_checkpoint(manifest, source=source, expected_sha256=None, seed=0)
+    return manifest
+
+
+def prepare_texts(folder: Path, labels: tuple[str, str] = ("bad", "good")) -> Path:
+    """Sentences whose label is told by one word of them."""
+    words = ["film", "book", "song", "play", "story", "actor", "scene", "end", "joke", "plot"]
+    lines = ["text,label"]
+    for i in range(200):
+        a, b = words[i % 10], words[i // 10 % 10]
+        mood = i % 2
+        lines.append(f"{'a fine' if mood else 'an awful'} {a} {b} {i},{labels[mood]}")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "moods.csv").write_text("\n".join(lines))
+    manifest = folder / "data" / "data.json"
+    prepare_data(
+        manifest,
+        source=f"files:{folder}/moods.csv",
+        columns={"text": "text", "label": "label"},
+        splits={"train": 120, "evaluation": 40},
+        pool=20,
+        seed=0,
+    )
+    return manifest
+
+
+def train(
+    folder: Path, source: Path, data: Path, recipe: dict | None = None, **options: Any
+) -> Path:
+    manifest = folder / "checkpoint.json"
+    options = {"inputs": {}, "threads": 2, "seed": 0, "terminal": io.StringIO(), **options}
+    train_model(manifest, source=source, data=data, recipe=recipe, **options)
+    return manifest
+
+
+def logits(checkpoint: Path, data: Path) -> np.ndarray:
+    rows = load_encoder(checkpoint, max_sequence=32)(read_split(data, "evaluation"))
+    model = AutoModelForSequenceClassification.from_pretrained(checkpoint.parent).eval()
+    with torch.inference_mode():
+        batch = {name: torch.from_numpy(array) for name, array in stack(rows).items()}
+        return model(**batch).logits.numpy()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepare_source(tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepare_texts(tmp_path_factory.mktemp("texts"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, source: Path, texts: Path) -> Path:
+    return train(tmp_path_factory.mktemp("trained"), source, texts, RECIPE)
+
+
+def test_fine_tuning_learns_the_labels(trained: Path, texts: Path) -> None:
+    labels = [example["label"] for example in read_split(texts, "evaluation")]
+    assert np.mean(logits(trained, texts).argmax(-1) == labels) > 0.95
+
+
+def test_the_manifest_says_what_the_model_is(trained: Path) -> None:
+    manifest = read_manifest(trained)
+    assert manifest["task"] == "text-classification"
+    assert manifest["labels"] == ["bad", "good"]
+    assert manifest["architecture"] == "BertForSequenceClassification"
+    assert (manifest["vocabulary"], manifest["max_sequence"]) == (200, 64)
+    assert manifest["recipe"] == whole_recipe(RECIPE, 0)
+    assert manifest["training"]["steps"] == 32
+    assert manifest["training"]["losses"][-1] < manifest["training"]["losses"][0]
+    assert set(manifest["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
+
+
+def test_a_repeat_gives_the_same_bytes(trained: Path, tmp_path: Path, texts: Path) -> None:
+    source = prepare_source(tmp_path / "elsewhere" / "source")
+    again = train(tmp_path / "again", source, texts, RECIPE)
+    assert again.read_bytes() == trained.read_bytes()
+
+
+def test_the_threads_asked_for_are_set(trained: Path) -> None:
+    assert torch.get_num_threads() == 2
+
+
+def test_the_terminal_gets_ten_lines_with_the_time_left(
+    tmp_path: Path, source: Path, texts: Path
+) -> None:
+    terminal = io.StringIO()
+    train(tmp_path, source, texts, RECIPE, terminal=terminal)
+    lines = terminal.getvalue().splitlines()
+    assert len(lines) == 10
+    assert lines[-1].startswith("fine-tuning: step 32 of 32, loss ")
+    assert all(line.endswith(" left") for line in lines)
+
+
+def test_without_a_recipe_the_weights_stay_as_they_are(
+    trained: Path, tmp_path: Path, texts: Path
+) -> None:
+    source = prepare_source(tmp_path / "source", f"path:{trained.parent}")
+    converted = train(tmp_path / "converted", source, texts)
+    np.testing.assert_array_equal(logits(converted, texts), logits(trained, texts))
+    assert read_manifest(converted)["training"] is None
+
+
+def test_another_activation_is_put_in_before_training_and_stays_with_the_checkpoint(
+    trained: Path, tmp_path: Path, source: Path, texts: Path
+) -> None:
+    manifest = train(tmp_path / "relu", source, texts, RECIPE, activation="relu")
+    assert read_manifest(manifest)["activation"] == "relu"
+    assert read_manifest(trained)["activation"] is None
+    # learned with relu, not swapped at the end
+    weights = [one.parent / "model.safetensors" for one in (manifest, trained)]
+    assert weights[0].read_bytes() != weights[1].read_bytes()
+    module = load_module(manifest.parent, torch.float32)
+    kinds = [type(one.intermediate.intermediate_act_fn) for one in module.bert.encoder.layer]
+    assert kinds == [torch.nn.ReLU] * 2
+    labels = [example["label"] for example in read_split(texts, "evaluation")]
+    rows = stack(load_encoder(manifest, max_sequence=32)(read_split(texts, "evaluation")))
+    with torch.inference_mode():
+        batch = {name: torch.from_numpy(array) for name, array in rows.items()}
+        answers = module(**batch).logits.numpy().argmax(-1)
+    assert np.mean(answers == labels) > 0.95
+
+
+def test_a_checkpoint_that_was_swapped_stays_so_as_the_source_of_another_model(
+    trained: Path, tmp_path: Path, texts: Path
+) -> None:
+    source = prepare_source(tmp_path / "a", f"path:{trained.parent}")
+    swapped = train(tmp_path / "swapped", source, texts, activation="fast_swish")
+    source = prepare_source(tmp_path / "b", f"path:{swapped.parent}")
+    again = train(tmp_path / "again", source, texts)
+    modules = [load_module(one.parent, torch.float32) for one in (swapped, again)]
+    for module in modules:
+        assert isinstance(module.bert.encoder.layer[1].intermediate.intermediate_act_fn, FastSwish)
+    weights = [one.parent / "model.safetensors" for one in (trained, swapped, again)]
+    assert len({path.read_bytes() for path in weights}) == 1
+
+
+def test_outputs_are_put_in_the_order_of_the_labels_by_their_names(
+    trained: Path, tmp_path: Path, texts: Path
+) -> None:
+    folder = tmp_path / "swapped"
+    folder.mkdir()
+    for file in trained.parent.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    config = json.loads((folder / "config.json").read_text())
+    config["id2label"] = {"0": "GOOD", "1": "BAD"}
+    (folder / "config.json").write_text(json.dumps(config))
+    source = prepare_source(tmp_path / "source", f"path:{folder}")
+    converted = train(tmp_path / "converted", source, texts)
+    np.testing.assert_array_equal(logits(converted, texts), logits(trained, texts)[:, ::-1])
+    assert read_manifest(converted)["labels"] == ["bad", "good"]
+
+
+def test_an_encoder_without_a_head_needs_a_recipe(
+    tmp_path: Path, source: Path, texts: Path
+) -> None:
+    encoder = prepare_source(tmp_path / "source", f"path:{source.parent}")
+    with pytest.raises(TightropeError, match="has no classification head, it needs a train recipe"):
+        train(tmp_path / "out", encoder, texts)
+
+
+def test_another_count_of_labels_is_an_error_without_a_recipe(
+    trained: Path, tmp_path: Path
+) -> None:
+    source = prepare_source(tmp_path / "source", f"path:{trained.parent}")
+    (tmp_path / "three.csv").write_text(
+        "text,label\n" + "".join(f"text {i},{i % 3}\n" for i in range(60))
+    )
+    data = tmp_path / "data" / "data.json"
+    prepare_data(
+        data,
+        source=f"files:{tmp_path}/three.csv",
+        columns={"text": "text", "label": "label"},
+        splits={"train": None, "evaluation": 9},
+        pool=9,
+        seed=0,
+    )
+    with pytest.raises(TightropeError, match=r"has 2 outputs, the data has 3 labels"):
+        train(tmp_path / "out", source, data)
+    widened = train(tmp_path / "out", source, data, {**RECIPE, "epochs": 1})
+    assert read_manifest(widened)["labels"] == ["0", "1", "2"]
+
+
+def test_random_data_need_neither_tokenizer_nor_recipe(tmp_path: Path, source: Path) -> None:
+    data = tmp_path / "data" / "data.json"
+    sizes = {"train": None, "evaluation": 4}
+    prepare_data(data, source="random", columns={}, splits=sizes, pool=4, seed=0)
+    manifest = train(tmp_path / "out", source, data)
+    assert len(read_manifest(manifest)["labels"]) == 2
+    assert "tokenizer.json" not in read_manifest(manifest)["files"]
+    assert logits(manifest, data).shape == (4, 2)
+    with pytest.raises(TightropeError, match="no examples to train on"):
+        train(tmp_path / "trained", source, data, RECIPE)
+
+
+def test_more_tokens_than_the_model_takes_are_an_error(
+    tmp_path: Path, source: Path, texts: Path
+) -> None:
+    with pytest.raises(TightropeError, match="takes 64 tokens, max_sequence is 128"):
+        load_encoder(train(tmp_path, source, texts), max_sequence=128)
+    with pytest.raises(TightropeError, match=r"takes 64 tokens, train\.sequence is 100"):
+        train(tmp_path, source, texts, {**RECIPE, "sequence": 100})
+
+
+def test_a_checkpoint_without_tokenizer_is_an_error_for_texts(tmp_path: Path, texts: Path) -> None:
+    folder = tmp_path / "bare"
+    size = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
+    config = BertConfig(vocab_size=200, num_hidden_layers=1, num_labels=2, **size)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+    source = prepare_source(tmp_path / "source", f"path:{folder}")
+    with pytest.raises(TightropeError, match=r"has no tokenizer; put its tokenizer\.json"):
+        train(tmp_path / "out", source, texts)
+
+
+def test_a_model_that_finds_the_last_token_by_the_padding_id_is_not_yet_taken(
+    tmp_path: Path, texts: Path
+) -> None:
+    """Batches are padded with zeros and a mask, which such a model does not look at."""
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "n_positions": 64, "vocab_size": 200}
+    for padding in (None, 7):
+        folder = tmp_path / f"gpt-{padding}"
+        model = GPT2ForSequenceClassification(GPT2Config(**sizes, pad_token_id=padding))
+        model.save_pretrained(folder)
+        source = prepare_source(tmp_path / f"source-{padding}", f"path:{folder}")
+        with pytest.raises(TightropeError, match="not yet: its answers change with the padding"):
+            train(tmp_path / f"checkpoint-{padding}", source, texts)
+
+
+def test_frozen_modules_keep_their_weights_and_the_others_learn(
+    tmp_path: Path, source: Path, texts: Path, trained: Path
+) -> None:
+    frozen = ["bert.embeddings", "bert.encoder.layer.0"]
+    manifest = train(tmp_path, source, texts, {**RECIPE, "frozen": frozen, "learning_rate": 1e-2})
+    before, after = (load_file(one.parent / "model.safetensors") for one in (source, manifest))
+    kept = {f"bert.{name}" for name in before if torch.equal(before[name], after[f"bert.{name}"])}
+    assert kept == {name for name in after if name.startswith(tuple(f"{one}." for one in frozen))}
+    labels = [example["label"] for example in read_split(texts, "evaluation")]
+    assert np.mean(logits(manifest, texts).argmax(-1) == labels) > 0.9
+    assert read_manifest(manifest)["parameters"] == read_manifest(trained)["parameters"]
+
+
+@pytest.mark.parametrize(
+    ("frozen", "words"),
+    [
+        (
+            ["bert.encoder.layer.7"],
+            "has no module bert.encoder.layer.7 with weights; name some of ",
+        ),
+        (["bert.encoder.laye"], "has no module bert.encoder.laye with weights"),
+        (["bert", "classifier"], "nothing is left to train"),
+    ],
+)
+def test_a_module_that_the_model_has_not_and_a_model_frozen_whole_are_errors(
+    tmp_path: Path, source: Path, texts: Path, frozen: list[str], words: str
+) -> None:
+    with pytest.raises(TightropeError, match=re.escape(words)):
+        train(tmp_path, source, texts, {**RECIPE, "frozen": frozen})
