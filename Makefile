@@ -24,7 +24,7 @@ TEST_ENV := .venv/made-from-test.txt
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
 
 LINT := ruff check . && ruff format --check . && python -m snakefmt --check Snakefile rules && \
-    python -m snakemake --lint
+    python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo
 
 # Scripts of the pipeline find their `python` here. Caches need a folder where HOME is none.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)

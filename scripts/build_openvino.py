@@ -1,6 +1,6 @@
 """Build one OpenVINO engine; for int8 it reads the calibration samples as well."""
 
-from tightrope.engines.build_job import run_build
+from tightrope.engines.build import run_build
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.jobs.job import current_job
 

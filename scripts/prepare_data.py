@@ -2,7 +2,7 @@
 
 from tightrope.data.prepare import prepare_data
 from tightrope.jobs.job import current_job
-from tightrope.tasks import IMAGE
+from tightrope.signature import IMAGE
 
 job = current_job(globals())
 left_out = prepare_data(

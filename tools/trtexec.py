@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from tightrope.errors import TightropeError
-from tightrope.records.record import LatencyRecord
+from tightrope.records.latency import LatencyRecord
 from tightrope.runtimes.tensorrt.trtexec import measured
 
 

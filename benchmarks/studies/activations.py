@@ -25,7 +25,8 @@ from torch._inductor import config as inductor
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
-from tightrope.jobs.child import Limits, peak_rss_bytes, supervised
+from tightrope.jobs.child import Limits, supervised
+from tightrope.machine.processes import peak_rss_bytes
 from tightrope.model.activations import ACTIVATIONS, make_activation
 from tightrope.model.fast_swish import fast_swish_formula
 from tightrope.statistics import speedup

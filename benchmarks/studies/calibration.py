@@ -13,11 +13,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.inputs.texts import filled_batch
-from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split
 from tightrope.int8.ranges import collect_statistics
-from tightrope.jobs.child import Limits, peak_rss_bytes, supervised
+from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.processes import peak_rss_bytes
 
 TOKENS = 128
 PLAN = ("minmax:2048", "percentile:2048", "entropy:2048", "minmax:12000", "entropy:12000")

@@ -30,8 +30,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import Arrays, timing_batches
-from tightrope.jobs.child import Child, Limits, WorkFailed
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.timing_batches import timing_batches
+from tightrope.jobs.child import Child, Limits
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.plan.job_inputs import from_checkpoint

@@ -15,10 +15,12 @@ from pathlib import Path
 
 from cpu import BASELINE, LIMITS, Load, candidates
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split
-from tightrope.jobs.child import WorkFailed, supervised
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.jobs.child import supervised
 from tightrope.machine.cores import physical_cores
-from tightrope.measure.accuracy import answer_chunk
+from tightrope.measure.answers import answer_chunk
 from tightrope.statistics import mcnemar_p_value, paired_difference
 
 BATCH = 16

@@ -47,11 +47,13 @@ from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.comparison import compare_loads
 from tightrope.measure.paired_blocks import compare
 from tightrope.measure.race.at_shape import RaceAtShape
-from tightrope.measure.race.finalists import Finalists
 from tightrope.measure.race.rounds import Race
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.plan.config import checked
-from tightrope.records.record import RACE, LatencyRecord, RaceRecord
+from tightrope.records.finalists import Finalists
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.race import RaceRecord
+from tightrope.records.record import RACE
 from tightrope.statistics import trimmed_mean
 from tightrope.summary.races import entry_of, ratio_between
 from tightrope.summary.results import DISTURBED, latency_entry

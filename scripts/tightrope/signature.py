@@ -1,9 +1,10 @@
-"""What a model takes: the names, types and sizes of its inputs, and which sizes are free."""
+"""What a model does and takes: its task, the names, types and sizes of its inputs."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tightrope.tasks import IMAGE
+TEXT = "text-classification"
+IMAGE = "image-classification"
 
 BATCH, SEQUENCE = "batch", "sequence"
 

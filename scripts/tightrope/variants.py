@@ -18,7 +18,6 @@ AUTO = "int8-auto"
 # a repair is a key of `repairs` of the configuration
 REPAIR = "[a-z][a-z0-9_]*"
 
-
 PRECISIONS = tuple(
     sorted(
         {
@@ -123,11 +122,6 @@ def check(variant: Variant) -> None:
 def is_calibrated(variant: Variant) -> bool:
     """Whether its ranges come from samples, not from each call."""
     return variant.precision in CALIBRATED and bool(ENGINES[variant.engine].methods)
-
-
-def devices_of(config: dict[str, Any]) -> tuple[str, ...]:
-    """The devices for which variants are planned; `auto` is every device."""
-    return DEVICES if config["devices"] == "auto" else tuple(config["devices"])
 
 
 def baseline(device: str, checkpoint: str) -> Variant:

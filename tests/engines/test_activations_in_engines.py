@@ -12,7 +12,7 @@ from tightrope.data.prepare import prepare_data
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx
 from tiny_model import LIMITS, OPTIONS

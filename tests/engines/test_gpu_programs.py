@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tightrope.inputs.timing_batches import Arrays, stack
-from tightrope.jobs.child import WorkFailed, supervised
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.jobs.child import supervised
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.program_by_shape import MOST_SHAPES, ByShape
 from tightrope.signature import of_texts

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from tightrope.engine_table import ENGINES
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split, stack
-from tightrope.jobs.child import WorkFailed, supervised
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.jobs.child import supervised
 from tightrope.model.module import load_module
 from tightrope.variants import parse
 from tiny_images import BUCKETS, SIDE

@@ -11,12 +11,13 @@ import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split, stack
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.calibrate import calibrate
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.jobs.child import supervised
 from tightrope.model.module import load_module, logits_module
-from tightrope.tasks import IMAGE
+from tightrope.signature import IMAGE
 from tightrope.variants import parse
 from tiny_images import BUCKETS, SIDE
 from tiny_model import LIMITS, OPTIONS, SAMPLES, TinyModel, build_variant, model_files

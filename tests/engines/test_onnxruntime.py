@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import stack
+from tightrope.inputs.arrays import stack
 from tightrope.jobs.child import supervised
 from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import Arrays, stack
-from tightrope.jobs.child import WorkFailed, supervised
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.jobs.child import supervised
 from tightrope.machine.host import describe_host
 from tightrope.machine.instructions import missing_instructions
 from tightrope.variants import Variant

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.jobs.child import supervised
 from tightrope.variants import Variant
 from tiny_model import LIMITS, TinyModel, evaluation_rows, name_variant

@@ -12,10 +12,10 @@ from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.engine_table import ENGINES
 from tightrope.engines.load import load_engine
-from tightrope.errors import ArtifactError
+from tightrope.errors import ArtifactError, WorkFailed
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.texts import filled_batch
-from tightrope.inputs.timing_batches import Arrays, stack
-from tightrope.jobs.child import WorkFailed, supervised
+from tightrope.jobs.child import supervised
 from tightrope.machine.host import describe_host
 from tightrope.machine.instructions import missing_instructions
 from tightrope.model.module import load_module

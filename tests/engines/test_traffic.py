@@ -20,14 +20,14 @@ from tightrope.artifacts.files import sha256
 from tightrope.engine_table import ENGINES
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import Limits
 from tightrope.machine.interference import FOREIGN
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.traffic.loadgen import read_log
 from tightrope.measure.traffic.measure import measure_traffic
 from tightrope.measure.traffic.padding import bucket_edges
-from tightrope.records.record import AccuracyRecord
+from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE
 from tightrope.variants import Variant

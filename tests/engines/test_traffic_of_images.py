@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tightrope.inputs.timing_batches import read_split
+from tightrope.inputs.encode import read_split
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.traffic.measure import measure_traffic
-from tightrope.records.record import AccuracyRecord
+from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
 from tightrope.variants import parse

@@ -10,8 +10,9 @@ import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.engine_table import ENGINES
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import Arrays, stack
-from tightrope.jobs.child import Limits, WorkFailed, supervised
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.gpu import missing_packages
 from tightrope.variants import CALIBRATED, Variant
 from tiny_model import LONGEST, OPTIONS, SAMPLES, TinyModel, build_variant, evaluation_rows

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from disturbed import BUSY, QUIET, WAITED
 from tightrope.machine.host import fingerprint
-from tightrope.records.record import RACE, RaceRecord
+from tightrope.records.race import RaceRecord
+from tightrope.records.record import RACE
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 PLACE = fingerprint(HOST)

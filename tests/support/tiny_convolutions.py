@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 from onnx import numpy_helper, parser
-from tightrope.onnx.file import open_model
+from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import weighted_nodes, with_outputs
 
 TEXT = """

@@ -9,7 +9,7 @@ from tightrope.data.prepare import prepare_data
 from tightrope.int8.calibrate import calibrate
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.jobs.child import supervised
-from tightrope.tasks import IMAGE
+from tightrope.signature import IMAGE
 from tiny_model import LIMITS, SAMPLES, TinyModel, model_files
 
 ARCHITECTURE = (

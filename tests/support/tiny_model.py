@@ -10,7 +10,8 @@ from tightrope.artifacts.provenance import library_versions
 from tightrope.data.prepare import prepare_data
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
-from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.host import describe_host, saturates

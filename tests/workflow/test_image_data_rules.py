@@ -2,7 +2,7 @@
 
 from small_images import encoded, noise
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.inputs.timing_batches import read_split
+from tightrope.inputs.encode import read_split
 from tiny_project import Project
 
 MODEL = "pets"

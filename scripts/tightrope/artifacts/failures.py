@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json, write_bytes, write_json
-from tightrope.errors import ArtifactError
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import ArtifactError, WorkFailed
 
 SCHEMA = 1
 # metadata of an ONNX file without a graph

@@ -6,7 +6,7 @@ from typing import Any
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.image_settings import load_settings
-from tightrope.tasks import IMAGE, TEXT
+from tightrope.signature import IMAGE, TEXT
 
 
 def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:

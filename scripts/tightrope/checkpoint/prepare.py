@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.checkpoint.source import load_kind, parse_source
-from tightrope.tasks import TEXT
+from tightrope.signature import TEXT
 
 
 def prepare_checkpoint(

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from tightrope.errors import ConfigError
-from tightrope.tasks import TEXT
+from tightrope.signature import TEXT
 
 # kinds with what follows the colon; each has a module of its name in `checkpoint/sources`
 KINDS = {

@@ -12,7 +12,7 @@ from tightrope.data.source import load_kind, parse_source
 from tightrope.data.splits import IMAGES, TEXTS, Kind, split_material
 from tightrope.errors import TightropeError
 from tightrope.inputs.image_split import SUFFIX
-from tightrope.tasks import IMAGE, TEXT
+from tightrope.signature import IMAGE, TEXT
 
 RANDOM_EVALUATION = 512
 Sizes = dict[str, int | None]

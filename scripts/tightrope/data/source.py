@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from tightrope.errors import ConfigError
-from tightrope.tasks import IMAGE, TEXT
+from tightrope.signature import IMAGE, TEXT
 
 KINDS = {
     TEXT: ("docstrings:packages", "files:pattern", "hub:owner/name@revision", "random"),

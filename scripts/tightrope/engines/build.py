@@ -9,8 +9,12 @@ from typing import Any
 from tightrope.artifacts.files import sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.engines.load import engine_module
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.jobs.child import Limits, WorkFailed, failure, peak_rss_bytes, supervised
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
+from tightrope.jobs.child import Limits, failure, supervised
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
+from tightrope.machine.processes import peak_rss_bytes
 from tightrope.runtimes.executed import require_precision
 from tightrope.variants import Variant, parse
 
@@ -71,3 +75,22 @@ def build_in_folder(
         facts = module.build(source, folder, **settings, options=options, **samples)
     require_precision(facts["executed"], variant.precision)
     return {**facts, "build_peak_rss_bytes": peak_rss_bytes()}
+
+
+def run_build(job: Any, read_samples: Callable[..., list[Arrays]] | None = None) -> None:
+    """Build the engine of a `tightrope.jobs.job.Job`, on a machine of the host key that it names.
+
+    Inputs besides `source` are the paths that `read_samples` takes.
+    """
+    require_host(job.params.host)
+    build_engine(
+        job.params.variant,
+        job.input.source,
+        job.output.manifest,
+        threads=intra_op_threads(job.params.threads),
+        libraries=job.params.libraries,
+        options=job.params.options,
+        limits=Limits.of(job.resources),
+        read_samples=read_samples,
+        samples={name: path for name, path in job.input.items() if name != "source"},
+    )

@@ -9,7 +9,7 @@ from torch._inductor import aoti_compile_and_package, aoti_load_package
 from torch._inductor import config as inductor
 
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module
 from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn

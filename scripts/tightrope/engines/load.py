@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.jobs.child import WorkFailed, in_one_line
+from tightrope.errors import WorkFailed, in_one_line
+from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import in_words
 from tightrope.signature import Signature, signature
 from tightrope.variants import parse

@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx
 
-from tightrope.inputs.timing_batches import Arrays, example_of
+from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.onnxruntime import gpu
 from tightrope.runtimes.onnxruntime.session import (

@@ -10,8 +10,8 @@ from typing import Any
 import onnx
 
 from tightrope.artifacts.files import read_json
-from tightrope.inputs.timing_batches import example_of
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import example_of
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.buckets import in_words
 from tightrope.runtimes.executed import Executed, counted, is_product

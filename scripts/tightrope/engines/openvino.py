@@ -12,7 +12,7 @@ from openvino import frontend
 
 from tightrope.artifacts.failures import read_made_json
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.onnx.file import load_onnx, max_sequence, signature_of
 from tightrope.runtimes.buckets import Bucket, Buckets, in_words
 from tightrope.runtimes.executed import Executed, counted, is_product

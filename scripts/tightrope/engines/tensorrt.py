@@ -9,18 +9,18 @@ from polygraphy.backend.trt import CreateConfig, EngineBytesFromNetwork, Network
 from polygraphy.backend.trt import Profile as Ranges
 
 from tightrope.artifacts.files import digest, read_json
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
 from tightrope.machine.host import nvidia_gpu
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import as_tf32
 from tightrope.runtimes.program_by_shape import ByShape
-from tightrope.runtimes.tensorrt.errors import require_same, require_version
+from tightrope.runtimes.tensorrt.errors import with_reasons
 from tightrope.runtimes.tensorrt.inspection import executed
-from tightrope.runtimes.tensorrt.polygraphy_errors import with_reasons
 from tightrope.runtimes.tensorrt.profiles import Profile, choose
 from tightrope.runtimes.tensorrt.typed_onnx import typed
+from tightrope.runtimes.tensorrt.version import require_same, require_version
 from tightrope.runtimes.torch.device import prepare
 from tightrope.signature import Signature, signature, sizes_of
 

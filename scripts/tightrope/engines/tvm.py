@@ -12,7 +12,7 @@ from tvm.target import Target
 
 from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Buckets, in_words
 from tightrope.runtimes.padding import padded
 from tightrope.signature import of_checkpoint, sizes_of

@@ -8,13 +8,8 @@ from typing import Any
 
 from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.inputs.timing_batches import (
-    Arrays,
-    Example,
-    batches_of_equal_length,
-    load_encoder,
-    read_split,
-)
+from tightrope.inputs.arrays import Arrays, batches_of_equal_length
+from tightrope.inputs.encode import Example, load_encoder, read_split
 from tightrope.int8.cache import read_cache, write_cache
 
 # of the seeds of random inputs: no data source `random` reaches so far

@@ -12,9 +12,10 @@ from onnx import TensorProto, helper
 from tqdm import tqdm
 
 from tightrope.artifacts.files import sha256, write_json
-from tightrope.inputs.timing_batches import example_of
-from tightrope.int8.repairs import constant_of
-from tightrope.onnx.file import load_onnx, open_model, signature_of
+from tightrope.inputs.arrays import example_of
+from tightrope.onnx.edit import constant_of
+from tightrope.onnx.file import load_onnx, signature_of
+from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import tensors_of, weighted_nodes, with_outputs
 
 SCHEMA = 1

@@ -1,11 +1,18 @@
 """Q/DQ around convolutions as ONNX Runtime's CPU provider takes it: it multiplies in int8 only
 where what comes out is rounded too, and where the bias is in the integers of the sums."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tightrope.int8.repairs import constant_of
+from tightrope.int8.repairs import Ranges
+from tightrope.int8.schemes import Scheme
+from tightrope.onnx.edit import constant_of, drop_unread, unrounded
+from tightrope.onnx.weights import WEIGHTED
+
+Repair = dict[str, Any]
 
 BIAS = 2
 
@@ -45,3 +52,61 @@ def with_integer_biases(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelP
             0, helper.make_node("DequantizeLinear", names, [output], output, axis=0)
         )
     return model
+
+
+def rounded_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProto:
+    """`model` in which the operators `nodes` alone read rounded activations.
+
+    ONNX Runtime's quantizer gives them to every reader: skip connections would be rounded for
+    nothing, layer after layer. What convolutions give is read rounded by all.
+    """
+    makers = {name: node for node in model.graph.node for name in node.output}
+    rounded = {node.output[0] for node in convolutions(model, nodes)}
+    for node in model.graph.node:
+        if node.name not in nodes and node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+            plain = [(name, unrounded(name, makers)) for name in node.input]
+            node.input[:] = [name if source in rounded else source for name, source in plain]
+    return model
+
+
+def in_onnxruntimes_qdq(
+    model: onnx.ModelProto, ranges: Ranges, nodes: list[str], scheme: Scheme, repair: Repair
+) -> onnx.ModelProto:
+    """`model` with Q/DQ around those operators, by ONNX Runtime's quantizer."""
+    from onnxruntime.quantization import CalibrationMethod, QuantType
+    from onnxruntime.quantization.calibrate import TensorData, TensorsData
+    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+
+    bounds = {
+        name: TensorData(lowest=np.float32(low), highest=np.float32(high))
+        for name, (low, high) in ranges.items()
+    }
+    options = {
+        "ActivationSymmetric": repair.get("activations") == "symmetric",
+        "WeightSymmetric": True,
+        "QuantizeBias": False,
+        "QDQDisableWeightAdjustForInt32Bias": True,
+        # the sums of products are there in 32 bits: a bias is added to them, not to a rounded one
+        "OpTypesToExcludeOutputQuantization": [] if repair.get("outputs") else ["Gemm", "MatMul"],
+    }
+    quantizer = QDQQuantizer(
+        model,
+        True,  # weights per channel
+        scheme.reduced,
+        QuantType.QInt8,
+        QuantType[scheme.activations],
+        TensorsData(CalibrationMethod.MinMax, bounds),
+        nodes,
+        [],
+        list(WEIGHTED),
+        options,
+    )
+    quantizer.quantize_model()
+    quantizer.model.topological_sort()
+    quantized = quantizer.model.model
+    del quantized.graph.value_info[:]
+    if not repair.get("outputs"):
+        quantized = rounded_only_for(quantized, nodes)
+    quantized = with_integer_biases(quantized, nodes)
+    drop_unread(quantized)
+    return quantized

@@ -7,12 +7,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError
-from tightrope.int8.repairs import SMOOTHED, Ranges, constant_of, drop_unread
-from tightrope.onnx.opset import at_opset
+from tightrope.int8.repairs import SMOOTHED, Ranges
+from tightrope.onnx.edit import constant_of, drop_unread
+from tightrope.onnx.opset import SMALLEST_SCALE, at_opset
 from tightrope.onnx.weights import weighted_nodes
 
-# float16's smallest normal number: below it a scale loses digits
-SMALLEST_SCALE = 2.0**-14
 # the first in which Q/DQ has the type
 OPSETS = {TensorProto.INT8: 13, TensorProto.FLOAT8E4M3FN: 19}
 # the largest value of each type, the same on both sides of zero

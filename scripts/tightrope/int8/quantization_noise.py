@@ -7,11 +7,11 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from tightrope.inputs.timing_batches import Arrays, batches_of_equal_length
-from tightrope.int8.quantize import unrounded
+from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.int8.ranges import TOKENS, by_channel
-from tightrope.int8.repairs import constant_of
-from tightrope.onnx.file import load_onnx, open_model
+from tightrope.onnx.edit import constant_of, unrounded
+from tightrope.onnx.file import load_onnx
+from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import WEIGHTED, tensors_of, with_outputs
 
 # findings: shares and counts beyond which a tensor is named

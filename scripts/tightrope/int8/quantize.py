@@ -3,44 +3,18 @@
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import numpy as np
 import onnx
 
 from tightrope.artifacts.failures import read_made_json
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.int8.cache import read_cache
-from tightrope.int8.qdq_onnxruntime import convolutions, with_integer_biases
+from tightrope.int8.qdq_onnxruntime import Repair, in_onnxruntimes_qdq
 from tightrope.int8.qdq_tensorrt import with_symmetric_pairs
-from tightrope.int8.repairs import Ranges, corrected_biases, drop_unread, smoothed
+from tightrope.int8.repairs import Ranges, corrected_biases, smoothed
+from tightrope.int8.schemes import SCHEMES, Scheme
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.weights import WEIGHTED, weighted_nodes
-
-Repair = dict[str, Any]
-
-
-class Scheme(NamedTuple):
-    """Type of activations in onnxruntime's words; weights are symmetric s8.
-
-    `reduced` keeps weights within 7 bits. A scheme with a `symmetric` type has activations and
-    weights in it, all with zero-point 0.
-    """
-
-    activations: str = ""
-    reduced: bool = False
-    symmetric: int | None = None
-
-
-SCHEMES = {
-    # u8 activations are the fast path of CPUs and of ONNX Runtime's CPU provider
-    "u8s8": Scheme("QUInt8"),
-    # without VNNI, sums of two products of u8 and s8 saturate at 16 bits
-    "u8s7": Scheme("QUInt8", reduced=True),
-    # TensorRT takes zero-point 0 only, and fuses a residual sum whose skip is rounded too
-    "s8s8": Scheme(symmetric=onnx.TensorProto.INT8),
-    "e4m3": Scheme(symmetric=onnx.TensorProto.FLOAT8E4M3FN),
-}
 
 
 def quantize_onnx(
@@ -106,32 +80,6 @@ def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str
     return found
 
 
-def rounded_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProto:
-    """`model` in which the operators `nodes` alone read rounded activations.
-
-    ONNX Runtime's quantizer gives them to every reader: skip connections would be rounded for
-    nothing, layer after layer. What convolutions give is read rounded by all.
-    """
-    makers = {name: node for node in model.graph.node for name in node.output}
-    rounded = {node.output[0] for node in convolutions(model, nodes)}
-    for node in model.graph.node:
-        if node.name not in nodes and node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
-            plain = [(name, unrounded(name, makers)) for name in node.input]
-            node.input[:] = [name if source in rounded else source for name, source in plain]
-    return model
-
-
-def unrounded(name: str, makers: dict[str, onnx.NodeProto]) -> str:
-    """The tensor that was rounded to the one of that name, itself where it was not rounded.
-
-    `makers` has the operator that gives each tensor.
-    """
-    maker = makers.get(name)
-    source = makers.get(maker.input[0]) if maker is not None else None
-    rounds = source is not None and source.op_type == "QuantizeLinear"
-    return source.input[0] if source is not None and rounds else name
-
-
 def read_tensors(
     model: onnx.ModelProto, names: list[str], scheme: Scheme, *, outputs: bool
 ) -> list[str]:
@@ -169,46 +117,3 @@ def in_qdq(
         )
     outputs = bool(repair.get("outputs"))
     return with_symmetric_pairs(model, ranges, nodes, kind=scheme.symmetric, outputs=outputs)
-
-
-def in_onnxruntimes_qdq(
-    model: onnx.ModelProto, ranges: Ranges, nodes: list[str], scheme: Scheme, repair: Repair
-) -> onnx.ModelProto:
-    """`model` with Q/DQ around those operators, by ONNX Runtime's quantizer."""
-    from onnxruntime.quantization import CalibrationMethod, QuantType
-    from onnxruntime.quantization.calibrate import TensorData, TensorsData
-    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
-
-    bounds = {
-        name: TensorData(lowest=np.float32(low), highest=np.float32(high))
-        for name, (low, high) in ranges.items()
-    }
-    options = {
-        "ActivationSymmetric": repair.get("activations") == "symmetric",
-        "WeightSymmetric": True,
-        "QuantizeBias": False,
-        "QDQDisableWeightAdjustForInt32Bias": True,
-        # the sums of products are there in 32 bits: a bias is added to them, not to a rounded one
-        "OpTypesToExcludeOutputQuantization": [] if repair.get("outputs") else ["Gemm", "MatMul"],
-    }
-    quantizer = QDQQuantizer(
-        model,
-        True,  # weights per channel
-        scheme.reduced,
-        QuantType.QInt8,
-        QuantType[scheme.activations],
-        TensorsData(CalibrationMethod.MinMax, bounds),
-        nodes,
-        [],
-        list(WEIGHTED),
-        options,
-    )
-    quantizer.quantize_model()
-    quantizer.model.topological_sort()
-    quantized = quantizer.model.model
-    del quantized.graph.value_info[:]
-    if not repair.get("outputs"):
-        quantized = rounded_only_for(quantized, nodes)
-    quantized = with_integer_biases(quantized, nodes)
-    drop_unread(quantized)
-    return quantized

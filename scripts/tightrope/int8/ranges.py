@@ -11,8 +11,9 @@ import onnx
 from tqdm import tqdm
 
 from tightrope.errors import TightropeError
-from tightrope.inputs.timing_batches import Arrays, batches_of_equal_length
-from tightrope.onnx.file import load_onnx, open_model
+from tightrope.inputs.arrays import Arrays, batches_of_equal_length
+from tightrope.onnx.file import load_onnx
+from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import channel_axes, tensors_of, weighted_nodes, with_outputs
 
 # tokens of a batch: memory stays that of so many, whatever the sample count

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 from tightrope.artifacts.failures import read_made_json
 from tightrope.artifacts.files import digest, sha256, write_json
-from tightrope.inputs.timing_batches import load_encoder, read_split
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache
 from tightrope.int8.calibrate import samples_sha256
 from tightrope.int8.quantize import quantize_onnx

@@ -7,12 +7,8 @@ import numpy as np
 from tqdm import tqdm
 
 from tightrope.artifacts.files import sha256, write_json
-from tightrope.inputs.timing_batches import (
-    Arrays,
-    batches_of_equal_length,
-    load_encoder,
-    read_split,
-)
+from tightrope.inputs.arrays import Arrays, batches_of_equal_length
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.calibrate import samples_sha256
 from tightrope.int8.quantization_noise import decibels
 from tightrope.int8.ranges import TOKENS

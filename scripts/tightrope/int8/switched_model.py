@@ -8,15 +8,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tightrope.inputs.timing_batches import Arrays, batches_by_length
-from tightrope.int8.repairs import (
-    add_constant,
-    constant_of,
-    dequantized_weight,
-    rows_of,
-    smoothing_of,
-)
-from tightrope.onnx.file import load_onnx, open_model, require_one_file
+from tightrope.inputs.arrays import Arrays, batches_by_length
+from tightrope.int8.repairs import smoothing_of
+from tightrope.onnx.edit import add_constant, constant_of, dequantized_weight, rows_of
+from tightrope.onnx.file import load_onnx, require_one_file
+from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import weighted_nodes, with_outputs
 
 SWITCHES = "tightrope_switches"

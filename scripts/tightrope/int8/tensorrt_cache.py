@@ -6,9 +6,8 @@ import struct
 from pathlib import Path
 
 from tightrope.artifacts.files import read_bytes, sha256, write_bytes
-from tightrope.errors import TightropeError
+from tightrope.errors import TightropeError, WorkFailed
 from tightrope.int8.cache import read_sealed, write_cache
-from tightrope.jobs.child import WorkFailed
 from tightrope.onnx.file import load_onnx
 
 Ranges = dict[str, list[float]]

@@ -9,7 +9,7 @@ import numpy as np
 
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import TightropeError
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.int8.switched_model import SwitchedModel
 from tightrope.statistics import accuracy_verdict, paired_difference
 

@@ -4,7 +4,6 @@ import ctypes
 import math
 import multiprocessing
 import os
-import resource
 import signal
 import tempfile
 import time
@@ -13,24 +12,26 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from tightrope.artifacts.files import DISK_ERRORS, cannot_be_written
-from tightrope.errors import ArtifactError, StorageError, TightropeError
+from tightrope.errors import (
+    ArtifactError,
+    StorageError,
+    TightropeError,
+    WorkFailed,
+    in_one_line,
+    is_out_of_memory,
+)
+from tightrope.machine.processes import resident_bytes, run_above, works
 
 PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.5
 REMEDY = "raise its {} with --set-resources and say --config retry_failed=true"
 # errors of the surroundings, not of the variant: they end the job
 PASSED_ON = (ArtifactError, StorageError)
-# words of PyTorch, ONNX Runtime, TensorRT and CUDA for a GPU whose memory is full
-OUT_OF_MEMORY = (
-    *("out of memory", "out_of_memory", "outofmemory", "memoryallocation"),
-    *("failed to allocate memory", "insufficient memory", "can't allocate memory"),
-)
 LIMIT_OF_MEMORY = "GB of memory, the limit of this job"
 
 
@@ -50,19 +51,6 @@ class Limits:
             seconds=54.0 * resources.runtime,
             last_attempt=bool(resources.last_attempt),
         )
-
-
-class WorkFailed(Exception):
-    """The child gave no value; `transient` when another attempt may go well.
-
-    `role` is the child's, and stands before its reason.
-    """
-
-    def __init__(self, reason: str, transient: bool, role: str = "") -> None:
-        super().__init__(f"{role}{reason}")
-        self.reason = f"{role}{reason}"
-        self.transient = transient
-        self.role = role
 
 
 class Child:
@@ -230,49 +218,3 @@ def answer(handler: Callable[..., Any], request: tuple[Any, ...]) -> tuple[str, 
             return "raised", cannot_be_written(error.filename or "a file of this job", error)
         traceback.print_exc()
         return "failed", (in_one_line(error), is_out_of_memory(error))
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of a runtime says that memory, most often that of the GPU, is full."""
-    words = f"{type(error).__name__}: {error}".casefold()
-    return any(word in words for word in OUT_OF_MEMORY)
-
-
-def in_one_line(error: BaseException) -> str:
-    """Kind and first line of an error, short enough for a table."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = lines[0] if lines else "no message"
-    return f"{type(error).__name__}: {text[:300]}"
-
-
-def run_above() -> psutil.Process | None:
-    """The process of Snakemake for which this one works, None where there is none."""
-    for one in psutil.Process().parents():
-        with suppress(psutil.Error):
-            if any(Path(word).stem == "snakemake" for word in one.cmdline()[:3]):
-                return one
-    return None
-
-
-def works(process: psutil.Process) -> bool:
-    """Whether the process is there and has not ended."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def resident_bytes(pid: int | None) -> int:
-    """Resident memory of the process and its children; 0 once it has ended."""
-    try:
-        process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
-        return sum(member.memory_info().rss for member in family)
-    except psutil.NoSuchProcess:
-        return 0
-
-
-def peak_rss_bytes() -> int:
-    """The highest resident memory so far of this process or of one of its ended children."""
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return max(resource.getrusage(one).ru_maxrss for one in who) * 1024

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tightrope.artifacts.failures import failure_in, write_failure
-from tightrope.jobs.child import Limits, WorkFailed, failure, supervised
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Limits, failure, supervised
 
 
 def run_file_job(job: Any, failed: str, work: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tightrope.artifacts.provenance import library_version
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
 from tightrope.machine.host import describe_host
 
 LOCK = "install what envs/gpu.txt names"

@@ -1,33 +1,23 @@
 """What a variant answers on the evaluation split, kept one by one."""
 
 import time
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tqdm import tqdm
 
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.engines.load import Run, load_engine
-from tightrope.inputs.timing_batches import Arrays, batches_by_length, load_encoder, read_split
+from tightrope.engines.load import load_engine
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import Limits, fill_in
 from tightrope.machine.host import describe_host
-from tightrope.measure.logits import answers, rounded
-from tightrope.records.record import AccuracyRecord
+from tightrope.measure.answers import Answer, answer_chunk, largest_batch
+from tightrope.records.accuracy import AccuracyRecord
 
-BATCH = 32
 # rows that are sorted by length together, after which the time is looked at
 CHUNK = 256
-
-
-class Answer(NamedTuple):
-    """What one example was answered; `logits` as they are recorded."""
-
-    prediction: int
-    margin: float
-    logits: list[float]
 
 
 def measure_accuracy(
@@ -96,23 +86,3 @@ def predict(
         "margins": [answer.margin for answer in answered],
         "logits": [answer.logits for answer in answered],
     }
-
-
-def answer_chunk(run: Run, rows: Sequence[Arrays], size: int, classes: int) -> list[Answer]:
-    """The answer to each row, in its order; run in batches of rows that are similar in length."""
-    found: dict[int, Answer] = {}
-    for indices, batch in batches_by_length(rows, size):
-        logits = run(batch)
-        best = answers(logits, batch, classes=classes)
-        for index, one, row in zip(indices, best, rounded(logits), strict=True):
-            found[index] = Answer(*one, row)
-    return [found[index] for index in range(len(rows))]
-
-
-def largest_batch(options: dict[str, Any]) -> int:
-    """Rows of a batch: BATCH, or the largest batch that an engine was built for."""
-    if profiles := options.get("profiles"):
-        longest = max(most[1:] for _, _, most in profiles)
-        return min(BATCH, max(most[0] for _, _, most in profiles if most[1:] == longest))
-    buckets = options.get("buckets")
-    return min(BATCH, max(buckets["batch"])) if buckets else BATCH

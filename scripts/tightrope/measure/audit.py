@@ -7,11 +7,14 @@ from typing import Any
 from tightrope.artifacts.files import read_json, sha256, write_json
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import Arrays, load_encoder, read_split
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.quantization_noise import rounding
-from tightrope.jobs.child import Limits, WorkFailed, failure, supervised
-from tightrope.measure.accuracy import answer_chunk, largest_batch
-from tightrope.onnx.file import load_onnx, open_model
+from tightrope.jobs.child import Limits, failure, supervised
+from tightrope.measure.answers import answer_chunk, largest_batch
+from tightrope.onnx.file import load_onnx
+from tightrope.onnx.session import open_model
 from tightrope.statistics import share
 
 SCHEMA = 1
@@ -40,9 +43,9 @@ def audit_variant(
 
     On the first SAMPLES calibration examples, beside the ONNX file in float. `status` is `ok`,
     `collapsed`, or `failed` where the engine was not built or cannot be run; `answers` and
-    `tensors` are the evidence, the tensors those of `rounding.rounding`. They are empty for an
-    engine that quantizes itself. A transient failure raises TightropeError unless this is the
-    last attempt.
+    `tensors` are the evidence, the tensors those of `quantization_noise.rounding`. They are empty
+    for an engine that quantizes itself. A transient failure raises TightropeError unless this is
+    the last attempt.
     """
     built = read_json(engine)
     record: Facts = {"schema": SCHEMA, "variant": variant, "engine_sha256": sha256(engine)}

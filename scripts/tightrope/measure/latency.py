@@ -8,8 +8,10 @@ from typing import Any, TextIO
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import Arrays, timing_batches
-from tightrope.jobs.child import Limits, WorkFailed, failure
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.timing_batches import timing_batches
+from tightrope.jobs.child import Limits, failure
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
@@ -17,7 +19,7 @@ from tightrope.measure.comparison import compare_loads
 from tightrope.measure.fixed_workload import reference_workload
 from tightrope.measure.logits import check_logits
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.records.record import LatencyRecord
+from tightrope.records.latency import LatencyRecord
 
 Shape = dict[str, int]
 BASELINE = "baseline "

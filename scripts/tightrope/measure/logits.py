@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
 
 DIGITS = 6
 

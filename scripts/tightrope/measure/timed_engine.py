@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tightrope.jobs.child import peak_rss_bytes
 from tightrope.machine.foreign_load import counters, settle
+from tightrope.machine.processes import peak_rss_bytes
 from tightrope.measure.timing import timed_calls
 
 Run = Callable[[Any], Any]
@@ -149,7 +149,7 @@ class TimedEngine:
         return time.process_time()
 
     def peak_rss_bytes(self) -> int:
-        """As `supervise.peak_rss_bytes`: with the interpreter, and with compilers that it ran."""
+        """As `peak_rss_bytes`: with the interpreter, and with compilers that it ran."""
         return peak_rss_bytes()
 
 

@@ -13,7 +13,7 @@ from transformers import (
 
 from tightrope.errors import TightropeError
 from tightrope.model.activations import restore_activation
-from tightrope.tasks import IMAGE
+from tightrope.signature import IMAGE
 
 # how the classes of transformers that are saved with a head are called
 HEADS = ("ForSequenceClassification", "ForImageClassification")

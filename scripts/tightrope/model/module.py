@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.errors import ArtifactError
-from tightrope.inputs.timing_batches import TOKENS, Arrays, example_of
+from tightrope.inputs.arrays import TOKENS, Arrays, example_of
 from tightrope.model.activations import restore_activation
 from tightrope.signature import SEQUENCE, Signature
 

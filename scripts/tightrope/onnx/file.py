@@ -1,17 +1,13 @@
-"""ONNX files: written sealed, read checked, simplified without changing what they compute."""
+"""ONNX files: written sealed, read checked, and the same graph without its metadata."""
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import onnx
 
 from tightrope.artifacts.failures import read_made_onnx
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.jobs.child import in_one_line
 from tightrope.signature import Signature, Tensor
 
 SEAL = "tightrope.sha256"
@@ -122,60 +118,3 @@ def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
     del model.graph.value_info[:]
     onnx.checker.check_model(model, full_check=True)
     return model
-
-
-def run_onnx(model: onnx.ModelProto, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
-    """Logits, float32 [batch, classes], of each batch; raises as `run_all` does."""
-    return [outputs[0] for outputs in run_all(model, batches, threads=threads)]
-
-
-def run_all(
-    model: onnx.ModelProto, batches: list[Arrays], *, threads: int
-) -> list[list[np.ndarray]]:
-    """All outputs for each batch by ONNX Runtime without optimizations.
-
-    Raises ArtifactError with its reason where it cannot run the model.
-    """
-    try:
-        session = open_model(model, threads=threads, optimized=False)
-        return [session.run(None, batch) for batch in batches]
-    except Exception as error:  # its errors have no class of their own
-        raise ArtifactError(f"ONNX Runtime cannot run the model: {in_one_line(error)}") from error
-
-
-def open_model(model: onnx.ModelProto, *, threads: int, optimized: bool = True) -> Any:
-    """A session of ONNX Runtime on the CPU."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 4
-    if not optimized:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-
-
-def require_equal(
-    found: list[np.ndarray], expected: list[np.ndarray], *, path: Path | str, tolerance: float
-) -> float:
-    """The largest difference relative to the largest expected logit of its batch.
-
-    Raises ArtifactError naming `path` and the batch's shape where it exceeds `tolerance`.
-    """
-    worst = 0.0
-    for ours, theirs in zip(found, expected, strict=True):
-        if ours.shape != theirs.shape:
-            raise ArtifactError(f"{path}: logits {ours.shape}, the checkpoint gives {theirs.shape}")
-        if not np.isfinite(theirs).all():
-            raise ArtifactError(f"{path}: the checkpoint answers with what is no number (NaN, inf)")
-        difference = float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-6))
-        if not difference <= tolerance:
-            raise ArtifactError(
-                f"{path}: its outputs differ from the checkpoint's by {difference:.2g} "
-                f"(allowed {tolerance:g}) on a batch of {len(ours)}; delete it and run again, "
-                "and if that does not help report the model to the exporter"
-            )
-        worst = max(worst, difference)
-    return worst

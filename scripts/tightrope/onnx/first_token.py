@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tightrope.onnx.file import run_all, signature_of
+from tightrope.onnx.file import signature_of
+from tightrope.onnx.session import run_all
 from tightrope.signature import SEQUENCE
 
 FIRST = 0

@@ -9,11 +9,12 @@ from google.protobuf.message import DecodeError
 from tightrope.artifacts.files import read_bytes, write_bytes
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.errors import ArtifactError, TightropeError
+from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.inputs.image_settings import load_settings
-from tightrope.inputs.timing_batches import Arrays, example_of
-from tightrope.onnx.file import require_one_file, run_onnx, signature_of
+from tightrope.onnx.file import require_one_file, signature_of
 from tightrope.onnx.interface import TOKENS, standardized
-from tightrope.tasks import IMAGE
+from tightrope.onnx.session import run_onnx
+from tightrope.signature import IMAGE
 
 FILE = "model.onnx"
 EXTERNAL = onnx.TensorProto.EXTERNAL

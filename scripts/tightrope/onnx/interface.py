@@ -3,8 +3,8 @@
 import onnx
 
 from tightrope.errors import TightropeError
+from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.image_settings import FILE as PROCESSOR
-from tightrope.inputs.timing_batches import PIXELS
 from tightrope.signature import BATCH, SEQUENCE
 
 TOKENS, MASK, SEGMENTS = "input_ids", "attention_mask", "token_type_ids"

@@ -3,8 +3,10 @@
 import onnx
 from onnx import version_converter
 
-from tightrope.errors import TightropeError
-from tightrope.jobs.child import in_one_line
+from tightrope.errors import TightropeError, in_one_line
+
+# float16's smallest normal number: below it a scale loses digits
+SMALLEST_SCALE = 2.0**-14
 
 STANDARD = ("", "ai.onnx")
 # the intermediate representation that came with float8

@@ -7,13 +7,14 @@ from onnx import ModelProto
 from onnx.checker import ValidationError
 
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.errors import ArtifactError
-from tightrope.inputs.timing_batches import Arrays, length, load_encoder, read_split, stack
-from tightrope.jobs.child import in_one_line
+from tightrope.errors import ArtifactError, in_one_line
+from tightrope.inputs.arrays import Arrays, length, stack
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.model.module import load_module
-from tightrope.onnx.file import load_onnx, require_equal, run_onnx, save_onnx, simplified
+from tightrope.onnx.file import load_onnx, save_onnx, simplified
 from tightrope.onnx.first_token import without_unread_rows
 from tightrope.onnx.imported import original_outputs
+from tightrope.onnx.session import require_equal, run_onnx
 from tightrope.onnx.weights import named_by_module
 from tightrope.variants import is_onnx
 

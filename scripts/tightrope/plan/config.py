@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema
 import yaml
 
-from tightrope.errors import ConfigError
-from tightrope.plan.config_checks import CHECKS, nearest
+from tightrope.errors import ConfigError, nearest
+from tightrope.plan.config_checks import CHECKS
 
 Document = dict[str, Any]
 

@@ -1,6 +1,5 @@
 """What must hold between the keys of a configuration, and between it and this machine."""
 
-import difflib
 import os
 from functools import partial
 from typing import Any
@@ -8,26 +7,26 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
-from tightrope.errors import ConfigError
+from tightrope.errors import ConfigError, nearest
 from tightrope.machine.host import describe_host
 from tightrope.plan.job_inputs import data_source
-from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, free_sizes, is_of_images, shapes_of
-from tightrope.plan.variants import configured
-from tightrope.runtimes.buckets import buckets_of
-from tightrope.runtimes.tensorrt.profiles import check_profiles
+from tightrope.plan.profiles import check_profiles
+from tightrope.plan.shapes import (
+    OF_IMAGES,
+    OF_TEXTS,
+    buckets_of,
+    free_sizes,
+    is_of_images,
+    shapes_of,
+)
+from tightrope.plan.variants import configured, devices_of
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.statistics import accuracy_verdict, paired_difference
-from tightrope.variants import AUTO, Variant, devices_of, is_onnx, parse
+from tightrope.variants import AUTO, Variant, is_onnx, parse
 
 Document = dict[str, Any]
 # no larger pool is looked for
 LARGEST_POOL = 100_000
-
-
-def nearest(word: str, allowed: list[str]) -> str:
-    """`; did you mean "x"?` where one of `allowed` is close to `word`, else nothing."""
-    close = difflib.get_close_matches(word, allowed, n=1, cutoff=0.6)
-    return f'; did you mean "{close[0]}"?' if close else ""
 
 
 def check_pool(config: Document) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from tightrope.errors import ArtifactError
 from tightrope.machine.interference import fewest_pairs, undisturbed
-from tightrope.records.record import LatencyRecord, RaceRecord
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.race import RaceRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.races import is_undecided

@@ -6,12 +6,11 @@ from tightrope.artifacts.provenance import library_versions
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
-from tightrope.measure.traffic.batching import UNPADDED
+from tightrope.measure.traffic.padding import UNPADDED
 from tightrope.plan.config import Document
 from tightrope.plan.job_inputs import from_checkpoint, reduces_range
-from tightrope.plan.shapes import is_of_images
-from tightrope.runtimes.buckets import buckets_of
-from tightrope.runtimes.tensorrt.profiles import profiles_of
+from tightrope.plan.profiles import profiles_of
+from tightrope.plan.shapes import buckets_of, is_of_images
 from tightrope.variants import parse
 
 

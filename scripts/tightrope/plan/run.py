@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from tightrope.artifacts.failures import failure_in, is_onnx_file
 from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
 from tightrope.records.record import TRAINING
+from tightrope.summary.failures import failures
 
 # of `remeasure` of the configuration
 DISTURBED = "disturbed"
@@ -142,10 +143,3 @@ def exit_with_failures(summary: Path) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
-
-
-def failures(summary: Path) -> list[dict[str, Any]]:
-    """The results, and the measured trainings, with status failed."""
-    document = read_json(summary)
-    trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
-    return [one for one in document["results"] + trainings if one["status"] == "failed"]

@@ -12,7 +12,6 @@ from tightrope.variants import (
     UNQUANTIZED,
     Variant,
     baseline,
-    devices_of,
     is_calibrated,
 )
 
@@ -120,3 +119,8 @@ def takes_repair(variant: Variant, settings: Document) -> bool:
     if variant.precision == AUTO or variant.scheme is None:
         return False
     return variant.scheme not in ("s8s8", "e4m3") or settings["activations"] != "asymmetric"
+
+
+def devices_of(config: dict[str, Any]) -> tuple[str, ...]:
+    """The devices for which variants are planned; `auto` is every device."""
+    return DEVICES if config["devices"] == "auto" else tuple(config["devices"])

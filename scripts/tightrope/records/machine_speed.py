@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tightrope.machine.host import fingerprint
 from tightrope.machine.interference import undisturbed
-from tightrope.records.record import LatencyRecord
+from tightrope.records.latency import LatencyRecord
 
 # how much of a change of the machine's speed the ratio of two engines follows:
 # docs/results/decision.md

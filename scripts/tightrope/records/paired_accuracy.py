@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from tightrope.machine.host import numerics_fingerprint
-from tightrope.records.record import AccuracyRecord
+from tightrope.records.accuracy import AccuracyRecord
 from tightrope.statistics import (
     accuracy_verdict,
     detectable_drop,

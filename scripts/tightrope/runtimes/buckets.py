@@ -1,14 +1,9 @@
-"""Buckets of shapes: a static program for each."""
+"""Buckets of shapes: a static program for each, and which of them holds a request."""
 
 from bisect import bisect_left
 from itertools import product
-from typing import Any
 
-from tightrope.plan.shapes import is_of_images, shapes_of
 from tightrope.signature import BATCH, SEQUENCE
-
-SHORTEST = 32
-
 
 # the one shape of a program: [batch, sequence] of texts, [batch] of images
 Bucket = tuple[int, ...]
@@ -43,27 +38,3 @@ class Buckets:
 def in_words(sizes: tuple[int, ...]) -> str:
     """`16x128` for the sizes of a text's axes, `16` for images."""
     return "x".join(map(str, sizes))
-
-
-def buckets_of(config: dict[str, Any], model: str) -> dict[str, list[int]] | None:
-    """`buckets` for one model, None where the engine is to take any shape.
-
-    `auto`: the batches of `shapes`, 1 among them; powers of two from 32 tokens to the longest
-    sequence that is measured, which is the last edge. Images have batches only.
-    """
-    if config["buckets"] is None:
-        return None
-    if config["buckets"] != "auto":
-        axes = (BATCH,) if is_of_images(config, model) else PLURALS
-        return {axis: config["buckets"][axis] for axis in axes}
-    shapes = shapes_of(config, model)
-    found = {BATCH: sorted({1, *(shape[BATCH] for shape in shapes)})}
-    if not is_of_images(config, model):
-        lengths = [config["models"][model]["max_sequence"], *(one[SEQUENCE] for one in shapes)]
-        found[SEQUENCE] = powers_of_two(SHORTEST, max(lengths))
-    return found
-
-
-def powers_of_two(first: int, last: int) -> list[int]:
-    """Powers of two from `first` on, below `last`, and then `last` itself."""
-    return [*(2**n for n in range(last.bit_length()) if first <= 2**n < last), last]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 
 # Tensors, int64 [batch, sequence] on the device, by name -> logits [batch, classes] there.
 Program = Callable[..., torch.Tensor]

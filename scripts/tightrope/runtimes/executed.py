@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
 
 # operator class -> precision -> how many run
 Executed = dict[str, dict[str, int]]

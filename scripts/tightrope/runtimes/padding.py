@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Bucket
 
 

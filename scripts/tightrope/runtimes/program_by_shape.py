@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Bucket, Buckets
 from tightrope.runtimes.padding import padded
 from tightrope.signature import sizes_of

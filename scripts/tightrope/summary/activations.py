@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tightrope.machine.host import fingerprint
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
 from tightrope.records.paired_accuracy import change, comparable, hits
-from tightrope.records.record import AccuracyRecord, LatencyRecord
 from tightrope.statistics import share
 from tightrope.summary.results import latency_entry
 from tightrope.variants import parse

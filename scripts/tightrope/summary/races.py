@@ -5,8 +5,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from tightrope.machine.host import fingerprint
-from tightrope.measure.race.statistics import common_rounds, is_equal, leader, ratio, winner
-from tightrope.records.record import RaceRecord
+from tightrope.records.race import RaceRecord
+from tightrope.records.race_statistics import common_rounds, is_equal, leader, ratio, winner
 from tightrope.statistics import Interval
 from tightrope.summary.noise import CAUSES, named
 from tightrope.summary.results import DISTURBED, ratio_entry

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tightrope.measure.race.finalists import MOST
-from tightrope.measure.race.statistics import NONE_FASTER
+from tightrope.records.finalists import MOST
+from tightrope.records.race_statistics import NONE_FASTER
 from tightrope.summary.races import DECIDED, RaceKey, race_key, ratio_between, shape_of
 from tightrope.variants import parse
 

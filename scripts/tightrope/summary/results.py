@@ -4,12 +4,12 @@ import statistics
 from typing import Any
 
 from tightrope.machine.interference import fewest_pairs, undisturbed
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed, unsteadiness
-from tightrope.records.record import AccuracyRecord, LatencyRecord
 from tightrope.statistics import Interval, percentile, speed_verdict, speedup
 from tightrope.summary import noise
-from tightrope.summary.accuracy import accuracy_entry
-from tightrope.summary.flips import Split
+from tightrope.summary.accuracy import Split, accuracy_entry
 from tightrope.variants import Variant, parse
 
 Entry = dict[str, Any]

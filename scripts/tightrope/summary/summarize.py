@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 from tightrope import __version__
 from tightrope.artifacts.files import read_json, write_bytes, write_json
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.inputs.timing_batches import read_split
+from tightrope.inputs.encode import read_split
 from tightrope.machine.host import fingerprint
 from tightrope.model.config import activation_of
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed
-from tightrope.records.record import AccuracyRecord, LatencyRecord, RaceRecord, Record
+from tightrope.records.race import RaceRecord
+from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
+from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
-from tightrope.summary.flips import Split
 from tightrope.summary.int8 import (
     Records,
     made_records,

@@ -6,7 +6,6 @@ from shutil import get_terminal_size
 from typing import Any
 
 from tightrope.artifacts.files import read_json
-from tightrope.plan.run import failures
 from tightrope.report.style.numbers import (
     TIMES,
     milliseconds,
@@ -15,6 +14,7 @@ from tightrope.report.style.numbers import (
     ratio_interval,
     shape_of,
 )
+from tightrope.summary.failures import failures
 
 COLUMNS = ("shape", "variant", "ms", "speed-up", "accuracy", "verdict")
 ALIGNMENT = ("left", "left", "right", "left", "left", "left")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 
 # of the side of an image: as much is added around it before a piece of its size is cut out
 MARGIN = 1 / 8

@@ -1,8 +1,13 @@
-"""Which examples each batch of a training holds, drawn by a seed."""
+"""Which examples each batch of a training holds, drawn by a seed, and made ahead of its step."""
 
 import random
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, pairwise
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 # Batches that are sorted by length together: enough to save padding, few enough to stay mixed.
 WINDOW = 32
@@ -59,3 +64,20 @@ def draw_judged(count: int, seed: int) -> tuple[list[int], list[int]]:
         random.Random(f"{seed} judged").sample(range(count), max(1, round(JUDGED * count)))
     )
     return [index for index in range(count) if index not in judged], sorted(judged)
+
+
+def prefetched(tasks: Iterable[Callable[[], Result]], *, ahead: int) -> Iterator[Result]:
+    """What each task gives, in their order; up to so many are made `ahead`, each in a thread.
+
+    With 0 each is made when it is asked for. Raises what a task raises, in its place.
+    """
+    if not ahead:
+        yield from (task() for task in tasks)
+        return
+    left = iter(tasks)
+    with ThreadPoolExecutor(ahead) as pool:
+        waiting = deque(pool.submit(task) for task in islice(left, ahead))
+        while waiting:
+            result = waiting.popleft().result()
+            waiting += [pool.submit(task) for task in islice(left, 1)]
+            yield result

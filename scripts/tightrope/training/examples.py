@@ -7,8 +7,9 @@ from typing import Any, overload
 import numpy as np
 from tokenizers import Tokenizer
 
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.encode import Example
 from tightrope.inputs.texts import text_arrays
-from tightrope.inputs.timing_batches import Arrays, Example, stack
 
 Augment = Callable[[Arrays, np.random.Generator], Arrays]
 

@@ -11,11 +11,10 @@ import torch
 from tqdm import tqdm
 
 from tightrope.errors import TightropeError
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.training.batches import Batch, draw_epochs, draw_judged, in_parts
+from tightrope.inputs.arrays import Arrays
+from tightrope.training.batches import Batch, draw_epochs, draw_judged, in_parts, prefetched
 from tightrope.training.examples import Subject
 from tightrope.training.frozen_weights import freeze
-from tightrope.training.prefetch import prefetched
 from tightrope.training.progress import Report
 from tightrope.training.recipe import Recipe, check_recipe, chosen_amp
 from tightrope.training.state import TrainingState

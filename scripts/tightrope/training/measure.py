@@ -9,10 +9,12 @@ import torch
 
 from tightrope.artifacts.files import digest
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.jobs.child import Limits, WorkFailed, failure, peak_rss_bytes
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Limits, failure
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.host import describe_host
 from tightrope.machine.interference import Windows
+from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import QuietMachine
 from tightrope.records.training import TrainingRecord
 from tightrope.training.loop import EpochClock, fine_tune

@@ -7,15 +7,8 @@ from typing import Any
 
 import psutil
 
-from tightrope.errors import TightropeError
-from tightrope.jobs.child import (
-    LIMIT_OF_MEMORY,
-    PASSED_ON,
-    Child,
-    Limits,
-    WorkFailed,
-    is_out_of_memory,
-)
+from tightrope.errors import TightropeError, WorkFailed, is_out_of_memory
+from tightrope.jobs.child import LIMIT_OF_MEMORY, PASSED_ON, Child, Limits
 from tightrope.training.recipe import DEFAULTS, Recipe
 
 Work = Callable[[int], Any]

@@ -8,14 +8,15 @@ import numpy as np
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.errors import TightropeError
-from tightrope.inputs.image_encoding import EncodedImages
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import Example, read_split
 from tightrope.inputs.image_settings import load_settings, save_settings
+from tightrope.inputs.images import EncodedImages
 from tightrope.inputs.texts import require_sequence
-from tightrope.inputs.timing_batches import Arrays, Example, read_split
 from tightrope.model.activations import swap_activation
 from tightrope.model.classifier import load_classifier
-from tightrope.model.limits import positions
-from tightrope.tasks import IMAGE
+from tightrope.model.config import positions
+from tightrope.signature import IMAGE
 from tightrope.training.augmentation import AUGMENTATIONS
 from tightrope.training.examples import Subject, image_subject, text_subject
 from tightrope.training.recipe import Recipe

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tightrope.errors import TightropeError
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.machine.compiler import missing_compiler
 from tightrope.training.recipe import Recipe
 

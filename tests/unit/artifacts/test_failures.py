@@ -9,14 +9,13 @@ from tightrope.artifacts.failures import (
     read_made_onnx,
     write_failure,
 )
-from tightrope.errors import ArtifactError
+from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.int8.cache import read_cache, read_sealed
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.int8.costs import measure_costs
 from tightrope.int8.quantize import found_by_search, quantize_onnx
 from tightrope.int8.search import search_operators
 from tightrope.int8.sensitivity import measure_sensitivity
-from tightrope.jobs.child import WorkFailed
 from tightrope.onnx.file import load_onnx
 from tiny_model import LONGEST, TinyModel
 

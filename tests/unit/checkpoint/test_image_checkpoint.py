@@ -10,7 +10,7 @@ from tightrope.checkpoint.prepare import prepare_checkpoint as prepare
 from tightrope.checkpoint.source import local_files
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs.image_settings import load_settings, save_settings
-from tightrope.tasks import IMAGE
+from tightrope.signature import IMAGE
 
 TINY = "scratch:convnext?num_stages=2&hidden_sizes=[8,16]&depths=[1,2]&image_size=32"
 

@@ -9,7 +9,7 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.checkpoint.prepare import prepare_checkpoint as prepare
 from tightrope.checkpoint.source import libraries, local_files, longest_sequence
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
-from tightrope.model.limits import positions
+from tightrope.model.config import positions
 
 TINY = (
     "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2&intermediate_size=64"

@@ -8,7 +8,7 @@ from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read_docstrings
 from tightrope.data.splits import fingerprint
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.inputs.timing_batches import read_split
+from tightrope.inputs.encode import read_split
 
 SOURCE = "docstrings:networkx,sklearn"
 SIZES = {"train": 60, "evaluation": 31}

@@ -19,10 +19,10 @@ from tightrope.data.prepare import check_labels, prepare_data
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.hub_images import images_of
 from tightrope.errors import ConfigError, TightropeError
+from tightrope.inputs.encode import read_split
 from tightrope.inputs.image_decoding import decode_rgb
 from tightrope.inputs.image_split import ImageSplit
-from tightrope.inputs.timing_batches import read_split
-from tightrope.tasks import IMAGE
+from tightrope.signature import IMAGE
 
 SPLITS = ("train", "evaluation", "calibration")
 CLASSES = ("cat", "dog")

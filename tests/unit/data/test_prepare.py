@@ -12,7 +12,7 @@ from tightrope.data.sources.hub_texts import material_of
 from tightrope.data.sources.hub_texts import read as read_hub
 from tightrope.data.splits import fingerprint, split_material, stratified, unique
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.inputs.timing_batches import read_split
+from tightrope.inputs.encode import read_split
 
 POOL = [(f"text number {i}", 0 if i % 4 else 1) for i in range(400)]
 

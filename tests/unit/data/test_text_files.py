@@ -9,7 +9,7 @@ from tightrope.data.prepare import prepare_data
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.text_files import read as read_files
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.inputs.timing_batches import read_split
+from tightrope.inputs.encode import read_split
 
 COLUMNS = {"text": "sentence", "label": "mood"}
 ROWS = [(f"sentence number {i} ends here", "good" if i % 3 else "bad") for i in range(30)]

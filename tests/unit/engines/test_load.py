@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tightrope.engines.load import within
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.signature import of_images, of_texts
 
 

@@ -8,15 +8,10 @@ from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.data.prepare import prepare_data
 from tightrope.errors import TightropeError
-from tightrope.inputs.timing_batches import (
-    batches_by_length,
-    batches_of_equal_length,
-    load_encoder,
-    read_split,
-    stack,
-    timing_batches,
-)
-from tightrope.tasks import IMAGE
+from tightrope.inputs.arrays import batches_by_length, batches_of_equal_length, stack
+from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.inputs.timing_batches import timing_batches
+from tightrope.signature import IMAGE
 
 HEIGHT, WIDTH = 12, 16
 

@@ -9,11 +9,10 @@ import pytest
 from PIL import Image
 from small_images import encoded, noise
 from tightrope.errors import TightropeError
-from tightrope.inputs.image_encoding import EncodedImages
 from tightrope.inputs.image_processors import PROCESSORS
 from tightrope.inputs.image_settings import ImageSettings, load_settings, save_settings
 from tightrope.inputs.image_split import ImageSplit
-from tightrope.inputs.images import pixel_values
+from tightrope.inputs.images import EncodedImages, pixel_values
 
 SIZES = ((64, 64), (300, 200), (37, 91))
 SMALL = {"size": {"shortest_edge": 56}, "crop_size": {"height": 48, "width": 48}}

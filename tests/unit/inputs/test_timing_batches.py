@@ -6,15 +6,9 @@ import pytest
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.data.prepare import prepare_data
 from tightrope.errors import ArtifactError, TightropeError
+from tightrope.inputs.arrays import Arrays, batches_by_length, batches_of_equal_length, stack
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.inputs.texts import filled_batch
-from tightrope.inputs.timing_batches import (
-    Arrays,
-    batches_by_length,
-    batches_of_equal_length,
-    load_encoder,
-    read_split,
-    stack,
-)
 from tiny_model import LONGEST, TinyModel
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
-from tightrope.int8.quantize import SCHEMES, in_qdq
-from tightrope.onnx.file import run_onnx
+from tightrope.int8.quantize import in_qdq
+from tightrope.int8.schemes import SCHEMES
+from tightrope.onnx.session import run_onnx
 from tiny_convolutions import make_convolutions, pictures, ranges_of
 
 NODE = "stem"

@@ -6,11 +6,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tightrope.errors import TightropeError
-from tightrope.inputs.timing_batches import Arrays, load_encoder
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import load_encoder
 from tightrope.int8.calibrate import calibration_examples
 from tightrope.int8.ranges import BINS, Statistics, collect_statistics
 from tightrope.jobs.child import supervised
-from tightrope.onnx.file import load_onnx, run_onnx, save_onnx
+from tightrope.onnx.file import load_onnx, save_onnx
+from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tiny_model import LIMITS, LONGEST, SAMPLES, TinyModel
 

@@ -4,11 +4,13 @@ import numpy as np
 import onnx
 import pytest
 from tightrope.errors import TightropeError
-from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.int8.cache import read_cache, write_cache
 from tightrope.int8.quantize import quantize_onnx
-from tightrope.int8.repairs import dequantized_weight, smoothed, smoothing, weight
-from tightrope.onnx.file import load_onnx, run_onnx
+from tightrope.int8.repairs import smoothed, smoothing
+from tightrope.onnx.edit import dequantized_weight, weight
+from tightrope.onnx.file import load_onnx
+from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tiny_model import TinyModel, evaluation_rows
 

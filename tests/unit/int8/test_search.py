@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import TightropeError
-from tightrope.inputs.timing_batches import load_encoder, read_split
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache, write_cache
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.search import ranked, search, search_operators

@@ -3,10 +3,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tightrope.artifacts.files import read_json, sha256
-from tightrope.inputs.timing_batches import load_encoder, read_split, stack
+from tightrope.inputs.arrays import stack
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.sensitivity import measure_sensitivity
-from tightrope.onnx.file import load_onnx, run_onnx
+from tightrope.onnx.file import load_onnx
+from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tightrope.statistics import mean_divergence, relative_error
 from tiny_model import LONGEST, TinyModel

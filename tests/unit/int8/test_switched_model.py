@@ -2,10 +2,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tightrope.inputs.timing_batches import load_encoder, read_split, stack
+from tightrope.inputs.arrays import stack
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.switched_model import SwitchedModel
-from tightrope.onnx.file import load_onnx, run_onnx
+from tightrope.onnx.file import load_onnx
+from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tiny_model import TinyModel, evaluation_rows
 

@@ -12,15 +12,9 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from tightrope.errors import ArtifactError, StorageError, TightropeError
-from tightrope.jobs.child import (
-    Child,
-    Limits,
-    WorkFailed,
-    failure,
-    peak_rss_bytes,
-    supervised,
-)
+from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFailed
+from tightrope.jobs.child import Child, Limits, failure, supervised
+from tightrope.machine.processes import peak_rss_bytes
 
 ROOMY = Limits(memory_bytes=64e9, seconds=60)
 

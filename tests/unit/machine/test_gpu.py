@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 from tightrope.engines.load import engine_module
-from tightrope.jobs.child import Limits, WorkFailed, is_out_of_memory, supervised
+from tightrope.errors import WorkFailed, is_out_of_memory
+from tightrope.jobs.child import Limits, supervised
 from tightrope.machine import gpu
 from tightrope.machine.gpu import (
     driver_cuda,
@@ -20,7 +21,7 @@ from tightrope.machine.gpu import (
     without_tensorrt,
 )
 from tightrope.machine.host import nvidia_gpu
-from tightrope.runtimes.tensorrt.errors import require_same, require_version
+from tightrope.runtimes.tensorrt.version import require_same, require_version
 
 WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
 LIMITS = Limits(memory_bytes=8e9, seconds=60)

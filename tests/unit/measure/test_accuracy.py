@@ -9,13 +9,16 @@ from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.data.prepare import prepare_data
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.inputs.timing_batches import read_split, stack
+from tightrope.inputs.arrays import stack
+from tightrope.inputs.encode import read_split
 from tightrope.jobs import child
 from tightrope.jobs.child import Limits
 from tightrope.measure import accuracy
-from tightrope.measure.accuracy import largest_batch, measure_accuracy
-from tightrope.onnx.file import load_onnx, run_onnx, save_onnx
-from tightrope.records.record import AccuracyRecord
+from tightrope.measure.accuracy import measure_accuracy
+from tightrope.measure.answers import largest_batch
+from tightrope.onnx.file import load_onnx, save_onnx
+from tightrope.onnx.session import run_onnx
+from tightrope.records.accuracy import AccuracyRecord
 from tightrope.variants import Variant
 from tiny_model import (
     LIMITS,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 from tightrope.artifacts.files import read_json
-from tightrope.inputs.timing_batches import load_encoder, read_split
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache, write_cache
 from tightrope.int8.quantization_noise import rounding
 from tightrope.int8.quantize import quantize_onnx

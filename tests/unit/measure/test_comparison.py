@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from busy import PROCESSORS, busy_child, needs_quiet, wait
 from disturbed import facts, machine
-from tightrope.jobs.child import Limits, WorkFailed
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Limits
 from tightrope.machine.interference import undisturbed
 from tightrope.measure.blocks import block_sizes
 from tightrope.measure.comparison import compare_loads, first_half, scaled, second_half

@@ -22,7 +22,7 @@ from tightrope.machine.cores import pinned_processors
 from tightrope.measure import latency
 from tightrope.measure.fixed_workload import ROUNDS
 from tightrope.measure.latency import measure_latency
-from tightrope.records.record import LatencyRecord
+from tightrope.records.latency import LatencyRecord
 from tightrope.variants import Variant
 from tiny_model import LIMITS, LONGEST, TinyModel, name_variant
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
 from tightrope.measure.logits import answers, check_logits, rounded
 
 INPUTS = {"input_ids": np.zeros((2, 8), np.int64), "attention_mask": np.ones((2, 8), np.int64)}

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from busy import PROCESSORS, busy_child, hash_forever, needs_quiet, wait
 from disturbed import machine
+from tightrope.errors import WorkFailed
 from tightrope.jobs import child
-from tightrope.jobs.child import Child, WorkFailed
+from tightrope.jobs.child import Child
 from tightrope.machine.interference import disturbance, undisturbed
 from tightrope.measure import blocks, paired_blocks
 from tightrope.measure.blocks import block_sizes

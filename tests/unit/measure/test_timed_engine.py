@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from busy import PROCESSORS, WORK, hash_forever, hashing, wait
-from tightrope.jobs.child import Child, WorkFailed
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Child
 from tightrope.measure.logits import check_logits
 from tightrope.measure.timed_engine import TimedEngine, stable
 from tiny_model import LIMITS

@@ -8,9 +8,10 @@ import onnx
 import pytest
 import torch
 from tightrope.errors import ArtifactError
-from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.model.module import load_module
-from tightrope.onnx.file import load_onnx, run_onnx
+from tightrope.onnx.file import load_onnx
+from tightrope.onnx.session import run_onnx
 from tiny_model import LONGEST, TinyModel, evaluation_rows
 
 EXPORT = """

@@ -7,18 +7,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.inputs.timing_batches import stack
+from tightrope.inputs.arrays import stack
 from tightrope.onnx import first_token
 from tightrope.onnx.file import (
     load_onnx,
     max_sequence,
-    require_equal,
     require_one_file,
-    run_onnx,
     save_onnx,
     set_max_sequence,
     simplified,
 )
+from tightrope.onnx.session import require_equal, run_onnx
 from tightrope.onnx.simplify import simplify_onnx
 from tiny_model import LONGEST, TinyModel, evaluation_rows
 

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from tightrope.onnx.file import run_onnx
 from tightrope.onnx.first_token import without_unread_rows
+from tightrope.onnx.session import run_onnx
 from tiny_model import TinyModel
 
 WIDTH, HEADS = 8, 2

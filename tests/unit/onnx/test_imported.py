@@ -8,9 +8,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.onnx.file import run_onnx
 from tightrope.onnx.imported import class_count, read_onnx_file, vocabulary
 from tightrope.onnx.interface import standardized
+from tightrope.onnx.session import run_onnx
 
 NAMES = {"input_ids": "ids", "attention_mask": "mask", "token_type_ids": "segments"}
 ROWS, CLASSES = 7, 3

@@ -12,11 +12,11 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.data.prepare import prepare_data
 from tightrope.errors import TightropeError
-from tightrope.onnx.file import run_onnx, signature_of
+from tightrope.onnx.file import signature_of
 from tightrope.onnx.imported import class_count, keep_checkpoint, standard_model
 from tightrope.onnx.interface import standardized
-from tightrope.signature import of_images
-from tightrope.tasks import IMAGE
+from tightrope.onnx.session import run_onnx
+from tightrope.signature import IMAGE, of_images
 
 CLASSES = 10
 SIZE = (6, 8)

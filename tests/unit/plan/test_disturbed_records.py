@@ -10,7 +10,8 @@ from raced import HOST, planted, race_record, race_shape
 from tightrope.machine.interference import FOREIGN
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.plan.run import delete_disturbed
-from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 

@@ -7,7 +7,7 @@ import pytest
 from tightrope.artifacts.provenance import code_digest, syntax
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
-from tightrope.tasks import IMAGE, TEXT
+from tightrope.signature import IMAGE, TEXT
 
 CHECKPOINTS = {
     "hub": "hub:owner/name@main",

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from tightrope.artifacts.failures import write_failure
-from tightrope.plan.run import delete_failed, executes_jobs, failures, take_run_lock
+from tightrope.plan.run import delete_failed, executes_jobs, take_run_lock
+from tightrope.summary.failures import failures
 from tiny_model import TinyModel
 
 HOLDER = """

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from disturbed import facts
 from raced import HOST
+from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import FEWEST_JOBS, ORDER, MachineSpeed, unsteadiness
-from tightrope.records.record import LatencyRecord
 from tightrope.statistics import speedup
 from tightrope.summary.results import latency_entry
 

@@ -4,7 +4,10 @@ from pathlib import Path
 import pytest
 from disturbed import QUIET, WAITED
 from tightrope.errors import ArtifactError
-from tightrope.records.record import RACE, AccuracyRecord, LatencyRecord, RaceRecord
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.race import RaceRecord
+from tightrope.records.record import RACE
 from tightrope.records.traffic import TrafficRecord
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}

@@ -2,8 +2,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.runtimes.buckets import Bucket, Buckets, buckets_of, in_words
+from tightrope.inputs.arrays import Arrays
+from tightrope.plan.shapes import buckets_of
+from tightrope.runtimes.buckets import Bucket, Buckets, in_words
 from tightrope.runtimes.padding import padded
 
 TEXTS = {"task": "text-classification"}

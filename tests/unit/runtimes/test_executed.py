@@ -1,5 +1,5 @@
 import pytest
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import Executed, counted, is_product, require_precision
 
 INT8: Executed = {

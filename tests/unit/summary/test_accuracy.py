@@ -2,10 +2,9 @@ import math
 from typing import Any
 
 import pytest
-from tightrope.records.record import AccuracyRecord
+from tightrope.records.accuracy import AccuracyRecord
 from tightrope.statistics import detectable_drop, mcnemar_p_value, paired_difference, share
-from tightrope.summary.accuracy import accuracy_entry
-from tightrope.summary.flips import Split
+from tightrope.summary.accuracy import Split, accuracy_entry
 
 # softmax: (1/2, 1/4, 1/4), and so on
 LOGITS = [[math.log(2), 0.0, 0.0], [0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]]

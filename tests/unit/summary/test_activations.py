@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from disturbed import facts
 from tightrope.model.config import activation_of
-from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
 from tightrope.report.context import sections
 from tightrope.report.page import render_page
 from tightrope.report.sections.activations import activations_section

@@ -1,6 +1,6 @@
 import pytest
-from tightrope.records.record import AccuracyRecord
-from tightrope.summary.flips import Split, flipped
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.summary.accuracy import Split, flipped
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 NAMES = ["bad", "good", "mixed"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from raced import PLACE, SHAPE, planted, race_record, race_shape
-from tightrope.measure.race.statistics import beaten_by
+from tightrope.records.race_statistics import beaten_by
 from tightrope.summary.races import race_entries
 from tightrope.summary.recommend import recommendations
 from tightrope.summary.speed_scale import with_races

@@ -3,10 +3,11 @@ from typing import Any
 
 import pytest
 from disturbed import facts
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed, unsteadiness
-from tightrope.records.record import AccuracyRecord, LatencyRecord
 from tightrope.statistics import speedup
-from tightrope.summary.flips import Split
+from tightrope.summary.accuracy import Split
 from tightrope.summary.results import latency_entry, result_entry, unavailable_entry
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}

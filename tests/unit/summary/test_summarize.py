@@ -10,8 +10,9 @@ from raced import planted, race_record, race_shape
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint
-from tightrope.measure.race.statistics import beaten_by
-from tightrope.records.record import AccuracyRecord, LatencyRecord
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.race_statistics import beaten_by
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.summarize import evaluation_split, summarize
 

@@ -8,8 +8,8 @@ import numpy as np
 import psutil
 import pytest
 import torch
-from tightrope.errors import ArtifactError, TightropeError
-from tightrope.jobs.child import Limits, WorkFailed, supervised
+from tightrope.errors import ArtifactError, TightropeError, WorkFailed
+from tightrope.jobs.child import Limits, supervised
 from tightrope.training.micro_batches import run_training, train_or_stop
 
 LIMITS = Limits(memory_bytes=1e12, seconds=60)

@@ -2,7 +2,7 @@ import threading
 import time
 
 import pytest
-from tightrope.training.prefetch import prefetched
+from tightrope.training.batches import prefetched
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 3, 50])

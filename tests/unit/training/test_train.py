@@ -12,7 +12,8 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.data.prepare import prepare_data
 from tightrope.errors import TightropeError
-from tightrope.inputs.timing_batches import load_encoder, read_split, stack
+from tightrope.inputs.arrays import stack
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.model.fast_swish import FastSwish
 from tightrope.model.module import load_module
 from tightrope.training.recipe import whole_recipe

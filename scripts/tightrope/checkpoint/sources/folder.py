@@ -9,7 +9,7 @@ from tightrope.checkpoint.checks import check_weights, read_config
 from tightrope.checkpoint.source import Source
 from tightrope.errors import ConfigError
 from tightrope.inputs.image_settings import FILE as PROCESSOR
-from tightrope.model.limits import positions
+from tightrope.model.config import positions
 
 NEEDED = ("config.json", "model.safetensors")
 # what encodes inputs

@@ -10,7 +10,7 @@ from tightrope.checkpoint.sources.folder import ENCODERS, copy
 from tightrope.errors import ConfigError
 from tightrope.inputs.image_settings import FILE as PROCESSOR
 from tightrope.inputs.image_settings import load_settings
-from tightrope.tasks import IMAGE
+from tightrope.signature import IMAGE
 
 
 def local_files(source: Source) -> list[Path]:

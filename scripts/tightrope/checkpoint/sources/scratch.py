@@ -11,7 +11,7 @@ from tightrope.artifacts.provenance import library_versions
 from tightrope.checkpoint.source import Source
 from tightrope.checkpoint.sources.folder import check_folder
 from tightrope.errors import ConfigError
-from tightrope.model.limits import positions
+from tightrope.model.config import positions
 
 check = check_folder
 

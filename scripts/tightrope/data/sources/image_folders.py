@@ -5,8 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.artifacts.files import digest, read_bytes
-from tightrope.data.material import Labelled, Material, labelled
-from tightrope.data.roles import POOL, role_of, train_and_evaluation
+from tightrope.data.material import (
+    POOL,
+    Labelled,
+    Material,
+    labelled,
+    role_of,
+    train_and_evaluation,
+)
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
 from tightrope.sources.patterns import MAGIC, matching_paths

@@ -4,8 +4,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tightrope.data.material import Labelled, Material, labelled
-from tightrope.data.roles import POOL, role_of, train_and_evaluation
+from tightrope.data.material import (
+    POOL,
+    Labelled,
+    Material,
+    labelled,
+    role_of,
+    train_and_evaluation,
+)
 from tightrope.data.sources.image_folders import matching_images, reader_of, role_of_folders
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import Material, labelled
-from tightrope.data.roles import role_of, train_and_evaluation
+from tightrope.data.material import Material, labelled, role_of, train_and_evaluation
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.patterns import matching_paths
 from tightrope.sources.tables import ROWS, TABLES, read_columns, shown, table_suffix

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tightrope.machine.interference import of_pair
-from tightrope.measure.race.finalists import Finalists
-from tightrope.measure.race.statistics import (
+from tightrope.records.finalists import Finalists
+from tightrope.records.race_statistics import (
     NONE_FASTER,
     TIME_LIMIT,
     all_equal,

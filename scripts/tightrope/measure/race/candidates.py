@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from tightrope.artifacts.files import read_json
 from tightrope.machine.interference import fewest_pairs, undisturbed
-from tightrope.measure.race.finalists import Candidate
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.finalists import Candidate
+from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed, unsteadiness
 from tightrope.records.paired_accuracy import change, comparable, hits
-from tightrope.records.record import AccuracyRecord, LatencyRecord
 from tightrope.statistics import Interval, speedup
 
 # without a baseline times of other minutes are compared, which may be so much off

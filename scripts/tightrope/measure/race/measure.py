@@ -20,10 +20,11 @@ from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.logits import check_logits
 from tightrope.measure.race.at_shape import RaceAtShape
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
-from tightrope.measure.race.finalists import Finalists, finalists
 from tightrope.measure.race.rounds import Race
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.records.record import RACE, RaceRecord
+from tightrope.records.finalists import Finalists, finalists
+from tightrope.records.race import RaceRecord
+from tightrope.records.record import RACE
 
 Shape = dict[str, int]
 # of the memory that is free, what the engines may take together

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from tightrope.jobs.child import Child, Limits, WorkFailed
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Child, Limits
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.machine.quiet import QuietMachine

@@ -1,6 +1,7 @@
 """How a variant does under traffic: MLCommons LoadGen asks, dynamic batching answers."""
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -10,16 +11,18 @@ from tqdm import tqdm
 from tightrope.artifacts.files import read_json, sha256, storage_errors
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import length, load_encoder, read_split
+from tightrope.inputs.arrays import PIXELS, Arrays, length
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import Limits, fill_in
 from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.traffic.batching import padded_lengths
-from tightrope.measure.traffic.padding import bucket_edges
-from tightrope.measure.traffic.samples import IMAGE_BYTES, ready_samples
+from tightrope.measure.traffic.padding import bucket_edges, padded_lengths
 from tightrope.measure.traffic.scenarios import Bench, measure_padding, remove_folder
 from tightrope.records.traffic import TrafficRecord
-from tightrope.tasks import IMAGE
+from tightrope.signature import IMAGE
+
+# what the decoded images of one engine may take: 1783 of 3 x 224 x 224
+IMAGE_BYTES = 2**30
 
 Facts = dict[str, Any]
 
@@ -115,3 +118,14 @@ def serve_traffic(
         if "offline" in plan["scenarios"]:
             facts["answers"][padding] = answers
     return facts | {"lost_s": machine.lost_s, "loudest": machine.loudest}
+
+
+def ready_samples(rows: Sequence[Arrays], *, image_bytes: int) -> list[Arrays]:
+    """All encoded texts, or as many images, each decoded now, as `image_bytes` hold; at least one.
+
+    Those are the first of a split, in which every first n hold the labels in proportion.
+    """
+    if PIXELS not in rows[0]:
+        return list(rows)
+    held = max(1, image_bytes // rows[0][PIXELS].nbytes)
+    return list(tqdm(rows[:held], desc="decoding"))

@@ -7,6 +7,10 @@ from itertools import accumulate
 
 from tightrope.errors import TightropeError
 
+PADDINGS = ("fixed", "longest", "bucketed")
+# what images have in its place: they are all of one size
+UNPADDED = "none"
+
 
 def bucket_edges(lengths: Iterable[int], count: int) -> list[int]:
     """The `count` edges, ascending, to which padding adds the fewest tokens over all `lengths`.
@@ -51,3 +55,21 @@ def padded_length(length: int, edges: Sequence[int]) -> int:
             f"{length} tokens: the buckets hold 1 to {edges[-1]}; choose edges from all lengths"
         )
     return edges[place]
+
+
+def padded_lengths(
+    padding: str, lengths: Sequence[int], *, max_sequence: int, edges: Sequence[int]
+) -> list[int | None]:
+    """To how many tokens each sample is padded; None: to the longest of its batch.
+
+    `fixed`: to `max_sequence`; `longest`: None; `bucketed`: to the smallest edge that holds it;
+    `none`, of images: None.
+    """
+    if padding == "fixed":
+        return [max_sequence] * len(lengths)
+    if padding in ("longest", UNPADDED):
+        return [None] * len(lengths)
+    if padding == "bucketed":
+        return [padded_length(length, edges) for length in lengths]
+    known = ", ".join((*PADDINGS, UNPADDED))
+    raise TightropeError(f"padding {padding}: unknown; choose from {known}")

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import storage_errors
-from tightrope.inputs.timing_batches import Arrays, length
+from tightrope.inputs.arrays import Arrays, length
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import FOREIGN, Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.traffic import loadgen
-from tightrope.measure.traffic.batching import UNPADDED
+from tightrope.measure.traffic.padding import UNPADDED
 from tightrope.measure.traffic.rate_search import highest_rate
 from tightrope.measure.traffic.serving import Query, Serving
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE

@@ -1,14 +1,22 @@
 """Dynamic batching around an engine: what waits when it is free is its next batch."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.inputs.timing_batches import PIXELS, Arrays, length, stack
+from tightrope.inputs.arrays import PIXELS, Arrays, length, stack
 from tightrope.measure.logits import answers
-from tightrope.measure.traffic.batching import Batch, Waiting
+
+
+class Batch(NamedTuple):
+    """Samples that run together; `sequence` is None for the longest among them."""
+
+    tickets: list[int]
+    indices: list[int]
+    sequence: int | None
 
 
 class Query(NamedTuple):
@@ -100,3 +108,35 @@ class Serving:
             real = sum(map(length, rows))
             self.tokens += real
             self.padded_tokens += inputs["input_ids"].size - real
+
+
+class Waiting:
+    """Samples that wait, in order of arrival, one queue for each length of padding.
+
+    `padded[index]` is that of the sample with that index. The next batch comes from the queue
+    whose first sample has waited longest, so that none waits for ever: with one queue that is
+    the order of arrival, with several a batch never mixes buckets.
+    """
+
+    def __init__(self, padded: Sequence[int | None], batch: int) -> None:
+        self.padded = padded
+        self.batch = batch
+        self.arrived = 0
+        self.queues: dict[int | None, deque[tuple[int, int, int]]] = {}
+
+    def add(self, ticket: int, index: int) -> None:
+        """Let the sample with that index wait; its `ticket` comes back with its batch."""
+        queue = self.queues.setdefault(self.padded[index], deque())
+        queue.append((self.arrived, ticket, index))
+        self.arrived += 1
+
+    def take(self) -> Batch | None:
+        """The next batch, at most `batch` samples; None where nothing waits."""
+        if not self.queues:
+            return None
+        sequence = min(self.queues, key=lambda padded: self.queues[padded][0])
+        queue = self.queues[sequence]
+        taken = [queue.popleft() for _ in range(min(self.batch, len(queue)))]
+        if not queue:
+            del self.queues[sequence]
+        return Batch([one[1] for one in taken], [one[2] for one in taken], sequence)

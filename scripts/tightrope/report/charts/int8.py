@@ -1,6 +1,6 @@
 """Charts of INT8 as plain Vega-Lite specifications: by calibration, and by operator.
 
-Neither names a colour: methods are positions in the palette of `chart_style.chart_config`.
+Neither names a colour: methods are positions in the palette of `palette.chart_config`.
 """
 
 from collections.abc import Sequence
@@ -8,15 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from tightrope.report.charts.parts import (
-    budget_layers,
-    clone,
-    finished,
-    horizontal,
-    labels,
-    values,
-    vertical,
-)
+from tightrope.report.charts.parts import clone, finished, horizontal, labels, values
+from tightrope.report.charts.trade_off import budget_layers, vertical
 from tightrope.report.style.palette import METHOD_COLOURS
 
 EXTENT = 34  # pixels left of both panels, so that the same count stands at the same place

@@ -8,13 +8,13 @@ from typing import Any
 import onnx
 
 from tightrope.report.graphs.folding import folded
-from tightrope.report.graphs.formats import precisions
+from tightrope.report.graphs.formats import parameters_of, precisions, total
 from tightrope.report.graphs.layers import layers_of, read_by
 from tightrope.report.graphs.modules import module_paths
 from tightrope.report.graphs.operators import UNSEEN, Operator, runs, with_dequantized
-from tightrope.report.graphs.parameters import parameters_of, total
-from tightrope.report.graphs.times import seconds_of, slowest_shape
 from tightrope.report.graphs.without_weights import all_nodes
+
+Document = dict[str, Any]
 
 SCHEMA = 1
 Document = dict[str, Any]
@@ -109,3 +109,21 @@ def value(one: onnx.ValueInfoProto) -> Document:
     ]
     name = onnx.TensorProto.DataType.Name(kind.elem_type).lower()
     return {"name": one.name, "type": {"float": "float32"}.get(name, name), "shape": sizes}
+
+
+def slowest_shape(costs: Document | None) -> tuple[Document | None, dict[str, Document]]:
+    """The shape at which the operators take longest in float, and the row of each of them there."""
+    by_shape: dict[tuple[Any, ...], dict[str, Document]] = {}
+    for name, rows in (costs or {}).get("operators", {}).items():
+        for row in rows:
+            sizes = tuple((key, size) for key, size in row.items() if not key.endswith("_s"))
+            by_shape.setdefault(sizes, {})[name] = row
+    if not by_shape:
+        return None, {}
+    sizes = max(by_shape, key=lambda one: sum(row["float_s"] for row in by_shape[one].values()))
+    return dict(sizes), by_shape[sizes]
+
+
+def seconds_of(row: Document | None, precision: str) -> float | None:
+    """What the operator of that row of the costs takes, in int8 where it computes so."""
+    return row["int8_s" if precision == "int8" else "float_s"] if row else None

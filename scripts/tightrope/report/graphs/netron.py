@@ -8,8 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from tightrope.errors import TightropeError
-from tightrope.plan.config_checks import nearest
+from tightrope.errors import TightropeError, nearest
 
 HOST = "127.0.0.1"
 REPORTS = Path("reports")

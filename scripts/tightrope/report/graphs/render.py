@@ -5,7 +5,8 @@ from typing import Any
 
 from tightrope.artifacts.failures import read_made_json, write_failure
 from tightrope.artifacts.files import write_bytes, write_json
-from tightrope.jobs.child import Limits, WorkFailed, failure, supervised
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.describe import describe
 from tightrope.report.graphs.picture import picture, sentence

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tightrope.report.charts.parts import accuracy_latency_chart, speedup_chart
+from tightrope.report.charts.speedups import speedup_chart
+from tightrope.report.charts.trade_off import accuracy_latency_chart
 from tightrope.report.style.numbers import (
     is_number,
     is_positive,

@@ -10,8 +10,8 @@ import numpy as np
 import onnxruntime
 from onnxruntime.capi import build_and_package_info
 
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
 from tightrope.machine.gpu import linked_tensorrt, loaded, require_gpu, without_tensorrt
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.onnxruntime.session import Options, Providers

@@ -8,9 +8,8 @@ from typing import Any
 
 import onnxruntime
 
-from tightrope.errors import ArtifactError
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import ArtifactError, WorkFailed
+from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.executed import Executed, counted
 
 CPU = "CPUExecutionProvider"

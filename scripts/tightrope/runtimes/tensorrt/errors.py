@@ -1,36 +1,44 @@
-"""Which TensorRT this project knows, and which plan it can load."""
+"""What TensorRT said when a build failed: Polygraphy's own error only says that it did."""
 
-from typing import Any
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from tightrope.jobs.child import WorkFailed
+from polygraphy.exception import PolygraphyException
+from polygraphy.logger import G_LOGGER
 
-NEEDED = 11
-
-
-def require_version(found: str) -> None:
-    """Raise WorkFailed unless TensorRT `found`, such as 11.4.0.106, is of the version needed."""
-    if int(found.partition(".")[0]) < NEEDED:
-        raise WorkFailed(
-            f"TensorRT {found} found, {NEEDED} needed: since {NEEDED} the ONNX file alone decides "
-            "every type, flags for precisions and calibrators are gone; install what envs/gpu.txt "
-            "names",
-            transient=False,
-        )
+from tightrope.errors import WorkFailed, is_out_of_memory
 
 
-def require_same(built: dict[str, str], here: dict[str, str], options: dict[str, Any]) -> None:
-    """Raise WorkFailed where a plan was built by another TensorRT or for another GPU.
+class Errors(logging.Handler):
+    """Keeps the messages of errors, in their order."""
 
-    Both have `tensorrt`, a version, and `gpu`, a model's name; `options` may have allowed for it.
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the message of `record`."""
+        self.messages.append(record.getMessage())
+
+
+@contextmanager
+def with_reasons() -> Iterator[None]:
+    """In this context a failure of Polygraphy is a WorkFailed with the first error that was logged.
+
+    What follows the first error in TensorRT's log follows from it.
     """
-    allowed = {
-        "tensorrt": options["version_compatible"],
-        "gpu": options["hardware_compatibility"] != "none",
-    }
-    other = [name for name in allowed if built[name] != here[name] and not allowed[name]]
-    if other:
-        raise WorkFailed(
-            f"the plan was built by TensorRT {built['tensorrt']} for {built['gpu']}, here is "
-            f"TensorRT {here['tensorrt']} on {here['gpu']}: delete the engine's folder, run again",
-            transient=False,
-        )
+    G_LOGGER.use_python_logging_system = True
+    G_LOGGER.letter = G_LOGGER.colors = False
+    errors, log = Errors(), logging.StreamHandler()
+    logger = logging.getLogger("Polygraphy")
+    logger.handlers, logger.propagate = [errors, log], False
+    try:
+        yield
+    except PolygraphyException as error:
+        words = [*errors.messages, str(error)]
+        lines = [line.strip() for word in words for line in word.splitlines() if line.strip()]
+        full = any(is_out_of_memory(RuntimeError(line)) for line in lines)
+        raise WorkFailed(f"TensorRT: {lines[0][:300]}", transient=full) from error
+    finally:
+        logger.handlers = [log]

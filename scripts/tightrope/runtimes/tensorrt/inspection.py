@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any
 
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import Executed, counted
 
 Layer = dict[str, Any]

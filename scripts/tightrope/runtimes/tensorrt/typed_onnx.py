@@ -7,10 +7,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tightrope.errors import TightropeError
-from tightrope.int8.qdq_tensorrt import SMALLEST_SCALE
-from tightrope.jobs.child import WorkFailed, in_one_line
-from tightrope.onnx.opset import STANDARD, at_opset, opset_of
+from tightrope.errors import TightropeError, WorkFailed, in_one_line
+from tightrope.onnx.opset import SMALLEST_SCALE, STANDARD, at_opset, opset_of
 
 FLOAT = TensorProto.FLOAT
 # what takes the place of float32

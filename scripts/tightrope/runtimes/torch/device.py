@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tightrope.inputs.timing_batches import Arrays
+from tightrope.inputs.arrays import Arrays
 from tightrope.machine.gpu import require_gpu
 from tightrope.model.module import runner
 from tightrope.runtimes.buckets import Buckets

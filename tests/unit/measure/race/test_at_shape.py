@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from tightrope.measure.race.at_shape import RaceAtShape
-from tightrope.measure.race.finalists import Finalists
-from tightrope.measure.race.statistics import FEWEST_TO_CHOOSE
+from tightrope.records.finalists import Finalists
+from tightrope.records.race_statistics import FEWEST_TO_CHOOSE
 
 QUICK, SLOW = "cpu-onnxruntime-fp32", "cpu-openvino-fp32"
 

@@ -10,8 +10,9 @@ from disturbed import facts
 from raced import HOST
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import FOLLOWED, ORDER, unsteadiness
-from tightrope.records.record import AccuracyRecord, LatencyRecord
 from tightrope.statistics import Interval, speedup
 
 BASELINE, QUICK = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"

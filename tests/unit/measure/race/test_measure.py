@@ -17,10 +17,12 @@ from tightrope.jobs.child import Limits
 from tightrope.machine.cores import pinned_processors
 from tightrope.measure.race import measure as module
 from tightrope.measure.race.at_shape import FEWEST_OF_LOAD
-from tightrope.measure.race.finalists import Finalists
 from tightrope.measure.race.measure import only, race_finalists, those_that_fit
 from tightrope.plan.disturbed_records import is_disturbed
-from tightrope.records.record import AccuracyRecord, LatencyRecord, RaceRecord
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.finalists import Finalists
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.race import RaceRecord
 from tightrope.variants import Variant
 from tiny_model import LIMITS, LONGEST, TinyModel, name_variant
 

@@ -17,10 +17,10 @@ from disturbed import machine
 from tightrope.jobs.child import Limits
 from tightrope.machine.interference import FOREIGN
 from tightrope.measure.race.at_shape import FEWEST_OF_LOAD, RaceAtShape
-from tightrope.measure.race.finalists import Finalists
 from tightrope.measure.race.rounds import Race
-from tightrope.measure.race.statistics import NONE_FASTER, leader, ratio
 from tightrope.measure.timed_engine import TimedEngine
+from tightrope.records.finalists import Finalists
+from tightrope.records.race_statistics import NONE_FASTER, leader, ratio
 from tiny_model import LIMITS
 
 PLAN = {

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 from tightrope.errors import TightropeError
-from tightrope.measure.traffic.batching import Batch, Waiting, padded_lengths
+from tightrope.measure.traffic.padding import padded_lengths
+from tightrope.measure.traffic.serving import Batch, Waiting
 
 LENGTHS = [3, 9, 8, 20]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tightrope.artifacts.files import write_json
-from tightrope.inputs.image_encoding import EncodedImages
+from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.image_settings import load_settings
+from tightrope.inputs.images import EncodedImages
 from tightrope.inputs.texts import text_arrays
-from tightrope.inputs.timing_batches import Arrays
-from tightrope.measure.traffic.samples import ready_samples
+from tightrope.measure.traffic.measure import ready_samples
 
 EDGE = 8
 IMAGE = 3 * EDGE * EDGE * 4

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.texts import text_arrays
-from tightrope.inputs.timing_batches import Arrays, stack
-from tightrope.jobs.child import WorkFailed
 from tightrope.measure.traffic.serving import Query, Serving
 
 CLASSES = 3

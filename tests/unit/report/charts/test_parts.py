@@ -10,7 +10,9 @@ import pytest
 import vl_convert
 from colour_vision import SIGHT, contrast, lab, linear
 from tightrope.report.charts.lengths import BARS, length_bars, length_chart
-from tightrope.report.charts.parts import accuracy_latency_chart, log_ticks, speedup_chart
+from tightrope.report.charts.parts import log_ticks
+from tightrope.report.charts.speedups import speedup_chart
+from tightrope.report.charts.trade_off import accuracy_latency_chart
 from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES, chart_config
 
 STYLE = Path(__file__).parents[4] / "scripts/tightrope/report/template/page.css"

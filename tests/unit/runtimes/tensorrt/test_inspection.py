@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from tightrope.jobs.child import WorkFailed
+from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import is_product, require_precision
 from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed
 

@@ -1,14 +1,15 @@
 """The reason of a failed build is what TensorRT said first, not that it failed."""
 
 import pytest
-from tightrope.jobs.child import Limits, WorkFailed, supervised
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Limits, supervised
 
 LIMITS = Limits(memory_bytes=8e9, seconds=60)
 
 
 def fail(*said: str) -> None:
     from polygraphy.logger import G_LOGGER
-    from tightrope.runtimes.tensorrt.polygraphy_errors import with_reasons
+    from tightrope.runtimes.tensorrt.errors import with_reasons
 
     with with_reasons():
         for words in said:
@@ -35,7 +36,7 @@ def test_the_first_error_that_was_logged_is_the_reason(
 
 def succeed() -> int:
     from polygraphy.logger import G_LOGGER
-    from tightrope.runtimes.tensorrt.polygraphy_errors import with_reasons
+    from tightrope.runtimes.tensorrt.errors import with_reasons
 
     with with_reasons():
         G_LOGGER.error("a try that TensorRT gave up before it took another")

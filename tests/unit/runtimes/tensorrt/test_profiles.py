@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 from tightrope.errors import ConfigError
-from tightrope.runtimes.tensorrt.profiles import Profile, check_profiles, choose, profiles_of
+from tightrope.plan.profiles import check_profiles, profiles_of
+from tightrope.runtimes.tensorrt.profiles import Profile, choose
 
 TWO = [
     {"batch": [1, 1, 8], "sequence": [1, 64, 128]},

@@ -7,10 +7,11 @@ import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from tightrope.inputs.timing_batches import Arrays, stack
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.int8.qdq_tensorrt import with_symmetric_pairs
-from tightrope.jobs.child import WorkFailed
-from tightrope.onnx.file import load_onnx, max_sequence, run_onnx, set_max_sequence
+from tightrope.onnx.file import load_onnx, max_sequence, set_max_sequence
+from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tiny_convolutions import make_convolutions, pictures, ranges_of

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from raced import planted, race_shape
-from tightrope.measure.race.statistics import (
+from tightrope.records.race_statistics import (
     FEWEST_ROUNDS,
     FEWEST_TO_CHOOSE,
     all_equal,

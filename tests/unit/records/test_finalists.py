@@ -1,7 +1,7 @@
 """Who takes part in a race, by what was measured before it."""
 
 import pytest
-from tightrope.measure.race.finalists import MOST, Candidate, Finalists, best_pair, finalists
+from tightrope.records.finalists import MOST, Candidate, Finalists, best_pair, finalists
 from tightrope.statistics import Interval
 
 BASELINE = "cpu-pytorch-fp32"

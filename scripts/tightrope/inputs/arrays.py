@@ -1,0 +1,75 @@
+"""The arrays that an engine takes, text or image, and batches of them."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tightrope.errors import TightropeError
+from tightrope.signature import BATCH, SEQUENCE, Signature
+
+Arrays = dict[str, np.ndarray]
+# tokens of an example that is only traced or profiled
+TOKENS = 8
+PIXELS = "pixel_values"
+# an image costs about as much memory as a text with a token for so many of its pixels
+PIXELS_A_TOKEN = 64
+
+
+def example_of(taken: Signature, batch: int, tokens: int = TOKENS) -> Arrays:
+    """Inputs of ones to trace, compile or profile with; `tokens` where a sequence is free."""
+    sizes = {BATCH: batch, SEQUENCE: tokens}
+    shapes = taken.request(*(sizes[axis] for axis in taken.free))
+    return {one.name: np.ones(shapes[one.name], one.dtype) for one in taken.inputs}
+
+
+def stack(rows: Sequence[Arrays], *, sequence: int | None = None) -> Arrays:
+    """One batch: images [batch, 3, height, width], or texts, int64 [batch, sequence].
+
+    Texts are padded with zeros (masked) to the longest row. With `sequence` the batch has exactly
+    that many tokens; a longer row is an error.
+    """
+    rows = list(rows)
+    if PIXELS in rows[0]:
+        return {PIXELS: np.stack([row[PIXELS] for row in rows])}
+    longest = max(len(row["input_ids"]) for row in rows)
+    if sequence is not None and longest > sequence:
+        raise TightropeError(f"an example has {longest} tokens, the batch was to have {sequence}")
+    width = sequence or longest
+    return {
+        name: np.stack([np.pad(row[name], (0, width - len(row[name]))) for row in rows])
+        for name in rows[0]
+    }
+
+
+def length(row: Arrays) -> int:
+    """The tokens of an encoded text; of an image those that it is worth in memory."""
+    if PIXELS in row:
+        return max(1, row[PIXELS][0].size // PIXELS_A_TOKEN)
+    return len(row["input_ids"])
+
+
+def batches_of_equal_length(rows: Sequence[Arrays], *, tokens: int) -> Iterator[Arrays]:
+    """Batches of one length each, so that no padding is in them; of at most so many `tokens`.
+
+    One row alone may have more. Images, which are all of one size, are decoded batch by batch.
+    """
+    if len(rows) and PIXELS in rows[0]:
+        by_length = {length(rows[0]): rows}
+    else:
+        by_length = {}
+        for row in rows:
+            by_length.setdefault(length(row), []).append(row)
+    for one, group in sorted(by_length.items()):
+        size = max(1, tokens // one)
+        for start in range(0, len(group), size):
+            yield stack(group[start : start + size])
+
+
+def batches_by_length(rows: Sequence[Arrays], size: int) -> Iterator[tuple[list[int], Arrays]]:
+    """Indices and batch of neighbours in length, longest first, padded to the longest."""
+    order: Sequence[int] = range(len(rows))
+    if len(rows) and PIXELS not in rows[0]:
+        order = sorted(order, key=lambda index: (-length(rows[index]), index))
+    for start in range(0, len(order), size):
+        indices = list(order[start : start + size])
+        yield indices, stack([rows[index] for index in indices])

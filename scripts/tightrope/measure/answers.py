@@ -1,0 +1,38 @@
+"""The answers of an engine to examples, in batches of one length."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tightrope.engines.load import Run
+from tightrope.inputs.arrays import Arrays, batches_by_length
+from tightrope.measure.logits import answers, rounded
+
+BATCH = 32
+
+
+class Answer(NamedTuple):
+    """What one example was answered; `logits` as they are recorded."""
+
+    prediction: int
+    margin: float
+    logits: list[float]
+
+
+def answer_chunk(run: Run, rows: Sequence[Arrays], size: int, classes: int) -> list[Answer]:
+    """The answer to each row, in its order; run in batches of rows that are similar in length."""
+    found: dict[int, Answer] = {}
+    for indices, batch in batches_by_length(rows, size):
+        logits = run(batch)
+        best = answers(logits, batch, classes=classes)
+        for index, one, row in zip(indices, best, rounded(logits), strict=True):
+            found[index] = Answer(*one, row)
+    return [found[index] for index in range(len(rows))]
+
+
+def largest_batch(options: dict[str, Any]) -> int:
+    """Rows of a batch: BATCH, or the largest batch that an engine was built for."""
+    if profiles := options.get("profiles"):
+        longest = max(most[1:] for _, _, most in profiles)
+        return min(BATCH, max(most[0] for _, _, most in profiles if most[1:] == longest))
+    buckets = options.get("buckets")
+    return min(BATCH, max(buckets["batch"])) if buckets else BATCH

@@ -1,0 +1,68 @@
+"""Edit an ONNX graph: read, add and drop constants and nodes."""
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+
+def rows_of(node: onnx.NodeProto, array: np.ndarray) -> np.ndarray:
+    """Weights with input channels first; applied twice it is the array itself."""
+    transposed = any(one.name == "transB" and one.i for one in node.attribute)
+    return array.T if transposed else array
+
+
+def weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray:
+    """The constant second input of an operator."""
+    return constant_of(model, node.input[1])
+
+
+def constant_of(model: onnx.ModelProto, name: str) -> np.ndarray:
+    """The constant of the graph with that name."""
+    return numpy_helper.to_array(
+        next(tensor for tensor in model.graph.initializer if tensor.name == name)
+    )
+
+
+def dequantized_weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray | None:
+    """The weights of a quantized operator as they are computed with, None where it has none."""
+    makers = {name: one for one in model.graph.node for name in one.output}
+    maker = makers.get(node.input[1]) if len(node.input) > 1 else None
+    constants = {tensor.name for tensor in model.graph.initializer}
+    if maker is None or maker.op_type != "DequantizeLinear" or maker.input[0] not in constants:
+        return None
+    values, scale = (constant_of(model, name) for name in maker.input[:2])
+    axis = next((one.i for one in maker.attribute if one.name == "axis"), 1) % values.ndim
+    shape = [-1 if index == axis else 1 for index in range(values.ndim)]
+    return values.astype(np.float32) * (scale.reshape(shape) if scale.size > 1 else scale)
+
+
+def add_constant(model: onnx.ModelProto, name: str, array: np.ndarray) -> str:
+    """Put `array` into the graph as float32; its name."""
+    model.graph.initializer.append(
+        numpy_helper.from_array(np.ascontiguousarray(array, dtype=np.float32), name)
+    )
+    return name
+
+
+def place_of(model: onnx.ModelProto, node: onnx.NodeProto) -> int:
+    """The place of `node` in the graph's list, by its name."""
+    return [one.name for one in model.graph.node].index(node.name)
+
+
+def drop_unread(model: onnx.ModelProto) -> None:
+    """Remove constants that no operator reads."""
+    read = {name for node in model.graph.node for name in node.input}
+    kept = [tensor for tensor in model.graph.initializer if tensor.name in read]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)
+
+
+def unrounded(name: str, makers: dict[str, onnx.NodeProto]) -> str:
+    """The tensor that was rounded to the one of that name, itself where it was not rounded.
+
+    `makers` has the operator that gives each tensor.
+    """
+    maker = makers.get(name)
+    source = makers.get(maker.input[0]) if maker is not None else None
+    rounds = source is not None and source.op_type == "QuantizeLinear"
+    return source.input[0] if source is not None and rounds else name

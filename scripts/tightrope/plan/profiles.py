@@ -1,0 +1,75 @@
+"""The optimization profiles that the configuration asks TensorRT for, and what they must hold."""
+
+from typing import Any
+
+from tightrope.errors import ConfigError
+from tightrope.plan.shapes import free_sizes, is_of_images
+from tightrope.plan.variants import devices_of
+from tightrope.runtimes.buckets import PLURALS, in_words
+from tightrope.runtimes.tensorrt.profiles import ENGINE, Profile, all_ranges
+from tightrope.signature import BATCH, SEQUENCE
+from tightrope.variants import parse
+
+
+def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
+    """`tensorrt.profiles` for one model.
+
+    `auto`: one for each of `shapes`, tuned for it. Each takes everything that is asked of the
+    model, so that a request may go to whichever is tuned for the most similar one.
+    """
+    axes = [axis for axis in PLURALS if axis == BATCH or not is_of_images(config, model)]
+    chosen = config[ENGINE]["profiles"]
+    if chosen != "auto":
+        wanted = [[one[axis] for axis in axes] for one in chosen]
+        return [Profile.of(list(zip(*sizes, strict=True))) for sizes in wanted]
+    shapes = [tuple(sizes.values()) for sizes in free_sizes(config, model)]
+    asked = {
+        BATCH: [config["traffic"]["batch"]] * is_loaded(config),
+        SEQUENCE: [config["models"][model]["max_sequence"]],
+    }
+    sizes = dict(zip(axes, zip(*shapes, strict=True), strict=True))
+    largest = tuple(max([*asked[axis], *sizes[axis]]) for axis in axes)
+    return [Profile((1,) * len(axes), shape, largest) for shape in shapes]
+
+
+def is_loaded(config: dict[str, Any]) -> bool:
+    """Whether traffic is measured for a variant of TensorRT."""
+    return any(parse(name).engine == ENGINE for name in config["traffic"]["variants"])
+
+
+def check_profiles(config: dict[str, Any]) -> None:
+    """Profiles must be in order, and what is measured must lie within them."""
+    if not config["engines"].get(ENGINE) or "cuda" not in devices_of(config):
+        return
+    if config[ENGINE]["profiles"] != "auto":
+        check_order(config[ENGINE]["profiles"])
+    for name, model in config["models"].items():
+        profiles = profiles_of(config, name)
+        for shape in (tuple(sizes.values()) for sizes in free_sizes(config, name)):
+            if not any(one.holds(*shape) for one in profiles):
+                raise outside(f"shapes: {in_words(shape)}", profiles)
+        longest = 0 if is_of_images(config, name) else model["max_sequence"]
+        if longest > max(one.max[-1] for one in profiles):
+            raise outside(f"models.{name}.max_sequence = {longest}", profiles)
+        batch = config["traffic"]["batch"]
+        if is_loaded(config) and batch > max(one.max[0] for one in profiles):
+            raise outside(f"traffic.batch = {batch}", profiles)
+
+
+def check_order(profiles: list[dict[str, list[int]]]) -> None:
+    """Raise ConfigError unless the sizes of each profile are min <= opt <= max, from 1 on."""
+    for number, profile in enumerate(profiles):
+        for size in profile:
+            if profile[size] != sorted(profile[size]) or profile[size][0] < 1:
+                raise ConfigError(
+                    f"config: tensorrt.profiles[{number}].{size} = {profile[size]}: not "
+                    "1 <= min <= opt <= max; write the three in ascending order"
+                )
+
+
+def outside(place: str, profiles: list[Profile]) -> ConfigError:
+    """The error for a size, by the place of its key, that lies in none of the profiles."""
+    return ConfigError(
+        f"config: {place}: in none of tensorrt.profiles, which are for {all_ranges(profiles)}; "
+        "widen one of them, or say profiles: auto"
+    )

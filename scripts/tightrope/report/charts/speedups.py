@@ -1,0 +1,62 @@
+"""The chart of speed-ups."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from tightrope.report.charts.parts import (
+    clone,
+    engine_colour,
+    finished,
+    horizontal,
+    labels,
+    precision_shape,
+    tips,
+    values,
+)
+
+ROW_HEIGHT = 38  # a line for the name, below it the mark
+MARK_OFFSET = 8
+
+
+def speedup_chart(
+    rows: Sequence[dict[str, Any]], *, extent: Sequence[float], description: str
+) -> dict[str, Any]:
+    """Speed-ups with their intervals (logarithmic), one named row each, baseline at 1.
+
+    A row has variant, engine, precision, ratio, low, high, label and tie (bool), and the texts
+    speedup, interval and verdict for the tooltip; rows are drawn in the order given. `extent`
+    are ratios that the axis must also reach.
+    """
+    wide = [*rows, *({"ratio": ratio} for ratio in (*extent, 1))]
+    across = horizontal(wide, ("low", "ratio", "high"), "ratio")
+    across.title = "speed-up over the baseline (logarithmic)"
+    order = alt.Y("variant:N", sort=[row["variant"] for row in rows], axis=None)
+    marks = alt.Chart()
+    bar = marks.mark_rule(strokeWidth=2, opacity=0.75, yOffset=MARK_OFFSET)
+    layers = [
+        marks.mark_rule(style="row", yOffset=ROW_HEIGHT / 2).encode(order),
+        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(across),
+        bar.encode(order, engine_colour(), x=clone(across, "low"), x2="high:Q"),
+        *ratio_marks(across, order),
+        *labels(marks, "variant", order, align="left", x=alt.value(0), yOffset=-9),
+        *labels(marks, "label", order, align="right", x=alt.value("width"), yOffset=-9),
+    ]
+    chart = alt.layer(*layers, data=values(rows)).properties(
+        width="container", height=ROW_HEIGHT * len(rows)
+    )
+    return finished(chart, description)
+
+
+def ratio_marks(across: alt.X, order: alt.Y) -> list[alt.Chart]:
+    """One mark a row: full, or hollow for a tie, with the page's colour inside."""
+    common = {"size": 95, "opacity": 1, "yOffset": MARK_OFFSET}
+    place = (across, order, precision_shape())
+    full, ties = (alt.Chart().transform_filter(f"{sign}datum.tie") for sign in ("!", ""))
+    told = {"tooltip": tips("speedup", "interval", "verdict")}
+    return [
+        full.mark_point(filled=True, **common).encode(*place, engine_colour(), **told),
+        ties.mark_point(filled=True, style="mask", **common).encode(*place),
+        ties.mark_point(strokeWidth=2, **common).encode(*place, engine_colour(), **told),
+    ]
