@@ -13,11 +13,12 @@ pathvars:
 include: "rules/common.smk"
 include: "rules/data.smk"
 include: "rules/checkpoint.smk"
+include: "rules/training.smk"
 include: "rules/onnx.smk"
 include: "rules/int8.smk"
 include: "rules/engines.smk"
 include: "rules/measure.smk"
-include: "rules/graphs.smk"
+include: "rules/summary.smk"
 include: "rules/report.smk"
 
 

@@ -6,11 +6,11 @@ from functools import partial
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope.artifacts.provenance import code_digest, library_versions
-from tightrope.checkpoint import source as checkpoint_source
-from tightrope.data import source as data_sources
-from tightrope.plan import graphs as graph_jobs
-from tightrope.plan import job_inputs, job_params, plan, shapes
-from tightrope.plan import training as training_plan
+from tightrope.plan import code, devices, graphs, job_inputs, job_params, plan, shapes, training
+from tightrope.plan.devices import environment_of_device, environment_of_variant
+from tightrope.plan.devices import gpus_of_device, gpus_of_variant
+from tightrope.plan.job_inputs import audit_input, quantize_inputs
+from tightrope.plan.job_params import accuracy_libraries, traffic_libraries
 from tightrope.terminal import decision
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
@@ -32,208 +32,59 @@ ACTIVATION_JOBS = plan.columns(PLAN.activations)
 RACES = plan.race_columns(PLAN.jobs)
 AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
 SEARCHES = plan.search_columns(config, PLAN.jobs)
-GRAPHS = graph_jobs.graph_columns(config, PLAN.jobs)
+GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 
 os.environ.setdefault(plan.ATTEMPTS, "1")
 
 
-def local_data_files(wildcards):
-    return data_sources.local_files(**job_inputs.data_source(config, wildcards.model))
-
-
-def local_checkpoint_files(wildcards):
-    return checkpoint_source.local_files(config["models"][wildcards.model]["checkpoint"])
-
-
-def shapes_of_model(wildcards):
-    return shapes.shapes_of(config, wildcards.model)
-
-
-def data_libraries(wildcards):
-    return data_sources.libraries(**job_inputs.data_source(config, wildcards.model))
-
-
-def checkpoint_libraries(wildcards):
-    return checkpoint_source.libraries(config["models"][wildcards.model]["checkpoint"])
-
-
-def data_code(wildcards):
-    return code_of("prepare_data.py", *job_params.data_modules(config, wildcards))
-
-
-def checkpoint_code(wildcards):
-    return code_of("prepare_checkpoint.py", *job_params.checkpoint_modules(config, wildcards))
-
-
-def training_code(wildcards):
-    return code_of("train_model.py", *job_params.classifier_modules(config, wildcards))
-
-
-def inputs_of(engine):
-    return partial(job_inputs.engine_inputs, config, engine)
-
-
-def encoding_with(*names):
-    return partial(job_inputs.encoding_libraries, config, names)
-
-
-def options_of(engine):
-    return partial(job_params.engine_options, config, engine)
-
-
-def quantize_inputs(wildcards):
-    return job_inputs.quantize_inputs(wildcards)
-
-
-def graph_inputs(wildcards):
-    return graph_jobs.graph_inputs(SEARCHES, wildcards)
-
-
-def repair_of(wildcards):
-    return job_params.repair_of(config, wildcards)
-
-
-def percentile_of(wildcards):
-    return job_params.percentile_of(config, wildcards)
-
-
-def gpus_of_device(wildcards):
-    return job_params.gpus(wildcards.device)
-
-
-def gpus_of_variant(wildcards):
-    return job_params.gpus(job_params.device_of(wildcards.variant))
-
-
-def numerics_of_device(wildcards):
-    return PLAN.numerics[wildcards.device]
-
-
-def numerics_of_variant(wildcards):
-    return PLAN.numerics[job_params.device_of(wildcards.variant)]
-
-
-def host_of_variant(wildcards):
-    return PLAN.host[job_params.device_of(wildcards.variant)]
-
-
-def gpus_of_training(wildcards):
-    return job_params.gpus(training_plan.device_to_train_on(config, wildcards.model))
-
-
-def environment_of_training(wildcards):
-    return job_params.environment(training_plan.device_to_train_on(config, wildcards.model))
-
-
-def host_of_training(wildcards):
-    return PLAN.host[training_plan.device_to_train_on(config, wildcards.model)]
-
-
-def recipe_to_measure(wildcards):
-    return training_plan.recipe_to_measure(config, wildcards.model)
-
-
-def environment_of_device(wildcards):
-    return job_params.environment(wildcards.device)
-
-
-def environment_of_variant(wildcards):
-    return job_params.environment(job_params.device_of(wildcards.variant))
-
-
-def audit_input(wildcards):
-    return job_inputs.audit_input(wildcards)
-
-
-def audited_inputs(wildcards):
-    return job_inputs.audited_inputs(config, wildcards)
-
-
-def audit_code(wildcards):
-    return code_of("audit_variant.py", *job_params.engine_modules(wildcards.variant))
-
-
-def baseline_engine(wildcards):
-    return plan.baseline_engine(PLAN, wildcards.model, wildcards.variant)
-
-
-def reference_engine(wildcards):
-    return plan.reference_engine(PLAN, wildcards.model, wildcards.variant)
-
-
-def baseline_variant(wildcards):
-    return plan.baseline_of(PLAN, wildcards.model, wildcards.variant)
-
-
-def latency_code(wildcards):
-    variants = (wildcards.variant, baseline_variant(wildcards))
-    return code_of("measure_latency.py", *job_params.engine_modules(*variants))
-
-
-def comparison_code(wildcards):
-    return code_of("measure_latency.py", *job_params.engine_modules(wildcards.variant))
-
-
-def latency_settings(wildcards):
-    return job_params.latency_settings(config)
-
-
-def raced_engines(wildcards):
-    return plan.raced(PLAN, wildcards, "artifacts/{model}/engines/{variant}/engine.json")
-
-
-def raced_latencies(wildcards):
-    return plan.raced(PLAN, wildcards, "reports/{model}/{variant}.latency.json")
-
-
-def raced_accuracies(wildcards):
-    return plan.raced(PLAN, wildcards, "reports/{model}/{variant}.accuracy.json")
-
-
-def race_code(wildcards):
-    variants = plan.raced(PLAN, wildcards, "{variant}")
-    return code_of("race_finalists.py", *job_params.engine_modules(*variants))
-
-
-def race_libraries(wildcards):
-    return job_params.engine_libraries(*plan.raced(PLAN, wildcards, "{variant}"))
-
-
-def host_of_device(wildcards):
-    return PLAN.host[wildcards.device]
-
-
-def baseline_of_device(wildcards):
-    return PLAN.baselines[wildcards.model][wildcards.device]
-
-
-def accuracy_code(wildcards):
-    return code_of("measure_accuracy.py", *job_params.engine_modules(wildcards.variant))
-
-
-def latency_libraries(wildcards):
-    return job_params.engine_libraries(wildcards.variant, baseline_variant(wildcards))
-
-
-def accuracy_libraries(wildcards):
-    return job_params.engine_libraries(wildcards.variant)
-
-
-def traffic_code(wildcards):
-    return code_of("measure_traffic.py", *job_params.engine_modules(wildcards.variant))
-
-
-def traffic_settings(wildcards):
-    return job_params.traffic_settings(config, wildcards.model)
-
-
-def traffic_libraries(wildcards):
-    return job_params.traffic_libraries(wildcards.variant)
-
-
-def last_attempt(wildcards, attempt):
-    return plan.is_last_attempt(workflow, attempt)
+# what rules ask for their wildcards: functions of the plan
+engine_code = partial(code.build_code, SCRIPTS)
+data_code = partial(code.data_code, SCRIPTS, config)
+checkpoint_code = partial(code.checkpoint_code, SCRIPTS, config)
+training_code = partial(code.training_code, SCRIPTS, config)
+audit_code = partial(code.variant_code, SCRIPTS, "audit_variant.py")
+latency_code = partial(code.latency_code, SCRIPTS, PLAN)
+comparison_code = partial(code.variant_code, SCRIPTS, "measure_latency.py")
+accuracy_code = partial(code.variant_code, SCRIPTS, "measure_accuracy.py")
+race_code = partial(code.race_code, SCRIPTS, PLAN)
+traffic_code = partial(code.variant_code, SCRIPTS, "measure_traffic.py")
+
+local_data_files = partial(job_inputs.local_data_files, config)
+local_checkpoint_files = partial(job_inputs.local_checkpoint_files, config)
+audited_inputs = partial(job_inputs.audited_inputs, config)
+graph_inputs = partial(graphs.graph_inputs, SEARCHES)
+baseline_engine = partial(plan.baseline_engine, PLAN)
+reference_engine = partial(plan.reference_engine, PLAN)
+raced_engines = partial(plan.raced, PLAN, "artifacts/{model}/engines/{variant}/engine.json")
+raced_latencies = partial(plan.raced, PLAN, "reports/{model}/{variant}.latency.json")
+raced_accuracies = partial(plan.raced, PLAN, "reports/{model}/{variant}.accuracy.json")
+
+gpus_of_training = partial(devices.gpus_of_training, config)
+environment_of_training = partial(devices.environment_of_training, config)
+host_of_device = partial(devices.host_of_device, PLAN)
+host_of_variant = partial(devices.host_of_variant, PLAN)
+host_of_training = partial(devices.host_of_training, PLAN, config)
+numerics_of_device = partial(devices.numerics_of_device, PLAN)
+numerics_of_variant = partial(devices.numerics_of_variant, PLAN)
+
+shapes_of_model = partial(shapes.shapes_of_model, config)
+repair_of = partial(job_params.repair_of, config)
+percentile_of = partial(job_params.percentile_of, config)
+latency_settings = partial(job_params.latency_settings, config)
+traffic_settings = partial(job_params.traffic_settings, config)
+recipe_to_measure = partial(training.recipe_to_measure, config)
+baseline_of_device = partial(plan.baseline_of_device, PLAN)
+data_libraries = partial(job_params.data_libraries, config)
+checkpoint_libraries = partial(job_params.checkpoint_libraries, config)
+latency_libraries = partial(job_params.latency_libraries, PLAN)
+race_libraries = partial(job_params.race_libraries, PLAN)
+last_attempt = partial(plan.last_attempt, workflow)
+
+# given an engine, or libraries, a function of the wildcards
+inputs_of = partial(partial, job_inputs.engine_inputs, config)
+options_of = partial(partial, job_params.engine_options, config)
+encoding_with = partial(partial, job_inputs.encoding_libraries, config)
 
 
 wildcard_constraints:
@@ -242,7 +93,7 @@ wildcard_constraints:
     device=either(DEVICES),
     rest=either(plan.rests(PLAN)),
     scheme=either(SCHEMES),
-    graph=graph_jobs.GRAPH,
+    graph=graphs.GRAPH,
     calibration=CALIBRATION,
     method=either(METHODS),
     samples="[1-9][0-9]*",

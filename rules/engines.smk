@@ -1,3 +1,4 @@
+# Every engine is built as PyTorch's is; what differs is written out.
 rule build_pytorch:
     input:
         source="artifacts/{model}/checkpoint/checkpoint.json",
@@ -16,73 +17,49 @@ rule build_pytorch:
         gpu=gpus_of_device,
         last_attempt=last_attempt,
     params:
-        code=code_of("build_pytorch.py", "tightrope/engines/pytorch.py"),
+        code=engine_code("pytorch"),
         variant="{device}-pytorch-{rest}",
         host=numerics_of_device,
         threads=lookup("threads", within=config),
         options=options_of("pytorch"),
         libraries=versions_of("torch", "transformers"),
     script:
-        "../scripts/build_pytorch.py"
+        "../scripts/build_engine.py"
 
 
-rule build_torchscript:
-    input:
-        source="artifacts/{model}/checkpoint/checkpoint.json",
+use rule build_pytorch as build_torchscript with:
     output:
         manifest=ensure(
             "artifacts/{model}/engines/{device}-torchscript-{rest}/engine.json", non_empty=True
         ),
     log:
         "<logs>/build_torchscript/{model}-{device}-{rest}.log",
-    conda:
-        environment_of_device
-    threads: WHOLE_MACHINE
-    resources:
-        mem_mb=8000,
-        runtime=30,
-        gpu=gpus_of_device,
-        last_attempt=last_attempt,
     params:
-        code=code_of("build_torchscript.py", "tightrope/engines/torchscript.py"),
+        code=engine_code("torchscript"),
         variant="{device}-torchscript-{rest}",
-        host=numerics_of_device,
-        threads=lookup("threads", within=config),
         options=options_of("torchscript"),
-        libraries=versions_of("torch", "transformers"),
-    script:
-        "../scripts/build_torchscript.py"
 
 
-rule build_compile:
-    input:
-        source="artifacts/{model}/checkpoint/checkpoint.json",
+use rule build_pytorch as build_compile with:
     output:
         manifest=ensure(
             "artifacts/{model}/engines/{device}-compile-{rest}/engine.json", non_empty=True
         ),
     log:
         "<logs>/build_compile/{model}-{device}-{rest}.log",
-    conda:
-        environment_of_device
-    threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_device,
         last_attempt=last_attempt,
     params:
-        code=code_of("build_compile.py", "tightrope/engines/compile.py"),
+        code=engine_code("compile"),
         variant="{device}-compile-{rest}",
-        host=numerics_of_device,
-        threads=lookup("threads", within=config),
         options=options_of("compile"),
         libraries=versions_of("torch", "transformers", "torchao"),
-    script:
-        "../scripts/build_compile.py"
 
 
-rule build_inductor:
+use rule build_pytorch as build_inductor with:
     input:
         unpack(inputs_of("inductor")),
     output:
@@ -91,26 +68,19 @@ rule build_inductor:
         ),
     log:
         "<logs>/build_inductor/{model}-{device}-{rest}.log",
-    conda:
-        environment_of_device
-    threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_device,
         last_attempt=last_attempt,
     params:
-        code=code_of("build_inductor.py", "tightrope/engines/inductor.py"),
+        code=engine_code("inductor"),
         variant="{device}-inductor-{rest}",
-        host=numerics_of_device,
-        threads=lookup("threads", within=config),
         options=options_of("inductor"),
         libraries=versions_of("torch", "transformers", "torchao"),
-    script:
-        "../scripts/build_inductor.py"
 
 
-rule build_onnxruntime:
+use rule build_pytorch as build_onnxruntime with:
     input:
         unpack(inputs_of("onnxruntime")),
     output:
@@ -119,26 +89,14 @@ rule build_onnxruntime:
         ),
     log:
         "<logs>/build_onnxruntime/{model}-{device}-{rest}.log",
-    conda:
-        environment_of_device
-    threads: WHOLE_MACHINE
-    resources:
-        mem_mb=8000,
-        runtime=30,
-        gpu=gpus_of_device,
-        last_attempt=last_attempt,
     params:
-        code=code_of("build_onnxruntime.py", "tightrope/engines/onnxruntime.py"),
+        code=engine_code("onnxruntime"),
         variant="{device}-onnxruntime-{rest}",
-        host=numerics_of_device,
-        threads=lookup("threads", within=config),
         options=options_of("onnxruntime"),
         libraries=versions_of("onnxruntime"),
-    script:
-        "../scripts/build_onnxruntime.py"
 
 
-rule build_onnxruntime_tensorrt:
+use rule build_pytorch as build_onnxruntime_tensorrt with:
     input:
         unpack(inputs_of("onnxruntime_tensorrt")),
     output:
@@ -150,24 +108,19 @@ rule build_onnxruntime_tensorrt:
         "<logs>/build_onnxruntime_tensorrt/{model}-{device}-{rest}.log",
     conda:
         "../envs/gpu.yaml"
-    threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
         gpu=1,
         last_attempt=last_attempt,
     params:
-        code=code_of("build_onnxruntime_tensorrt.py", "tightrope/engines/onnxruntime_tensorrt.py"),
+        code=engine_code("onnxruntime_tensorrt"),
         variant="{device}-onnxruntime_tensorrt-{rest}",
-        host=PLAN.numerics["cuda"],
-        threads=lookup("threads", within=config),
         options=options_of("onnxruntime_tensorrt"),
         libraries=versions_of("onnxruntime"),
-    script:
-        "../scripts/build_onnxruntime_tensorrt.py"
 
 
-rule build_openvino:
+use rule build_pytorch as build_openvino with:
     input:
         unpack(inputs_of("openvino")),
     output:
@@ -178,48 +131,36 @@ rule build_openvino:
         "<logs>/build_openvino/{model}-{device}-{rest}.log",
     conda:
         "../envs/cpu.yaml"
-    threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
         last_attempt=last_attempt,
     params:
-        code=code_of("build_openvino.py", "tightrope/engines/openvino.py"),
+        code=engine_code("openvino"),
         variant="{device}-openvino-{rest}",
-        host=PLAN.numerics["cpu"],
-        threads=lookup("threads", within=config),
         options=options_of("openvino"),
         libraries=versions_of(*job_params.libraries_of(config, "openvino")),
-    script:
-        "../scripts/build_openvino.py"
 
 
-rule build_tvm:
-    input:
-        source="artifacts/{model}/checkpoint/checkpoint.json",
+use rule build_pytorch as build_tvm with:
     output:
         manifest=ensure("artifacts/{model}/engines/{device}-tvm-{rest}/engine.json", non_empty=True),
     log:
         "<logs>/build_tvm/{model}-{device}-{rest}.log",
     conda:
         "../envs/cpu.yaml"
-    threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=240,
         last_attempt=last_attempt,
     params:
-        code=code_of("build_tvm.py", "tightrope/engines/tvm.py"),
+        code=engine_code("tvm"),
         variant="{device}-tvm-{rest}",
-        host=PLAN.numerics["cpu"],
-        threads=lookup("threads", within=config),
         options=options_of("tvm"),
         libraries=versions_of("apache-tvm", "torch", "transformers"),
-    script:
-        "../scripts/build_tvm.py"
 
 
-rule build_tensorrt:
+use rule build_pytorch as build_tensorrt with:
     input:
         unpack(inputs_of("tensorrt")),
     output:
@@ -230,18 +171,13 @@ rule build_tensorrt:
         "<logs>/build_tensorrt/{model}-{device}-{rest}.log",
     conda:
         "../envs/gpu.yaml"
-    threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=120,
         gpu=1,
         last_attempt=last_attempt,
     params:
-        code=code_of("build_tensorrt.py", "tightrope/engines/tensorrt.py"),
+        code=engine_code("tensorrt"),
         variant="{device}-tensorrt-{rest}",
-        host=PLAN.numerics["cuda"],
-        threads=lookup("threads", within=config),
         options=options_of("tensorrt"),
         libraries=versions_of("tensorrt-cu13", "polygraphy", "torch"),
-    script:
-        "../scripts/build_tensorrt.py"

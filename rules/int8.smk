@@ -19,7 +19,7 @@ rule calibrate:
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         percentile=percentile_of,
         threads=lookup("threads", within=config),
-        libraries=encoding_with("onnxruntime"),
+        libraries=encoding_with(["onnxruntime"]),
     script:
         "../scripts/calibrate.py"
 
@@ -69,7 +69,7 @@ rule measure_sensitivity:
         samples=lookup("sensitivity_samples", within=config),
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),
-        libraries=encoding_with("onnxruntime"),
+        libraries=encoding_with(["onnxruntime"]),
     script:
         "../scripts/measure_sensitivity.py"
 
@@ -127,6 +127,6 @@ rule search_operators:
         seconds=lookup("search_seconds", within=config),
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),
-        libraries=encoding_with("onnx", "onnxruntime"),
+        libraries=encoding_with(["onnx", "onnxruntime"]),
     script:
         "../scripts/search_operators.py"

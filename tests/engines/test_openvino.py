@@ -9,7 +9,8 @@ import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
-from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.arrays import stack
+from tightrope.int8.cache import read_cache, write_cache
 from tightrope.jobs.child import supervised
 from tightrope.machine.host import describe_host
 from tightrope.machine.instructions import missing_instructions
@@ -69,20 +70,20 @@ def test_int8_with_bf16_between_has_the_files_of_int8(tiny: TinyModel, tmp_path:
     assert ours["max_sequence"] == theirs["max_sequence"]
 
 
-def without_samples(**paths: str) -> list[Arrays]:
-    raise ValueError("the samples are gone")
-
-
 def test_int8_with_bf16_between_fails_for_the_reason_of_int8(
     tiny: TinyModel, tmp_path: Path
 ) -> None:
     int8 = tmp_path / "int8" / "engine.json"
     variant = name_variant("openvino", "int8")
-    build_variant(tiny, variant, int8, read_samples=without_samples)
+    cache = tmp_path / "imported.json"
+    of = {**read_cache(tiny.nncf, model=tiny.simplified), "imported": "another tool's"}
+    write_cache(cache, **{key: of[key] for key in of if key != "schema"})
+    build_variant(tiny._replace(nncf=cache), variant, int8)
     target = tmp_path / "bf16" / "engine.json"
     build_variant(tiny, name_variant("openvino", "int8-bf16"), target, source=int8)
     reasons = [read_manifest(path)["reason"] for path in (int8, target)]
-    assert reasons == ["ValueError: the samples are gone"] * 2
+    assert reasons[0] == reasons[1]
+    assert "it holds no samples, and this engine collects ranges of its own" in reasons[0]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

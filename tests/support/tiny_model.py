@@ -12,7 +12,6 @@ from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.int8.calibrate import calibration_batches
 from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.host import describe_host, saturates
 from tightrope.machine.instructions import missing_instructions
@@ -187,7 +186,6 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
         "libraries": library_versions(*ENGINES[variant.engine].libraries),
         "options": OPTIONS.get(variant.engine, {}),
         "samples": samples,
-        "read_samples": calibration_batches,
         "source": source,
         **settings,
     }

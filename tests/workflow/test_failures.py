@@ -15,7 +15,7 @@ FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-
 BUILD = "def build(\n    source: Path,"
 # An engine that does what the file `orders.json` says for the precision that it builds.
 DISOBEDIENT = """
-def build(source, target, *, precision, device, threads, options, batches=None):
+def build(source, target, *, precision, device, threads, options, samples=None):
     import json, os, signal
 
     orders = Path("orders.json")
@@ -28,7 +28,7 @@ def build(source, target, *, precision, device, threads, options, batches=None):
     if order in ("die", "die once"):
         os.kill(os.getpid(), signal.SIGKILL)
     settings = {"precision": precision, "device": device, "threads": threads, "options": options}
-    facts = obedient(source, target, **settings, batches=batches)
+    facts = obedient(source, target, **settings, samples=samples)
     if order == "other type":
         facts["executed"] = {"FullyConnected": {"fp32": 13}}
     return facts

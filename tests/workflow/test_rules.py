@@ -10,6 +10,11 @@ from tiny_project import CONFIG, MODEL, Project
 RULE = re.compile(r"^rule (\w+):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 DERIVED = re.compile(r"^use rule (\w+) as (\w+) with:\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 FIELD = re.compile(r"^    (\w+):", re.MULTILINE)
+# a field with its text, and a parameter with its value
+TEXT = re.compile(r"^    (\w+):((?:.*\n)(?:        .*\n)*)", re.MULTILINE)
+PARAMETER = re.compile(
+    r"^        (\w+)=((?:.*\n)(?:            .*\n|        \),?\n)*)", re.MULTILINE
+)
 # of the CPU, of the GPU, and of the one on which a variant runs or a model is trained
 ENVIRONMENTS = (
     '"../envs/cpu.yaml"',
@@ -24,29 +29,46 @@ ON_GPU = {f"build_{name}" for name, engine in ENGINES.items() if "cpu" not in en
 
 
 @pytest.fixture(scope="module")
-def rules(fresh: Project) -> dict[str, str]:
-    """The text of each rule that runs a script."""
-    files = sorted((fresh / "rules").glob("*.smk"))
-    return {name: body for file in files for name, body in RULE.findall(file.read_text())}
-
-
-@pytest.fixture(scope="module")
 def derived(fresh: Project) -> dict[str, tuple[str, str]]:
-    """Of each rule that runs another one's script: that rule, and its own text."""
+    """Of each rule that is derived: the rule that it is derived from, and its own text."""
     files = sorted((fresh / "rules").glob("*.smk"))
     found = (one for file in files for one in DERIVED.findall(file.read_text()))
     return {name: (original, body) for original, name, body in found}
 
 
-def test_every_script_is_run_by_exactly_the_rule_of_its_name(
+@pytest.fixture(scope="module")
+def rules(fresh: Project, derived: dict[str, tuple[str, str]]) -> dict[str, str]:
+    """The text of each rule that runs a script; of a derived one with what it inherits."""
+    files = sorted((fresh / "rules").glob("*.smk"))
+    found = {name: body for file in files for name, body in RULE.findall(file.read_text())}
+    return found | {name: whole(found[original], own) for name, (original, own) in derived.items()}
+
+
+def whole(original: str, own: str) -> str:
+    """The text of a derived rule: its own fields replace the original's, parameters one by one."""
+    fields = dict(TEXT.findall(original)) | dict(TEXT.findall(own))
+    mine = PARAMETER.findall(dict(TEXT.findall(own)).get("params", ""))
+    inherited = PARAMETER.findall(dict(TEXT.findall(original))["params"])
+    fields["params"] = "\n" + "".join(
+        f"        {name}={value}" for name, value in (dict(inherited) | dict(mine)).items()
+    )
+    return "".join(f"    {name}:{text}" for name, text in fields.items())
+
+
+def test_every_script_is_run_by_the_rule_of_its_name_and_one_builds_all_engines(
     fresh: Project, rules: dict[str, str]
 ) -> None:
     scripts = {path.stem for path in (fresh / "scripts").glob("*.py")}
-    assert set(rules) == scripts
+    run = {}
     for name, body in rules.items():
-        assert re.findall(r'"\.\./scripts/(\S+)"', body) == [f"{name}.py"]
-        assert re.findall(r'code_of\(\s*"(\w+\.py)"', body) in ([f"{name}.py"], [])
+        (run[name],) = re.findall(r'"\.\./scripts/(\w+)\.py"', body)
         assert f"<logs>/{name}/" in body
+        assert re.findall(r'code_of\(\s*"(\w+)\.py"', body) in ([run[name]], [])
+    assert set(run.values()) == scripts
+    shared = {f"build_{engine}": "build_engine" for engine in ENGINES}
+    assert run == {name: name for name in rules} | shared | {
+        "compare_activation": "measure_latency"
+    }
 
 
 def test_every_rule_has_a_log_an_environment_a_code_digest_and_resources(
@@ -68,12 +90,12 @@ def test_every_rule_has_a_log_an_environment_a_code_digest_and_resources(
 
 
 def test_a_derived_rule_has_outputs_a_log_and_a_digest_of_its_own(
-    rules: dict[str, str], derived: dict[str, tuple[str, str]]
+    derived: dict[str, tuple[str, str]],
 ) -> None:
-    assert set(derived) == {"compare_activation"}
-    for name, (original, body) in derived.items():
-        assert original in rules
-        assert {"input", "output", "log", "params"} <= {*FIELD.findall(body)}
+    engines = {f"build_{engine}" for engine in ENGINES} - {"build_pytorch"}
+    assert set(derived) == {"compare_activation", *engines}
+    for name, (_, body) in derived.items():
+        assert {"output", "log", "params"} <= {*FIELD.findall(body)}
         assert f"<logs>/{name}/" in body
         assert re.search(r"^        code=\w+", body, re.MULTILINE)
 
@@ -89,11 +111,10 @@ def test_lint_has_no_findings(fresh: Project) -> None:
 
 
 def test_the_slurm_profile_plans_every_job_with_its_resources(
-    unrun: Project, rules: dict[str, str], derived: dict[str, tuple[str, str]]
+    unrun: Project, rules: dict[str, str]
 ) -> None:
-    every = {**rules, **{name: rules[original] for name, (original, _) in derived.items()}}
     profile = yaml.safe_load((unrun / "profiles/slurm/config.yaml").read_text())
-    assert set(profile["set-threads"]) == set(every) == set(profile["set-resources"])
+    assert set(profile["set-threads"]) == set(rules) == set(profile["set-resources"])
     traffic = (
         "--config",
         "host=cpu-node",
@@ -112,7 +133,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
     done = unrun.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run", *traffic)
     assert done.returncode == 0, done.stdout
     planned = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", done.stdout, re.MULTILINE)
-    assert {name for name, _ in planned} == {*every, "all"} - ON_GPU
+    assert {name for name, _ in planned} == {*rules, "all"} - ON_GPU
     for name, body in planned:
         if name == "all":
             continue
@@ -122,7 +143,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         asked = profile["set-resources"][name]
         assert int(threads.get("threads", 1)) == profile["set-threads"][name], name
         for resource in ("mem_mb", "runtime"):
-            (own,) = re.findall(rf"^        {resource}=(\d+)", every[name], re.MULTILINE)
+            (own,) = re.findall(rf"^        {resource}=(\d+)", rules[name], re.MULTILINE)
             expected = str(asked.get(resource, own)).removesuffix(" * attempt")
             assert facts[resource] == expected, (name, resource)
         assert facts["constraint"] == "cpu-node", name

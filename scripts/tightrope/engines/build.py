@@ -1,8 +1,6 @@
 """The folder of one engine: built in a supervised child, described by its engine.json."""
 
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,6 @@ from tightrope.artifacts.files import sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.engines.load import engine_module
 from tightrope.errors import WorkFailed
-from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.machine.cores import intra_op_threads
 from tightrope.machine.host import require_host
@@ -28,19 +25,16 @@ def build_engine(
     limits: Limits,
     libraries: dict[str, str | None],
     options: dict[str, Any] | None = None,
-    read_samples: Callable[..., list[Arrays]] | None = None,
     samples: dict[str, str] | None = None,
 ) -> None:
     """Build variant `name` beside its manifest `target`, which says so also when that fails.
 
     `options` are the engine's section of the configuration; the manifest keeps them for `load`.
-    An engine that collects statistics of its own gets the batches `read_samples(**samples)`,
-    where `samples` are paths. A transient failure raises TightropeError unless this is the last
-    attempt.
+    An engine that collects statistics of its own gets `samples`, the paths of the files that they
+    come from. A transient failure raises TightropeError unless this is the last attempt.
     """
     variant, folder, options = parse(name), clear_folder(target), options or {}
-    batches = partial(read_samples, **samples) if read_samples and samples else None
-    work = (variant, Path(source), folder, threads, options, batches)
+    work = (variant, Path(source), folder, threads, options, samples)
     began = time.perf_counter()
     try:
         facts = {"status": "ok", **supervised(build_in_folder, *work, limits=limits)}
@@ -65,22 +59,22 @@ def build_in_folder(
     folder: Path,
     threads: int,
     options: dict[str, Any],
-    batches: Callable[[], list[Arrays]] | None,
+    samples: dict[str, str] | None,
 ) -> dict[str, Any]:
     """Run in the child: what the engine module says about the files, and the memory it took."""
     module = engine_module(variant.engine)
-    samples = {"batches": batches()} if batches else {}
     settings = {"precision": variant.precision, "device": variant.device, "threads": threads}
+    own_samples = {"samples": samples} if samples else {}
     with storage_errors(folder):
-        facts = module.build(source, folder, **settings, options=options, **samples)
+        facts = module.build(source, folder, **settings, options=options, **own_samples)
     require_precision(facts["executed"], variant.precision)
     return {**facts, "build_peak_rss_bytes": peak_rss_bytes()}
 
 
-def run_build(job: Any, read_samples: Callable[..., list[Arrays]] | None = None) -> None:
+def run_build(job: Any) -> None:
     """Build the engine of a `tightrope.jobs.job.Job`, on a machine of the host key that it names.
 
-    Inputs besides `source` are the paths that `read_samples` takes.
+    Inputs besides `source` are those of the engine's own samples.
     """
     require_host(job.params.host)
     build_engine(
@@ -91,6 +85,5 @@ def run_build(job: Any, read_samples: Callable[..., list[Arrays]] | None = None)
         libraries=job.params.libraries,
         options=job.params.options,
         limits=Limits.of(job.resources),
-        read_samples=read_samples,
         samples={name: path for name, path in job.input.items() if name != "source"},
     )

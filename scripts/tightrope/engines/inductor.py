@@ -10,6 +10,7 @@ from torch._inductor import config as inductor
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.inputs.arrays import Arrays
+from tightrope.int8.calibrate import calibration_batches
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module
 from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn
@@ -28,12 +29,12 @@ def build(
     device: str,
     threads: int,
     options: Options,
-    batches: list[Arrays] | None = None,
+    samples: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """Write the checkpoint of manifest `source` as a package into folder `target`.
 
     Weights are frozen, so that oneDNN gets them packed at load.
-    int8 needs `batches`, the calibration samples.
+    int8 needs `samples`, see `calibration_batches`.
     """
     prepare(device, precision, threads)
     manifest = read_manifest(source)
@@ -43,7 +44,8 @@ def build(
     with torch.no_grad(), inductor.patch(freezing=True, max_autotune=tuned):
         if precision == "int8":
             float_module = exported(module, taken, longest, device).module()
-            module = quantized(float_module, batches or [], reduced=options["reduce_range"])
+            batches = calibration_batches(**(samples or {}))
+            module = quantized(float_module, batches, reduced=options["reduce_range"])
         graph, package = exported(module, taken, longest, device), str(target / FILE)
         aoti_compile_and_package(graph, package_path=package)
     program, example = aoti_load_package(package), example_inputs(taken, ROWS, TOKENS, device)

@@ -13,6 +13,7 @@ from openvino import frontend
 from tightrope.artifacts.failures import read_made_json
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.inputs.arrays import Arrays
+from tightrope.int8.calibrate import calibration_batches
 from tightrope.onnx.file import load_onnx, max_sequence, signature_of
 from tightrope.runtimes.buckets import Bucket, Buckets, in_words
 from tightrope.runtimes.executed import Executed, counted, is_product
@@ -35,11 +36,11 @@ def build(
     device: str,
     threads: int,
     options: Options,
-    batches: list[Arrays] | None = None,
+    samples: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """Write the OpenVINO IR of an ONNX file or of a checkpoint's manifest into folder `target`.
 
-    int8 needs `batches`, the calibration samples from which NNCF collects its statistics;
+    int8 needs `samples`, see `calibration_batches`, from which NNCF collects its statistics;
     int8-bf16 has the IR of int8, whose engine.json `source` is. With `blobs` of the options the
     compiled programs are written beside it.
     """
@@ -48,7 +49,8 @@ def build(
     else:
         model, taken, longest = converted(source)
         if precision == "int8":
-            model = quantized(model, batches or [], reduced=options["reduce_range"])
+            batches = calibration_batches(**(samples or {}))
+            model = quantized(model, batches, reduced=options["reduce_range"])
         openvino.save_model(model, target / FILE, compress_to_fp16=False)
         facts = {"inputs": taken.facts(), "max_sequence": longest}
     programs = compiled(target, precision, threads, options["buckets"])

@@ -1,8 +1,11 @@
 """What each job reads: the inputs of rules that depend on the variant, and their schemes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
+from tightrope.checkpoint import source as checkpoint_source
+from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, saturates
 from tightrope.plan.shapes import is_of_images
@@ -17,6 +20,16 @@ def data_source(config: Document, model: str) -> dict[str, Any]:
     """Where the data of a model come from, as `data_sources` takes it."""
     keys = config["models"][model]
     return {"source": keys["data"], "task": keys["task"], "images": keys["images"]}
+
+
+def local_data_files(config: Document, wildcards: Any) -> list[str]:
+    """The local files that the data of a model are made from."""
+    return data_sources.local_files(**data_source(config, wildcards.model))
+
+
+def local_checkpoint_files(config: Document, wildcards: Any) -> list[str]:
+    """The local files that the checkpoint of a model is made from."""
+    return checkpoint_source.local_files(config["models"][wildcards.model]["checkpoint"])
 
 
 def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, str]:
@@ -100,7 +113,7 @@ def from_checkpoint(config: Document, engine: str) -> bool:
 
 
 def encoding_libraries(
-    config: Document, names: tuple[str, ...], wildcards: Any
+    config: Document, names: Sequence[str], wildcards: Any
 ) -> dict[str, str | None]:
     """Installed versions of those and of what makes a model's examples numbers."""
     encoder = "pillow" if is_of_images(config, wildcards.model) else "tokenizers"

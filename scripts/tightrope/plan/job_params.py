@@ -8,7 +8,8 @@ from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.measure.traffic.padding import UNPADDED
 from tightrope.plan.config import Document
-from tightrope.plan.job_inputs import from_checkpoint, reduces_range
+from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
+from tightrope.plan.plan import Plan, baseline_of, raced
 from tightrope.plan.profiles import profiles_of
 from tightrope.plan.shapes import buckets_of, is_of_images
 from tightrope.variants import parse
@@ -44,43 +45,6 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
     return options
 
 
-def device_of(variant: str) -> str:
-    """The device of the variant of that name."""
-    return parse(variant).device
-
-
-def gpus(device: str) -> int:
-    """How many GPUs a job on that device takes."""
-    return int(device == "cuda")
-
-
-def environment(device: str) -> str:
-    """The conda file of jobs on that device, seen from the rules."""
-    return f"../envs/{'gpu' if device == 'cuda' else 'cpu'}.yaml"
-
-
-def data_modules(config: Document, wildcards: Any) -> list[str]:
-    """Source files of the kind of source of a model's data."""
-    model = config["models"][wildcards.model]
-    return data_sources.modules(model["data"], task=model["task"])
-
-
-def checkpoint_modules(config: Document, wildcards: Any) -> list[str]:
-    """Source files of the kind of source of a model's checkpoint."""
-    return checkpoint_source.modules(config["models"][wildcards.model]["checkpoint"])
-
-
-def classifier_modules(config: Document, wildcards: Any) -> list[str]:
-    """Source files of what keeps a checkpoint that is not trained."""
-    return checkpoint_source.keeper_modules(config["models"][wildcards.model]["checkpoint"])
-
-
-def engine_modules(*variants: str) -> list[str]:
-    """Source files of the engines of these variants."""
-    engines = {parse(variant).engine for variant in variants}
-    return [f"tightrope/engines/{engine}.py" for engine in sorted(engines)]
-
-
 def engine_libraries(*variants: str) -> dict[str, str | None]:
     """Installed versions of the runtimes of these variants."""
     engines = {parse(variant).engine for variant in variants}
@@ -97,7 +61,7 @@ def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
     )
 
 
-def latency_settings(config: Document) -> Document:
+def latency_settings(config: Document, wildcards: Any) -> Document:
     """`latency` of the configuration without what changes no record that is there.
 
     That is what is decided when records are read, and how long a job may wait before it measures.
@@ -106,19 +70,44 @@ def latency_settings(config: Document) -> Document:
     return {key: value for key, value in config["latency"].items() if key not in other}
 
 
-def traffic_settings(config: Document, model: str) -> Document:
+def traffic_settings(config: Document, wildcards: Any) -> Document:
     """`traffic` of the configuration as far as it concerns the jobs of that model.
 
     Its variants are left out, for another one changes no other's job, and of images, which are not
     padded, the settings of padding.
     """
     settings = {key: value for key, value in config["traffic"].items() if key != "variants"}
-    if is_of_images(config, model):
+    if is_of_images(config, wildcards.model):
         del settings["buckets"]
         settings["padding"] = [UNPADDED]
     return settings
 
 
-def traffic_libraries(variant: str) -> dict[str, str | None]:
-    """Installed versions of the runtime of `variant` and of LoadGen."""
-    return engine_libraries(variant) | library_versions("mlcommons-loadgen")
+def data_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
+    """Versions of what shapes a model's data."""
+    return data_sources.libraries(**data_source(config, wildcards.model))
+
+
+def checkpoint_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
+    """Versions of what shapes a model's checkpoint."""
+    return checkpoint_source.libraries(config["models"][wildcards.model]["checkpoint"])
+
+
+def accuracy_libraries(wildcards: Any) -> dict[str, str | None]:
+    """Installed versions of the runtime of that variant."""
+    return engine_libraries(wildcards.variant)
+
+
+def latency_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
+    """Installed versions of the runtimes of that variant and of its baseline."""
+    return engine_libraries(wildcards.variant, baseline_of(plan, wildcards))
+
+
+def race_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
+    """Installed versions of the runtimes of all that race."""
+    return engine_libraries(*raced(plan, "{variant}", wildcards))
+
+
+def traffic_libraries(wildcards: Any) -> dict[str, str | None]:
+    """Installed versions of the runtime of that variant and of LoadGen."""
+    return engine_libraries(wildcards.variant) | library_versions("mlcommons-loadgen")

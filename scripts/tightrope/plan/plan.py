@@ -123,7 +123,7 @@ def race_columns(jobs: Jobs) -> dict[str, list[str]]:
     return {"model": [model for model, _ in found], "device": [device for _, device in found]}
 
 
-def raced(plan: Plan, wildcards: Any, path: str) -> list[str]:
+def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
     """`path` of each variant of that model on that device."""
     return [
         path.format(model=model, variant=variant)
@@ -166,7 +166,7 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
     return lock
 
 
-def is_last_attempt(workflow: Any, attempt: int) -> int:
+def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
     """1 when the job gets no attempt after this one, else 0.
 
     The main process knows Snakemake's --retries; a cluster's nodes, where it is 0, read how
@@ -217,19 +217,24 @@ def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
     return {name: [search[place] for search in found] for place, name in enumerate(names)}
 
 
-def baseline_engine(plan: Plan, model: str, variant: str) -> str:
-    """The engine.json that `variant` is compared with, its own for the baseline."""
-    return engine_manifest(model, parse(baseline_of(plan, model, variant)))
+def baseline_engine(plan: Plan, wildcards: Any) -> str:
+    """The engine.json that a variant is compared with, its own for the baseline."""
+    return engine_manifest(wildcards.model, parse(baseline_of(plan, wildcards)))
 
 
-def reference_engine(plan: Plan, model: str, variant: str) -> str:
+def reference_engine(plan: Plan, wildcards: Any) -> str:
     """The engine.json of the same variant of the model that it differs from in its activation."""
-    return engine_manifest(plan.references[model], parse(variant))
+    return engine_manifest(plan.references[wildcards.model], parse(wildcards.variant))
 
 
-def baseline_of(plan: Plan, model: str, variant: str) -> str:
-    """The name of the variant that `variant` is compared with."""
-    return plan.baselines[model][parse(variant).device]
+def baseline_of(plan: Plan, wildcards: Any) -> str:
+    """The name of the variant that a variant is compared with."""
+    return plan.baselines[wildcards.model][parse(wildcards.variant).device]
+
+
+def baseline_of_device(plan: Plan, wildcards: Any) -> str:
+    """The name of the variant that all of a model on a device are compared with."""
+    return plan.baselines[wildcards.model][wildcards.device]
 
 
 def rests(plan: Plan) -> set[str]:

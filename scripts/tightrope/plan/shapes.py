@@ -17,6 +17,11 @@ def shapes_of(config: dict[str, Any], model: str) -> list[dict[str, int]]:
     return [shape for shape in config["shapes"] if set(sizes) <= set(shape)]
 
 
+def shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, int]]:
+    """The shapes that are measured of that model."""
+    return shapes_of(config, wildcards.model)
+
+
 def is_of_images(config: dict[str, Any], model: str) -> bool:
     """Whether that model classifies images."""
     return config["models"][model]["task"] == IMAGE

@@ -30,7 +30,7 @@ def measured_trainings(config: Document) -> list[str]:
     return [name for name, model in models if model["train"] and config["training"]["epochs"]]
 
 
-def recipe_to_measure(config: Document, model: str) -> Document:
+def recipe_to_measure(config: Document, wildcards: Any) -> Document:
     """What of the model's recipe its measurement follows: another number of epochs changes none."""
-    recipe = config["models"][model]["train"]
+    recipe = config["models"][wildcards.model]["train"]
     return {key: value for key, value in recipe.items() if key not in ITS_OWN}

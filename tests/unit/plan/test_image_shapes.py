@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from snakemake.iocontainers import Wildcards
 from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
 from tightrope.plan.job_params import traffic_settings
@@ -75,7 +76,8 @@ def test_traffic_is_of_texts_and_of_images_which_are_not_padded(repository: Path
     assert [(model, str(variant)) for model, variant in make_plan(config).traffic] == [
         (model, name) for model in ("digits", "words") for name in names
     ]
-    words, digits = (traffic_settings(config, model) for model in ("words", "digits"))
+    models = [Wildcards(fromdict={"model": model}) for model in ("words", "digits")]
+    words, digits = (traffic_settings(config, model) for model in models)
     assert (words["padding"], words["buckets"]) == (["fixed"], 4)
     assert digits == {name: words[name] for name in digits} | {"padding": ["none"]}
     assert set(words) - set(digits) == {"buckets"}

@@ -10,15 +10,12 @@ import yaml
 from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
+from tightrope.plan.code import engine_modules
 from tightrope.plan.config import checked
 from tightrope.plan.job_inputs import audit_input, engine_inputs, quantize_inputs
 from tightrope.plan.job_params import (
-    device_of,
     engine_libraries,
-    engine_modules,
     engine_options,
-    environment,
-    gpus,
     latency_settings,
     libraries_of,
 )
@@ -91,6 +88,11 @@ def reasons_of(plan: Plan, model: str) -> dict[str, str]:
     return {variant: reason for name, variant, reason in plan.unavailable if name == model}
 
 
+def job(model: str, variant: str) -> Wildcards:
+    """The wildcards of a job that measures a variant."""
+    return Wildcards(fromdict={"model": model, "variant": variant})
+
+
 def wildcards(variant: Variant, model: str = "m") -> Wildcards:
     """What Snakemake reads in the path of that variant's engine."""
     rest = str(variant).removeprefix(f"{variant.device}-{variant.engine}-")
@@ -149,10 +151,10 @@ def test_each_model_and_device_has_the_baseline_of_its_source(config: dict[str, 
 def test_a_variant_and_its_baseline_are_compared_with_the_baseline(config: dict[str, Any]) -> None:
     plan = plan_of(config)
     for variant in ("cpu-openvino-fp32", "cpu-onnxruntime-fp32"):
-        assert baseline_of(plan, "m", variant) == "cpu-pytorch-fp32"
-        assert baseline_of(plan, "n", variant) == "cpu-onnxruntime-fp32"
-    assert baseline_of(plan, "m", "cuda-pytorch-bf16") == "cuda-pytorch-fp32"
-    found = baseline_engine(plan, "n", "cpu-openvino-fp32")
+        assert baseline_of(plan, job("m", variant)) == "cpu-pytorch-fp32"
+        assert baseline_of(plan, job("n", variant)) == "cpu-onnxruntime-fp32"
+    assert baseline_of(plan, job("m", "cuda-pytorch-bf16")) == "cuda-pytorch-fp32"
+    found = baseline_engine(plan, job("n", "cpu-openvino-fp32"))
     assert found == "artifacts/n/engines/cpu-onnxruntime-fp32/engine.json"
 
 
@@ -275,7 +277,7 @@ def test_the_default_run_may_race_openvino_quantized_with_a_float_of_its_own_on_
 ) -> None:
     (model,) = default["models"]
     place = Wildcards(fromdict={"model": model, "device": "cpu"})
-    variants = map(parse, raced(plan_of(default, hosts.HOSTS[kind]), place, "{variant}"))
+    variants = map(parse, raced(plan_of(default, hosts.HOSTS[kind]), "{variant}", place))
     own = [one for one in variants if one.engine == "openvino"]
     floats = {str(one) for one in own if one.precision in UNQUANTIZED}
     assert floats == {"cpu-openvino-bf16" if kind == "AMX" else "cpu-openvino-fp32"}
@@ -297,12 +299,6 @@ def test_the_default_configuration_takes_any_list_of_devices(
         planned = jobs_of(plan_of(filled), model)
         assert {name.partition("-")[0] for name in planned} == set(devices)
         assert ("cuda-tensorrt-fp16" in planned) == ("cuda" in devices)
-
-
-def test_jobs_on_a_gpu_take_one_and_the_packages_for_it() -> None:
-    assert (gpus("cuda"), gpus("cpu")) == (1, 0)
-    assert (environment("cuda"), environment("cpu")) == ("../envs/gpu.yaml", "../envs/cpu.yaml")
-    assert (device_of("cuda-tensorrt-fp16"), device_of("cpu-pytorch-fp32")) == ("cuda", "cpu")
 
 
 def test_traffic_is_measured_of_the_models_that_have_the_variant(config: dict[str, Any]) -> None:
@@ -352,17 +348,18 @@ def test_a_model_has_one_race_on_each_of_its_devices() -> None:
 def test_every_variant_of_the_model_on_that_device_may_race(config: dict[str, Any]) -> None:
     plan = make_plan(config)
     place = Wildcards(fromdict={"model": "n", "device": "cpu"})
-    found = raced(plan, place, "reports/{model}/{variant}.latency.json")
+    found = raced(plan, "reports/{model}/{variant}.latency.json", place)
     assert found == [
         f"reports/n/{variant}.latency.json" for model, variant in plan.jobs if model == "n"
     ]
-    assert raced(plan, Wildcards(fromdict={"model": "n", "device": "cuda"}), "{variant}") == []
+    other = Wildcards(fromdict={"model": "n", "device": "cuda"})
+    assert raced(plan, "{variant}", other) == []
 
 
 def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(
     config: dict[str, Any],
 ) -> None:
-    settings = latency_settings(config)
+    settings = latency_settings(config, job("m", "cpu-pytorch-fp32"))
     assert set(config["latency"]) - set(settings) == {"accept_disturbed", "quiet_seconds"}
     assert settings == {name: config["latency"][name] for name in settings}
 

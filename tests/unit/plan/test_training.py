@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from snakemake.iocontainers import Wildcards
 from tightrope.machine.host import describe_host
 from tightrope.plan.training import device_to_train_on, measured_trainings, recipe_to_measure
 
@@ -30,4 +31,5 @@ def test_models_with_a_recipe_are_measured_where_epochs_are_asked_for() -> None:
 
 
 def test_what_the_measurement_says_itself_is_no_part_of_the_recipe_it_follows() -> None:
-    assert recipe_to_measure(config(), "trained") == {"device": "auto", "batch": 8}
+    trained = Wildcards(fromdict={"model": "trained"})
+    assert recipe_to_measure(config(), trained) == {"device": "auto", "batch": 8}

@@ -1,4 +1,4 @@
-"""Build one TensorRT engine from the simplified or the quantized ONNX."""
+"""Build the engine of one variant."""
 
 from tightrope.engines.build import run_build
 from tightrope.jobs.job import current_job

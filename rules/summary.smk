@@ -1,0 +1,36 @@
+rule summarize:
+    input:
+        engines=collect("artifacts/{model}/engines/{variant}/engine.json", zip, **JOBS),
+        latencies=collect("reports/{model}/{variant}.latency.json", zip, **JOBS),
+        accuracies=collect("reports/{model}/{variant}.accuracy.json", zip, **JOBS),
+        traffic=collect("reports/{model}/{variant}.traffic.json", zip, **TRAFFIC_JOBS),
+        activations=collect("reports/{model}/{variant}.activation.json", zip, **ACTIVATION_JOBS),
+        races=collect("reports/{model}/{device}.race.json", zip, **RACES),
+        audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),
+        sensitivities=collect(
+            "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", zip, **SEARCHES
+        ),
+        searches=collect("artifacts/{model}/search/{scheme}-{calibration}.json", zip, **SEARCHES),
+        training=collect("reports/{model}/training.json", model=PLAN.training),
+        checkpoints=collect("artifacts/{model}/checkpoint/checkpoint.json", model=PLAN.models),
+        data=collect("artifacts/{model}/data/data.json", model=PLAN.models),
+    output:
+        json=ensure("reports/summary.json", non_empty=True),
+        csv=ensure("reports/summary.csv", non_empty=True),
+    log:
+        "<logs>/summarize/summarize.log",
+    localrule: True
+    conda:
+        "../envs/cpu.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        code=code_of("summarize.py"),
+        unavailable=PLAN.unavailable,
+        baselines=PLAN.baselines,
+        references=PLAN.references,
+        budget_points=lookup("accuracy_budget_points", within=config),
+        accept_disturbed=lookup("latency/accept_disturbed", within=config),
+    script:
+        "../scripts/summarize.py"

@@ -1,6 +1,0 @@
-"""Build one PyTorch engine from the checkpoint."""
-
-from tightrope.engines.build import run_build
-from tightrope.jobs.job import current_job
-
-run_build(current_job(globals()))
