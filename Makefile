@@ -1,6 +1,8 @@
 # make summary    the pipeline, up to reports/summary.html
 # make test       lint, then every test
 # make lint       the checks of form only
+# make check      lint and the unit tests
+# make rule-graph draw the rules into docs/architecture.md
 # make netron     MODEL=name [GRAPH=simplified] [PORT=8080]: one graph of the report in Netron
 # make gpu-check  tests and a small run on an NVIDIA GPU, with what `python3` has installed
 # make clean-env  remove .venv
@@ -24,7 +26,8 @@ TEST_ENV := .venv/made-from-test.txt
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
 
 LINT := ruff check . && ruff format --check . && python -m snakefmt --check Snakefile rules && \
-    python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo
+    python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo && \
+    python tools/rule_graph.py --check
 
 # Scripts of the pipeline find their `python` here. Caches need a folder where HOME is none.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -37,7 +40,7 @@ endif
 TESTS := python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
     --max-worker-restart 0
 
-.PHONY: summary test lint netron gpu-check clean-env
+.PHONY: summary test check lint rule-graph netron gpu-check clean-env
 
 summary: $(RUN_ENV)
 	@python -m snakemake --cores 1 reports/summary.html
@@ -49,8 +52,15 @@ test: $(TEST_ENV)
 	$(TESTS)
 	[ $$lint = clean ] || { echo "make: lint has findings, above the tests" >&2; exit 1; }
 
+check: $(TEST_ENV)
+	@$(LINT)
+	$(TESTS) tests/unit
+
 lint: $(TEST_ENV)
 	@$(LINT)
+
+rule-graph: $(TEST_ENV)
+	@python tools/rule_graph.py
 
 # Of the environment of a run, so that nothing more is installed to look at one.
 MODEL ?=

@@ -24,7 +24,26 @@ rule render_report:
     input:
         summary="reports/summary.json",
         graphs=collect("reports/{model}/graphs/{graph}.json", zip, **GRAPHS),
-        template=f"{SCRIPTS}/tightrope/report/template/page.html",
+        template=collect(
+            f"{SCRIPTS}/tightrope/report/template/{{part}}.html",
+            part=[
+                "page",
+                "macros",
+                "deploy",
+                "trade_off",
+                "speed_ups",
+                "answers",
+                "int8",
+                "graphs",
+                "traffic",
+                "activations",
+                "training",
+                "costs",
+                "results",
+                "not_run",
+                "reading",
+            ],
+        ),
         style=f"{SCRIPTS}/tightrope/report/template/page.css",
         script=f"{SCRIPTS}/tightrope/report/template/page.js",
     output:

@@ -9,7 +9,7 @@ job = current_job(globals())
 render_page(
     Path(job.input.summary),
     Path(job.output.page),
-    template=Path(job.input.template),
+    template=[Path(path) for path in job.input.template],
     style=Path(job.input.style),
     script=Path(job.input.script),
     graphs=[Path(path) for path in job.input.graphs],

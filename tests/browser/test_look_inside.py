@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from page_parts import PARTS
 from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.files import write_json
 from tightrope.jobs.child import Limits
@@ -17,7 +18,6 @@ CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
 
 ROOT = Path(__file__).parents[2]
-REPORT = ROOT / "scripts/tightrope/report/template"
 LIMITS = Limits(memory_bytes=4e9, seconds=60)
 LAYER = "bert.encoder.layer"
 
@@ -38,12 +38,10 @@ def report(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
         render_graph(source, known, *files, title=f"tiny {name}", limits=LIMITS)
     write_failure(graphs / "s8s8-minmax-8.json", reason="not quantized: <b>", transient=False)
     records = [graphs / f"{name}.json" for name in (*sources, "s8s8-minmax-8")]
-    parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
-    paths = {kind: REPORT / name for kind, name in parts.items()}
     target = folder / "summary.html"
     summary = folder / "summary.json"
     write_json(summary, {"schema": 1, "results": []})  # no chart, which takes its time
-    render_page(summary, target, graphs=records, **paths)
+    render_page(summary, target, graphs=records, **PARTS)
     return target
 
 

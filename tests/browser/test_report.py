@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from page_parts import PARTS
 from tightrope.report.page import render_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -13,7 +14,6 @@ CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
 
 ROOT = Path(__file__).parents[2]
-REPORT = ROOT / "scripts/tightrope/report/template"
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +22,7 @@ def report(tmp_path_factory):
     render_page(
         ROOT / "tests/data/summary.json",
         target,
-        template=REPORT / "page.html",
-        style=REPORT / "page.css",
-        script=REPORT / "page.js",
+        **PARTS,
     )
     return target
 

@@ -100,6 +100,13 @@ def test_a_derived_rule_has_outputs_a_log_and_a_digest_of_its_own(
         assert re.search(r"^        code=\w+", body, re.MULTILINE)
 
 
+def test_the_report_reads_every_part_of_its_template(fresh: Project, rules: dict[str, str]) -> None:
+    """What a rule does not name would change without its knowing."""
+    (names,) = re.findall(r"part=\[(.*?)\]", rules["render_report"], re.DOTALL)
+    folder = fresh / "scripts/tightrope/report/template"
+    assert sorted(re.findall(r'"(\w+)"', names)) == sorted(p.stem for p in folder.glob("*.html"))
+
+
 def test_no_rule_has_a_directory_as_output(rules: dict[str, str]) -> None:
     assert not [name for name, body in rules.items() if "directory(" in body]
 

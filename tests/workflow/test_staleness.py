@@ -211,7 +211,7 @@ def test_the_readme_way_to_another_calibration_size_does_the_same(project: Proje
     assert project.plan("--config", "calibration={samples: [16]}") == expected
 
 
-@pytest.mark.parametrize("file", ["page.html", "page.css", "page.js"])
+@pytest.mark.parametrize("file", ["page.html", "macros.html", "deploy.html", "page.css", "page.js"])
 def test_a_changed_template_of_the_report_plans_render_report_alone(
     project: Project, file: str
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import vl_convert
-from jinja2 import Environment, StrictUndefined
+from jinja2 import DictLoader, Environment, StrictUndefined
 
 from tightrope.artifacts.files import read_json, write_bytes
 from tightrope.report.context import sections
@@ -21,6 +21,7 @@ from tightrope.report.style.palette import (
     chart_config,
 )
 
+PAGE = "page.html"
 FILTERS = (
     "bounded",
     "executed",
@@ -44,44 +45,52 @@ def render_page(
     summary: Path,
     target: Path,
     *,
-    template: Path,
+    template: Sequence[Path],
     style: Path,
     script: Path,
     graphs: Sequence[Path] = (),
 ) -> None:
     """Write the report on `summary` to `target`, the same bytes for the same inputs.
 
-    `graphs` are the records of the graphs that it shows. Raises ArtifactError when the summary or
+    `template` are page.html and the parts that it includes, by their names; `graphs` the records
+    of the graphs that it shows. Raises ArtifactError when the summary or
     one of these is missing or no JSON.
     """
     document = read_json(summary)
     parts = sections(document)
     scripts = [inline_script(vl_convert.javascript_bundle()), inline_script(read(script))]
-    page = environment().from_string(read(template))
-    html = page.render(
-        summary=document,
-        **parts,
-        chart_data={
-            "themes": {scheme: chart_config(scheme) for scheme in ("light", "dark")},
-            "specifications": parts["charts"],
-        },
-        colours=COLOURS,
-        paths=SHAPES,
-        method_colours=METHOD_COLOURS,
-        method_paths=METHOD_SHAPES,
-        style=read(style),
-        graphs=graphs_section(graphs, target),
-        graph_style=graph_style() if graphs else "",
-        scripts=scripts,
-        script_hashes=[content_hash(text) for text in scripts],
+    html = (
+        environment(template)
+        .get_template(PAGE)
+        .render(
+            summary=document,
+            **parts,
+            chart_data={
+                "themes": {scheme: chart_config(scheme) for scheme in ("light", "dark")},
+                "specifications": parts["charts"],
+            },
+            colours=COLOURS,
+            paths=SHAPES,
+            method_colours=METHOD_COLOURS,
+            method_paths=METHOD_SHAPES,
+            style=read(style),
+            graphs=graphs_section(graphs, target),
+            graph_style=graph_style() if graphs else "",
+            scripts=scripts,
+            script_hashes=[content_hash(text) for text in scripts],
+        )
     )
     write_bytes(target, html.encode())
 
 
-def environment() -> Environment:
+def environment(template: Sequence[Path]) -> Environment:
     """Jinja with every text escaped, a typing error in the template an error, and our numbers."""
     made = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=DictLoader({part.name: read(part) for part in template}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.filters.update({name: getattr(numbers, name) for name in FILTERS})
     return made

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from page_parts import PARTS
 from tightrope.errors import ArtifactError
 from tightrope.report.context import sections
 from tightrope.report.page import render_page
@@ -30,11 +31,6 @@ from tightrope.report.style.numbers import (
 )
 
 ROOT = Path(__file__).parents[3]
-PARTS = {
-    "template": ROOT / "scripts/tightrope/report/template/page.html",
-    "style": ROOT / "scripts/tightrope/report/template/page.css",
-    "script": ROOT / "scripts/tightrope/report/template/page.js",
-}
 EXAMPLE = ROOT / "tests/data/summary.json"
 ADDED = ("stop", "disturbed_pairs", "noise", "threads_busy", "cores_used")
 NONE = {"padding": "none", "ties_changed": None}

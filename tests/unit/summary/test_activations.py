@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from disturbed import facts
+from page_parts import PARTS
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
@@ -170,9 +171,7 @@ def test_the_page_tells_what_failed_and_whose_activations_they_are(tmp_path: Pat
     document["models"] |= summary()["models"]
     source, target = tmp_path / "summary.json", tmp_path / "summary.html"
     source.write_text(json.dumps(document))
-    folder = ROOT / "scripts/tightrope/report/template"
-    parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
-    render_page(source, target, **{name: folder / file for name, file in parts.items()})
+    render_page(source, target, **PARTS)
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", target.read_text()))
     assert "Models that differ from gelu (gelu) in their activation alone" in text
     assert "out of memory &lt;here&gt;" in text

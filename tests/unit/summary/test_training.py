@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_parts import PARTS
 from tightrope.records.training import TrainingRecord
 from tightrope.report.context import sections
 from tightrope.report.page import render_page
@@ -50,9 +51,7 @@ def page_text(summary: dict[str, Any], folder: Path) -> str:
     """What the report of that summary says."""
     source, target = folder / "summary.json", folder / "summary.html"
     source.write_text(json.dumps(summary))
-    parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
-    of = ROOT / "scripts/tightrope/report/template"
-    render_page(source, target, **{name: of / file for name, file in parts.items()})
+    render_page(source, target, **PARTS)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", target.read_text()))
 
 

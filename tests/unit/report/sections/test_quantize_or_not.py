@@ -5,11 +5,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from page_parts import PARTS
 from tightrope.report.page import render_page
 from tightrope.report.sections.quantize_or_not import quantization_section
 
 ROOT = Path(__file__).parents[4]
-REPORT = ROOT / "scripts/tightrope/report/template"
 EXAMPLE = ROOT / "tests/data/summary.json"
 FASTER = {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "faster"}
 SLOWER = {"ratio": 0.8, "low": 0.7, "high": 0.9, "verdict": "slower"}
@@ -184,8 +184,7 @@ def page(tmp_path):
         change(summary)
         source, target = tmp_path / "summary.json", tmp_path / "summary.html"
         source.write_text(json.dumps(summary))
-        parts = {"template": "page.html", "style": "page.css", "script": "page.js"}
-        render_page(source, target, **{name: REPORT / file for name, file in parts.items()})
+        render_page(source, target, **PARTS)
         return Words(target.read_text())
 
     return rendered
