@@ -328,7 +328,8 @@ def race_of(
     names, processors = list(engines), pinned_processors(threads)
     here = RaceAtShape(0, Finalists(names, []), decision["equal_within"])
     machine = QuietMachine(processors, settings["quiet_seconds"], sys.stderr)
-    Race(engines, [here], settings, decision["seconds"], threads, LIMITS, machine).run()
+    options = {"seconds": decision["seconds"], "threads": threads, "machine": machine}
+    Race(engines, [here], settings, limits=LIMITS, **options).run()
     record = RaceRecord(
         **{"model": "m", "variant": RACE, "device": "cpu", "host": describe_host()},
         **{"libraries": {}, "threads": threads, "plan": settings, "decision": decision},

@@ -15,7 +15,7 @@ from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx
-from tiny_model import LIMITS, OPTIONS
+from tiny_model import EXECUTION, LIMITS, OPTIONS
 
 # weights so large that the activation decides what the model answers
 BERT = (
@@ -107,7 +107,7 @@ def test_fast_swish_gives_the_same_logits_in_each_engine(
     engine, options = name.partition(" ")[0], ENGINES_AND_OPTIONS[name]
     by_torch = ENGINES[engine].source == "checkpoint" or options.get("route") == "pytorch"
     source, manifest = swapped.checkpoint if by_torch else swapped.onnx, tmp_path / "engine.json"
-    facts: dict[str, Any] = {"threads": 1, "limits": LIMITS, "libraries": {}, "options": options}
+    facts: dict[str, Any] = {"execution": EXECUTION, "options": options}
     build_engine(f"cpu-{engine}-fp32", source, manifest, **facts)
     built = read_manifest(manifest)
     assert built["status"] == "ok", built["reason"]

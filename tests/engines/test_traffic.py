@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,16 @@ from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE
 from tightrope.variants import Variant
-from tiny_model import LIMITS, LONGEST, TinyModel, build_variant, evaluation_rows, name_variant
+from tiny_model import (
+    EXECUTION,
+    LIMITS,
+    LONGEST,
+    TinyModel,
+    artifacts_of,
+    build_variant,
+    evaluation_rows,
+    name_variant,
+)
 
 Build = Callable[[Variant], Path]
 Spoil = Callable[..., None]
@@ -59,19 +69,15 @@ def measure(
     **plan: Any,
 ) -> TrafficRecord:
     measure_traffic(
-        engine,
-        tiny.checkpoint,
-        tiny.data,
+        artifacts_of(tiny, engine),
         target,
         model="tiny",
         variant="cpu-onnxruntime-fp32",
         max_sequence=LONGEST,
-        threads=1,
-        libraries=LIBRARIES,
         plan={**PLAN, **plan},
         quiet_seconds=quiet_seconds,
         terminal=sys.__stderr__,
-        limits=limits,
+        execution=replace(EXECUTION, limits=limits, libraries=LIBRARIES),
     )
     return TrafficRecord.read(target)
 
@@ -275,11 +281,10 @@ def test_predictions_of_all_paddings_are_those_of_fixed_apart_from_ties(
 def test_predictions_are_those_of_the_accuracy_record(
     record: TrafficRecord, tiny: TinyModel, engine: Path, tmp_path: Path
 ) -> None:
-    options = {"max_sequence": LONGEST, "max_seconds": 60, "threads": 1, "libraries": {}}
-    options["limits"] = LIMITS
+    options = {"max_sequence": LONGEST, "max_seconds": 60, "execution": EXECUTION}
     path = tmp_path / "v.accuracy.json"
-    inputs = (engine, tiny.checkpoint, tiny.data, path)
-    measure_accuracy(*inputs, model="tiny", variant="cpu-onnxruntime-fp32", **options)
+    inputs = artifacts_of(tiny, engine)
+    measure_accuracy(inputs, path, model="tiny", variant="cpu-onnxruntime-fp32", **options)
     alone = AccuracyRecord.read(path)
     answers = {"predictions": alone.predictions, "margins": alone.margins}
     assert changed_apart_from_ties(answers, record.answers["bucketed"]) == []

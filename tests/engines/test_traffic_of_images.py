@@ -13,7 +13,7 @@ from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
 from tightrope.variants import parse
 from tiny_images import SIDE
-from tiny_model import LIMITS, TinyModel, build_variant
+from tiny_model import EXECUTION, TinyModel, artifacts_of, build_variant
 
 NAME = "cpu-onnxruntime-fp32"
 SCENARIOS = ("single_stream", "offline", "server")
@@ -37,19 +37,15 @@ def measure(
     tiny: TinyModel, engine: Path, target: Path, room: int = 2**30, **plan: Any
 ) -> TrafficRecord:
     measure_traffic(
-        engine,
-        tiny.checkpoint,
-        tiny.data,
+        artifacts_of(tiny, engine),
         target,
         model="tiny",
         variant=NAME,
         max_sequence=128,
-        threads=1,
-        libraries={},
         plan={**PLAN, **plan},
         quiet_seconds=0.0,
         terminal=sys.__stderr__,
-        limits=LIMITS,
+        execution=EXECUTION,
         image_bytes=room,
     )
     return TrafficRecord.read(target)
@@ -94,10 +90,10 @@ def test_the_entry_of_the_summary_has_one_row(record: TrafficRecord) -> None:
 def test_predictions_are_those_of_the_accuracy_record(
     record: TrafficRecord, tiny_images: TinyModel, engine: Path, tmp_path: Path
 ) -> None:
-    options = {"max_sequence": 1, "max_seconds": 60, "threads": 1, "libraries": {}}
+    options = {"max_sequence": 1, "max_seconds": 60, "execution": EXECUTION}
     path = tmp_path / "v.accuracy.json"
-    inputs = (engine, tiny_images.checkpoint, tiny_images.data, path)
-    measure_accuracy(*inputs, model="tiny", variant=NAME, limits=LIMITS, **options)
+    inputs = artifacts_of(tiny_images, engine)
+    measure_accuracy(inputs, path, model="tiny", variant=NAME, **options)
     alone, answers = AccuracyRecord.read(path), record.answers["none"]
     assert answers["margins"] == pytest.approx(alone.margins, abs=TIE)
     clear = [place for place, margin in enumerate(alone.margins) if margin > TIE]

@@ -1,11 +1,13 @@
 """A tiny text classifier, trained until its margins are clear, and every file made from it."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tightrope.artifacts.paths import Artifacts
 from tightrope.artifacts.provenance import library_versions
 from tightrope.data.prepare import prepare_data
 from tightrope.engine_table import ENGINES
@@ -13,6 +15,7 @@ from tightrope.engines.build import build_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import Limits, supervised
+from tightrope.jobs.execution import Execution
 from tightrope.machine.host import describe_host, saturates
 from tightrope.machine.instructions import missing_instructions
 from tightrope.variants import CALIBRATED, Variant
@@ -32,6 +35,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "tvm": {"tune_seconds": 0, "buckets": BUCKETS},
 }
 LIMITS = Limits(memory_bytes=8e9, seconds=120)
+EXECUTION = Execution(threads=1, limits=LIMITS, libraries={})
 WORDS = [
     *("film", "book", "song", "play", "story", "actor", "scene", "end", "joke", "plot"),
     *("music", "night", "light", "voice", "camera", "town", "river", "house", "train"),
@@ -165,8 +169,22 @@ def skip_where_emulated(variant: Variant, engine: dict[str, Any]) -> None:
         pytest.skip(f"{missing}, and was: {engine['reason']}")
 
 
+def artifacts_of(model: TinyModel, engine: Path) -> Artifacts:
+    """What a measurement of that engine of the model reads."""
+    return Artifacts(engine, model.checkpoint, model.data, model.simplified)
+
+
+def executed_with(settings: dict[str, Any]) -> Execution:
+    """EXECUTION with those of its fields that are among `settings`, from which they are taken."""
+    names = EXECUTION.__dataclass_fields__.keys() & settings.keys()
+    return replace(EXECUTION, **{name: settings.pop(name) for name in names})
+
+
 def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: Any) -> Path:
-    """Build it beside `target` as its rule does; `settings` replace those of build_engine."""
+    """Build it beside `target` as its rule does.
+
+    `settings` replace those of build_engine, or fields of its execution.
+    """
     source, samples = model.simplified, None
     if ENGINES[variant.engine].source == "checkpoint":
         source = model.checkpoint
@@ -181,8 +199,6 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
         paths["checkpoint"] = model.checkpoint
         samples = {name: str(path) for name, path in paths.items()}
     facts = {
-        "threads": 1,
-        "limits": LIMITS,
         "libraries": library_versions(*ENGINES[variant.engine].libraries),
         "options": OPTIONS.get(variant.engine, {}),
         "samples": samples,
@@ -191,5 +207,5 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
     }
     if variant.precision in ENGINES[variant.engine].reducible:
         facts["options"] = {"reduce_range": saturates(describe_host()), **facts["options"]}
-    build_engine(str(variant), target=target, **facts)
+    build_engine(str(variant), target=target, execution=executed_with(facts), **facts)
     return target

@@ -1,6 +1,7 @@
 """The folder of one engine: built in a supervised child, described by its engine.json."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,8 @@ from tightrope.artifacts.files import sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.engines.load import engine_module
 from tightrope.errors import WorkFailed
-from tightrope.jobs.child import Limits, failure, supervised
-from tightrope.machine.cores import intra_op_threads
-from tightrope.machine.host import require_host
+from tightrope.jobs.child import failure, supervised
+from tightrope.jobs.execution import Execution
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.runtimes.executed import require_precision
 from tightrope.variants import Variant, parse
@@ -21,9 +21,7 @@ def build_engine(
     source: Path | str,
     target: Path | str,
     *,
-    threads: int,
-    limits: Limits,
-    libraries: dict[str, str | None],
+    execution: Execution,
     options: dict[str, Any] | None = None,
     samples: dict[str, str] | None = None,
 ) -> None:
@@ -34,12 +32,20 @@ def build_engine(
     come from. A transient failure raises TightropeError unless this is the last attempt.
     """
     variant, folder, options = parse(name), clear_folder(target), options or {}
-    work = (variant, Path(source), folder, threads, options, samples)
+    work = partial(
+        build_in_folder,
+        variant,
+        Path(source),
+        folder,
+        threads=execution.threads,
+        options=options,
+        samples=samples,
+    )
     began = time.perf_counter()
     try:
-        facts = {"status": "ok", **supervised(build_in_folder, *work, limits=limits)}
+        facts = {"status": "ok", **supervised(work, limits=execution.limits)}
     except WorkFailed as error:
-        facts = failure(error, name, limits)
+        facts = failure(error, name, execution.limits)
         clear_folder(target)
     write_manifest(
         target,
@@ -48,7 +54,7 @@ def build_engine(
         precision=variant.precision,
         options=options,
         sources={Path(path).name: sha256(path) for path in (source, *(samples or {}).values())},
-        libraries=libraries,
+        libraries=execution.libraries,
         build_s=time.perf_counter() - began,
     )
 
@@ -57,6 +63,7 @@ def build_in_folder(
     variant: Variant,
     source: Path,
     folder: Path,
+    *,
     threads: int,
     options: dict[str, Any],
     samples: dict[str, str] | None,
@@ -76,14 +83,11 @@ def run_build(job: Any) -> None:
 
     Inputs besides `source` are those of the engine's own samples.
     """
-    require_host(job.params.host)
     build_engine(
         job.params.variant,
         job.input.source,
         job.output.manifest,
-        threads=intra_op_threads(job.params.threads),
-        libraries=job.params.libraries,
+        execution=Execution.of(job),
         options=job.params.options,
-        limits=Limits.of(job.resources),
         samples={name: path for name, path in job.input.items() if name != "source"},
     )

@@ -61,7 +61,9 @@ def collect_statistics(
             for batch in batches_of_equal_length(rows, tokens=TOKENS):
                 for name, array in zip(tensors, tensors_of(session, tensors, batch), strict=True):
                     if not np.isfinite(array).all():
-                        raise TightropeError(not_finite(onnx_path, model, name, array, batch, rows))
+                        raise TightropeError(
+                            not_finite(onnx_path, model, name, array, batch=batch, rows=rows)
+                        )
                     yield name, array
                 bar.update(len(next(iter(batch.values()))))
 
@@ -157,6 +159,7 @@ def not_finite(
     model: onnx.ModelProto,
     name: str,
     array: np.ndarray,
+    *,
     batch: Arrays,
     rows: list[Arrays],
 ) -> str:

@@ -18,6 +18,7 @@ NOTHING = 1e-12
 
 
 def search_operators(
+    *,
     onnx_path: Path | str,
     quantized: Path | str,
     calibration: Path | str,
@@ -26,7 +27,6 @@ def search_operators(
     data: Path | str,
     checkpoint: Path | str,
     target: Path | str,
-    *,
     scheme: str,
     code: str,
     smoothquant: float | None,

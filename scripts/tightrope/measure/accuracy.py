@@ -1,6 +1,7 @@
 """What a variant answers on the evaluation split, kept one by one."""
 
 import time
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from tqdm import tqdm
 
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.jobs.child import Limits, fill_in
+from tightrope.jobs.child import fill_in
+from tightrope.jobs.execution import Execution
 from tightrope.machine.host import describe_host
 from tightrope.measure.answers import Answer, answer_chunk, largest_batch
 from tightrope.records.accuracy import AccuracyRecord
@@ -21,18 +24,14 @@ CHUNK = 256
 
 
 def measure_accuracy(
-    engine: Path | str,
-    checkpoint: Path | str,
-    data: Path | str,
+    artifacts: Artifacts,
     target: Path | str,
     *,
     model: str,
     variant: str,
     max_sequence: int,
     max_seconds: float,
-    threads: int,
-    libraries: dict[str, str | None],
-    limits: Limits,
+    execution: Execution,
 ) -> None:
     """Write the AccuracyRecord of `variant`, also when it cannot be run.
 
@@ -40,41 +39,37 @@ def measure_accuracy(
     gives a record without predictions. A transient failure raises TightropeError unless this is
     the last attempt.
     """
-    built, source = read_json(engine), read_manifest(data)
+    built, source = read_json(artifacts.engine), read_manifest(artifacts.data)
     record = AccuracyRecord(
         model=model,
         variant=variant,
         host=describe_host(),
-        libraries=libraries,
-        engine_sha256=sha256(engine),
+        libraries=execution.libraries,
+        engine_sha256=sha256(artifacts.engine),
         data_sha256=source["files"][source["splits"]["evaluation"]["file"]]["sha256"],
     )
     if built["status"] != "ok":
         record.status, record.reason = "failed", f"not built: {built['reason']}"
     elif source["labels"] is not None:
-        work = (engine, checkpoint, data, max_sequence, max_seconds, threads)
-        fill_in(record, predict, *work, limits=limits)
+        settings = {"max_sequence": max_sequence, "max_seconds": max_seconds}
+        work = partial(predict, artifacts, threads=execution.threads, **settings)
+        fill_in(record, work, limits=execution.limits)
     record.write(target)
 
 
 def predict(
-    engine: Path | str,
-    checkpoint: Path | str,
-    data: Path | str,
-    max_sequence: int,
-    max_seconds: float,
-    threads: int,
+    artifacts: Artifacts, *, max_sequence: int, max_seconds: float, threads: int
 ) -> dict[str, Any]:
     """Run in the child: `labels`, `predictions`, `margins`, `logits` in the order of the split.
 
     Of the first examples only, in whole chunks, where an engine is too slow for all of them.
     """
     began = time.monotonic()
-    examples = read_split(data, "evaluation")
-    rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
-    run, _ = load_engine(engine, threads=threads)
-    classes = len(read_manifest(checkpoint)["labels"])
-    size = largest_batch(read_manifest(engine)["options"])
+    examples = read_split(artifacts.data, "evaluation")
+    rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
+    run, _ = load_engine(artifacts.engine, threads=threads)
+    classes = len(read_manifest(artifacts.checkpoint)["labels"])
+    size = largest_batch(read_manifest(artifacts.engine)["options"])
     answered: list[Answer] = []
     for start in tqdm(range(0, len(rows), CHUNK), desc="predicting", unit="chunk"):
         if time.monotonic() - began > max_seconds and answered:

@@ -1,17 +1,20 @@
 """Whether a quantized engine still answers at all, before its latency is measured."""
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json, sha256, write_json
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.quantization_noise import rounding
-from tightrope.jobs.child import Limits, failure, supervised
+from tightrope.jobs.child import failure, supervised
+from tightrope.jobs.execution import Execution
 from tightrope.measure.answers import answer_chunk, largest_batch
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
@@ -27,19 +30,15 @@ Facts = dict[str, Any]
 
 
 def audit_variant(
-    engine: Path | str,
-    onnx_path: Path | str,
+    artifacts: Artifacts,
     quantized: Path | str | None,
-    checkpoint: Path | str,
-    data: Path | str,
     target: Path | str,
     *,
     variant: str,
     max_sequence: int,
-    threads: int,
-    limits: Limits,
+    execution: Execution,
 ) -> None:
-    """Write whether the answers of `engine` have collapsed, and which tensor is at fault.
+    """Write whether the answers of the engine have collapsed, and which tensor is at fault.
 
     On the first SAMPLES calibration examples, beside the ONNX file in float. `status` is `ok`,
     `collapsed`, or `failed` where the engine was not built or cannot be run; `answers` and
@@ -47,37 +46,36 @@ def audit_variant(
     for an engine that quantizes itself. A transient failure raises TightropeError unless this is
     the last attempt.
     """
-    built = read_json(engine)
-    record: Facts = {"schema": SCHEMA, "variant": variant, "engine_sha256": sha256(engine)}
+    built = read_json(artifacts.engine)
+    record: Facts = {
+        "schema": SCHEMA,
+        "variant": variant,
+        "engine_sha256": sha256(artifacts.engine),
+    }
     record |= {"status": "ok", "reason": None, "answers": None, "tensors": []}
     if built["status"] != "ok":
         record |= {"status": "failed", "reason": f"not built: {built['reason']}"}
     else:
-        paths = (engine, onnx_path, quantized, checkpoint, data)
+        settings = {"max_sequence": max_sequence, "threads": execution.threads}
+        work = partial(audited, artifacts, quantized, **settings)
         try:
-            record |= supervised(audited, *paths, max_sequence, threads, limits=limits)
+            record |= supervised(work, limits=execution.limits)
         except WorkFailed as error:
-            record |= failure(error, variant, limits)
+            record |= failure(error, variant, execution.limits)
     write_json(target, record)
 
 
 def audited(
-    engine: Path | str,
-    onnx_path: Path | str,
-    quantized: Path | str | None,
-    checkpoint: Path | str,
-    data: Path | str,
-    max_sequence: int,
-    threads: int,
+    artifacts: Artifacts, quantized: Path | str | None, *, max_sequence: int, threads: int
 ) -> Facts:
     """Run in the child: the fields of the record that the answers decide."""
-    examples = read_split(data, "calibration")[:SAMPLES]
-    rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
-    classes = len(read_manifest(checkpoint)["labels"])
-    session = open_model(load_onnx(onnx_path), threads=threads)
+    examples = read_split(artifacts.data, "calibration")[:SAMPLES]
+    rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
+    classes = len(read_manifest(artifacts.checkpoint)["labels"])
+    session = open_model(load_onnx(artifacts.onnx), threads=threads)
     expected = predictions(lambda inputs: session.run(None, inputs)[0], rows, 1, classes)
-    run, _ = load_engine(engine, threads=threads)
-    size = largest_batch(read_manifest(engine)["options"])
+    run, _ = load_engine(artifacts.engine, threads=threads)
+    size = largest_batch(read_manifest(artifacts.engine)["options"])
     found = predictions(run, rows, size, classes)
     labels = [one["label"] for one in examples] if "label" in examples[0] else expected
     facts = answers_of(found, expected, labels)

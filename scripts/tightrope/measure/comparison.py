@@ -48,7 +48,9 @@ def compare_loads(
             for index, earlier in enumerate(shapes):
                 first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
                 part = part_of(plan, earlier)
-                shape = compare(workers, index, part, threads, machine, earlier)
+                shape = compare(
+                    workers, index, part, threads=threads, machine=machine, earlier=earlier
+                )
                 on_device = (earlier.get("device_s") or []) + (
                     workers[0].ask("device", index) or []
                 )

@@ -1,5 +1,6 @@
 """The latency of a variant, beside its baseline's on the same machine in the same minutes."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -7,11 +8,13 @@ from typing import Any, TextIO
 
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Limits, failure
+from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
@@ -26,10 +29,8 @@ BASELINE = "baseline "
 
 
 def measure_latency(
-    engine: Path | str,
+    artifacts: Artifacts,
     baseline: Path | str,
-    checkpoint: Path | str,
-    data: Path | str,
     target: Path | str,
     *,
     model: str,
@@ -38,31 +39,29 @@ def measure_latency(
     plan: dict[str, Any],
     quiet_seconds: float,
     max_sequence: int,
-    threads: int,
-    libraries: dict[str, str | None],
-    limits: Limits,
+    execution: Execution,
     terminal: TextIO,
     audit: Path | str | None = None,
 ) -> None:
     """Write the LatencyRecord of `variant`, also when it cannot be measured.
 
-    `engine` and `baseline` are engine.json files, of one model or of two that take the same
-    inputs and have the same classes; they are one file for the baseline itself, which is then
-    measured alone, as is a variant whose baseline fails. What `audit` says has collapsed, or
+    `baseline` is the engine.json of another engine, of the same model or of one that takes the same
+    inputs and has the same classes; for the baseline itself it is its own, which is then measured
+    alone, as is a variant whose baseline fails. What `audit` says has collapsed, or
     failed, is not timed. `plan` is `latency` of the configuration; `quiet_seconds` may be lost to
     other load, and lines about waiting go to `terminal`. A transient failure raises TightropeError
     unless this is the last attempt.
     """
-    built, rival = read_json(engine), read_json(baseline)
+    built, rival = read_json(artifacts.engine), read_json(baseline)
     record = LatencyRecord(
         model=model,
         variant=variant,
         host=describe_host(),
-        libraries=libraries,
-        engine_sha256=sha256(engine),
-        threads=threads,
+        libraries=execution.libraries,
+        engine_sha256=sha256(artifacts.engine),
+        threads=execution.threads,
         plan=plan,
-        processors=pinned_processors(threads),
+        processors=pinned_processors(execution.threads),
     )
     if built["status"] != "ok":
         record.status, record.reason = "failed", f"not built: {built['reason']}"
@@ -73,18 +72,28 @@ def measure_latency(
         return record.write(target)
     if rival["status"] != "ok":
         record.baseline_failed = f"not built: {rival['reason']}"
-    elif Path(engine) != Path(baseline):
+    elif artifacts.engine != Path(baseline):
         record.baseline = rival["variant"]
-    batches = timing_batches(checkpoint, data, shapes, max_sequence=max_sequence)
-    check = partial(check_logits, classes=len(read_manifest(checkpoint)["labels"]))
+    batches = timing_batches(
+        artifacts.checkpoint, artifacts.data, shapes, max_sequence=max_sequence
+    )
+    check = partial(check_logits, classes=len(read_manifest(artifacts.checkpoint)["labels"]))
     machine = QuietMachine(record.processors, quiet_seconds, terminal)
     before = reference_workload(record.processors)
     try:
-        work = (shapes, batches, check)
-        measure(record, Path(engine), Path(baseline), work, limits, machine)
+        paired = partial(
+            measure_side_by_side,
+            record,
+            shapes=shapes,
+            batches=batches,
+            check=check,
+            limits=execution.limits,
+            machine=machine,
+        )
+        measure(record, [artifacts.engine, Path(baseline)], paired, execution.limits)
     except WorkFailed as error:
         record.shapes = []
-        for name, value in failure(error, variant, limits).items():
+        for name, value in failure(error, variant, execution.limits).items():
             setattr(record, name, value)
     record.lost_s, record.loudest = machine.lost_s, machine.loudest
     record.reference = {"before": before, "after": reference_workload(record.processors)}
@@ -92,29 +101,28 @@ def measure_latency(
 
 
 def measure(
-    record: LatencyRecord,
-    engine: Path,
-    baseline: Path,
-    work: tuple[Any, ...],
-    limits: Limits,
-    machine: QuietMachine,
+    record: LatencyRecord, engines: list[Path], paired: Callable[[list[Path]], None], limits: Limits
 ) -> None:
-    """Fill in `record` beside the baseline, or alone where there is none or where it fails."""
+    """Fill in `record` paired with the baseline, or alone where there is none or where it fails.
+
+    `engines` are the variant's and the baseline's; `paired` fills in the record from those given.
+    """
     if record.baseline is None:
-        return measure_side_by_side(record, [engine], *work, limits, machine)
+        return paired(engines[:1])
     try:
-        measure_side_by_side(record, [engine, baseline], *work, limits, machine)
+        paired(engines)
     except WorkFailed as error:
         if error.role != BASELINE:
             raise
         failure(error, record.variant, limits)
         record.baseline, record.baseline_failed = None, error.reason
-        measure_side_by_side(record, [engine], *work, limits, machine)
+        paired(engines[:1])
 
 
 def measure_side_by_side(
     record: LatencyRecord,
     engines: list[Path],
+    *,
     shapes: list[Shape],
     batches: list[Arrays],
     check: Any,

@@ -35,6 +35,7 @@ def compare(
     workers: list[Child],
     index: int,
     plan: Plan,
+    *,
     threads: int,
     machine: QuietMachine,
     earlier: Shape | None = None,

@@ -45,6 +45,7 @@ Paths = Iterable[Path | str]
 
 
 def summarize(
+    *,
     engines: Paths,
     latencies: Paths,
     accuracies: Paths,
@@ -57,7 +58,6 @@ def summarize(
     data: Paths,
     json_target: Path | str,
     csv_target: Path | str,
-    *,
     activations: Paths = (),
     references: Mapping[str, str] = MappingProxyType({}),
     races: Paths = (),

@@ -2,6 +2,8 @@
 
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -10,7 +12,8 @@ import torch
 from tightrope.artifacts.files import digest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.errors import WorkFailed
-from tightrope.jobs.child import Limits, failure
+from tightrope.jobs.child import failure
+from tightrope.jobs.execution import Execution
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.host import describe_host
 from tightrope.machine.interference import Windows
@@ -20,7 +23,7 @@ from tightrope.records.training import TrainingRecord
 from tightrope.training.loop import EpochClock, fine_tune
 from tightrope.training.micro_batches import run_training
 from tightrope.training.recipe import Recipe, whole_recipe
-from tightrope.training.start import load_start
+from tightrope.training.start import Start, load_start
 from tightrope.training.step import prepare_device
 
 
@@ -35,15 +38,13 @@ def measure_training(
     plan: dict[str, Any],
     quiet_seconds: float,
     device: str,
-    threads: int,
-    libraries: dict[str, str | None],
-    limits: Limits,
+    execution: Execution,
     terminal: TextIO,
 ) -> None:
     """Write the TrainingRecord of a model's recipe, also when it fails.
 
     `plan` holds `epochs` and `seeds`, in the place of the recipe's. Each seed has a process of its
-    own, all together the time of `limits`, and begins when the machine is quiet: `quiet_seconds`
+    own, all together the time of its limits, and begins when the machine is quiet: `quiet_seconds`
     may be lost to that, and lines about it go to `terminal`. A transient failure raises
     TightropeError unless this is the last attempt.
     """
@@ -53,9 +54,9 @@ def measure_training(
     record = TrainingRecord(
         model=model,
         host=describe_host(),
-        libraries=libraries,
+        libraries=execution.libraries,
         device=device,
-        threads=threads,
+        threads=execution.threads,
         recipe=recipe,
         activation=activation,
         plan=plan,
@@ -67,14 +68,15 @@ def measure_training(
     try:
         for seed in plan["seeds"]:
             began += machine.wait()
-            work = timed(
-                source, data, {**recipe, "seed": seed}, activation, device, threads, terminal
-            )
-            run = run_training(work, recipe, limits=limits, began=began)
+            seeded = {**recipe, "seed": seed}
+            start = partial(load_start, source, data, seeded, activation=activation, seed=seed)
+            options = {"device": device, "threads": execution.threads, "terminal": terminal}
+            work = partial(timed, start, seeded, **options)
+            run = run_training(work, recipe, limits=execution.limits, began=began)
             record.unit = run.pop("unit")
             record.runs.append({"seed": seed, **run})
     except WorkFailed as error:
-        for name, value in failure(error, f"{model}: training", limits).items():
+        for name, value in failure(error, f"{model}: training", execution.limits).items():
             setattr(record, name, value)
     record.lost_s, record.loudest = machine.lost_s, machine.loudest
     record.write(target)
@@ -94,32 +96,27 @@ class WatchedClock(EpochClock):
 
 
 def timed(
-    source: Path | str,
-    data: Path | str,
+    load: Callable[[], Start],
     recipe: Recipe,
-    activation: str | None,
+    parts: int,
+    *,
     device: str,
     threads: int,
     terminal: TextIO,
-) -> Any:
-    """A function of `parts` that trains with one seed and gives one of the record's runs."""
-
-    def run(parts: int) -> dict[str, Any]:
-        prepare_device(device, threads)
-        start = load_start(source, data, recipe, activation=activation, seed=recipe["seed"])
-        subject = start.subject(recipe)
-        options = {"device": device, "terminal": terminal, "parts": parts}
-        course, facts = fine_tune(subject, recipe, **options, clock=WatchedClock())
-        rates = [{"samples_per_s": one["samples"] / one["seconds"]} for one in course.epochs]
-        epochs = [one | rate for one, rate in zip(course.epochs, rates, strict=True)]
-        return {
-            **{name: facts[name] for name in ("amp", "steps", "samples", "judged_samples")},
-            "unit": subject.unit,
-            "parts": course.parts,
-            "compile_s": course.compile_s,
-            "epochs": epochs,
-            "peak_rss_bytes": peak_rss_bytes(),
-            "peak_device_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
-        }
-
-    return run
+) -> dict[str, Any]:
+    """A run of the record: what `load` gives is trained, each batch in `parts` micro-batches."""
+    prepare_device(device, threads)
+    subject = load().subject(recipe)
+    options = {"device": device, "terminal": terminal, "parts": parts}
+    course, facts = fine_tune(subject, recipe, **options, clock=WatchedClock())
+    rates = [{"samples_per_s": one["samples"] / one["seconds"]} for one in course.epochs]
+    epochs = [one | rate for one, rate in zip(course.epochs, rates, strict=True)]
+    return {
+        **{name: facts[name] for name in ("amp", "steps", "samples", "judged_samples")},
+        "unit": subject.unit,
+        "parts": course.parts,
+        "compile_s": course.compile_s,
+        "epochs": epochs,
+        "peak_rss_bytes": peak_rss_bytes(),
+        "peak_device_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
+    }

@@ -94,14 +94,14 @@ def costs_of(model: TinyModel, folder: Path) -> None:
 def search_of(model: TinyModel, folder: Path, **evidence: Path) -> None:
     paths = {name: folder / f"{name}.json" for name in ("sensitivity", "costs")} | evidence
     search_operators(
-        model.simplified,
-        model.u8s8,
-        model.minmax,
-        paths["sensitivity"],
-        paths["costs"],
-        model.data,
-        model.checkpoint,
-        folder / "search.json",
+        onnx_path=model.simplified,
+        quantized=model.u8s8,
+        calibration=model.minmax,
+        sensitivity=paths["sensitivity"],
+        costs=paths["costs"],
+        data=model.data,
+        checkpoint=model.checkpoint,
+        target=folder / "search.json",
         scheme="u8s8",
         code="of these tests",
         smoothquant=None,

@@ -102,13 +102,14 @@ def evidence(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 def searched(tiny: TinyModel, evidence: tuple[Path, Path], folder: Path, budget: float) -> dict:
     search_operators(
-        tiny.simplified,
-        tiny.u8s8,
-        tiny.minmax,
-        *evidence,
-        tiny.data,
-        tiny.checkpoint,
-        folder / "search.json",
+        onnx_path=tiny.simplified,
+        quantized=tiny.u8s8,
+        calibration=tiny.minmax,
+        sensitivity=evidence[0],
+        costs=evidence[1],
+        data=tiny.data,
+        checkpoint=tiny.checkpoint,
+        target=folder / "search.json",
         scheme="u8s8",
         code="of these tests",
         smoothquant=0.8,

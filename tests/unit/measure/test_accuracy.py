@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from tightrope.onnx.session import run_onnx
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.variants import Variant
 from tiny_model import (
-    LIMITS,
     LONGEST,
     TinyModel,
+    artifacts_of,
     build_variant,
     evaluation_rows,
+    executed_with,
     name_variant,
 )
 
@@ -34,18 +36,16 @@ QUICK = name_variant("onnxruntime", "fp32")
 
 def measured(model: TinyModel, engine: Path, folder: Path, **options: Any) -> AccuracyRecord:
     facts = {
-        "data": model.data,
         "model": "tiny",
         "variant": str(QUICK),
         "max_sequence": LONGEST,
         "max_seconds": 900,
-        "threads": 1,
         "libraries": {"onnxruntime": "1"},
-        "limits": LIMITS,
         **options,
     }
     target = folder / "accuracy.json"
-    measure_accuracy(engine, model.checkpoint, target=target, **facts)
+    artifacts = replace(artifacts_of(model, engine), data=facts.pop("data", model.data))
+    measure_accuracy(artifacts, target, execution=executed_with(facts), **facts)
     return AccuracyRecord.read(target)
 
 

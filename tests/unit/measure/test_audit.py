@@ -11,7 +11,13 @@ from tightrope.int8.quantize import quantize_onnx
 from tightrope.measure.audit import audit_variant, collapse
 from tightrope.onnx.file import load_onnx
 from tightrope.variants import parse
-from tiny_model import LIMITS, LONGEST, TinyModel, build_variant
+from tiny_model import (
+    EXECUTION,
+    LONGEST,
+    TinyModel,
+    artifacts_of,
+    build_variant,
+)
 
 NAME = "cpu-onnxruntime-int8-minmax-24"
 OPERATOR = "bert.encoder.layer.1.output.dense"
@@ -19,16 +25,12 @@ OPERATOR = "bert.encoder.layer.1.output.dense"
 
 def audit(tiny: TinyModel, engine: Path, quantized: Path | None, target: Path) -> dict:
     audit_variant(
-        engine,
-        tiny.simplified,
+        artifacts_of(tiny, engine),
         quantized,
-        tiny.checkpoint,
-        tiny.data,
         target,
         variant=NAME,
         max_sequence=LONGEST,
-        threads=1,
-        limits=LIMITS,
+        execution=EXECUTION,
     )
     return read_json(target)
 

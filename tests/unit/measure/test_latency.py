@@ -24,7 +24,13 @@ from tightrope.measure.fixed_workload import ROUNDS
 from tightrope.measure.latency import measure_latency
 from tightrope.records.latency import LatencyRecord
 from tightrope.variants import Variant
-from tiny_model import LIMITS, LONGEST, TinyModel, name_variant
+from tiny_model import (
+    LONGEST,
+    TinyModel,
+    artifacts_of,
+    executed_with,
+    name_variant,
+)
 
 PLAN = {
     "pairs": 4,
@@ -54,14 +60,13 @@ def measured(
         "plan": PLAN,
         "quiet_seconds": 0.0,
         "max_sequence": LONGEST,
-        "threads": 1,
         "libraries": {"onnxruntime": "1"},
-        "limits": LIMITS,
         "terminal": io.StringIO(),
         **options,
     }
     target = folder / "latency.json"
-    measure_latency(engine, baseline, model.checkpoint, model.data, target, **facts)
+    execution = executed_with(facts)
+    measure_latency(artifacts_of(model, engine), baseline, target, execution=execution, **facts)
     return LatencyRecord.read(target)
 
 

@@ -159,15 +159,18 @@ def summarized(
     checkpoint, data = write_model(folder)
     records = quantized or {}
     summarize(
-        engines,
-        latencies,
-        accuracies,
-        traffic,
-        *(records.get(kind, []) for kind in ("audit", "sensitivity", "search", "training")),
-        [checkpoint],
-        [data],
-        folder / "summary.json",
-        folder / "summary.csv",
+        engines=engines,
+        latencies=latencies,
+        accuracies=accuracies,
+        traffic=traffic,
+        audits=records.get("audit", []),
+        sensitivities=records.get("sensitivity", []),
+        searches=records.get("search", []),
+        training=records.get("training", []),
+        checkpoints=[checkpoint],
+        data=[data],
+        json_target=folder / "summary.json",
+        csv_target=folder / "summary.csv",
         races=[write_race(folder, **(race or {"quick": 4.0}))],
         unavailable=[MISSING],
         baselines=baselines,
@@ -494,17 +497,19 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
 
 
 def test_a_broken_record_is_named(tmp_path: Path) -> None:
-    _, latency, _ = paths = write_run(tmp_path, BASELINE)
+    engine, latency, accuracy = write_run(tmp_path, BASELINE)
     latency.write_text(latency.read_text()[:-50])
     checkpoint, data = write_model(tmp_path)
     with pytest.raises(ArtifactError, match=rf"{latency.name}: no valid JSON"):
         summarize(
-            *([path] for path in paths),
-            *([], [], [], [], []),
-            [checkpoint],
-            [data],
-            tmp_path / "summary.json",
-            tmp_path / "summary.csv",
+            engines=[engine],
+            latencies=[latency],
+            accuracies=[accuracy],
+            **{key: [] for key in ("traffic", "audits", "sensitivities", "searches", "training")},
+            checkpoints=[checkpoint],
+            data=[data],
+            json_target=tmp_path / "summary.json",
+            csv_target=tmp_path / "summary.csv",
             unavailable=[],
             baselines=BASELINES,
             budget_points=1.0,

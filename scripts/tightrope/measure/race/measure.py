@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import psutil
 
@@ -13,6 +13,7 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Limits
+from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.gpu import free_device_bytes
 from tightrope.machine.host import describe_host
@@ -37,10 +38,10 @@ def race_finalists(
     engines: Sequence[Path | str],
     latencies: Sequence[Path | str],
     accuracies: Sequence[Path | str],
-    checkpoint: Path | str,
-    data: Path | str,
     target: Path | str,
     *,
+    checkpoint: Path | str,
+    data: Path | str,
     model: str,
     device: str,
     baseline: str,
@@ -51,9 +52,7 @@ def race_finalists(
     budget: float,
     accept_disturbed: bool,
     max_sequence: int,
-    threads: int,
-    libraries: dict[str, str | None],
-    limits: Limits,
+    execution: Execution,
     terminal: TextIO,
 ) -> None:
     """Write the RaceRecord of `model` on `device`.
@@ -71,11 +70,11 @@ def race_finalists(
         variant=RACE,
         device=device,
         host=describe_host(),
-        libraries=libraries,
-        threads=threads,
+        libraries=execution.libraries,
+        threads=execution.threads,
         plan=plan,
         decision=decision,
-        processors=pinned_processors(threads),
+        processors=pinned_processors(execution.threads),
         engines_sha256={name: sha256(one.engine) for name, one in measured.items()},
     )
     known = partial(candidates, measured, baseline, budget, accept_disturbed)
@@ -86,11 +85,15 @@ def race_finalists(
         check = partial(check_logits, classes=len(read_manifest(checkpoint)["labels"]))
         timed = {
             name: TimedEngine(
-                partial(load_engine, one.engine, threads=threads), batches, record.processors, check
+                partial(load_engine, one.engine, threads=execution.threads),
+                batches,
+                record.processors,
+                check,
             )
             for name, one in measured.items()
         }
-        run_heats(record, timed, measured, chosen, limits, machine, terminal)
+        heats = Heats(record, measured, execution.limits, machine, terminal)
+        heats.run(timed, chosen)
     else:
         record.heats = [{"shapes": [one.recorded() for one in races_of(chosen, decision)]}]
     for heat in record.heats:
@@ -102,41 +105,49 @@ def race_finalists(
     record.write(target)
 
 
-def run_heats(
-    record: RaceRecord,
-    timed: Mapping[str, TimedEngine],
-    measured: Mapping[str, Measured],
-    chosen: list[Finalists],
-    limits: Limits,
-    machine: QuietMachine,
-    terminal: TextIO,
-) -> None:
-    """Race as many finalists at a time as fit the memory; who is still in meets the next ones."""
-    waiting = list(dict.fromkeys(name for one in chosen for name in one.names))
-    memory = {name: memory_bytes(measured[name], record.device) for name in waiting}
-    free = free_bytes(record.device, limits)
-    parts = -(-sum(memory[name] for name in waiting) // free)
-    seconds = record.decision["seconds"] / max(1, parts)
-    still: list[str] = []
-    while waiting:
-        going = those_that_fit(still, waiting, memory, free)
-        waiting = [name for name in waiting if name not in going]
-        if waiting:
-            print(
-                f"{record.model}: {len(going)} finalists fit the memory together, "
-                f"{len(waiting)} more follow",
-                file=terminal,
-                flush=True,
+class Heats(NamedTuple):
+    """Races of as many finalists at a time as fit the memory, written into `record`."""
+
+    record: RaceRecord
+    measured: Mapping[str, Measured]
+    limits: Limits
+    machine: QuietMachine
+    terminal: TextIO
+
+    def run(self, timed: Mapping[str, TimedEngine], chosen: list[Finalists]) -> None:
+        """Race the finalists `chosen` of each shape; who is still in meets the next ones."""
+        record = self.record
+        waiting = list(dict.fromkeys(name for one in chosen for name in one.names))
+        memory = {name: memory_bytes(self.measured[name], record.device) for name in waiting}
+        free = free_bytes(record.device, self.limits)
+        parts = -(-sum(memory[name] for name in waiting) // free)
+        seconds = record.decision["seconds"] / max(1, parts)
+        still: list[str] = []
+        while waiting:
+            going = those_that_fit(still, waiting, memory, free)
+            waiting = [name for name in waiting if name not in going]
+            if waiting:
+                self.say(len(going), len(waiting))
+            races = races_of([only(one, going) for one in chosen], record.decision)
+            race = Race(
+                {name: timed[name] for name in going},
+                races,
+                record.plan,
+                seconds=seconds,
+                threads=record.threads,
+                limits=self.limits,
+                machine=self.machine,
             )
-        here = [only(one, going) for one in chosen]
-        races = races_of(here, record.decision)
-        engines = {name: timed[name] for name in going}
-        race = Race(engines, races, record.plan, seconds, record.threads, limits, machine)
-        race.run()
-        record.left_out |= race.died
-        record.heats.append({"shapes": [one.recorded() for one in races]})
-        left = [name for one in races for name in one.contenders()]
-        still = list(dict.fromkeys(left))
+            race.run()
+            record.left_out |= race.died
+            record.heats.append({"shapes": [one.recorded() for one in races]})
+            left = [name for one in races for name in one.contenders()]
+            still = list(dict.fromkeys(left))
+
+    def say(self, going: int, waiting: int) -> None:
+        """Tell the terminal that not all fit the memory."""
+        words = f"{going} finalists fit the memory together, {waiting} more follow"
+        print(f"{self.record.model}: {words}", file=self.terminal, flush=True)
 
 
 def races_of(chosen: list[Finalists], decision: Mapping[str, Any]) -> list[RaceAtShape]:

@@ -33,6 +33,7 @@ class Race:
         engines: Mapping[str, TimedEngine],
         races: list[RaceAtShape],
         plan: Plan,
+        *,
         seconds: float,
         threads: int,
         limits: Limits,

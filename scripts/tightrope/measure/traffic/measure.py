@@ -10,10 +10,12 @@ from tqdm import tqdm
 
 from tightrope.artifacts.files import read_json, sha256, storage_errors
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import PIXELS, Arrays, length
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.jobs.child import Limits, fill_in
+from tightrope.jobs.child import fill_in
+from tightrope.jobs.execution import Execution
 from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.traffic.padding import bucket_edges, padded_lengths
@@ -28,19 +30,15 @@ Facts = dict[str, Any]
 
 
 def measure_traffic(
-    engine: Path | str,
-    checkpoint: Path | str,
-    data: Path | str,
+    artifacts: Artifacts,
     target: Path | str,
     *,
     model: str,
     variant: str,
     max_sequence: int,
-    threads: int,
-    libraries: dict[str, str | None],
     plan: dict[str, Any],
     quiet_seconds: float,
-    limits: Limits,
+    execution: Execution,
     terminal: TextIO,
     image_bytes: int = IMAGE_BYTES,
 ) -> None:
@@ -52,16 +50,17 @@ def measure_traffic(
     waiting go to `terminal`. As many images are sent as `image_bytes` hold decoded. A
     transient failure raises TightropeError unless this is the last attempt.
     """
-    built, source, taken = read_json(engine), read_manifest(data), read_manifest(checkpoint)
+    built, source = read_json(artifacts.engine), read_manifest(artifacts.data)
+    taken = read_manifest(artifacts.checkpoint)
     images = taken["task"] == IMAGE
     record = TrafficRecord(
         model=model,
         variant=variant,
         host=describe_host(),
-        libraries=libraries,
-        engine_sha256=sha256(engine),
+        libraries=execution.libraries,
+        engine_sha256=sha256(artifacts.engine),
         data_sha256=source["files"][source["splits"]["evaluation"]["file"]]["sha256"],
-        threads=threads,
+        threads=execution.threads,
         plan=plan,
         longest=None if images else max_sequence,
         height=taken["height"] if images else None,
@@ -73,9 +72,18 @@ def measure_traffic(
     else:
         processors = sorted(os.sched_getaffinity(0))
         machine = QuietMachine(processors, quiet_seconds, terminal)
-        work = (engine, checkpoint, data, folder, max_sequence, threads, plan, image_bytes, machine)
         # bound to it, not sent through the pipe of the child, through which a terminal cannot go
-        fill_in(record, partial(serve_traffic, *work), limits=limits)
+        work = partial(
+            serve_traffic,
+            artifacts,
+            folder,
+            max_sequence=max_sequence,
+            threads=execution.threads,
+            plan=plan,
+            image_bytes=image_bytes,
+            machine=machine,
+        )
+        fill_in(record, work, limits=execution.limits)
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         record.logs = {str(file.relative_to(folder.parent)): sha256(file) for file in files}
     record.write(target)
@@ -91,10 +99,9 @@ def clear_logs(target: Path) -> Path:
 
 
 def serve_traffic(
-    engine: Path | str,
-    checkpoint: Path | str,
-    data: Path | str,
+    artifacts: Artifacts,
     folder: Path,
+    *,
     max_sequence: int,
     threads: int,
     plan: dict[str, Any],
@@ -102,11 +109,12 @@ def serve_traffic(
     machine: QuietMachine,
 ) -> Facts:
     """Run in the child: the facts of the record from `samples` on."""
-    encode, taken = load_encoder(checkpoint, max_sequence=max_sequence), read_manifest(checkpoint)
-    rows = ready_samples(encode(read_split(data, "evaluation")), image_bytes=image_bytes)
+    taken = read_manifest(artifacts.checkpoint)
+    encode = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)
+    rows = ready_samples(encode(read_split(artifacts.data, "evaluation")), image_bytes=image_bytes)
     lengths = [length(row) for row in rows]
     edges = bucket_edges(lengths, plan["buckets"]) if "bucketed" in plan["padding"] else []
-    run, _ = load_engine(engine, threads=threads)
+    run, _ = load_engine(artifacts.engine, threads=threads)
     classes = len(taken["labels"])
     facts: Facts = {"samples": len(rows), "edges": edges, "tests": [], "answers": {}}
     facts["lengths"] = [] if taken["task"] == IMAGE else lengths

@@ -127,8 +127,8 @@ def single_stream(bench: Bench, expected_per_s: float) -> Facts:
         lambda rate: loadgen.single_stream(expected_per_s=rate),
         expected_per_s,
         lambda numbers: 2 / numbers["p50_s"],
-        bench,
-        SAMPLES_FOR_PERCENTILE[90],
+        bench=bench,
+        queries=SAMPLES_FOR_PERCENTILE[90],
     )[0]
 
 
@@ -137,6 +137,7 @@ def repeated(
     settings: Callable[[float], Facts],
     expected_per_s: float,
     came_per_s: Callable[[Facts], float],
+    *,
     bench: Bench,
     queries: int,
 ) -> tuple[Facts, Serving]:
@@ -160,8 +161,8 @@ def offline(bench: Bench, expected_per_s: float, answers: Facts) -> Facts:
         lambda rate: loadgen.offline(expected_per_s=rate),
         expected_per_s,
         lambda numbers: 1.2 * numbers["samples_per_s"],
-        bench,
-        len(bench.rows),
+        bench=bench,
+        queries=len(bench.rows),
     )
     answers.update(predictions=serving.predictions, margins=serving.margins)
     counted = ("batches",) if bench.padding == UNPADDED else COUNTED

@@ -43,7 +43,9 @@ def accuracy_over_samples(
         *series(across, up, "change"),
     ]
     title = "accuracy change, points"
-    return panel(layers, spread(points, extent), up, title, 210, description)
+    return panel(
+        layers, spread(points, extent), up, title=title, height=210, description=description
+    )
 
 
 def agreement_over_samples(
@@ -61,7 +63,14 @@ def agreement_over_samples(
     low = up["scale"]["domain"][0]
     up["scale"].domain = [low, min(0.4, -0.05 * low)]
     title = "agreement with fp32, %"
-    return panel(series(samples_axis(extent), up, "agreed"), less, up, title, 130, description)
+    return panel(
+        series(samples_axis(extent), up, "agreed"),
+        less,
+        up,
+        title=title,
+        height=130,
+        description=description,
+    )
 
 
 def agrees(point: Point) -> bool:
@@ -73,6 +82,7 @@ def panel(
     layers: list[alt.Chart],
     rows: Sequence[Point],
     up: alt.Y,
+    *,
     title: str,
     height: int,
     description: str,

@@ -1,5 +1,6 @@
 """The files on one ONNX graph: its record, its picture, and itself without weights for Netron."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def render_graph(
     TightropeError where a failure is transient and another attempt is left.
     """
     try:
-        supervised(draw, source, costs, record, drawing, structure, title, limits=limits)
+        work = partial(draw, source, costs, record, drawing, structure, title=title)
+        supervised(work, limits=limits)
     except WorkFailed as error:
         facts = failure(error, str(record), limits)
         reason, transient = facts["reason"], facts["transient"]
@@ -45,6 +47,7 @@ def draw(
     record: Path | str,
     drawing: Path | str,
     structure: Path | str,
+    *,
     title: str,
 ) -> None:
     """What `render_graph` does in its child; the record comes last."""

@@ -14,6 +14,7 @@ from raced import HOST
 from tightrope.artifacts.files import sha256
 from tightrope.engines.load import load_engine
 from tightrope.jobs.child import Limits
+from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.measure.race import measure as module
 from tightrope.measure.race.at_shape import FEWEST_OF_LOAD
@@ -99,9 +100,9 @@ class Candidates:
             [self.built(variant) for variant in speedups],
             [self.latency(one, ratio, **of.get(one, {})) for one, ratio in speedups.items()],
             [self.accuracy(one) for one in speedups],
-            self.model.checkpoint,
-            self.model.data,
             target,
+            checkpoint=self.model.checkpoint,
+            data=self.model.data,
             model="tiny",
             device="cpu",
             baseline=str(BASELINE),
@@ -112,9 +113,7 @@ class Candidates:
             budget=0.01,
             accept_disturbed=accept_disturbed,
             max_sequence=LONGEST,
-            threads=1,
-            libraries={"onnxruntime": "1"},
-            limits=limits,
+            execution=Execution(threads=1, limits=limits, libraries={"onnxruntime": "1"}),
             terminal=self.terminal,
         )
         return RaceRecord.read(target)

@@ -1,0 +1,27 @@
+"""The files of one variant that a measurement reads."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """Manifests of an engine, its checkpoint and its data, and the ONNX file where one is read."""
+
+    engine: Path
+    checkpoint: Path
+    data: Path
+    onnx: Path | None = None
+
+    @classmethod
+    def of(cls, inputs: Any) -> Self:
+        """Those among the inputs of a Snakemake job."""
+        paths = dict(inputs.items())
+        onnx = paths.get("onnx")
+        return cls(
+            Path(paths["engine"]),
+            Path(paths["checkpoint"]),
+            Path(paths["data"]),
+            Path(onnx) if onnx else None,
+        )

@@ -1,0 +1,27 @@
+"""With what a job that builds or runs an engine works."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from tightrope.jobs.child import Limits
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Intra-op threads of an engine, limits of the job, installed versions of the libraries."""
+
+    threads: int
+    limits: Limits
+    libraries: dict[str, str | None]
+
+    @classmethod
+    def of(cls, job: Any) -> Self:
+        """That of a `tightrope.jobs.job.Job`.
+
+        Raises TightropeError on a machine of another host key than the job names.
+        """
+        require_host(job.params.host)
+        threads = intra_op_threads(job.params.threads)
+        return cls(threads, Limits.of(job.resources), job.params.libraries)
