@@ -14,7 +14,7 @@ from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import read_split
 from tightrope.jobs import child
 from tightrope.jobs.child import Limits
-from tightrope.measure import accuracy
+from tightrope.measure import accuracy, answers
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.answers import largest_batch
 from tightrope.onnx.file import load_onnx, save_onnx
@@ -103,7 +103,7 @@ def test_predictions_are_the_same_whatever_the_batch_size(
     monkeypatch: pytest.MonkeyPatch,
     size: int,
 ) -> None:
-    monkeypatch.setattr(accuracy, "BATCH", size)
+    monkeypatch.setattr(answers, "BATCH", size)
     found = measured(tiny, engine, tmp_path)
     assert found.predictions == record.predictions
     assert found.margins == pytest.approx(record.margins, abs=1e-4)
@@ -147,7 +147,7 @@ def test_an_engine_of_smaller_buckets_than_the_batch_gives_the_same_predictions(
     tiny: TinyModel, record: AccuracyRecord, tmp_path: Path
 ) -> None:
     buckets = {"batch": [1, 3], "sequence": [32, LONGEST]}
-    assert max(buckets["batch"]) < accuracy.BATCH
+    assert max(buckets["batch"]) < answers.BATCH
     options = {"route": "onnx", "blobs": False, "buckets": buckets}
     static, target = name_variant("openvino", "fp32"), tmp_path / "engine" / "engine.json"
     engine = build_variant(tiny, static, target, options=options)
