@@ -1,4 +1,4 @@
-"""Serve one graph in Netron's viewer: `serve_graph.py MODEL [GRAPH] [PORT]`; see `make netron`."""
+"""Serve a graph in the Netron viewer: `serve_graph.py MODEL [GRAPH] [PORT]`; see `make netron`."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Write a calibration cache as the text of TensorRT up to 10, or make a cache of such a text."""
+"""Export a calibration cache to the text format of TensorRT up to 10, or import such a text."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from tightrope.jobs.job import print_one_line
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     exporting = commands.add_parser("export", help="from a cache to TensorRT's text")

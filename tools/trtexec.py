@@ -1,4 +1,4 @@
-"""Put the times of a TensorRT engine beside those of NVIDIA's trtexec, for the same shapes.
+"""Compare the times of a TensorRT engine with NVIDIA's trtexec, for the same shapes.
 
 python tools/trtexec.py artifacts/MODEL/engines/VARIANT reports/MODEL/VARIANT.latency.json
 """
@@ -17,7 +17,7 @@ from tightrope.runtimes.tensorrt.trtexec import measured
 
 
 def main() -> None:
-    """Print one line a shape: ours on the GPU, trtexec's, and their ratio."""
+    """Print one line per shape: the time on the GPU, the time of trtexec, and their ratio."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("engine", type=Path, help="folder of the engine, with model.plan")
     parser.add_argument("record", type=Path, help="its latency.json")

@@ -1,15 +1,14 @@
-"""Tightrope: how fast can a model go before its answers fall?"""
+"""Tightrope: find the fastest engine for a model within an accuracy budget."""
 
 import gc
 import sys
 
 __version__ = "0.1.0"
 
-# OpenVINO and NNCF would send what they are used for to a server, and keep an id of the user in
-# HOME for it. They do so from forks of threads, in which a job can hang. To them the package that
-# does it is not installed now.
+# OpenVINO and NNCF send usage telemetry to a server, and keep a user id for it in HOME. They fork
+# processes from threads for it, which can hang a job. This makes the package look uninstalled.
 sys.modules.setdefault("openvino_telemetry", None)
 
-# PyTorch and transformers make a million objects that stay while they are imported: Python's
-# default of 700 looks at them again and again, a tenth of the seconds (docs/results/decision.md).
+# Importing PyTorch and transformers creates a million long-lived objects. With Python's default
+# threshold of 700, garbage collection takes a tenth of import and load (docs/results/decision.md).
 gc.set_threshold(100_000, 50, 100)

@@ -1,8 +1,8 @@
-"""Seconds as a person says them."""
+"""Durations as text."""
 
 
 def in_words(seconds: float) -> str:
-    """0.4 s, 42 s, 3 min, 1 h 20 min."""
+    """Format seconds as 0.4 s, 42 s, 3 min or 1 h 20 min."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     if seconds < 99.5:

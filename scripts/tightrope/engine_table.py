@@ -1,42 +1,42 @@
-"""What each runtime can do, what it is built from and what it needs: one entry an engine."""
+"""Table of engines: capabilities, source and requirements, one entry per engine."""
 
 from typing import NamedTuple
 
-# of the statistics of an ONNX file; nncf collects its own
+# calibration methods for the ranges of an ONNX file; nncf collects its own statistics
 RANGES = ("minmax", "entropy", "percentile", "random")
-# names of `isa` of a host whose instructions multiply numbers of that type, by type; those that
-# only convert (avx_ne_convert) or store them leave the products to fp32
+# per type, names of a host's `isa` with multiply instructions for it; instruction sets that only
+# convert (avx_ne_convert) or store the type compute products in fp32
 INSTRUCTIONS = {
     "bf16": ("avx512_bf16", "amx_bf16", "bf16"),
     "fp16": ("avx512_fp16", "asimdhp"),
 }
-# oneDNN's; with AVX-512 alone it computes bf16 in fp32, and with AVX2 alone PyTorch does without it
+# for oneDNN; with only AVX-512 it computes bf16 in fp32, and with only AVX2 PyTorch does not use it
 ONEDNN = {"bf16": INSTRUCTIONS["bf16"]}
 
 
 class Engine(NamedTuple):
-    """What one runtime can do, what it is built from and what it needs."""
+    """Capabilities, source and requirements of one runtime."""
 
     # by device
     precisions: dict[str, tuple[str, ...]]
-    # distributions whose versions shape it
+    # distributions whose versions shape the engine
     libraries: tuple[str, ...]
     # "checkpoint" or "onnx"
     source: str
     # calibration methods
     methods: tuple[str, ...] = ()
-    # scheme of the quantized ONNX that it is fed, by device; empty where it quantizes itself
+    # scheme of the quantized ONNX that it is built from, by device; None where it quantizes itself
     schemes: dict[str, str] | None = None
-    # precisions in which it multiplies u8 by s8 that it quantized itself, with `reduce_range`
-    # within 7 bits; PyTorch's int8-dynamic always is
+    # precisions with u8 x s8 products that it quantizes itself, to 7 bits with `reduce_range`;
+    # PyTorch's int8-dynamic always uses 7 bits
     reducible: tuple[str, ...] = ()
-    # compiles one program for each bucket of `buckets`
+    # compiles one program per bucket of `buckets`
     static: bool = False
-    # generates C++ or links what it generated
+    # needs a compiler: generates C++, or links generated code
     compiler: bool = False
-    # keys of `cuda` of the configuration that it reads on a GPU
+    # keys of `cuda` in the configuration that it uses on a GPU
     cuda: tuple[str, ...] = ()
-    # by type the instructions with one of which it computes in it on a CPU; unnamed types need none
+    # per type, the CPU instruction sets of which it needs one; other types need none
     instructions: dict[str, tuple[str, ...]] | None = None
 
 
@@ -87,7 +87,7 @@ ENGINES = {
         {"cpu": "u8s8", "cuda": "s8s8"},
         reducible=("int8-dynamic",),
         cuda=("graphs",),
-        # its kernels for fp16 are ARM's; elsewhere it casts to fp32 and back
+        # only ARM has fp16 kernels; elsewhere it casts to fp32 and back
         instructions={"fp16": ("asimdhp",)},
     ),
     "onnxruntime_tensorrt": Engine(
@@ -102,7 +102,7 @@ ENGINES = {
         ("nncf",),
         reducible=("int8",),
         static=True,
-        # on ARM it has no bf16; with AVX2 alone it executes fp32 unasked
+        # no bf16 on ARM; with only AVX2 it silently executes fp32
         instructions={"bf16": ("avx512_bf16", "amx_bf16")},
     ),
     "tvm": Engine(

@@ -1,8 +1,8 @@
-"""Errors that a person is meant to read: one line with the thing, the reason and the remedy."""
+"""Errors for the user: one line with subject, reason and remedy."""
 
 import difflib
 
-# words of PyTorch, ONNX Runtime, TensorRT and CUDA for a GPU whose memory is full
+# out-of-memory messages of PyTorch, ONNX Runtime, TensorRT and CUDA
 OUT_OF_MEMORY = (
     *("out of memory", "out_of_memory", "outofmemory", "memoryallocation"),
     *("failed to allocate memory", "insufficient memory", "can't allocate memory"),
@@ -10,25 +10,25 @@ OUT_OF_MEMORY = (
 
 
 class TightropeError(Exception):
-    """An expected failure; a job prints its one line and no traceback."""
+    """An expected failure; a job prints its single line without a traceback."""
 
 
 class ConfigError(TightropeError):
-    """The configuration asks for something that cannot be."""
+    """An invalid configuration."""
 
 
 class ArtifactError(TightropeError):
-    """A file of a former step is missing, truncated or not the one that was written."""
+    """A file of an earlier step is missing, truncated or changed."""
 
 
 class StorageError(TightropeError):
-    """The disk is full or a folder cannot be written; no property of a variant."""
+    """The disk is full or a folder is not writable; unrelated to the variant."""
 
 
 class WorkFailed(Exception):
-    """The child gave no value; `transient` when another attempt may go well.
+    """The child returned no value; `transient` when another attempt may succeed.
 
-    `role` is the child's, and stands before its reason.
+    `role` is that of the child, and prefixes the reason.
     """
 
     def __init__(self, reason: str, transient: bool, role: str = "") -> None:
@@ -39,19 +39,19 @@ class WorkFailed(Exception):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of a runtime says that memory, most often that of the GPU, is full."""
+    """Return whether a runtime's error reports out-of-memory, usually of the GPU."""
     words = f"{type(error).__name__}: {error}".casefold()
     return any(word in words for word in OUT_OF_MEMORY)
 
 
 def in_one_line(error: BaseException) -> str:
-    """Kind and first line of an error, short enough for a table."""
+    """Return type and first line of an error, short enough for a table."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else "no message"
     return f"{type(error).__name__}: {text[:300]}"
 
 
 def nearest(word: str, allowed: list[str]) -> str:
-    """`; did you mean "x"?` where one of `allowed` is close to `word`, else nothing."""
+    """Return `; did you mean "x"?` where one of `allowed` is close to `word`, else ""."""
     close = difflib.get_close_matches(word, allowed, n=1, cutoff=0.6)
     return f'; did you mean "{close[0]}"?' if close else ""

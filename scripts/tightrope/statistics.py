@@ -1,4 +1,4 @@
-"""Statistics of records: intervals, tests and verdicts."""
+"""Statistics of records: confidence intervals, tests and verdicts."""
 
 import math
 import random
@@ -9,18 +9,18 @@ from typing import NamedTuple
 # fewest samples for a percentile at confidence 0.99, by MLPerf's rule (MLCommons inference
 # rules, "latency-bound scenarios"): p50 11, p90 64, p99 662
 SAMPLES_FOR_PERCENTILE = {50: 11, 90: 64, 99: 662}
-LEVEL = 0.05  # of every test and, as its complement, of every interval
+LEVEL = 0.05  # significance level of tests; intervals have confidence 1 - LEVEL
 Z = 1.959963984540054  # 97.5 % point of the normal distribution
-Z_POWER = 0.8416212335729143  # its 80 % point
+Z_POWER = 0.8416212335729143  # 80 % point of the normal distribution
 RESAMPLES = 2000
-TRIM = 0.2  # the share of values that a trimmed mean leaves out at either end
-# standard deviation of the log time of one load: docs/results/2026-11-21-measurement.md
+TRIM = 0.2  # share of values that a trimmed mean leaves out at each end
+# standard deviation of the log time between loads: docs/results/2026-11-21-measurement.md
 LOAD_SPREAD = 0.005
 Rows = Sequence[Sequence[float]]
 
 
 class Interval(NamedTuple):
-    """An estimate with its 95 % interval."""
+    """An estimate with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -28,7 +28,7 @@ class Interval(NamedTuple):
 
 
 def percentile(samples: list[float], percent: int) -> float | None:
-    """The nearest-rank percentile, None where the samples are too few to support it."""
+    """Return the nearest-rank percentile, None with too few samples to support it."""
     if len(samples) < SAMPLES_FOR_PERCENTILE[percent]:
         return None
     return sorted(samples)[math.ceil(len(samples) * percent / 100) - 1]
@@ -42,13 +42,14 @@ def speedup(
     level: float = LEVEL,
     unsteady: float = 0.0,
 ) -> Interval:
-    """Baseline time over own time: the trimmed mean over pairs of the log ratio of block medians.
+    """Return baseline time over own time, with its confidence interval.
 
-    `blocks` and `baseline_blocks` are seconds per call, blocks of the same index measured next to
-    each other. The interval has three parts, added in quadrature: that of the pairs, see
-    `trimmed_mean`; what differs from load to load of the same engine (`LOAD_SPREAD`), each of
-    the two having been loaded so many times; and `unsteady`, the standard deviation of the log
-    ratio from minute to minute. No number of pairs makes the latter two smaller.
+    The estimate is the trimmed mean over pairs of the log ratio of block medians. `blocks` and
+    `baseline_blocks` are seconds per call; blocks of the same index were measured next to each
+    other. The interval adds three parts in quadrature: that of the pairs, see `trimmed_mean`; the
+    variation between loads of the same engine (`LOAD_SPREAD`), with each of the two loaded `loads`
+    times; and `unsteady`, the standard deviation of the log ratio from minute to minute. More pairs
+    do not reduce the last two.
     """
     logs = [
         math.log(statistics.median(theirs) / statistics.median(own))
@@ -64,12 +65,12 @@ def speedup(
 
 
 def trimmed_mean(values: Sequence[float], *, level: float = LEVEL) -> Interval:
-    """The mean without the lowest and the highest fifth of the values, with its interval.
+    """Return the mean without the lowest and highest fifth of the values, with its interval.
 
     Student's t with the Winsorized standard error (Tukey and McLaughlin 1963, "Less vulnerable
     confidence and significance procedures for location based on a single sample"). A pair of blocks
-    between whose halves the clock changed is far out, and a mean would follow it. Where trimming
-    leaves fewer than two values the ends are infinite.
+    is an outlier when the clock frequency changes between its blocks, and would shift a plain mean.
+    Where trimming leaves fewer than two values the ends are infinite.
     """
     ordered = sorted(values)
     count, cut = len(ordered), int(TRIM * len(ordered))
@@ -85,13 +86,13 @@ def trimmed_mean(values: Sequence[float], *, level: float = LEVEL) -> Interval:
 
 
 def unpaired_speedup(own: list[float], baseline: list[float]) -> Interval:
-    """Baseline time over own time, of repeats that were not measured next to each other.
+    """Return baseline time over own time, for repeats not measured next to each other.
 
-    The ratio of the geometric means with a symmetric bootstrap (Hall 1988, "On Symmetric Bootstrap
-    Confidence Intervals") from a fixed seed that draws the repeats of either apart. For few repeats
-    it is expanded by sqrt(n / (n - 1)) and to Student's t (Hesterberg 2015, "What Teachers Should
-    Know About the Bootstrap"), with the degrees of freedom of Welch (1947), "The generalization of
-    'Student's' problem when several different population variances are involved".
+    The ratio of geometric means with a symmetric bootstrap (Hall 1988, "On Symmetric Bootstrap
+    Confidence Intervals") that resamples both lists independently, from a fixed seed. For few
+    repeats it is widened by sqrt(n / (n - 1)) and to Student's t (Hesterberg 2015, "What Teachers
+    Should Know About the Bootstrap"), with the degrees of freedom of Welch (1947), "The
+    generalization of 'Student's' problem when several different population variances are involved".
     """
     logs, theirs = [[math.log(value) for value in values] for values in (own, baseline)]
     mean = statistics.fmean(theirs) - statistics.fmean(logs)
@@ -113,21 +114,21 @@ def unpaired_speedup(own: list[float], baseline: list[float]) -> Interval:
 
 
 def student_point(degrees: int, level: float = LEVEL) -> float:
-    """The two-sided point of Student's t at that level: 97.5 % lie below it at 0.05."""
-    from scipy.special import stdtrit  # who only counts answers needs no NumPy
+    """Return the two-sided critical value of Student's t: the 97.5 % point at level 0.05."""
+    from scipy.special import stdtrit  # accuracy statistics need no NumPy
 
     return float(stdtrit(degrees, 1 - level / 2))
 
 
 def speed_verdict(interval: Interval) -> str:
-    """`faster` or `slower` where the whole interval says so, else `tie`."""
+    """Return `faster` or `slower` where the whole interval is on that side of 1, else `tie`."""
     if interval.low > 1:
         return "faster"
     return "slower" if interval.high < 1 else "tie"
 
 
 def share(successes: int, samples: int) -> Interval:
-    """A share of successes with Wilson's interval (Wilson 1927)."""
+    """Return a proportion of successes with Wilson's interval (Wilson 1927)."""
     estimate = successes / samples
     scale = 1 + Z**2 / samples
     centre = (estimate + Z**2 / (2 * samples)) / scale
@@ -136,10 +137,10 @@ def share(successes: int, samples: int) -> Interval:
 
 
 def paired_difference(gained: int, lost: int, samples: int) -> Interval:
-    """The change of a share on the same samples, `gained` and `lost` ones changed sides.
+    """Return the change of a proportion on the same samples, of which `gained` and `lost` changed.
 
     Interval of Bonett and Price (2012), "Adjusted Wald confidence interval for a difference
-    of binomial proportions based on paired data": honest also with few or no changes.
+    of binomial proportions based on paired data": keeps its coverage with few or no changes.
     """
     more, fewer = (gained + 1) / (samples + 2), (lost + 1) / (samples + 2)
     centre = more - fewer
@@ -148,16 +149,16 @@ def paired_difference(gained: int, lost: int, samples: int) -> Interval:
 
 
 def mcnemar_p_value(gained: int, lost: int) -> float:
-    """Two-sided exact p value of McNemar's test (binomial with 1/2); 1 without a change."""
+    """Return the two-sided exact p value of McNemar's test (binomial, 1/2); 1 without a change."""
     changes, rarer = gained + lost, min(gained, lost)
     tail = sum(math.comb(changes, k) for k in range(rarer + 1))
     return min(1.0, 2 * tail / 2**changes)
 
 
 def accuracy_verdict(difference: Interval, budget: float) -> str:
-    """`kept` where the whole interval lies within the budget, `dropped` where outside of it.
+    """Return `kept` where the whole interval is within the budget, `dropped` where it is outside.
 
-    `budget` is a fraction: how much the accuracy may fall. In between: `undecided`.
+    `budget` is the fraction by which accuracy may fall. In between: `undecided`.
     """
     if difference.low >= -budget:
         return "kept"
@@ -165,13 +166,13 @@ def accuracy_verdict(difference: Interval, budget: float) -> str:
 
 
 def detectable_drop(changed: int, samples: int) -> float:
-    """The smallest drop of a share that McNemar's test finds with power 0.8 at level 0.05.
+    """Return the smallest drop that McNemar's test detects with power 0.8 at level 0.05.
 
-    A fraction; 1 where the samples are too few for any. `changed` of the `samples` changed sides:
-    their share, with one more on either side as in `paired_difference`, is what the spread comes
-    from. Sample size of Connor (1987), "Sample size for testing differences in proportions for the
-    paired-sample design", solved for the difference. No fewer can change than are lost: where the
-    drop would be more than that share, the share is taken to be the drop.
+    A fraction; 1 where the samples are too few to detect any drop. `changed` of the `samples` are
+    gained or lost: the spread comes from their share, with one more on either side as in
+    `paired_difference`. Sample size of Connor (1987), "Sample size for testing differences in
+    proportions for the paired-sample design", solved for the difference. A drop cannot exceed the
+    share of changed samples: where it would, the share is set to the drop.
     """
     if mcnemar_p_value(0, samples) >= LEVEL:
         return 1.0
@@ -182,9 +183,9 @@ def detectable_drop(changed: int, samples: int) -> float:
 
 
 def relative_error(logits: Rows, baseline: Rows) -> float | None:
-    """Root mean square of the difference over that of the baseline about its means by row.
+    """Return the RMS of the difference over the RMS of the baseline, centered per row.
 
-    Both are [examples, classes]. None where the baseline has the same logit for every class.
+    Both are [examples, classes]. None where the baseline has equal logits for all classes.
     """
     both = zip(logits, baseline, strict=True)
     error = [ours - theirs for pair in both for ours, theirs in zip(*pair, strict=True)]
@@ -193,12 +194,12 @@ def relative_error(logits: Rows, baseline: Rows) -> float | None:
 
 
 def root_mean_square(values: list[float]) -> float:
-    """The root of the mean of the squares."""
+    """Return the root mean square."""
     return math.hypot(*values) / math.sqrt(len(values))
 
 
 def mean_divergence(baseline: Rows, logits: Rows) -> float:
-    """Mean over examples of KL(baseline || own), the Kullback-Leibler divergence, in nats.
+    """Return the mean over examples of KL(baseline || own) in nats (Kullback-Leibler divergence).
 
     Of the softmax of each row of the logits, [examples, classes] (Kullback and Leibler 1951, "On
     Information and Sufficiency"). 0 where they differ by the same number in all classes of a row.
@@ -208,11 +209,11 @@ def mean_divergence(baseline: Rows, logits: Rows) -> float:
         math.fsum(math.exp(theirs) * (theirs - ours) for theirs, ours in zip(*pair, strict=True))
         for pair in rows
     ]
-    return max(0.0, statistics.fmean(found))  # rounding can take a zero below itself
+    return max(0.0, statistics.fmean(found))  # floating-point error can make a zero negative
 
 
 def log_softmax(row: Sequence[float]) -> list[float]:
-    """The logarithms of the softmax of one row of logits, whatever their size."""
+    """Return the log-softmax of one row of logits, without overflow for large values."""
     highest = max(row)
     total = highest + math.log(math.fsum(math.exp(value - highest) for value in row))
     return [value - total for value in row]

@@ -1,4 +1,4 @@
-"""The names of variants: what can be built on which device, parsed against closed lists."""
+"""Names of variants: device, engine, precision and calibration, parsed against closed lists."""
 
 import re
 from typing import Any, NamedTuple
@@ -11,9 +11,9 @@ METHODS = ("minmax", "entropy", "percentile", "random", "nncf")
 CALIBRATED = ("int8", "int8-auto", "int8-bf16", "int8-fp16", "fp8")
 QUANTIZED = (*CALIBRATED, "int8-dynamic")
 UNQUANTIZED = ("fp32", "tf32", "bf16", "fp16")
-# u8s7 is u8s8 for CPUs whose sums saturate; s8s8 and e4m3 have zero-point 0 only
+# u8s7 is u8s8 for CPUs that saturate; s8s8 and e4m3 have zero-point 0 only
 SCHEMES = ("u8s8", "u8s7", "s8s8", "e4m3")
-# mixed by a search: a scheme without repairs, with ranges of real samples
+# mixed precision from a search: a scheme without repairs, with ranges of real samples
 AUTO = "int8-auto"
 # a repair is a key of `repairs` of the configuration
 REPAIR = "[a-z][a-z0-9_]*"
@@ -31,7 +31,7 @@ PRECISIONS = tuple(
 
 
 class Variant(NamedTuple):
-    """One way to run a model; `str()` gives its name, which is its path."""
+    """A way to run a model; `str()` gives its name, which is its path."""
 
     device: str
     engine: str
@@ -44,28 +44,28 @@ class Variant(NamedTuple):
 
     @property
     def scheme(self) -> str | None:
-        """Scheme of the quantized ONNX that it is built from, None where it needs none."""
+        """Return the scheme of the quantized ONNX that it is built from, None without a scheme."""
         found = (ENGINES[self.engine].schemes or {}).get(self.device) if self.calibration else None
         return "e4m3" if found and self.precision == "fp8" else found
 
     @property
     def quantized_as(self) -> "Variant | None":
-        """The variant whose quantized model it executes in other numbers, None for the others."""
+        """Return the variant whose quantized model it executes in another float type, else None."""
         return self._replace(precision="int8") if self.precision == "int8-bf16" else None
 
     @property
     def statistics(self) -> str | None:
-        """Name of the calibration cache: method and sample count, without the repair."""
+        """Return the name of the calibration cache: method and sample count, without the repair."""
         return "-".join(self.calibration.split("-")[:2]) if self.calibration else None
 
     @property
     def repair(self) -> str | None:
-        """The repair that is part of its calibration's name, None where there is none."""
+        """Return the repair in its calibration's name, None without a repair."""
         return "-".join((self.calibration or "").split("-")[2:]) or None
 
 
 def either(names: Any) -> str:
-    """A regular expression for one of `names`, longer names first."""
+    """Return a regular expression for any of `names`, longer names first."""
     return "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
 
 
@@ -77,7 +77,7 @@ NAME = re.compile(
 
 
 def parse(name: str) -> Variant:
-    """The variant of that name; raises ConfigError where there can be no such variant."""
+    """Return the variant of a name; raise ConfigError for an impossible variant."""
     match = NAME.fullmatch(name)
     if match is None:
         raise ConfigError(
@@ -92,7 +92,7 @@ def parse(name: str) -> Variant:
 
 
 def check(variant: Variant) -> None:
-    """Raise ConfigError where the engine, the device and the precision cannot go together."""
+    """Raise ConfigError where engine, device, precision and calibration do not fit together."""
     devices = ENGINES[variant.engine].precisions
     if variant.device not in devices:
         raise ConfigError(
@@ -120,18 +120,18 @@ def check(variant: Variant) -> None:
 
 
 def is_calibrated(variant: Variant) -> bool:
-    """Whether its ranges come from samples, not from each call."""
+    """Return whether its activation ranges come from calibration samples, not from each call."""
     return variant.precision in CALIBRATED and bool(ENGINES[variant.engine].methods)
 
 
 def baseline(device: str, checkpoint: str) -> Variant:
-    """What every variant of that device is compared with, by the source of the checkpoint.
+    """Return the baseline variant of a device, for the source of the checkpoint.
 
-    PyTorch eager in fp32, or where there is an ONNX file only ONNX Runtime in fp32.
+    PyTorch eager in fp32, or ONNX Runtime in fp32 where the model is an ONNX file.
     """
     return Variant(device, "onnxruntime" if is_onnx(checkpoint) else "pytorch", "fp32")
 
 
 def is_onnx(checkpoint: str) -> bool:
-    """Whether the source of a checkpoint is an ONNX file, from which no PyTorch model comes."""
+    """Return whether the source of a checkpoint is an ONNX file, without a PyTorch model."""
     return checkpoint.startswith("onnx:")

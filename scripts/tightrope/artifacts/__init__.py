@@ -1,1 +1,1 @@
-"""Files between steps: written whole, sealed, verified, or saying why they are not there."""
+"""Files between steps: written atomically, verified by checksum, or holding a failure."""

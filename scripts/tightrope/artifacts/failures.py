@@ -1,4 +1,4 @@
-"""The file of a step that failed: JSON or ONNX that holds the reason, and readers that see it."""
+"""Write and read failure files: JSON or ONNX output of a failed step that holds the reason."""
 
 from pathlib import Path
 from typing import Any
@@ -7,15 +7,15 @@ from tightrope.artifacts.files import read_json, write_bytes, write_json
 from tightrope.errors import ArtifactError, WorkFailed
 
 SCHEMA = 1
-# metadata of an ONNX file without a graph
+# metadata keys of an ONNX file without a graph
 REASON, TRANSIENT = "tightrope.failed", "tightrope.transient"
-# no reason is as long, and a model would be parsed for nothing
+# a larger file is a model, not a failure: skip parsing it
 LARGEST_BYTES = 2**20
 Failure = dict[str, Any]
 
 
 def write_failure(path: Path | str, *, reason: str, transient: bool) -> None:
-    """Write the failure as what `path` is by its name: JSON, or ONNX without a graph."""
+    """Write a failure in the format of the suffix of `path`: JSON, or ONNX without a graph."""
     if not is_onnx_file(path):
         facts = {"status": "failed", "reason": reason, "transient": transient}
         return write_json(path, {"schema": SCHEMA, **facts})
@@ -29,16 +29,16 @@ def write_failure(path: Path | str, *, reason: str, transient: bool) -> None:
 
 
 def read_made_json(path: Path | str) -> Any:
-    """The document in `path`; raises WorkFailed where it holds a failure, else as `read_json`."""
+    """Return the JSON document in `path`; raise WorkFailed for a failure, else as `read_json`."""
     document = read_json(path)
     require_made(failure_of(document))
     return document
 
 
 def read_made_onnx(path: Path | str) -> Any:
-    """The onnx.ModelProto in `path`, its seal not looked at.
+    """Return the onnx.ModelProto in `path` without verifying its checksum.
 
-    Raises WorkFailed where it holds a failure, ArtifactError when it cannot be read.
+    Raises WorkFailed where the file holds a failure, ArtifactError when it cannot be read.
     """
     model = parsed(path)
     require_made(failure_in_metadata(model))
@@ -46,9 +46,9 @@ def read_made_onnx(path: Path | str) -> Any:
 
 
 def failure_in(path: Path | str) -> Failure | None:
-    """`reason` and `transient` of the failure in a JSON or ONNX file, None where it was made.
+    """Return `reason` and `transient` of the failure in a JSON or ONNX file, else None.
 
-    Raises ArtifactError when it cannot be read.
+    Raises ArtifactError when the file cannot be read.
     """
     if not is_onnx_file(path):
         return failure_of(read_json(path))
@@ -58,20 +58,20 @@ def failure_in(path: Path | str) -> Failure | None:
 
 
 def require_made(failure: Failure | None) -> None:
-    """Raise WorkFailed with the reason of a failure; not transient, for the file stays as it is."""
+    """Raise WorkFailed with the reason of a failure; not transient, the file stays as it is."""
     if failure is not None:
         raise WorkFailed(failure["reason"], transient=False)
 
 
 def failure_of(document: Any) -> Failure | None:
-    """The failure that a JSON document is, None where it is none."""
+    """Return the failure in a JSON document, None without a failure."""
     if not isinstance(document, dict) or document.get("status") != "failed":
         return None
     return {name: document.get(name) for name in ("reason", "transient")}
 
 
 def failure_in_metadata(model: Any) -> Failure | None:
-    """The failure in the metadata of an onnx.ModelProto, None where there is none."""
+    """Return the failure in the metadata of an onnx.ModelProto, None without a failure."""
     found = {entry.key: entry.value for entry in model.metadata_props}
     if REASON not in found or model.HasField("graph"):
         return None
@@ -79,7 +79,7 @@ def failure_in_metadata(model: Any) -> Failure | None:
 
 
 def parsed(path: Path | str) -> Any:
-    """The onnx.ModelProto in `path`; raises ArtifactError when it cannot be read."""
+    """Return the onnx.ModelProto in `path`; raise ArtifactError when it cannot be read."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -92,5 +92,5 @@ def parsed(path: Path | str) -> Any:
 
 
 def is_onnx_file(path: Path | str) -> bool:
-    """Whether the file is ONNX by its name, else JSON."""
+    """Return whether the file is ONNX by its suffix; all others are JSON."""
     return Path(path).suffix == ".onnx"

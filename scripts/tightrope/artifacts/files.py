@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and read with an error that names them."""
+"""Atomic writes, and reads whose errors name the file."""
 
 import errno
 import hashlib
@@ -18,7 +18,7 @@ PROBE_BYTES = 2**20
 
 
 def sha256(path: Path | str) -> str:
-    """Hex digest of the file's bytes; raises ArtifactError when it cannot be read."""
+    """Return the hex digest of a file; raise ArtifactError when it cannot be read."""
     try:
         with Path(path).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -27,7 +27,7 @@ def sha256(path: Path | str) -> str:
 
 
 def read_bytes(path: Path | str) -> bytes:
-    """The content of the file; raises ArtifactError when it cannot be read."""
+    """Return the content of a file; raise ArtifactError when it cannot be read."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -35,19 +35,19 @@ def read_bytes(path: Path | str) -> bytes:
 
 
 def digest(document: Any) -> str:
-    """Twelve hex digits over `document` as sorted JSON."""
+    """Return twelve hex digits of the SHA-256 of `document` as sorted JSON."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def write_bytes(path: Path | str, content: bytes) -> None:
-    """Write the whole file, see `writing`."""
+    """Write a file atomically, see `writing`."""
     with writing(path) as stream:
         stream.write(content)
 
 
 @contextmanager
 def writing(path: Path | str) -> Iterator[BinaryIO]:
-    """Write through a temporary neighbour and a rename, so that no reader sees half a file."""
+    """Write to a temporary file in the same folder and rename it, so that writes are atomic."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with storage_errors(path):
@@ -62,10 +62,10 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def storage_errors(path: Path | str) -> Iterator[None]:
-    """Turn a full disk or a folder without write permission into a StorageError naming `path`.
+    """Turn a full disk or a missing write permission into a StorageError that names `path`.
 
-    Native libraries raise errors of their own kind that may not tell this reason: after one of
-    those it is tried whether a file can be written into the folder `path` or beside the file.
+    Native libraries raise their own errors, which may not state this reason. After such an error a
+    probe file is written into folder `path`, or into the folder of file `path`.
     """
     try:
         yield
@@ -83,13 +83,13 @@ def storage_errors(path: Path | str) -> Iterator[None]:
 
 
 def is_about_writing(error: OSError, path: Path) -> bool:
-    """Whether an error of permissions came from writing to `path`, not from reading elsewhere."""
+    """Return whether a permission error came from writing to `path`, not from reading."""
     lacks_permission = error.errno in (errno.EACCES, errno.EPERM)
     return not lacks_permission or refusal_to_write(path) is not None
 
 
 def cannot_be_written(path: Path | str, error: OSError) -> StorageError:
-    """The error for a file or folder that the disk does not take."""
+    """Return the StorageError for a file or folder that cannot be written."""
     return StorageError(
         f"{path}: cannot be written ({error.strerror}); free space there or mend its "
         "permissions, then run again"
@@ -97,7 +97,10 @@ def cannot_be_written(path: Path | str, error: OSError) -> StorageError:
 
 
 def refusal_to_write(path: Path) -> OSError | None:
-    """Why no small file can be written into folder `path` or beside file `path`, else None."""
+    """Return the error of writing a probe file into folder `path` or next to file `path`.
+
+    None where the write succeeds or fails for a reason that is not in `STORAGE_ERRORS`.
+    """
     folder = path if path.is_dir() else path.parent
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".probe.") as stream:
@@ -109,13 +112,13 @@ def refusal_to_write(path: Path) -> OSError | None:
 
 
 def write_json(path: Path | str, document: Any) -> None:
-    """Write `document` as sorted JSON; not-a-number is refused."""
+    """Write `document` as sorted JSON; raise ValueError for NaN or infinity."""
     text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
     write_bytes(path, (text + "\n").encode())
 
 
 def read_json(path: Path | str) -> Any:
-    """The document in `path`; raises ArtifactError when it is missing or no whole JSON."""
+    """Return the JSON document in `path`; raise ArtifactError when it is missing or invalid."""
     try:
         return json.loads(Path(path).read_text())
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A folder of files as one artifact: its manifest holds the sha256 of every file beside it."""
+"""A folder as one artifact: its manifest holds the sha256 of every other file in it."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ SCHEMA = 1
 
 
 def write_manifest(path: Path | str, **fields: Any) -> None:
-    """Write `fields` and sha256 and size of every file beside `path`; call it last."""
+    """Write `fields`, and sha256 and size of every other file in the folder; call this last."""
     path = Path(path)
     files = {
         file.relative_to(path.parent).as_posix(): {
@@ -24,7 +24,7 @@ def write_manifest(path: Path | str, **fields: Any) -> None:
 
 
 def read_manifest(path: Path | str) -> dict[str, Any]:
-    """The manifest, after every file that it lists was found to be the one that was written.
+    """Return the manifest after verifying every file that it lists.
 
     Raises ArtifactError naming the file that is missing, truncated or changed.
     """
@@ -50,7 +50,7 @@ def read_manifest(path: Path | str) -> dict[str, Any]:
 
 
 def clear_folder(path: Path | str) -> Path:
-    """Make the folder of manifest `path` exist and be empty, so no stale file is listed; it."""
+    """Create or empty the folder of manifest `path`, so that no stale file is listed; return it."""
     folder = Path(path).parent
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Which code and which libraries produced a result, as short values that Snakemake compares."""
+"""Digests of code and versions of libraries, as short values that Snakemake compares."""
 
 import ast
 import hashlib
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from tightrope.errors import TightropeError
 
-# on a machine with a GPU: the same module under another name
+# distributions for a GPU that provide the same module
 IN_PLACE_OF = {"onnxruntime": "onnxruntime-gpu"}
 
 
 def code_digest(root: Path | str, *sources: str) -> str:
-    """Digest of `sources` and of every project module under `root` that they import.
+    """Return a digest of `sources` and of every project module under `root` that they import.
 
-    Comments, formatting and docstrings do not change it. Raises TightropeError for a
-    relative import, which this digest could not follow.
+    Comments, formatting and docstrings do not change it. Raises TightropeError for a relative
+    import, which this digest cannot follow.
     """
     seen: dict[Path, str] = {}
     queue = [Path(root, source) for source in sources]
@@ -33,7 +33,7 @@ def code_digest(root: Path | str, *sources: str) -> str:
 
 @cache
 def syntax(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The tree of a source file without docstrings, and the dotted names it may import."""
+    """Return the AST dump of a source file without docstrings, and the names it may import."""
     tree = ast.parse(path.read_text(), filename=str(path))
     names = tuple(imports(tree, path))
     for node in ast.walk(tree):
@@ -49,7 +49,7 @@ def drop_docstring(node: ast.AST) -> None:
 
 
 def imports(tree: ast.AST, path: Path) -> Iterator[str]:
-    """Every dotted name that `tree` could import, at any depth."""
+    """Yield every dotted name that `tree` could import, at any depth."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -65,7 +65,7 @@ def imports(tree: ast.AST, path: Path) -> Iterator[str]:
 
 @cache
 def module_files(root: Path, name: str) -> tuple[Path, ...]:
-    """The files that importing `name` runs: its packages' __init__ and the module itself."""
+    """Return the files that importing `name` runs: `__init__` of its packages, and the module."""
     parts = name.split(".")
     folders = [root.joinpath(*parts[: i + 1], "__init__.py") for i in range(len(parts))]
     module = root.joinpath(*parts).with_suffix(".py") if name else root
@@ -74,7 +74,7 @@ def module_files(root: Path, name: str) -> tuple[Path, ...]:
 
 @cache
 def library_version(name: str) -> str | None:
-    """The installed version of a distribution, or of the one in its place; None without either."""
+    """Return the installed version of a distribution or of its GPU counterpart, else None."""
     for one in (name, IN_PLACE_OF.get(name)):
         with suppress(PackageNotFoundError):
             return version(one) if one else None
@@ -82,5 +82,5 @@ def library_version(name: str) -> str | None:
 
 
 def library_versions(*names: str) -> dict[str, str | None]:
-    """Installed versions of the named distributions, without importing them."""
+    """Return the installed versions of the named distributions without importing them."""
     return {name: library_version(name) for name in names}

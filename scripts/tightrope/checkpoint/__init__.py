@@ -1,1 +1,1 @@
-"""The weights that a model starts from."""
+"""Source checkpoints: where they come from, how they are fetched and checked."""

@@ -1,4 +1,4 @@
-"""What must hold of the files of a checkpoint before they are used."""
+"""Checks of checkpoint files before they are used."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from tightrope.signature import IMAGE, TEXT
 
 
 def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
-    """Raise ArtifactError for truncated weights or a sha256 that is not the expected one."""
+    """Raise ArtifactError for truncated or empty weights, or for an unexpected sha256."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -26,7 +26,7 @@ def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
 
 
 def check_sha256(source: str, file: Path, expected_sha256: str | None) -> None:
-    """Raise ArtifactError where the file is not the one that is expected."""
+    """Raise ArtifactError if the file does not have the expected sha256."""
     found = sha256(file)
     if expected_sha256 and found != expected_sha256:
         raise ArtifactError(
@@ -36,9 +36,9 @@ def check_sha256(source: str, file: Path, expected_sha256: str | None) -> None:
 
 
 def read_config(source: str, folder: Path, *, task: str) -> dict[str, Any]:
-    """config.json; raises TightropeError where transformers has no classifier of the task for it.
+    """Read config.json; raise TightropeError if transformers has no classifier of the task for it.
 
-    Of images also where preprocessor_config.json is none that `load_settings` knows.
+    For images also if `load_settings` does not support preprocessor_config.json.
     """
     from transformers.models.auto import modeling_auto
 

@@ -1,4 +1,4 @@
-"""The checkpoint that a model starts from: fetched or copied, and checked."""
+"""Fetch or copy the source checkpoint of a model, and check it."""
 
 from pathlib import Path
 
@@ -15,11 +15,10 @@ def prepare_checkpoint(
     seed: int,
     task: str = TEXT,
 ) -> None:
-    """Put the files of `source` beside `manifest`, check them, and write the manifest last.
+    """Put the files of `source` next to `manifest`, check them, and write the manifest last.
 
-    Raises TightropeError where weights are missing, truncated, not in safetensors, or not
-    those of `expected_sha256`, and where no model of the task can be made of them. No code of
-    the source is run.
+    Raises TightropeError if weights are missing, truncated, not safetensors, or do not match
+    `expected_sha256`, or if they do not fit a model of the task. Code of the source is never run.
     """
     origin = parse_source(source, task=task, seed=seed, sha256=expected_sha256)
     kind = load_kind(origin)

@@ -1,1 +1,1 @@
-"""Labelled examples, split."""
+"""Labelled examples and their splits."""

@@ -1,4 +1,4 @@
-"""Images on their way from a source to the splits: checked, and kept on disk meanwhile."""
+"""Temporary on-disk store of checked images, between reading a source and writing splits."""
 
 import hashlib
 import tempfile
@@ -13,7 +13,7 @@ from tightrope.artifacts.files import storage_errors, writing
 from tightrope.errors import TightropeError
 from tightrope.inputs.image_decoding import decode_rgb
 
-# the largest file of one image, and about the largest record batch
+# limit of an image file, and approximate limit of a record batch
 LARGEST_BYTES = 2**26
 BATCH_ROWS = 512
 SCHEMA = pyarrow.schema(
@@ -22,7 +22,7 @@ SCHEMA = pyarrow.schema(
 
 
 class StoredImage(NamedTuple):
-    """Where an image came from, what is seen on it (a digest), and where it is in the store."""
+    """Name of an image's origin, digest of its pixels, and its offset and size in the store."""
 
     name: str
     digest: str
@@ -32,7 +32,7 @@ class StoredImage(NamedTuple):
 
 @contextmanager
 def image_store(folder: Path | str) -> "Iterator[ImageStore]":
-    """A store on the disk of `folder`, in a file without a name: it is gone with the process."""
+    """Open a store in an unnamed file on the disk of `folder`; it is deleted with the process."""
     folder = Path(folder)
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,19 +41,19 @@ def image_store(folder: Path | str) -> "Iterator[ImageStore]":
 
 
 class ImageStore:
-    """Encoded images in an open file; of those that decode to the same pixels one alone."""
+    """Encoded images in an open file; images with the same pixels are stored once."""
 
     def __init__(self, stream: BinaryIO, folder: Path) -> None:
-        """In `stream`, a file on the disk of `folder`."""
+        """Store images in `stream`, a file on the disk of `folder`."""
         self._stream = stream
         self._folder = folder
         self._places: dict[str, tuple[int, int]] = {}
         self._end = 0
 
     def add(self, name: str, image: bytes) -> StoredImage:
-        """Decode the bytes of an image file and keep them.
+        """Decode the bytes of an image file and store them.
 
-        Raises TightropeError with `name` for what is no image, broken or too large.
+        Raises TightropeError with `name` for data that is no image, broken or too large.
         """
         check_size(name, len(image))
         rgb = decode_rgb(image, name=name)
@@ -72,7 +72,7 @@ class ImageStore:
                 arrow.write_batch(pyarrow.RecordBatch.from_pylist(batch, schema=SCHEMA))
 
     def _batches(self, examples: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-        """Rows of SCHEMA, so many at a time as memory is given to."""
+        """Yield rows of SCHEMA in batches that limit memory."""
         batch: list[dict[str, Any]] = []
         size = 0
         for example in examples:
@@ -89,7 +89,7 @@ class ImageStore:
 
 
 def check_size(name: str, size: int) -> None:
-    """Raise TightropeError for a file that is too large to be one image."""
+    """Raise TightropeError for a file that is too large for a single image."""
     if size > LARGEST_BYTES:
         raise TightropeError(
             f"{name}: {size} bytes, more than {LARGEST_BYTES} are not read as one image; save it "

@@ -1,4 +1,4 @@
-"""What a data source hands over: labelled texts or images, not yet split, and by which roles."""
+"""Labelled texts or images that a data source returns before splitting, and their roles."""
 
 import re
 from collections.abc import Callable
@@ -16,16 +16,16 @@ Item = TypeVar("Item")
 
 # a text or a StoredImage, and the index of its label
 Row = tuple[Any, int]
-# the same with the label as the source has it, int or str
+# a text or a StoredImage, and its label in the source, int or str
 Labelled = tuple[Any, Any]
 
 
 class Material(NamedTuple):
-    """Texts or images with their labels as indices into `labels`.
+    """Texts or images with labels as indices into `labels`.
 
-    `evaluation` is None where the source is one pool that has yet to be split; `revision` is
-    the exact version of a remote source, `left_out` the number of its rows without text, image or
-    label, and of files that are no images by their names.
+    `evaluation` is None if the source is a single pool that is not split yet; `revision` is the
+    exact version of a remote source; `left_out` counts its rows without text, image or label, and
+    files that are no images by their names.
     """
 
     labels: list[str]
@@ -36,7 +36,7 @@ class Material(NamedTuple):
 
 
 def labelled(train: list[Labelled], evaluation: list[Labelled] | None) -> Material:
-    """Material whose labels are numbered in the order of their values."""
+    """Return Material whose labels are numbered in sorted order."""
     values = {label for _, label in train + (evaluation or [])}
     ordered = sorted(values, key=lambda value: (isinstance(value, str), value))
     index = {value: number for number, value in enumerate(ordered)}
@@ -52,7 +52,7 @@ def labelled(train: list[Labelled], evaluation: list[Labelled] | None) -> Materi
 
 
 def role_of(name: str) -> str:
-    """train, evaluation, test or pool, by the words of the name."""
+    """Return train, evaluation, test or pool, from the words in `name`."""
     words = set(re.split(r"[^a-z]+", name.lower()))
     return next((role for role, known in WORDS.items() if words & known), POOL)
 
@@ -60,10 +60,10 @@ def role_of(name: str) -> str:
 def train_and_evaluation(
     source: str, roles: dict[str, list[Item]], name_of: Callable[[Item], str]
 ) -> tuple[list[Item], list[Item] | None]:
-    """What is set apart for training and evaluation; one pool and None where nothing is.
+    """Return the items for training and for evaluation, or a single pool and None.
 
-    test counts only where there is no other evaluation; with train or evaluation alone all is
-    one pool. Raises TightropeError for an item whose name says neither where others do.
+    test is used only without another evaluation; with only train or only evaluation, all items are
+    one pool. Raises TightropeError for an item whose name has no role if other items have both.
     """
     evaluation = roles.get("evaluation") or roles.get("test", [])
     train, pool = roles.get("train", []), roles.get(POOL, [])

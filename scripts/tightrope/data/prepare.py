@@ -1,4 +1,4 @@
-"""The data of a model: read from its source, split, and written beside their manifest."""
+"""Read the data of a model from its source, split it, and write the splits."""
 
 import json
 from collections.abc import Callable
@@ -31,14 +31,15 @@ def prepare_data(
     task: str = TEXT,
     images: str | None = None,
 ) -> int:
-    """Write the splits of `source` beside `manifest`, and the manifest last.
+    """Write the splits of `source` next to `manifest`, and the manifest last.
 
-    Returns how many rows of a remote source were left out, for they had no text, image or label,
-    and how many files that are no images by their names.
+    Returns the number of dropped items: rows of a remote source without text, image or label, and
+    files that are no images by their names.
 
-    `splits` gives the sizes of train and evaluation, `pool` that of calibration. Texts are lines
-    of JSON, {"label": index, "text": text}; for the source `random` {"random": seed of the input}.
-    Images are an Arrow file, see `ImageSplit`; `images` is where a table's images are.
+    `splits` gives the sizes of train and evaluation, `pool` the size of calibration. Texts are
+    lines of JSON, {"label": index, "text": text}; for the source `random`, {"random": seed of the
+    input}. Images are an Arrow file, see `ImageSplit`; `images` is the location of a table's
+    images.
     """
     sizes = {**splits, "calibration": pool}
     fields = {"source": source, "seed": seed, "task": task}
@@ -64,8 +65,8 @@ def prepare_images(
     columns: dict[str, str],
     images: str | None,
 ) -> Material:
-    """What prepare_data does for images; they are kept in a store until all were read."""
-    # this imports pyarrow, which texts do without
+    """Do the work of prepare_data for images; a store holds them until all are read."""
+    # imports pyarrow, which texts do not need
     from tightrope.data.image_store import image_store
 
     source, seed = fields["source"], fields["seed"]
@@ -81,7 +82,7 @@ def prepare_images(
 
 
 def check_labels(material: Material) -> None:
-    """Raise TightropeError for a label of evaluation that no training image has."""
+    """Raise TightropeError for an evaluation label that no training image has."""
     known = {label for _, label in material.train}
     for image, label in material.evaluation or []:
         if label not in known:
@@ -100,7 +101,7 @@ def write_splits(
     *,
     suffix: str = ".jsonl",
 ) -> None:
-    """Write each split by `write`, then the manifest with `fields` and those of the material."""
+    """Write each split with `write`, then the manifest with `fields` and the material's fields."""
     folder = clear_folder(manifest)
     found = {}
     for split, examples in parts.items():
@@ -113,13 +114,13 @@ def write_splits(
 
 
 def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
-    """Write examples as lines of JSON in ASCII."""
+    """Write examples as JSON lines in ASCII."""
     lines = [json.dumps(example, sort_keys=True) + "\n" for example in examples]
     write_bytes(file, "".join(lines).encode())
 
 
 def read_source(source: str, *, columns: dict[str, str], sizes: Sizes, seed: int) -> Material:
-    """All the texts that the source has, for docstrings as many as the sizes ask for."""
+    """Read all texts of the source; for docstrings, as many as `sizes` needs."""
     kind, place = parse_source(source, task=TEXT)
     wanted = list(sizes.values())
     texts = None if None in wanted else sum(wanted)
@@ -129,7 +130,7 @@ def read_source(source: str, *, columns: dict[str, str], sizes: Sizes, seed: int
 def labelled_splits(
     source: str, material: Material, sizes: Sizes, seed: int, *, kind: Kind
 ) -> Splits:
-    """Examples of each split; raises TightropeError where there is nothing to tell apart."""
+    """Return the examples of each split; raise TightropeError for fewer than two labels."""
     if len(material.labels) < 2:
         raise TightropeError(f"{source}: a classifier needs two labels, found {material.labels}")
     balanced = source.startswith("docstrings:")
@@ -141,7 +142,7 @@ def labelled_splits(
 
 
 def random_splits(sizes: Sizes, seed: int) -> Splits:
-    """Seeds of random inputs, no two of them alike; there is nothing to train on."""
+    """Return distinct seeds of random inputs for evaluation and calibration; no train split."""
     first = seed * 1_000_000
     middle = first + (sizes["evaluation"] or RANDOM_EVALUATION)
     last = middle + (sizes["calibration"] or 0)

@@ -1,4 +1,4 @@
-"""Where data come from, as a string of the configuration says it; nothing of it is read here."""
+"""Data sources as written in the configuration; this module reads no data."""
 
 from importlib import import_module
 from typing import Any
@@ -11,7 +11,7 @@ KINDS = {
     IMAGE: ("digits", "files:pattern", "hub:owner/name@revision", "random"),
 }
 WITHOUT_PLACE = ("digits", "random")
-# the module of each kind in `data/sources`; of random inputs there is nothing to read
+# the module of each kind in `data/sources`; random inputs need none
 MODULES = {
     TEXT: {"docstrings": "docstrings", "files": "text_files", "hub": "hub_texts"},
     IMAGE: {"digits": "digits", "files": "local_images", "hub": "hub_images"},
@@ -19,7 +19,7 @@ MODULES = {
 
 
 def parse_source(source: str, *, task: str = TEXT) -> tuple[str, str]:
-    """Kind and place of a data source; raises ConfigError naming the kinds that the task has."""
+    """Return kind and place of a data source; raise ConfigError that lists the task's kinds."""
     kind, _, place = source.partition(":")
     known = [known.partition(":")[0] for known in KINDS[task]]
     if kind not in known or (kind in WITHOUT_PLACE) == bool(place):
@@ -28,25 +28,25 @@ def parse_source(source: str, *, task: str = TEXT) -> tuple[str, str]:
 
 
 def load_kind(kind: str, *, task: str) -> Any:
-    """The module of that kind of source, loaded by name: no other kind's is part of a job's code.
+    """Import the module of that kind of source, so that a job does not depend on other kinds.
 
-    It has `local_files` and `libraries` for the plan; for the job `read`, which gives the
-    `Material` of texts, or of images after they were put into a store.
+    For the plan it has `local_files` and `libraries`; for the job `read`, which returns the
+    `Material` of texts, or of images after adding them to a store.
     """
     return import_module(f"tightrope.data.sources.{MODULES[task][kind]}")
 
 
 def modules(source: str, *, task: str = TEXT) -> list[str]:
-    """Source files of what `load_kind` loads for that source."""
+    """Return the source files that `load_kind` loads for that source."""
     name = MODULES[task].get(parse_source(source, task=task)[0])
     return [f"tightrope/data/sources/{name}.py"] if name else []
 
 
 def local_files(source: str, *, task: str = TEXT, images: str | None = None) -> list[str]:
-    """Local tables and archives that `source` reads, none for a remote one; reads no content.
+    """Return local tables and archives that `source` reads, none if remote; reads no content.
 
-    Loose images may be too many to be inputs of a job, so `libraries` has a digest of them.
-    Raises ConfigError for an unknown kind, a pattern without matches, a missing package.
+    Loose images may be too many for inputs of a job, so `libraries` has a digest of them. Raises
+    ConfigError for an unknown kind, a pattern without matches, or a missing package.
     """
     kind, place = parse_source(source, task=task)
     if images is not None and (kind, task) != ("files", IMAGE):
@@ -58,7 +58,7 @@ def local_files(source: str, *, task: str = TEXT, images: str | None = None) -> 
 
 
 def libraries(source: str, *, task: str = TEXT, images: str | None = None) -> dict[str, str | None]:
-    """Versions of what shapes the data: libraries, packages of docstrings, and loose images."""
+    """Return versions of libraries and docstring packages, and the digest of loose images."""
     kind, place = parse_source(source, task=task)
     if kind not in MODULES[task]:
         return {}

@@ -1,4 +1,4 @@
-"""Disjoint, stratified splits that are the same on every repeat."""
+"""Disjoint, stratified and reproducible splits."""
 
 import math
 import random
@@ -15,13 +15,13 @@ SPLITS = ("train", "evaluation", "calibration")
 
 
 def fingerprint(text: str) -> str:
-    """What is left of a text without case, spacing and punctuation; equal means duplicate."""
+    """Normalize case, spacing and punctuation of a text; equal fingerprints are duplicates."""
     text = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(re.findall(r"\w+", text)) or "".join(text.split())
 
 
 class Kind(NamedTuple):
-    """What examples are called in errors, and by what two of them are known to be the same."""
+    """The noun for examples in errors, and the fingerprint that identifies duplicates."""
 
     noun: str
     fingerprint: Callable[[Any], str]
@@ -40,13 +40,13 @@ def split_material(
     seed: int,
     kind: Kind = TEXTS,
 ) -> dict[str, list[Row]]:
-    """Rows of train, evaluation and calibration; no example is in two, or twice in one.
+    """Split rows into train, evaluation and calibration, without duplicates in or across splits.
 
-    Calibration is taken from the training material before train is. The first n rows of each
-    split hold the labels in the proportions of the whole, for every n. A size of None takes all
-    for train, and for evaluation all that the source sets apart, or else a fifth of its one pool.
-    Raises TightropeError naming `source` where there are too few rows, and where calibration
-    has none of a class.
+    Calibration rows are taken from the training material before train. For every n, the first n
+    rows of a split have the label proportions of the whole. A size of None takes all rows for
+    train; for evaluation it takes the source's whole evaluation split, or a fifth of a single pool.
+    Raises TightropeError naming `source` if there are too few rows, or if calibration lacks a
+    class.
     """
     if material.evaluation is None:
         pool = stratified(unique(material.train, kind), balanced=balanced, seed=seed)
@@ -57,7 +57,7 @@ def split_material(
         evaluation = stratified(known, balanced=False, seed=seed)
         asked = sizes["evaluation"] or len(evaluation)
         evaluation = evaluation[:asked]
-        # Nothing of the whole set-apart split is trained on, though only a part is used.
+        # Exclude the whole evaluation split from training, even if only part of it is used.
         taken = {kind.fingerprint(content) for content, _ in material.evaluation}
         pool = unique(material.train, kind)
         rest = [row for row in pool if kind.fingerprint(row[0]) not in taken]
@@ -72,7 +72,7 @@ def split_material(
 
 
 def check_size(source: str, split: str, found: int, wanted: int | None, noun: str) -> None:
-    """Raise TightropeError where a split came out smaller than it was asked for."""
+    """Raise TightropeError if a split is smaller than requested."""
     if wanted is not None and found < wanted:
         key = "calibration.pool" if split == "calibration" else f"splits.{split}"
         raise TightropeError(
@@ -82,7 +82,7 @@ def check_size(source: str, split: str, found: int, wanted: int | None, noun: st
 
 
 def check_classes(source: str, material: Material, rest: list[Row], pool: int, noun: str) -> None:
-    """Raise TightropeError where a class has no row among the first `pool` of `rest`."""
+    """Raise TightropeError if a class has no row among the first `pool` of `rest`."""
     places: dict[int, int] = {}
     for place, (_, label) in enumerate(rest, start=1):
         places.setdefault(label, place)
@@ -103,7 +103,7 @@ def check_classes(source: str, material: Material, rest: list[Row], pool: int, n
 
 
 def unique(rows: Iterable[Row], kind: Kind = TEXTS) -> list[Row]:
-    """Rows without blank texts, without repeats, and without what bears two labels."""
+    """Drop blank texts, duplicates, and examples that occur with two labels."""
     first: dict[str, Row] = {}
     conflicting = set()
     for content, label in rows:
@@ -114,9 +114,9 @@ def unique(rows: Iterable[Row], kind: Kind = TEXTS) -> list[Row]:
 
 
 def stratified(rows: list[Row], *, balanced: bool, seed: int) -> list[Row]:
-    """Rows shuffled by `seed` and dealt so that every first n holds the labels in proportion.
+    """Shuffle rows by `seed` and interleave labels so that every first n has their proportions.
 
-    With `balanced` each label is first cut to as many rows as the rarest has.
+    With `balanced`, each label is first reduced to the row count of the rarest.
     """
     by_label: dict[int, list[Row]] = defaultdict(list)
     for row in rows:

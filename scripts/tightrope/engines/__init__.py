@@ -1,1 +1,1 @@
-"""One module per runtime; each has `build` and `load`, and imports its runtime itself."""
+"""One module per runtime, with `build` and `load`; only that module imports the runtime."""

@@ -1,4 +1,4 @@
-"""The folder of one engine: built in a supervised child, described by its engine.json."""
+"""Build an engine into its folder, in a supervised child, and describe it in engine.json."""
 
 import time
 from functools import partial
@@ -25,11 +25,11 @@ def build_engine(
     options: dict[str, Any] | None = None,
     samples: dict[str, str] | None = None,
 ) -> None:
-    """Build variant `name` beside its manifest `target`, which says so also when that fails.
+    """Build variant `name` next to its manifest `target`; a failure is recorded in the manifest.
 
-    `options` are the engine's section of the configuration; the manifest keeps them for `load`.
-    An engine that collects statistics of its own gets `samples`, the paths of the files that they
-    come from. A transient failure raises TightropeError unless this is the last attempt.
+    `options` are the engine's settings; the manifest keeps them for `load`. `samples` are paths of
+    the files that an engine collects its own calibration statistics from. A transient failure
+    raises TightropeError unless this is the last attempt.
     """
     variant, folder, options = parse(name), clear_folder(target), options or {}
     work = partial(
@@ -68,7 +68,7 @@ def build_in_folder(
     options: dict[str, Any],
     samples: dict[str, str] | None,
 ) -> dict[str, Any]:
-    """Run in the child: what the engine module says about the files, and the memory it took."""
+    """Build in the child; return the engine module's description and the peak memory."""
     module = engine_module(variant.engine)
     settings = {"precision": variant.precision, "device": variant.device, "threads": threads}
     own_samples = {"samples": samples} if samples else {}
@@ -79,9 +79,9 @@ def build_in_folder(
 
 
 def run_build(job: Any) -> None:
-    """Build the engine of a `tightrope.jobs.job.Job`, on a machine of the host key that it names.
+    """Build the engine of a `tightrope.jobs.job.Job` on a machine that matches its host key.
 
-    Inputs besides `source` are those of the engine's own samples.
+    Inputs besides `source` are the samples for the engine's own statistics.
     """
     build_engine(
         job.params.variant,

@@ -1,4 +1,4 @@
-"""torch.compile in the process that serves: nothing is kept but the weights."""
+"""torch.compile in the serving process: only the weights are stored."""
 
 import time
 from pathlib import Path
@@ -16,19 +16,19 @@ from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import Signature, of_checkpoint, signature
 
 Options = dict[str, Any]
-# a batch of one is a program of its own to torch.compile
+# torch.compile specializes batch 1: it gets a program of its own
 EXAMPLES = ((2, 16), (1, 16))
 MOST_COMPILERS = 8
-# see one row of a text, too few for the kernels of int8
+# layers with one row per text, too few for the int8 kernels
 HEADS = ("classifier", "pre_classifier", "pooler")
 
 
 def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
-    """Write the checkpoint's weights into folder `target`, compiled once to see.
+    """Write the checkpoint's weights into folder `target`, and compile them once as a check.
 
-    In the type that the engine computes in, where torchao quantizes them in bf16.
+    The weights have the dtype that the engine computes in, bf16 where torchao quantizes them.
     """
     manifest = read_manifest(source)
     prepare(device, precision, threads)
@@ -37,7 +37,7 @@ def build(
     module = compiled(target, taken, precision, device, options)
     seconds = time.perf_counter() - began
     with torch.inference_mode(), attention(options.get("attention", "auto")):
-        # as the buffers of what serves: other tensors would be compiled for anew
+        # inference tensors, as in serving: other tensors would trigger a recompilation
         example = example_inputs(taken, *examples_of(device, options)[0], device)
         executed = profiled(lambda: module(**example))
     return {
@@ -50,43 +50,43 @@ def build(
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
+    """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     taken = signature(read_json(path / "engine.json")["inputs"])
     return runner_on(device, compiled(path, taken, precision, device, options), options)
 
 
 def dtype_of(precision: str) -> torch.dtype:
-    """The type of the weights in the file."""
+    """Return the dtype of the stored weights."""
     return DTYPES.get(precision, torch.bfloat16)
 
 
 def examples_of(device: str, options: Options) -> list[tuple[int, int]]:
-    """Rows and tokens to compile at; on a GPU the most, for which its kernels are then tuned."""
+    """Return (rows, tokens) to compile at; on a GPU the largest, which kernels are tuned for."""
     if device == "cpu" or options["buckets"] is None:
         return list(EXAMPLES)
     largest = {axis: max(sizes) for axis, sizes in options["buckets"].items()}
     batch, sequence = largest["batch"], largest.get("sequence", EXAMPLES[0][1])
-    # two sizes that are equal in the example would have to be so ever after
+    # sizes that are equal in the example would be compiled as one dimension
     rows = batch + (batch == sequence)
     return [(max(rows, 2), sequence), (1, sequence)]
 
 
 def compiled(folder: Path, taken: Signature, precision: str, device: str, options: Options) -> Any:
-    """The classifier in `folder`, compiled with frozen weights, its free axes dynamic.
+    """Compile the classifier in `folder` with frozen weights and dynamic free axes.
 
-    From nothing each time: what a serving process on a new machine waits for.
+    Without caches: the compile time is the cold start of a serving process on a new machine.
     """
     module = logits_only(load_module(folder, dtype_of(precision))).to(device)
     if device == "cuda":
-        # each takes memory, which counts
+        # each compile worker takes memory, which counts towards the limit
         inductor.compile_threads = MOST_COMPILERS
-    # quantized weights are tensors of torchao's own, which freezing cannot fold
+    # freezing cannot fold torchao's tensor subclasses of quantized weights
     inductor.freezing = precision in DTYPES
     if precision not in DTYPES:
         quantize(module, precision)
     tuned = {"max_autotune": True} if options.get("autotune") else None
-    # None: all axes but those that the examples mark are as they are
+    # None: only the axes that the examples mark are dynamic
     every_axis = len(taken.free) == len(taken.inputs[0].shape) or None
     program = torch.compile(module, dynamic=every_axis, options=tuned)
     kind = attention(options.get("attention", "auto"))
@@ -101,9 +101,10 @@ def compiled(folder: Path, taken: Signature, precision: str, device: str, option
 
 
 def quantize(module: torch.nn.Module, precision: str) -> None:
-    """Round the large linear layers of `module` as torchao does, activations by each row's range.
+    """Quantize the large linear layers of `module` with torchao, activations per row at run time.
 
-    int8-dynamic: weights in int8 per output channel; fp8: both in E4M3, from Ada on.
+    int8-dynamic: int8 weights per output channel. fp8: weights and activations in E4M3, from the
+    Ada GPU generation on.
     """
     from torchao.quantization import (
         Float8DynamicActivationFloat8WeightConfig,

@@ -31,10 +31,10 @@ def build(
     options: Options,
     samples: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Write the checkpoint of manifest `source` as a package into folder `target`.
+    """Compile the checkpoint of manifest `source` into a package in folder `target`.
 
-    Weights are frozen, so that oneDNN gets them packed at load.
-    int8 needs `samples`, see `calibration_batches`.
+    Weights are frozen, so that oneDNN packs them at load. int8 needs `samples`, see
+    `calibration_batches`.
     """
     prepare(device, precision, threads)
     manifest = read_manifest(source)
@@ -60,24 +60,24 @@ def build(
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
+    """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    # its own locks cannot be captured in a CUDA graph
+    # the package's locks cannot be captured in a CUDA graph
     package = aoti_load_package(str(path / FILE), run_single_threaded=device == "cuda")
     return runner_on(device, package, options)
 
 
 def exported(module: torch.nn.Module, taken: Signature, longest: int | None, device: str) -> Any:
-    """The module as torch.export's program, of which the free axes are dynamic."""
+    """Export the module with torch.export, with dynamic free axes."""
     example = example_inputs(taken, ROWS, TOKENS, device)
     axes = dynamic_shapes(taken, longest)
     return torch.export.export(module, (), kwargs=example, dynamic_shapes=axes)
 
 
 def quantized(module: torch.nn.Module, batches: list[Arrays], *, reduced: bool) -> torch.nn.Module:
-    """`module` in int8 by torchao's quantizer for x86: u8 activations by minmax, s8 weights.
+    """Quantize `module` to int8 with torchao's x86 quantizer: u8 activations by minmax, s8 weights.
 
-    `reduced` keeps the activations within 7 bits.
+    `reduced` limits activations to 7 bits.
     """
     from torchao.quantization.pt2e import MinMaxObserver
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
@@ -87,7 +87,7 @@ def quantized(module: torch.nn.Module, batches: list[Arrays], *, reduced: bool) 
     )
 
     config = get_default_x86_inductor_quantization_config(reduce_range=reduced)
-    # its default is a histogram
+    # the default observer is a histogram
     activation = replace(config.input_activation, observer_or_fake_quant_ctr=MinMaxObserver)
     quantizer = X86InductorQuantizer()
     quantizer.set_global(replace(config, input_activation=activation))

@@ -1,4 +1,4 @@
-"""An engine from its folder: its module is imported by name, its files are verified first."""
+"""Load an engine from its folder: verify its files, then import its module by name."""
 
 import importlib
 import time
@@ -17,9 +17,9 @@ Run = Callable[[Arrays], Any]
 
 
 def engine_module(engine: str) -> Any:
-    """The module of that engine; importing it imports the runtime.
+    """Import the module of an engine, which imports its runtime.
 
-    Raises WorkFailed where that is missing.
+    Raises WorkFailed where the runtime cannot be imported.
     """
     try:
         return importlib.import_module(f"tightrope.engines.{engine}")
@@ -32,9 +32,9 @@ def engine_module(engine: str) -> Any:
 
 
 def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float]]:
-    """The `run` of the engine with manifest `path`, and seconds of its import and load.
+    """Return `run` of the engine with manifest `path`, and the seconds of import and load.
 
-    Raises ArtifactError where a file of the engine is not the one that was built.
+    Raises ArtifactError where a file of the engine is missing or changed.
     """
     manifest = read_manifest(path)
     variant = parse(manifest["variant"])
@@ -51,9 +51,9 @@ def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float
 
 
 def within(run: Run, taken: Signature, longest: int | None) -> Run:
-    """`run` for texts of at most `longest` tokens, for images of the one size that it takes.
+    """Limit `run` to texts of at most `longest` tokens, or images of the model's fixed size.
 
-    ValueError beyond, which names the range.
+    It raises a ValueError that names the range for other requests.
     """
     fixed = [axis for axis in taken.inputs[0].shape if isinstance(axis, int)]
     if longest is None and not fixed:
@@ -70,6 +70,6 @@ def within(run: Run, taken: Signature, longest: int | None) -> Run:
             raise ValueError(f"a request of {shape[1]} tokens: this model takes 1 to {longest}")
         return run(inputs)
 
-    # what times it on its device is there where its runtime can tell
+    # device timing, only from runtimes that support it
     checked.device_seconds = getattr(run, "device_seconds", None)
     return checked

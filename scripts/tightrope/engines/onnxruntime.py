@@ -1,4 +1,4 @@
-"""ONNX Runtime on its own providers: the CPU's and CUDA's."""
+"""ONNX Runtime with its CPU and CUDA execution providers."""
 
 import tempfile
 from pathlib import Path
@@ -25,10 +25,10 @@ FUSED = "com.microsoft"
 def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
-    """Put the ONNX file `source` (Q/DQ for int8) into folder `target`, profiled in a session.
+    """Write the ONNX file `source` (Q/DQ for int8) into folder `target` and profile it.
 
-    fp16 converts it, int8-dynamic quantizes its weights; `fusions` of the options runs ONNX
-    Runtime's optimizer for transformers before.
+    fp16 converts the model, int8-dynamic quantizes its weights; with `fusions` in the options, ONNX
+    Runtime's transformer optimizer runs first.
     """
     providers = providers_of(device, options)
     model = load_onnx(source)
@@ -54,7 +54,7 @@ def build(
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
+    """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     providers = providers_of(device, options)
     session = open_session(path / FILE, session_options(threads, options), providers)
     if device == "cuda":
@@ -67,7 +67,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 
 
 def providers_of(device: str, options: Options) -> Providers:
-    """The provider of that device; WorkFailed where the GPU cannot be used."""
+    """Return the execution provider of a device; raise WorkFailed where the GPU cannot be used."""
     if device == "cpu":
         return [(CPU, {})]
     gpu.prepare()
@@ -75,27 +75,27 @@ def providers_of(device: str, options: Options) -> Providers:
 
 
 def fused(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with attention, skip-layer-norm and bias-gelu fused where their patterns match."""
+    """Fuse attention, skip-layer-norm and bias-gelu where their patterns match."""
     from onnxruntime.transformers import optimizer
 
     found = optimizer.optimize_model(model, model_type="bert", opt_level=0).model
-    # the fused operators are of its own domain, which it does not declare
+    # the optimizer does not declare the domain of its fused operators
     if FUSED not in {one.domain for one in found.opset_import}:
         found.opset_import.append(onnx.helper.make_opsetid(FUSED, 1))
     return found
 
 
 def in_fp16(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with weights and activations in fp16, its inputs and outputs as they were."""
+    """Convert weights and activations to fp16; inputs and outputs keep their types."""
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     return convert_float_to_float16(model, keep_io_types=True)
 
 
 def dynamically_quantized(model: onnx.ModelProto, *, reduced: bool) -> onnx.ModelProto:
-    """Weights in int8 per output channel; activations in u8 by the range of each call.
+    """Quantize weights to int8 per output channel; activations to u8 by the range of each call.
 
-    `reduced` keeps the weights within 7 bits.
+    `reduced` limits weights to 7 bits.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -107,7 +107,7 @@ def dynamically_quantized(model: onnx.ModelProto, *, reduced: bool) -> onnx.Mode
             per_channel=True,
             reduce_range=reduced,
             weight_type=QuantType.QInt8,
-            # the types of what a fused operator gives, which shape inference does not know
+            # output type of fused operators, which shape inference does not know
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
         )
         return onnx.load(target)

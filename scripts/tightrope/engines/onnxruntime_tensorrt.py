@@ -1,6 +1,6 @@
-"""ONNX Runtime's TensorRT provider: its engine and its timing cache lie in the variant's folder.
+"""ONNX Runtime with the TensorRT provider; engine and timing cache are in the variant's folder.
 
-Without CUDA graphs: it holds one a session, whatever the shape.
+Without CUDA graphs: a session holds a single graph for all shapes.
 """
 
 import math
@@ -42,9 +42,9 @@ SESSION = {"optimization": "all", "spinning": True, "arena": True}
 def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
-    """Put the ONNX file `source`, typed, into folder `target`, and the engine that TensorRT makes.
+    """Write the typed ONNX file `source` and the engine that TensorRT builds into folder `target`.
 
-    Raises WorkFailed where an operator with floating-point numbers is left to another provider.
+    Raises WorkFailed where a floating-point operator falls back to another provider.
     """
     prepare()
     load_tensorrt()
@@ -67,7 +67,7 @@ def build(
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` within the optimization profile."""
+    """Return `run(inputs) -> float32 logits [batch, classes]` within the optimization profile."""
     prepare()
     load_tensorrt()
     taken = signature(read_json(path / "engine.json")["inputs"])
@@ -84,10 +84,10 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 
 
 def providers_of(folder: Path, taken: Signature, precision: str, options: Options) -> Providers:
-    """TensorRT with its caches in `folder`, and CUDA's for counting in integers.
+    """Return TensorRT with its caches in `folder`, and CUDA for integer shape arithmetic.
 
-    One profile: from the least to the most rows and tokens of all `profiles` of the options, best
-    at the largest of the shapes for which these are.
+    A single optimization profile: from the minimum to the maximum rows and tokens of all `profiles`
+    of the options, optimal at the largest of their optimal shapes.
     """
     profiles = [Profile.of(one) for one in options["profiles"]]
     shapes = {
@@ -106,23 +106,24 @@ def providers_of(folder: Path, taken: Signature, precision: str, options: Option
         "trt_engine_cache_path": str(folder),
         "trt_timing_cache_enable": "True",
         "trt_timing_cache_path": str(folder),
-        # until version 11 TensorRT takes the types of the file only where it is allowed to
+        # before version 11 TensorRT uses the fp16 types of the file only with this flag
         "trt_fp16_enable": str(precision == "fp16"),
     }
     return [(TENSORRT, {"device_id": "0", **kept, **ranges}), cuda_provider(NO_GRAPHS)]
 
 
 def best_shape(options: Options) -> Shape:
-    """The largest of the shapes for which the profiles of the options are."""
+    """Return the largest of the optimal shapes of the profiles in the options."""
     shapes = [Profile.of(one).opt for one in options["profiles"]]
     return max(shapes, key=math.prod)
 
 
 def declared(model: onnx.ModelProto, precision: str) -> Executed:
-    """Matrix products of the typed file.
+    """Count the matrix products of the typed file by precision.
 
-    ONNX Runtime does not show the layers of its engine: this alone of all engines says what was
-    asked for. From version 11 on TensorRT computes in the types of the file, before it may.
+    ONNX Runtime does not show the layers of its TensorRT engine, so this engine alone reports
+    requested instead of executed precisions. From version 11 on TensorRT computes in the types of
+    the file; before, it may.
     """
     kinds = [node.op_type for node in model.graph.node if is_product(node.op_type)]
     return counted((kind, precision) for kind in kinds)

@@ -1,4 +1,4 @@
-"""OpenVINO on the CPU: a static program for each bucket of shapes; int8 by NNCF."""
+"""OpenVINO on the CPU: one static program per shape bucket; int8 by NNCF."""
 
 import shutil
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from tightrope.runtimes.padding import padded
 from tightrope.signature import Signature, of_checkpoint, sizes_of
 
 FILE = "model.xml"
-# unsaid, a model in fp32 runs in bf16 where the CPU has it
+# without a hint an fp32 model runs in bf16 on CPUs that support it
 HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32", "int8-bf16": "bf16"}
 TYPES = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
 NO_OPERATORS = ("Const", "Input", "Output")
@@ -40,9 +40,9 @@ def build(
 ) -> dict[str, Any]:
     """Write the OpenVINO IR of an ONNX file or of a checkpoint's manifest into folder `target`.
 
-    int8 needs `samples`, see `calibration_batches`, from which NNCF collects its statistics;
-    int8-bf16 has the IR of int8, whose engine.json `source` is. With `blobs` of the options the
-    compiled programs are written beside it.
+    int8 needs `samples`, from which NNCF collects its statistics, see `calibration_batches`.
+    int8-bf16 copies the IR of int8, whose engine.json is `source`. With `blobs` in the options the
+    compiled programs are written too.
     """
     if precision == "int8-bf16":
         facts = copied(source, target)
@@ -65,9 +65,9 @@ def build(
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]`.
+    """Return `run(inputs) -> float32 logits [batch, classes]`.
 
-    For requests of any size without buckets, else within them: `run` pads up to the nearest.
+    Without buckets for requests of any size; else `run` pads up to the nearest bucket.
     """
     programs_of = imported if options["blobs"] else compiled
     programs = programs_of(path, precision, threads, options["buckets"])
@@ -85,9 +85,9 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 
 
 def call_of(program: openvino.CompiledModel) -> Any:
-    """A function from the inputs of one program to its logits.
+    """Return a function from the inputs of one program to its logits.
 
-    Tensors are set over the arrays themselves: a dictionary given to `infer` costs 0.1 ms more.
+    Tensors share the memory of the arrays: passing a dictionary to `infer` costs 0.1 ms more.
     """
     request = program.create_infer_request()
     ports = {port.any_name: port for port in program.inputs}
@@ -102,9 +102,9 @@ def call_of(program: openvino.CompiledModel) -> Any:
 
 
 def copied(engine: Path, target: Path) -> dict[str, Any]:
-    """Copy the IR beside engine.json `engine` into folder `target`; what that says of the model.
+    """Copy the IR next to engine.json `engine` into folder `target`; return the model's facts.
 
-    Raises WorkFailed with the reason for which it could not be built.
+    Raises WorkFailed with the reason of the source engine where that failed.
     """
     read_made_json(engine)
     built = read_manifest(engine)
@@ -114,18 +114,18 @@ def copied(engine: Path, target: Path) -> dict[str, Any]:
 
 
 def converted(source: Path) -> tuple[openvino.Model, Signature, int | None]:
-    """The model of an ONNX file or of a checkpoint's manifest, its inputs and most tokens."""
+    """Convert an ONNX file or a checkpoint; return model, signature and maximum tokens."""
     if source.suffix == ".json":
         manifest = read_manifest(source)
         taken = of_checkpoint(manifest)
         return converted_from_pytorch(source, taken), taken, manifest["max_sequence"]
-    file = load_onnx(source)  # it is the file that was written
+    file = load_onnx(source)  # verifies the checksum
     with bare_reasons():
         return openvino.convert_model(source), signature_of(file), max_sequence(file)
 
 
 def converted_from_pytorch(checkpoint: Path, taken: Signature) -> openvino.Model:
-    """The checkpoint's module, its attention kept whole, the sizes that are not free fixed."""
+    """Convert the checkpoint's module with fused attention; sizes that are not free are static."""
     import torch
 
     from tightrope.model.module import example_inputs, logits_module
@@ -141,9 +141,9 @@ def converted_from_pytorch(checkpoint: Path, taken: Signature) -> openvino.Model
 def compiled(
     path: Path, precision: str, threads: int, buckets: dict[str, list[int]] | None
 ) -> dict[Bucket | None, openvino.CompiledModel]:
-    """The IR in folder `path` compiled for each bucket, or as None for every shape.
+    """Compile the IR in folder `path` for each bucket, or as None for dynamic shapes.
 
-    Weights that a program takes as they are in the file are in memory once.
+    Programs share weights that they use unchanged from the file.
     """
     core, settings = openvino.Core(), settings_of(precision, threads)
     model = core.read_model(path / FILE)
@@ -157,7 +157,7 @@ def compiled(
 
 
 def static(model: openvino.Model, bucket: Bucket) -> openvino.Model:
-    """A copy of the model that takes one shape."""
+    """Return a copy of the model with the static shape of a bucket."""
     copy = model.clone()
     rest = {port.any_name: list(port.partial_shape)[len(bucket) :] for port in copy.inputs}
     copy.reshape({name: openvino.PartialShape([*bucket, *axes]) for name, axes in rest.items()})
@@ -167,9 +167,9 @@ def static(model: openvino.Model, bucket: Bucket) -> openvino.Model:
 def imported(
     path: Path, precision: str, threads: int, buckets: dict[str, list[int]] | None
 ) -> dict[Bucket | None, openvino.CompiledModel]:
-    """The programs of `compiled` from their blobs in folder `path`.
+    """Import the programs of `compiled` from their blobs in folder `path`.
 
-    A blob does not hold the precision hint: it is said again.
+    A blob does not store the precision hint, so it is set again.
     """
     core, settings = openvino.Core(), settings_of(precision, threads)
     names = [None] if buckets is None else Buckets(buckets).all()
@@ -179,7 +179,7 @@ def imported(
 
 
 def settings_of(precision: str, threads: int) -> dict[str, Any]:
-    """What a program is compiled with: one stream with so many threads."""
+    """Return the compile settings: one stream with the given number of threads."""
     return {
         "INFERENCE_PRECISION_HINT": HINTS[precision],
         "INFERENCE_NUM_THREADS": threads,
@@ -188,13 +188,13 @@ def settings_of(precision: str, threads: int) -> dict[str, Any]:
 
 
 def blob(bucket: Bucket | None) -> str:
-    """The name of a compiled program's file."""
+    """Return the file name of a compiled program."""
     return f"{in_words(bucket) if bucket else 'dynamic'}.blob"
 
 
 @contextmanager
 def bare_reasons() -> Iterator[None]:
-    """Reduce errors of OpenVINO to their reason: places in its source code come before it."""
+    """Reduce OpenVINO errors to their reason, without the preceding source locations."""
     try:
         yield
     except (RuntimeError, frontend.OpConversionFailure, frontend.GeneralFailure) as error:
@@ -204,11 +204,11 @@ def bare_reasons() -> Iterator[None]:
 
 
 def quantized(model: openvino.Model, batches: list[Arrays], *, reduced: bool) -> openvino.Model:
-    """`model` in int8 by NNCF: bias correction, symmetric weights, SmoothQuant of transformers.
+    """Quantize `model` to int8 with NNCF: bias correction, symmetric weights, SmoothQuant.
 
-    Tables that are looked up stay as they are: each program would unfold them for itself.
-    `reduced` keeps the weights of all products within 7 bits; else NNCF does so in first
-    convolutions only.
+    SmoothQuant for transformers only. Embedding tables stay in float: each program would
+    dequantize them into its own copy. `reduced` limits the weights of all products to 7 bits; else
+    NNCF does so for first convolutions only.
     """
     import nncf
     from nncf.quantization.advanced_parameters import OverflowFix
@@ -229,9 +229,9 @@ def quantized(model: openvino.Model, batches: list[Arrays], *, reduced: bool) ->
 
 
 def executed(program: openvino.CompiledModel) -> Executed:
-    """How many operators of each class the compiled program runs in which type.
+    """Count the operators of the compiled program by class and type.
 
-    u8 is int8 in a product of matrices; elsewhere it may as well be a truth value.
+    u8 counts as int8 in matrix products; elsewhere it may be a boolean.
     """
     facts = [operation.get_rt_info() for operation in program.get_runtime_model().get_ops()]
     kinds = [(one["layerType"].astype(str), one["runtimePrecision"].astype(str)) for one in facts]

@@ -1,4 +1,4 @@
-"""PyTorch eager: what every other engine is compared with."""
+"""PyTorch eager: the baseline of the other engines."""
 
 import warnings
 from pathlib import Path
@@ -18,7 +18,7 @@ Options = dict[str, Any]
 def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
-    """Write the checkpoint's weights into folder `target`; for int8-dynamic in fp32."""
+    """Write the checkpoint's weights into folder `target`, in fp32 for int8-dynamic."""
     manifest = read_manifest(source)
     prepare(device, precision, threads)
     load_module(source.parent, dtype_of(precision)).save_pretrained(target)
@@ -36,21 +36,21 @@ def build(
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
+    """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     return runner_on(device, prepared(path, precision).to(device), options)
 
 
 def dtype_of(precision: str) -> torch.dtype:
-    """The type of the weights in the file."""
+    """Return the dtype of the stored weights."""
     return DTYPES[precision.removesuffix("-dynamic").replace("int8", "fp32")]
 
 
 def prepared(folder: Path, precision: str) -> torch.nn.Module:
-    """The classifier in `folder`; for int8-dynamic its linear layers are quantized.
+    """Load the classifier in `folder`; for int8-dynamic quantize its linear layers.
 
-    By torch.ao: torchao's eager kernels take as long as fp32 on a CPU (docs/results/cpu.md).
-    Weights in int8 per output channel, activations in u8 by the range of each call.
+    Uses torch.ao: torchao's eager kernels take as long as fp32 on a CPU (docs/results/cpu.md).
+    Weights are int8 per output channel, activations u8 by the range of each call.
     """
     module = logits_only(load_module(folder, dtype_of(precision)))
     if precision != "int8-dynamic":

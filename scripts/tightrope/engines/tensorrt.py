@@ -1,4 +1,4 @@
-"""TensorRT 11: a plan built from typed ONNX by Polygraphy's loaders, run on buffers of PyTorch."""
+"""TensorRT 11: a plan built from typed ONNX with Polygraphy's loaders, run on PyTorch buffers."""
 
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,8 @@ def build(
 ) -> dict[str, Any]:
     """Write TensorRT's plan and its layers into folder `target`.
 
-    `source` is an ONNX file, for int8 and fp8 one with Q/DQ. The model's folder work/tensorrt keeps
-    the typed file, and the times of kernels for later builds. Raises WorkFailed with TensorRT's own
+    `source` is an ONNX file, with Q/DQ for int8 and fp8. The model's folder work/tensorrt keeps
+    the typed file, and the timing cache for later builds. Raises WorkFailed with TensorRT's own
     reason.
     """
     require_version(trt.__version__)
@@ -52,7 +52,7 @@ def build(
     found = executed(information)
     return {
         "format": "tensorrt-plan",
-        # its inspector does not say which products in fp32 took the TF32 that they were allowed
+        # the inspector does not report which fp32 products used TF32
         "executed": as_tf32(found) if precision == "tf32" else found,
         "built_on": place(),
         "inputs": taken.facts(),
@@ -61,7 +61,7 @@ def build(
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for shapes within the profiles.
+    """Return `run(inputs) -> float32 logits [batch, classes]` for shapes within the profiles.
 
     Raises WorkFailed for a plan of another TensorRT or GPU.
     """
@@ -73,7 +73,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     engine = deserialized((path / PLAN).read_bytes(), options)
     profiles = [Profile.of(one) for one in options["profiles"]]
     queue = queue_on_gpu(graphs=options["graphs"])
-    # programs run one after the other, so that they can share what they scribble on
+    # programs run one after the other, so they can share scratch memory
     scratch = torch.empty(engine.device_memory_size_v2, dtype=torch.uint8, device="cuda")
 
     def make(inputs: Arrays) -> CudaProgram:
@@ -85,7 +85,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 
 
 def built(model: Path, taken: Signature, precision: str, options: Options, work: Path) -> bytes:
-    """The plan of an ONNX file; times of kernels are read from and kept in folder `work`."""
+    """Build the plan of an ONNX file; the timing cache is read from and kept in folder `work`."""
     cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu()[1]})}.cache"
     level = options["hardware_compatibility"].upper()
     config = CreateConfig(
@@ -103,7 +103,7 @@ def built(model: Path, taken: Signature, precision: str, options: Options, work:
 
 
 def ranges(taken: Signature, profile: Profile) -> Ranges:
-    """The profile in Polygraphy's words."""
+    """Convert the profile to Polygraphy's type."""
     least, best, most = (taken.request(*shape) for shape in profile)
     found = Ranges()
     for name in best:
@@ -112,9 +112,9 @@ def ranges(taken: Signature, profile: Profile) -> Ranges:
 
 
 def deserialized(plan: bytes, options: Options) -> trt.ICudaEngine:
-    """The engine of a plan; WorkFailed where this TensorRT cannot load it."""
+    """Return the engine of a plan; raise WorkFailed where this TensorRT cannot load it."""
     runtime = trt.Runtime(trt.Logger(trt.Logger.ERROR))
-    # such a plan brings code of the TensorRT that built it; it is our own
+    # a version-compatible plan contains host code of its TensorRT; it is a trusted local build
     runtime.engine_host_code_allowed = options["version_compatible"]
     engine = runtime.deserialize_cuda_engine(plan)
     if engine is None:
@@ -127,9 +127,9 @@ def deserialized(plan: bytes, options: Options) -> trt.ICudaEngine:
 
 
 def inspected(engine: trt.ICudaEngine, taken: Signature, profile: Profile) -> str:
-    """What the inspector says of the layers, JSON, at the shape for which `profile` is best."""
+    """Return the inspector's layer information as JSON, at the optimal shape of `profile`."""
     inspector = engine.create_engine_inspector()
-    # without the shapes of a context it names no types
+    # the inspector reports types only for a context with shapes
     context = there(engine.create_execution_context())
     inspector.execution_context = context
     set_shapes(context, 0, taken.request(*profile.opt))
@@ -137,7 +137,7 @@ def inspected(engine: trt.ICudaEngine, taken: Signature, profile: Profile) -> st
 
 
 def there(context: trt.IExecutionContext | None) -> trt.IExecutionContext:
-    """The context; WorkFailed, which may pass, where TensorRT could not make it."""
+    """Return the context; raise a transient WorkFailed where TensorRT could not create it."""
     if context is None:
         raise WorkFailed("TensorRT could not make a context: GPU out of memory", transient=True)
     return context
@@ -146,7 +146,7 @@ def there(context: trt.IExecutionContext | None) -> trt.IExecutionContext:
 def set_shapes(
     context: trt.IExecutionContext, profile: int, shapes: dict[str, tuple[int, ...]]
 ) -> None:
-    """Choose the profile and set the shape of each input."""
+    """Select the profile and set the shape of each input."""
     stream = torch.cuda.current_stream()
     succeeded(context.set_optimization_profile_async(profile, stream.cuda_stream), "a profile")
     stream.synchronize()
@@ -155,7 +155,7 @@ def set_shapes(
 
 
 def succeeded(answer: bool, what: str) -> None:
-    """Raise RuntimeError where TensorRT, which raises nothing, has answered with False."""
+    """Raise RuntimeError where TensorRT, which raises nothing itself, returned False."""
     if not answer:
         raise RuntimeError(f"TensorRT refused {what} (the log of this job says why)")
 
@@ -167,9 +167,9 @@ def program(
     scratch: torch.Tensor,
     inputs: Arrays,
 ) -> Program:
-    """The engine for inputs as large as `inputs`; ValueError where no profile holds them.
+    """Return the engine as a program for inputs of this shape; ValueError outside the profiles.
 
-    A graph holds the state of the context from which it was captured: one context each.
+    One context per program: a CUDA graph holds the state of the context it was captured from.
     """
     strategy = trt.ExecutionContextAllocationStrategy.USER_MANAGED
     context = there(engine.create_execution_context(strategy))
@@ -191,5 +191,5 @@ def program(
 
 
 def place() -> dict[str, str]:
-    """The version and the GPU to which a plan belongs."""
+    """Return the TensorRT version and the GPU that a plan is valid for."""
     return {"tensorrt": trt.__version__, "gpu": torch.cuda.get_device_name()}

@@ -27,12 +27,12 @@ def build(
     module = logits_module(source, DTYPES[precision])
     example = example_inputs(taken, 2, device=device)
     with torch.inference_mode(), warnings.catch_warnings():
-        # constants that the tracer warns of are checks of the sizes of the example
+        # the tracer warns of constants that only check the sizes of the example
         warnings.simplefilter("ignore", torch.jit.TracerWarning)
         traced = torch.jit.trace(module.to(device), example_kwarg_inputs=example, strict=False)
         frozen = torch.jit.freeze(traced)
         late = packs_late(taken, precision)
-        # what it packs is for the CPU
+        # packed weights are for the CPU only
         packs = device == "cpu" and not late
         whole = torch.jit.optimize_for_inference(frozen) if packs else frozen
         whole.save(str(target / FILE))
@@ -47,18 +47,18 @@ def build(
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
-    """`run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
+    """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     taken = signature(read_json(path / "engine.json")["inputs"])
     return runner_on(device, loaded(path, device, late=packs_late(taken, precision)), options)
 
 
 def packs_late(taken: Signature, precision: str) -> bool:
-    """Whether weights are packed where the package is loaded: such convolutions are not saved."""
+    """Return whether weights are packed at load: packed fp32 convolutions cannot be saved."""
     return taken.free == (BATCH,) and precision == "fp32"
 
 
 def loaded(path: Path, device: str, *, late: bool) -> torch.jit.ScriptModule:
-    """The package in folder `path`, its weights packed for the CPU."""
+    """Load the package in folder `path`, with weights packed for the CPU."""
     package = torch.jit.load(str(path / FILE), map_location=device)
     return torch.jit.optimize_for_inference(package) if late and device == "cpu" else package

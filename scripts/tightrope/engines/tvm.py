@@ -1,4 +1,4 @@
-"""TVM on the CPU: a static program for each bucket of shapes."""
+"""TVM on the CPU: one static program per shape bucket."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tightrope.runtimes.padding import padded
 from tightrope.signature import of_checkpoint, sizes_of
 
 WEIGHTS = "weights.safetensors"
-# a worker spins so often for the next loop of a call, 300000 times unless told, and then sleeps
+# spins of a worker before it sleeps while it waits for the next loop; TVM's default is 300000
 SPINS = 1000
 
 
@@ -31,11 +31,11 @@ def build(
     threads: int,
     options: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write a library for each bucket, and once the weights, into folder `target`.
+    """Write one library per bucket, and the shared weights, into folder `target`.
 
     `source` is the manifest of a checkpoint. Matrix products are tuned for `tune_seconds` in
-    all; the model's folder work/tvm keeps what was found for later builds. 0 takes what is
-    there, or a rule.
+    total; the model's folder work/tvm keeps the results for later builds. 0 uses stored results,
+    or else a heuristic.
     """
     from tightrope.runtimes.tvm.programs import imported, lowered, products, scheduled
     from tightrope.runtimes.tvm.tuning import tuned
@@ -66,10 +66,10 @@ def build(
 def load(
     path: Path, *, precision: str, device: str, threads: int, options: dict[str, Any]
 ) -> Callable[[Arrays], Any]:
-    """`run(inputs) -> float32 logits [batch, classes]`, padded up to the nearest bucket.
+    """Return `run(inputs) -> float32 logits [batch, classes]`, padded up to the nearest bucket.
 
-    `run` raises ValueError beyond the largest, and must be called by the thread that loaded it:
-    TVM has threads of its own for each.
+    `run` raises ValueError beyond the largest bucket, and must be called from the thread that
+    loaded it: TVM has a separate thread pool per calling thread.
     """
     set_threads(threads)
     shapes = Buckets(options["buckets"])
@@ -88,13 +88,13 @@ def load(
 
 
 def program(library: Path) -> Callable[..., tvm.runtime.Tensor]:
-    """The function of one bucket: inputs, weights -> logits."""
+    """Load the function of one bucket: inputs, weights -> logits."""
     return relax.VirtualMachine(tvm.runtime.load_module(library), tvm.cpu())["main"]
 
 
 def set_threads(threads: int) -> None:
-    """So many threads for the loops that this thread runs, on the processors it may use."""
-    # else TVM pins them to processors 0, 1, ... whichever this process may use
+    """Set the number of TVM threads for the calling thread, on the processors it may use."""
+    # else TVM pins threads to processors 0, 1, ... regardless of the affinity of this process
     os.environ["TVM_BIND_THREADS"] = "0"
     os.environ["TVM_NUM_THREADS"] = str(threads)
     os.environ["TVM_THREAD_POOL_SPIN_COUNT"] = str(SPINS)
@@ -108,7 +108,7 @@ def set_threads(threads: int) -> None:
 
 
 def host_target(threads: int) -> Target:
-    """LLVM for the processor of this machine and what of it the operating system lets through."""
+    """Return the LLVM target of this machine's CPU with the features that the OS enables."""
     name = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUName")()
     features = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUFeatures")()
     switches = sorted(
@@ -118,7 +118,7 @@ def host_target(threads: int) -> Target:
 
 
 def executed(calls: list[Any]) -> dict[str, dict[str, int]]:
-    """How many matrix products a call of the program makes, by type."""
+    """Count the matrix products per call of the program, by type."""
     names = {"float32": "fp32"}
     types = [names.get(product.dtype, product.dtype) for product in calls]
     return {"matmul": {name: types.count(name) for name in sorted(set(types))}}

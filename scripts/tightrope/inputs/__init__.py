@@ -1,1 +1,1 @@
-"""From examples to arrays."""
+"""Preprocessing of examples into model inputs."""

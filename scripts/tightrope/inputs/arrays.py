@@ -1,4 +1,4 @@
-"""The arrays that an engine takes, text or image, and batches of them."""
+"""Input arrays of an engine, text or image, and their batches."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,22 +8,22 @@ from tightrope.errors import TightropeError
 from tightrope.signature import BATCH, SEQUENCE, Signature
 
 Arrays = dict[str, np.ndarray]
-# tokens of an example that is only traced or profiled
+# sequence length of an example for tracing or profiling
 TOKENS = 8
 PIXELS = "pixel_values"
-# an image costs about as much memory as a text with a token for so many of its pixels
+# pixels that need about as much memory as a token of a text
 PIXELS_A_TOKEN = 64
 
 
 def example_of(taken: Signature, batch: int, tokens: int = TOKENS) -> Arrays:
-    """Inputs of ones to trace, compile or profile with; `tokens` where a sequence is free."""
+    """Return inputs of ones to trace, compile or profile; `tokens` sets a free sequence axis."""
     sizes = {BATCH: batch, SEQUENCE: tokens}
     shapes = taken.request(*(sizes[axis] for axis in taken.free))
     return {one.name: np.ones(shapes[one.name], one.dtype) for one in taken.inputs}
 
 
 def stack(rows: Sequence[Arrays], *, sequence: int | None = None) -> Arrays:
-    """One batch: images [batch, 3, height, width], or texts, int64 [batch, sequence].
+    """Stack one batch: images [batch, 3, height, width], or texts, int64 [batch, sequence].
 
     Texts are padded with zeros (masked) to the longest row. With `sequence` the batch has exactly
     that many tokens; a longer row is an error.
@@ -42,16 +42,16 @@ def stack(rows: Sequence[Arrays], *, sequence: int | None = None) -> Arrays:
 
 
 def length(row: Arrays) -> int:
-    """The tokens of an encoded text; of an image those that it is worth in memory."""
+    """Return the tokens of an encoded text; for an image, the tokens of equal memory cost."""
     if PIXELS in row:
         return max(1, row[PIXELS][0].size // PIXELS_A_TOKEN)
     return len(row["input_ids"])
 
 
 def batches_of_equal_length(rows: Sequence[Arrays], *, tokens: int) -> Iterator[Arrays]:
-    """Batches of one length each, so that no padding is in them; of at most so many `tokens`.
+    """Yield batches of equal length without padding, of at most `tokens` tokens.
 
-    One row alone may have more. Images, which are all of one size, are decoded batch by batch.
+    A single row may exceed the limit. Images, all of the same size, are decoded batch by batch.
     """
     if len(rows) and PIXELS in rows[0]:
         by_length = {length(rows[0]): rows}
@@ -66,7 +66,7 @@ def batches_of_equal_length(rows: Sequence[Arrays], *, tokens: int) -> Iterator[
 
 
 def batches_by_length(rows: Sequence[Arrays], size: int) -> Iterator[tuple[list[int], Arrays]]:
-    """Indices and batch of neighbours in length, longest first, padded to the longest."""
+    """Yield indices and batch of rows of similar length, longest first, padded to the longest."""
     order: Sequence[int] = range(len(rows))
     if len(rows) and PIXELS not in rows[0]:
         order = sorted(order, key=lambda index: (-length(rows[index]), index))

@@ -1,4 +1,4 @@
-"""From the examples of a split to arrays, text or image."""
+"""Encode the examples of a split as arrays, text or image."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,9 +17,9 @@ Encoder = Callable[[Sequence[Example]], Sequence[Arrays]]
 
 
 def read_split(data: Path | str, split: str) -> Sequence[Example]:
-    """The examples of `split` (train, evaluation or calibration) beside manifest `data`.
+    """Return the examples of `split` (train, evaluation or calibration) next to manifest `data`.
 
-    Texts and seeds of random inputs are a list, images an ImageSplit, read when asked for.
+    Texts and seeds of random inputs are a list; images are an ImageSplit, read on access.
     """
     manifest = read_manifest(data)
     if split not in manifest["splits"]:
@@ -31,15 +31,15 @@ def read_split(data: Path | str, split: str) -> Sequence[Example]:
 
 
 def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:
-    """A function from examples to one dict of arrays each, without padding.
+    """Return a function that encodes examples into a dict of arrays each, without padding.
 
     Texts become `input_ids` and `attention_mask`, int64 [sequence], see `text_encoder`; images
-    `pixel_values`, float32 [3, height, width], each decoded when it is asked for.
+    become `pixel_values`, float32 [3, height, width], each decoded on access.
     """
     manifest = read_manifest(checkpoint)
     if manifest["task"] != IMAGE:
         return text_encoder(Path(checkpoint), manifest, max_sequence=max_sequence)
-    # of texts Pillow is not needed
+    # imports Pillow, which texts do not need
     from tightrope.inputs.image_settings import load_settings
     from tightrope.inputs.images import EncodedImages
 

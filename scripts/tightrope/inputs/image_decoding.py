@@ -1,4 +1,4 @@
-"""From the bytes of an image file to 8-bit RGB, or one line that says why not."""
+"""Decode image files to 8-bit RGB, with one-line errors."""
 
 import io
 import warnings
@@ -8,7 +8,7 @@ from PIL import Image, ImageOps
 
 from tightrope.errors import TightropeError
 
-# The formats that are read; others of Pillow run programs or are rarely images.
+# Accepted formats; other Pillow formats run programs or are rarely images.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 # 4 bytes each when decoded; a photograph of the largest phones has about 200 million.
 LARGEST_PIXELS = 50_000_000
@@ -16,13 +16,12 @@ DEEP_MODES = ("I", "I;16", "I;16B", "I;16L", "I;16N")
 
 
 def decode_rgb(image: bytes, *, name: str) -> Image.Image:
-    """The image as it is meant to be seen, in mode RGB.
+    """Decode the image as it is meant to be displayed, in mode RGB.
 
-    It is turned as its EXIF orientation says; what is transparent is laid over white, 16-bit grey
-    is scaled to 8 bits, CMYK is converted without its colour profile; of an animation it is the
-    first frame. Raises TightropeError with `name` where it is no image of a known format, is
-    broken or truncated, has more than LARGEST_PIXELS, which is found out before they are decoded,
-    or float pixels.
+    Applies the EXIF orientation, composites transparency over white, scales 16-bit grey to 8 bits,
+    converts CMYK without its colour profile, and uses the first frame of an animation. Raises
+    TightropeError with `name` if it has no known image format, is broken or truncated, has more
+    than LARGEST_PIXELS (checked before decoding), or has float pixels.
     """
     try:
         with warnings.catch_warnings():
@@ -31,7 +30,7 @@ def decode_rgb(image: bytes, *, name: str) -> Image.Image:
             opened = Image.open(io.BytesIO(image), formats=FORMATS)
     except Image.DecompressionBombError as error:
         raise TightropeError(f"{name}: {too_large()}") from error
-    except Exception as error:  # decoders raise anything on what is not theirs
+    except Exception as error:  # decoders raise arbitrary errors on other formats
         raise TightropeError(
             f"{name}: no image that can be read ({kind_of(image)}); known are {', '.join(FORMATS)}"
         ) from error
@@ -42,7 +41,7 @@ def decode_rgb(image: bytes, *, name: str) -> Image.Image:
         return to_rgb(ImageOps.exif_transpose(opened), name)
     except TightropeError:
         raise
-    except Exception as error:  # decoders raise anything on damaged data
+    except Exception as error:  # decoders raise arbitrary errors on damaged data
         reason = " ".join(str(error).split()) or type(error).__name__
         raise TightropeError(
             f"{name}: the image is broken or cut off ({reason}); replace it or take it out"
@@ -50,17 +49,17 @@ def decode_rgb(image: bytes, *, name: str) -> Image.Image:
 
 
 def too_large() -> str:
-    """What is said of an image that is not decoded for its size."""
+    """Return the error text for an image that is too large to decode."""
     return f"more than {LARGEST_PIXELS} pixels are not decoded; scale the image down"
 
 
 def kind_of(image: bytes) -> str:
-    """What little can be said of bytes that are no image."""
+    """Describe bytes that are no image, for an error."""
     return f"{len(image)} bytes that begin with {image[:8]!r}" if image else "the file is empty"
 
 
 def to_rgb(image: Image.Image, name: str) -> Image.Image:
-    """A loaded image in mode RGB; raises TightropeError where its pixels have no known range."""
+    """Convert a loaded image to RGB; raise TightropeError if its pixels have no known range."""
     if image.has_transparency_data:
         seen = image.convert("RGBA")
         white = Image.new("RGBA", seen.size, "white")

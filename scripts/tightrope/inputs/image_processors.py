@@ -1,4 +1,4 @@
-"""The image processors of transformers whose steps are known, with the defaults of each."""
+"""Supported image processors of transformers, with their defaults."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ CLIP = {
 }
 MOBILE = {"size": {"shortest_edge": 256}, "do_center_crop": True, "resample": 2}
 SQUARE = 224
-# what a field is where neither the file nor PROCESSORS says it
+# defaults of fields that are neither in the file nor in PROCESSORS
 COMMON = {
     "do_resize": True,
     "size": {"height": SQUARE, "width": SQUARE},
@@ -27,7 +27,7 @@ COMMON = {
     "image_mean": HALF,
     "image_std": HALF,
 }
-# transformers' classes that resize, cut, scale and normalize and do nothing else
+# transformers classes that only resize, crop, rescale and normalize
 PROCESSORS: dict[str, dict[str, Any]] = {
     "BeitImageProcessor": {},
     "BitImageProcessor": CLIP,
@@ -45,11 +45,10 @@ Size = int | tuple[int, int]
 
 
 def complete_fields(name: str, document: Any) -> dict[str, Any]:
-    """The fields of a preprocessor_config.json with the defaults of its processor.
+    """Return the fields of a preprocessor_config.json with the defaults of its processor.
 
-    `image_processor_type` is a name in PROCESSORS, `size` and `crop_size` are as `edges` has them.
-    Raises TightropeError with `name` for a processor or a step that is not known, and for a wrong
-    size.
+    `image_processor_type` is a name in PROCESSORS; `size` and `crop_size` are results of `edges`.
+    Raises TightropeError with `name` for an unknown processor or step, and for a wrong size.
     """
     if not isinstance(document, dict):
         raise TightropeError(f"{name}: no settings of an image processor; save them again")
@@ -74,14 +73,14 @@ def complete_fields(name: str, document: Any) -> dict[str, Any]:
 
 
 def processor_of(document: dict[str, Any]) -> str:
-    """The name of the processor's class as in PROCESSORS, also of an old or a fast one."""
+    """Return the processor's class name as in PROCESSORS, also for old and fast classes."""
     name = document.get("image_processor_type") or document.get("feature_extractor_type") or ""
     name = str(name).replace("FeatureExtractor", "ImageProcessor")
     return name.removesuffix("Fast").removesuffix("Pil")
 
 
 def edges(size: Any, *, square: bool) -> Size:
-    """(height, width) in pixels, or the shortest edge; a lone number is a square or an edge."""
+    """Return (height, width) in pixels, or the shortest edge; a number is either, by `square`."""
     if isinstance(size, int):
         size = {"height": size, "width": size} if square else {"shortest_edge": size}
     elif isinstance(size, list | tuple):

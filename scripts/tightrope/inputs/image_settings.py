@@ -1,4 +1,4 @@
-"""How a model wants its images: what transformers keeps in preprocessor_config.json."""
+"""Image preprocessing settings, which transformers keeps in preprocessor_config.json."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,17 +9,17 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.image_processors import IMAGENET, SQUARE, Size, complete_fields
 
 FILE = "preprocessor_config.json"
-# ConvNext squeezes an image that is to be as large as this and cuts nothing off
+# from this edge on, ConvNext resizes without keeping the aspect ratio and does not crop
 SQUEEZED = 384
 
 
 @dataclass(frozen=True)
 class ImageSettings:
-    """From an RGB image to float32 [3, height, width], by a class of transformers' processors.
+    """Preprocessing of an RGB image to float32 [3, height, width], as a transformers processor.
 
-    `resize` is the new shortest edge, or [height, width], or None for no resizing; with `crop`
-    the middle of height and width is cut out after that. `resample` is Pillow's filter by number.
-    Values are multiplied with `rescale`, then less `mean` and over `std`, each None for not.
+    `resize` is the new shortest edge, or [height, width], or None for no resizing; `crop` adds a
+    center crop to height and width. `resample` is the number of Pillow's filter. Values are
+    multiplied by `rescale`, reduced by `mean` and divided by `std`; None skips a step.
     """
 
     processor: str
@@ -34,7 +34,7 @@ class ImageSettings:
     std: tuple[float, ...] | None
 
     def resized(self, height: int, width: int) -> "ImageSettings":
-        """The same for another size of the result, what is cut off in the same proportion."""
+        """Return the settings for another output size, cropping the same proportion."""
         if (height, width) == (self.height, self.width):
             return self
         new = replace(self, height=height, width=width)
@@ -48,12 +48,12 @@ class ImageSettings:
             new = replace(new, resize=round(self.resize * scale))
         if self.crop_pct is None:
             return new
-        # transformers' ConvNext makes squares only
+        # transformers' ConvNext supports squares only
         return replace(new, processor="BitImageProcessor", crop_pct=None)
 
 
 def convnext(edge: int, crop_pct: float) -> dict[str, Any]:
-    """How ConvNextImageProcessor comes to a square: fields of ImageSettings."""
+    """Return the ImageSettings fields by which ConvNextImageProcessor makes a square."""
     squeezed = edge >= SQUEEZED
     return {
         "height": edge,
@@ -65,11 +65,12 @@ def convnext(edge: int, crop_pct: float) -> dict[str, Any]:
 
 
 def load_settings(folder: Path | str) -> ImageSettings:
-    """The settings of the checkpoint in `folder`.
+    """Load the settings of the checkpoint in `folder`.
 
-    Without a preprocessor_config.json an image is squeezed to `image_size` of config.json (else
-    224) by bicubic interpolation and normalized by the mean and deviation of ImageNet. Raises
-    TightropeError for a processor or a step that is not known, and for other than 3 channels.
+    Without a preprocessor_config.json, an image is resized to `image_size` of config.json (else
+    224), ignoring its aspect ratio, by bicubic interpolation, and normalized with the mean and
+    standard deviation of ImageNet. Raises TightropeError for an unknown processor or step, and for
+    a number of channels other than 3.
     """
     folder = Path(folder)
     file = folder / FILE
@@ -85,7 +86,7 @@ def load_settings(folder: Path | str) -> ImageSettings:
 
 
 def parse_settings(name: str, document: Any) -> ImageSettings:
-    """Settings of what a preprocessor_config.json holds; `name` is for errors."""
+    """Return the settings in a preprocessor_config.json; `name` is for errors."""
     fields = complete_fields(name, document)
     try:
         return settings_of(fields)
@@ -94,7 +95,7 @@ def parse_settings(name: str, document: Any) -> ImageSettings:
 
 
 def settings_of(fields: dict[str, Any]) -> ImageSettings:
-    """Settings of complete fields; raises KeyError, TypeError or ValueError where one is wrong."""
+    """Return settings of complete fields; raise KeyError, TypeError or ValueError if wrong."""
     processor, size = fields["image_processor_type"], fields["size"]
     resample = int(fields["resample"])
     if resample not in range(6):

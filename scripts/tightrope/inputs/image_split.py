@@ -1,4 +1,4 @@
-"""The images of one split, read from its Arrow file when they are asked for."""
+"""Images of a split, read from its Arrow file on access."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +10,14 @@ COLUMNS = ("label", "image", "name")
 
 
 class ImageSplit(Sequence[Example]):
-    """Examples {"label": int, "image": encoded bytes, "name": where the image came from}.
+    """Examples {"label": int, "image": encoded bytes, "name": origin of the image}.
 
-    The file is mapped, not read: an example costs memory only while it is held. A slice is a
-    list of examples.
+    The file is memory-mapped, so an example uses memory only while it is held. A slice is a list of
+    examples.
     """
 
     def __init__(self, file: Path | str) -> None:
-        """Open an Arrow IPC file with the columns COLUMNS, as `write_split` makes them."""
+        """Open an Arrow IPC file with the columns COLUMNS, as `ImageStore.write` writes it."""
         import pyarrow
 
         with pyarrow.memory_map(str(file)) as stream:
@@ -25,7 +25,7 @@ class ImageSplit(Sequence[Example]):
         self._columns = [table.column(name) for name in COLUMNS]
 
     def __len__(self) -> int:
-        """How many images there are."""
+        """Return the number of images."""
         return len(self._columns[0])
 
     @overload
@@ -35,7 +35,7 @@ class ImageSplit(Sequence[Example]):
     def __getitem__(self, index: slice) -> list[Example]: ...
 
     def __getitem__(self, index: int | slice) -> Example | list[Example]:
-        """One example, or a list of those of a slice."""
+        """Return an example, or a list of the examples of a slice."""
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         number = range(len(self))[index]

@@ -1,4 +1,4 @@
-"""From an image file to the numbers that a model takes, one by one or as the split asks."""
+"""Preprocess image files into model inputs, singly or as a lazy sequence."""
 
 from collections.abc import Sequence
 from typing import Any, overload
@@ -19,10 +19,10 @@ def pixel_values(
     width: int | None = None,
     name: str = "",
 ) -> np.ndarray:
-    """Contiguous float32 [3, height, width] of an encoded image, as transformers makes them.
+    """Return contiguous float32 [3, height, width] of an encoded image, like transformers.
 
-    Without `height` and `width` the size is that of `settings`. Raises TightropeError with `name`
-    for what `decode_rgb` refuses, and for another size where the settings do not resize.
+    Without `height` and `width`, `settings` gives the size. Raises TightropeError with `name` if
+    `decode_rgb` does, and for an image of another size if the settings do not resize.
     """
     name = name or "image"
     settings = settings.resized(height or settings.height, width or settings.width)
@@ -42,10 +42,10 @@ def pixel_values(
 
 
 def line_of(settings: ImageSettings) -> tuple[np.ndarray, np.ndarray]:
-    """What a value of 0 to 255 is multiplied with, and what is added then; float32 [3, 1, 1].
+    """Return the scale and offset, float32 [3, 1, 1], that preprocess values of 0 to 255.
 
-    One line in the place of scale, mean and deviation one after the other: two passes over the
-    pixels, equal within the precision of float32.
+    A single scale and offset replace rescaling and normalization: two passes over the pixels, equal
+    within float32 precision.
     """
     mean = np.array(settings.mean or (0.0,) * 3)
     deviation = np.array(settings.std or (1.0,) * 3)
@@ -55,7 +55,7 @@ def line_of(settings: ImageSettings) -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_size(image: Image.Image, settings: ImageSettings) -> Image.Image:
-    """The image with the edges that the settings say, before anything is cut off."""
+    """Resize the image as the settings say, before any crop."""
     if settings.resize is None:
         return image
     if isinstance(settings.resize, tuple):
@@ -67,7 +67,7 @@ def to_size(image: Image.Image, settings: ImageSettings) -> Image.Image:
 
 
 def center(rgb: np.ndarray, height: int, width: int) -> np.ndarray:
-    """The middle of uint8 [rows, columns, 3], black where the image is smaller."""
+    """Center-crop uint8 [rows, columns, 3], padded with black if the image is smaller."""
     rows, columns = rgb.shape[:2]
     missing = (max(0, height - rows), max(0, width - columns))
     before = [(more + 1) // 2 for more in missing]
@@ -78,11 +78,11 @@ def center(rgb: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 class EncodedImages(Sequence[dict[str, np.ndarray]]):
-    """{"pixel_values": float32 [3, height, width]} of each example, nothing of it kept.
+    """{"pixel_values": float32 [3, height, width]} of each example, without caching.
 
-    An example has `image` and `name`, or, of the data source `random`, the seed `random`, which
-    becomes standard normal numbers. A slice is lazy too. Reading one raises TightropeError with
-    the name of an image that cannot be decoded.
+    An example has `image` and `name`, or, for the data source `random`, the seed `random`, which
+    becomes standard normal numbers. A slice is lazy too. Access raises TightropeError with the name
+    of an image that cannot be decoded.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class EncodedImages(Sequence[dict[str, np.ndarray]]):
         height: int | None = None,
         width: int | None = None,
     ) -> None:
-        """Of the size of `settings`, or of `height` and `width`."""
+        """Use the size of `settings`, or `height` and `width`."""
         self._examples = examples
         self._settings = settings.resized(height or settings.height, width or settings.width)
         self._numbers = range(len(examples))
 
     def __len__(self) -> int:
-        """How many examples there are."""
+        """Return the number of examples."""
         return len(self._numbers)
 
     @overload
@@ -109,7 +109,7 @@ class EncodedImages(Sequence[dict[str, np.ndarray]]):
     def __getitem__(self, index: slice) -> "EncodedImages": ...
 
     def __getitem__(self, index: int | slice) -> "dict[str, np.ndarray] | EncodedImages":
-        """One decoded example, or the examples of a slice, not yet decoded."""
+        """Return a decoded example, or a lazy slice of examples."""
         if isinstance(index, slice):
             part = EncodedImages(self._examples, self._settings)
             part._numbers = self._numbers[index]

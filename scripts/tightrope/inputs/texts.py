@@ -1,4 +1,4 @@
-"""From texts to token ids: encoded, cut, and joined to batches without padding for timing."""
+"""Encode and truncate texts as token ids, and fill batches without padding for timing."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +16,11 @@ Example = dict[str, Any]
 def text_encoder(
     checkpoint: Path, manifest: dict[str, Any], *, max_sequence: int
 ) -> Callable[[list[Example]], list[Arrays]]:
-    """A function from examples to `input_ids` and `attention_mask`, int64 [sequence] each.
+    """Return a function from examples to `input_ids` and `attention_mask`, int64 [sequence] each.
 
-    Cut at `max_sequence` tokens. An example of the data source `random` holds a seed and becomes
-    uniform token ids. Raises TightropeError where the model takes fewer tokens than that.
+    Texts are truncated to `max_sequence` tokens. An example of the data source `random` holds a
+    seed and becomes uniform token ids. Raises TightropeError if the model takes fewer tokens than
+    that.
     """
     require_sequence(manifest, max_sequence, key="max_sequence")
     vocabulary = int(manifest["vocabulary"])
@@ -45,7 +46,7 @@ def text_encoder(
 
 
 def require_sequence(manifest: dict[str, Any], tokens: int, *, key: str) -> None:
-    """Raise TightropeError where the model of a checkpoint's manifest takes fewer `tokens`."""
+    """Raise TightropeError if the model of a checkpoint's manifest takes fewer `tokens`."""
     longest = manifest.get("max_sequence")
     if longest is not None and tokens > longest:
         raise TightropeError(
@@ -54,23 +55,23 @@ def require_sequence(manifest: dict[str, Any], tokens: int, *, key: str) -> None
 
 
 def text_arrays(ids: Any) -> Arrays:
-    """`input_ids` and a full `attention_mask`, int64 [sequence]."""
+    """Return `input_ids` and an `attention_mask` of ones, int64 [sequence]."""
     input_ids = np.asarray(ids, dtype=np.int64)
     return {"input_ids": input_ids, "attention_mask": np.ones_like(input_ids)}
 
 
 def random_ids(seed: int, max_sequence: int, vocabulary: int) -> np.ndarray:
-    """Uniform token ids, int64 [1 to max_sequence], the same for the same seed."""
+    """Return uniform token ids, int64 [1 to max_sequence], reproducible for a seed."""
     generator = np.random.default_rng(seed)
     length = int(generator.integers(1, max_sequence + 1))
     return generator.integers(0, vocabulary, size=length)
 
 
 def filled_batch(rows: list[Arrays], *, batch: int, sequence: int) -> Arrays:
-    """A batch of exactly [batch, sequence] real tokens without padding, for timing.
+    """Return a batch of exactly [batch, sequence] real tokens without padding, for timing.
 
-    Rows are joined, one after the other, until the batch is full; where all rows together
-    are too short they are used again from the first.
+    Rows are concatenated until the batch is full; if all rows together are too short, they are
+    repeated.
     """
     tokens = np.concatenate([row["input_ids"] for row in rows])
     ids = np.resize(tokens, batch * sequence).reshape(batch, sequence)

@@ -1,4 +1,4 @@
-"""The batches that are timed: real examples, filled to each measured shape."""
+"""Timed batches: real examples that fill each measured shape."""
 
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,17 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.inputs.texts import filled_batch, require_sequence
 from tightrope.signature import IMAGE
 
-# examples whose tokens fill the batches that are timed
+# examples whose tokens fill the timed batches
 TIMING_EXAMPLES = 256
 
 
 def timing_batches(
     checkpoint: Path | str, data: Path | str, shapes: list[dict[str, int]], *, max_sequence: int
 ) -> list[Arrays]:
-    """A batch of real evaluation examples for each shape, texts without padding.
+    """Return a batch of real evaluation examples for each shape, texts without padding.
 
-    Raises TightropeError for a shape of more tokens, or of another height and width, than the
-    model takes.
+    Raises TightropeError for a shape with more tokens than the model takes, or with another height
+    and width.
     """
     manifest = read_manifest(checkpoint)
     images = manifest["task"] == IMAGE
@@ -42,7 +42,7 @@ def timing_batches(
 
 
 def require_size(manifest: dict[str, Any], shape: dict[str, int]) -> None:
-    """Raise TightropeError where the model of a checkpoint's manifest takes other images."""
+    """Raise TightropeError if the model of a checkpoint's manifest takes another image size."""
     taken, asked = ((one["height"], one["width"]) for one in (manifest, shape))
     if taken != asked:
         raise TightropeError(

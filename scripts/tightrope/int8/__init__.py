@@ -1,1 +1,1 @@
-"""Calibrate, quantize, and search what to quantize."""
+"""Calibrate, quantize, and search for the operators to quantize."""

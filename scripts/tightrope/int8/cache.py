@@ -1,4 +1,4 @@
-"""The file of a calibration: sealed, and refused for another model."""
+"""Read and write calibration caches, sealed with a digest and bound to one model."""
 
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ SCHEMA = 2
 
 
 def write_cache(path: Path | str, **fields: Any) -> None:
-    """Write a cache with a digest of its own content."""
+    """Write a cache with a digest of its content."""
     document = {**fields, "schema": SCHEMA}
     write_json(path, {**document, "seal": digest(document)})
 
 
 def read_cache(path: Path | str, *, model: Path | str) -> dict[str, Any]:
-    """The cache in `path`; refused when it was edited or belongs to another model."""
+    """Return the cache in `path`; refuse it if it was edited or belongs to another model."""
     document = read_sealed(path)
     if document["model_sha256"] != sha256(model):
         raise ArtifactError(f"{path}: the cache of another model than {model}; delete it")
@@ -25,7 +25,7 @@ def read_cache(path: Path | str, *, model: Path | str) -> dict[str, Any]:
 
 
 def read_sealed(path: Path | str) -> dict[str, Any]:
-    """The cache in `path`, of whatever model; refused when it was edited.
+    """Return the cache in `path`, of any model; refuse it if it was edited.
 
     Raises WorkFailed where calibration has failed.
     """

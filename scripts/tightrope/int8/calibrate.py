@@ -1,4 +1,4 @@
-"""The calibration of a model: the statistics of its tensors on a list of samples, as a file."""
+"""Calibrate a model: write the statistics of its tensors on samples to a cache file."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.inputs.encode import Example, load_encoder, read_split
 from tightrope.int8.cache import read_cache, write_cache
 
-# of the seeds of random inputs: no data source `random` reaches so far
+# first seed of the random inputs, beyond the seeds of any data source `random`
 RANDOM_SEED = 7 * 10**18
 
 
@@ -29,11 +29,11 @@ def calibrate(
     threads: int,
     libraries: dict[str, str | None],
 ) -> None:
-    """Write the cache of the first `samples` examples of the calibration split.
+    """Write the calibration cache of the first `samples` examples of the calibration split.
 
-    Methods are those of `tensor_statistics`. `random` is minmax on uniform random inputs in the
-    place of the examples. `nncf` keeps the sample list only: NNCF collects its own statistics
-    from it when the engine is built.
+    Methods are those of `collect_statistics`, `random` and `nncf`. `random` is minmax on uniform
+    random inputs instead of the examples. `nncf` stores the sample list only: NNCF collects its own
+    statistics from the samples when the engine is built.
     """
     from tightrope.int8.ranges import collect_statistics
 
@@ -63,9 +63,9 @@ def calibrate(
 def calibration_examples(
     data: Path | str, samples: int, *, random: bool = False
 ) -> Sequence[Example]:
-    """The first `samples` examples of the calibration split, or as many of random inputs.
+    """Return the first `samples` examples of the calibration split, or that many random inputs.
 
-    Raises TightropeError when the split has fewer.
+    Raises TightropeError where the split has fewer.
     """
     if random:
         return [{"random": RANDOM_SEED + number} for number in range(samples)]
@@ -79,7 +79,7 @@ def calibration_examples(
 
 
 def samples_sha256(examples: Sequence[Example]) -> str:
-    """Hex digest of examples as sorted JSON, of an image that of its bytes."""
+    """Return the hex digest of examples as sorted JSON, with images replaced by their digest."""
     plain = [
         {
             key: hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else value
@@ -91,10 +91,10 @@ def samples_sha256(examples: Sequence[Example]) -> str:
 
 
 def calibration_batches(*, onnx: str, calibration: str, data: str, checkpoint: str) -> list[Arrays]:
-    """The samples of the calibration cache of `onnx`, one a batch and without padding.
+    """Return the samples of the calibration cache of `onnx`, one per batch, without padding.
 
-    Raises ArtifactError for the cache of another model or of other samples, TightropeError for
-    an imported one, which has no list of samples.
+    Raises ArtifactError for the cache of another model or of other samples, TightropeError for an
+    imported cache, which has no sample list.
     """
     cache = read_cache(calibration, model=onnx)
     if "imported" in cache:

@@ -1,4 +1,4 @@
-"""What each operator with weights costs in float and in int8, timed alone in ONNX Runtime."""
+"""Time each operator with weights alone in ONNX Runtime, in float and in int8."""
 
 import statistics
 import time
@@ -35,10 +35,10 @@ def measure_costs(
     threads: int,
     libraries: dict[str, str | None],
 ) -> None:
-    """Write seconds of each operator of `quantized` at each of `shapes`.
+    """Write the seconds of each operator of `quantized` at each of `shapes`.
 
-    By operator a list of the shape with "float_s" and "int8_s"; in int8 its input is quantized
-    first. Operators of the same sizes are timed once.
+    Each operator has a list with an entry per shape: the shape, "float_s" and "int8_s". The int8
+    time includes quantizing the input. Operators of equal sizes are timed once.
     """
     model, other = load_onnx(onnx_path), load_onnx(quantized)
     costs: dict[str, list[dict[str, Any]]] = {}
@@ -70,7 +70,7 @@ Pairs = list[tuple[onnx.NodeProto, onnx.NodeProto, tuple[int, ...]]]
 def sized(
     model: onnx.ModelProto, quantized: onnx.ModelProto, shapes: list[Shape], threads: int
 ) -> Iterator[tuple[Shape, Pairs]]:
-    """For each shape the operators, the same ones quantized, and the sizes of their inputs."""
+    """Yield per shape the operators, their quantized twins and the shapes of their inputs."""
     twins = {node.name: node for node in quantized.graph.node}
     makers = {name: node.op_type for node in quantized.graph.node for name in node.output}
     nodes = [
@@ -97,7 +97,7 @@ def timed_pair(
     *,
     threads: int,
 ) -> dict[str, float]:
-    """Seconds of an operator in float and in int8 on an input of that size, in turns."""
+    """Return seconds of an operator in float and in int8, timed in turns on input shape `size`."""
     sessions = {
         "float_s": open_model(alone(model, node), threads=threads),
         "int8_s": open_model(alone(quantized, twin), threads=threads),
@@ -112,7 +112,7 @@ def timed_pair(
 
 
 def seconds_a_call(session: Any, inputs: dict[str, np.ndarray]) -> float:
-    """Mean seconds of the calls of one block."""
+    """Return the mean seconds per call over one block of calls."""
     began, calls = time.perf_counter(), 0
     while calls == 0 or time.perf_counter() - began < BLOCK_SECONDS:
         session.run(None, inputs)
@@ -121,7 +121,7 @@ def seconds_a_call(session: Any, inputs: dict[str, np.ndarray]) -> float:
 
 
 def alone(model: onnx.ModelProto, node: onnx.NodeProto) -> onnx.ModelProto:
-    """A model of that operator only, with the Q/DQ before it where there is one."""
+    """Return a model with only that operator and the Q/DQ before it, if any."""
     makers = {name: one for one in model.graph.node for name in one.output}
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     nodes, waiting, used = [node], list(node.input), set(node.input)
@@ -145,7 +145,7 @@ def alone(model: onnx.ModelProto, node: onnx.NodeProto) -> onnx.ModelProto:
 
 
 def renamed(node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
-    """A copy of the operator whose tensors have other names."""
+    """Return a copy of the operator with renamed tensors."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     copy.input[:] = [names.get(name, name) for name in node.input]

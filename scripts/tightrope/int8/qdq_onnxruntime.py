@@ -1,5 +1,8 @@
-"""Q/DQ around convolutions as ONNX Runtime's CPU provider takes it: it multiplies in int8 only
-where what comes out is rounded too, and where the bias is in the integers of the sums."""
+"""Insert Q/DQ in the form that ONNX Runtime's CPU provider fuses.
+
+The provider runs a convolution in int8 only where its output is quantized too and its bias is int32
+in the scale of the accumulator.
+"""
 
 from typing import Any
 
@@ -18,17 +21,18 @@ BIAS = 2
 
 
 def convolutions(model: onnx.ModelProto, nodes: list[str]) -> list[onnx.NodeProto]:
-    """The convolutions among the operators of those names."""
+    """Return the convolutions among the operators named in `nodes`."""
     return [node for node in model.graph.node if node.op_type == "Conv" and node.name in nodes]
 
 
 def with_integer_biases(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProto:
-    """`model` whose quantized convolutions `nodes` have biases of int32.
+    """Convert the biases of the quantized convolutions `nodes` of `model` to int32.
 
-    In steps of the scale of the input times that of each output channel, so that they are added
-    to the sums of products as these are (Jacob et al. 2018, "Quantization and Training of Neural
-    Networks for Efficient Integer-Arithmetic-Only Inference", equation 11). A bias too large for
-    that, beside weights that are nearly zero, stays in float, and its convolution computes so.
+    The scale of a bias is the input scale times the weight scale of each output channel, so the
+    bias is added directly to the int32 accumulator (Jacob et al. 2018, "Quantization and Training
+    of Neural Networks for Efficient Integer-Arithmetic-Only Inference", equation 11). A bias that
+    overflows int32, because its weights are nearly zero, stays in float, and its convolution runs
+    in float.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
     floats = {tensor.name for tensor in model.graph.initializer}
@@ -55,10 +59,11 @@ def with_integer_biases(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelP
 
 
 def rounded_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProto:
-    """`model` in which the operators `nodes` alone read rounded activations.
+    """Let only the operators `nodes` of `model` read quantized activations.
 
-    ONNX Runtime's quantizer gives them to every reader: skip connections would be rounded for
-    nothing, layer after layer. What convolutions give is read rounded by all.
+    ONNX Runtime's quantizer connects every consumer to the quantized tensor, which would quantize
+    skip connections in each layer for no gain. Outputs of convolutions stay quantized for all
+    consumers.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
     rounded = {node.output[0] for node in convolutions(model, nodes)}
@@ -72,7 +77,7 @@ def rounded_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProt
 def in_onnxruntimes_qdq(
     model: onnx.ModelProto, ranges: Ranges, nodes: list[str], scheme: Scheme, repair: Repair
 ) -> onnx.ModelProto:
-    """`model` with Q/DQ around those operators, by ONNX Runtime's quantizer."""
+    """Return `model` with Q/DQ around the operators `nodes`, by ONNX Runtime's quantizer."""
     from onnxruntime.quantization import CalibrationMethod, QuantType
     from onnxruntime.quantization.calibrate import TensorData, TensorsData
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
@@ -86,12 +91,12 @@ def in_onnxruntimes_qdq(
         "WeightSymmetric": True,
         "QuantizeBias": False,
         "QDQDisableWeightAdjustForInt32Bias": True,
-        # the sums of products are there in 32 bits: a bias is added to them, not to a rounded one
+        # keep the 32-bit accumulator: the bias is added to it, not to a quantized output
         "OpTypesToExcludeOutputQuantization": [] if repair.get("outputs") else ["Gemm", "MatMul"],
     }
     quantizer = QDQQuantizer(
         model,
-        True,  # weights per channel
+        True,  # per-channel weights
         scheme.reduced,
         QuantType.QInt8,
         QuantType[scheme.activations],

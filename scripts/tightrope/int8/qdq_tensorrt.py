@@ -1,4 +1,4 @@
-"""Q/DQ as TensorRT takes it: zero-points 0, scales that float16 holds, skips of sums rounded."""
+"""Insert Q/DQ in the form that TensorRT fuses: zero-points 0, float16 scales, quantized skips."""
 
 from typing import Any
 
@@ -12,22 +12,22 @@ from tightrope.onnx.edit import constant_of, drop_unread
 from tightrope.onnx.opset import SMALLEST_SCALE, at_opset
 from tightrope.onnx.weights import weighted_nodes
 
-# the first in which Q/DQ has the type
+# first opset in which Q/DQ supports the type
 OPSETS = {TensorProto.INT8: 13, TensorProto.FLOAT8E4M3FN: 19}
-# the largest value of each type, the same on both sides of zero
+# largest absolute value of each type, symmetric around zero
 LARGEST = {TensorProto.INT8: 127, TensorProto.FLOAT8E4M3FN: 448}
 
 
 def with_symmetric_pairs(
     model: onnx.ModelProto, ranges: Ranges, nodes: list[str], *, kind: int, outputs: bool
 ) -> onnx.ModelProto:
-    """A copy of `model` with Q/DQ to type `kind` on both inputs of the operators `nodes`.
+    """Return a copy of `model` with Q/DQ of type `kind` on both inputs of the operators `nodes`.
 
-    An activation has one pair, and what it gives is read by those operators and as the skip input
-    of residual sums; who else reads the tensor reads it as it was. With `outputs` the results of
-    the operators are rounded too, and every reader gets the rounded tensor. Biases stay as they
-    are. Raises TightropeError where a range is beyond what a float16 scale can say, or the opset
-    has no such type and cannot be raised.
+    Each activation has one Q/DQ pair. Its output feeds those operators and the skip inputs of
+    residual sums; other consumers read the original tensor. With `outputs`, the outputs of the
+    operators are quantized too, and every consumer reads the quantized tensor. Biases stay as they
+    are. Raises TightropeError where a range needs a scale beyond float16, or where the opset lacks
+    the type and cannot be raised.
     """
     made = at_opset(model, OPSETS[kind])
     chosen = {node.name: node for node in weighted_nodes(made) if node.name in nodes}
@@ -63,14 +63,14 @@ def with_symmetric_pairs(
 def reads_rounded(
     node: onnx.NodeProto, place: int, chosen: dict[str, onnx.NodeProto], constants: set[str]
 ) -> bool:
-    """Whether that input is of a quantized product, or one of a sum of two computed tensors."""
+    """Return whether an input is of a quantized operator or of a sum of two computed tensors."""
     if node.op_type == "Add":
         return not constants & set(node.input)
     return node.name in chosen and place == 0
 
 
 def results_of(model: onnx.ModelProto, chosen: dict[str, onnx.NodeProto]) -> list[str]:
-    """What the operators give, but for what the model gives."""
+    """Return the outputs of the operators, except outputs of the model."""
     given = {one.name for one in model.graph.output}
     return [node.output[0] for node in chosen.values() if node.output[0] not in given]
 
@@ -78,11 +78,11 @@ def results_of(model: onnx.ModelProto, chosen: dict[str, onnx.NodeProto]) -> lis
 def other_skips(
     model: onnx.ModelProto, chosen: dict[str, onnx.NodeProto], ranges: Ranges
 ) -> list[str]:
-    """What sums may read rounded besides inputs of the operators, where its range is known.
+    """Return further tensors that sums may read quantized, if their range is known.
 
-    The tensor behind an input that SmoothQuant has scaled, and of a sum of two convolutions, as
-    in a block that halves the picture, the second one: TensorRT fuses a convolution with the sum
-    behind it where the other input is rounded.
+    These are the tensor before an input that SmoothQuant has scaled, and the second input of a sum
+    of two convolutions, as in a block that halves the resolution. TensorRT fuses a convolution with
+    the sum after it where the other input of the sum is quantized.
     """
     inputs = (node.input[0] for node in chosen.values())
     found = [name.removesuffix(SMOOTHED) for name in inputs if name.endswith(SMOOTHED)]
@@ -95,7 +95,7 @@ def other_skips(
 def rounded_activation(
     model: onnx.ModelProto, name: str, bounds: list[float], kind: int
 ) -> list[onnx.NodeProto]:
-    """A pair for tensor `name` by its largest absolute value."""
+    """Return the Q/DQ pair of tensor `name`, scaled by its largest absolute value."""
     inputs = parameters(model, name, scales(np.max(np.abs(bounds)), kind, name), kind)
     middle, output = f"{name}_QuantizeLinear_Output", f"{name}_DequantizeLinear_Output"
     return [
@@ -107,7 +107,7 @@ def rounded_activation(
 
 
 def rounded_weight(model: onnx.ModelProto, name: str, axis: int, kind: int) -> onnx.NodeProto:
-    """The constant `name` rounded by the largest absolute value of each index of `axis`."""
+    """Quantize the constant `name` per index of `axis`; return its DequantizeLinear node."""
     values = constant_of(model, name)
     others = tuple(index for index in range(values.ndim) if index != axis)
     step = scales(np.abs(values).max(axis=others), kind, name)
@@ -115,7 +115,7 @@ def rounded_weight(model: onnx.ModelProto, name: str, axis: int, kind: int) -> o
     if kind == TensorProto.INT8:
         quotient = np.rint(quotient)
     held = np.clip(quotient, -LARGEST[kind], LARGEST[kind])
-    # the same matrix may also be read the other way round
+    # another operator may read the same matrix transposed
     known = {tensor.name for tensor in model.graph.initializer}
     stem = name if f"{name}_quantized" not in known else f"{name}_by_{axis}"
     inputs = [f"{stem}_quantized", *parameters(model, stem, step, kind)]
@@ -129,9 +129,10 @@ def rounded_weight(model: onnx.ModelProto, name: str, axis: int, kind: int) -> o
 
 
 def scales(bounds: np.ndarray, kind: int, name: str) -> np.ndarray:
-    """Largest absolute values over the largest one of the type, float32 that float16 holds exactly.
+    """Return `bounds` over the largest value of the type, as float32 that is exact in float16.
 
-    Rounded here, so that weights are rounded by the scales with which they are multiplied later.
+    Scales are rounded to float16 here, so that weights are quantized and dequantized with the same
+    scales.
     """
     wanted = np.maximum(bounds / LARGEST[kind], SMALLEST_SCALE)
     if not (wanted <= np.finfo(np.float16).max).all():
@@ -143,7 +144,7 @@ def scales(bounds: np.ndarray, kind: int, name: str) -> np.ndarray:
 
 
 def parameters(model: onnx.ModelProto, stem: str, step: np.ndarray, kind: int) -> list[str]:
-    """Put scales and as many zero-points into the graph; their names."""
+    """Add scales and zero-points of the same shape to the graph; return their names."""
     zero = np.zeros(step.shape, numpy_type(kind))
     found = {f"{stem}_scale": step, f"{stem}_zero_point": zero}
     model.graph.initializer.extend(
@@ -153,11 +154,11 @@ def parameters(model: onnx.ModelProto, stem: str, step: np.ndarray, kind: int) -
 
 
 def channel_axis(node: onnx.NodeProto) -> int:
-    """The axis of the output channels of an operator's weights."""
+    """Return the output-channel axis of an operator's weights."""
     transposed = any(one.name == "transB" and one.i for one in node.attribute)
     return 0 if node.op_type == "Conv" or transposed else 1
 
 
 def numpy_type(kind: int) -> Any:
-    """NumPy's type of that name, of float8 the one of ml_dtypes."""
+    """Return the NumPy dtype of an ONNX type; for float8, that of ml_dtypes."""
     return helper.tensor_dtype_to_np_dtype(kind)

@@ -1,4 +1,4 @@
-"""What rounding does to the activations and weights of a quantized ONNX file, on samples."""
+"""Measure quantization noise of the activations and weights of a Q/DQ file on samples."""
 
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,21 @@ from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import WEIGHTED, tensors_of, with_outputs
 
-# findings: shares and counts beyond which a tensor is named
+# thresholds of the findings: share of saturated values, levels reached, channel ratio
 SATURATED = 0.01
 FEWEST_LEVELS = 16
 UNEVEN = 100.0
 
 
 def rounding(quantized: Path | str, rows: list[Arrays], *, threads: int) -> list[dict[str, Any]]:
-    """Each quantized input of an operator with weights, the noisiest first.
+    """Return a record per quantized input of an operator with weights, the noisiest first.
 
-    On encoded samples `rows`, no activation rounded before it: `operator`, `tensor`, `low` and
-    `high` of the calibrated range, `found_low` and `found_high` of the values, `saturated` (share
-    of values beyond the range), `levels` (of the 256 that the values reach), `sqnr_db` (signal to
-    quantization noise), `channel_ratio` (largest over median bound of the channels),
-    `weight_ratio` (largest over smallest scale of the weights) and `findings`, in words.
+    Values come from encoded samples `rows`, with no activation quantized before them. Fields:
+    `operator`, `tensor`, `low` and `high` of the calibrated range, `found_low` and `found_high` of
+    the values, `saturated` (share of values beyond the range), `levels` (how many of the 256 the
+    values reach), `sqnr_db` (signal-to-quantization-noise ratio), `channel_ratio` (largest over
+    median bound of the channels), `weight_ratio` (largest over smallest scale of the weights) and
+    `findings` (text).
     """
     model = load_onnx(quantized)
     inputs = quantized_inputs(model)
@@ -44,7 +45,7 @@ def rounding(quantized: Path | str, rows: list[Arrays], *, threads: int) -> list
 
 
 def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
-    """Operator, tensor, step, zero-point and levels of each quantized activation."""
+    """Return operator, tensor, step, type, range and weight scales per quantized activation."""
     makers = {name: node for node in model.graph.node for name in node.output}
     found = []
     for node in model.graph.node:
@@ -73,7 +74,7 @@ def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
 
 
 def without_rounding(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which activations pass by their Q/DQ."""
+    """Return a copy in which activations bypass their Q/DQ."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     makers = {name: node for node in copy.graph.node for name in node.output}
@@ -83,29 +84,29 @@ def without_rounding(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class Rounding:
-    """Collects what the range of one tensor does to its values."""
+    """Accumulates the quantization error of one tensor over batches."""
 
     def __init__(self, tensor: dict[str, Any]) -> None:
         self.tensor = tensor
         self.low, self.high = np.inf, -np.inf
         self.bounds: Any = 0.0
-        self.power = np.zeros(2)  # of signal and noise
+        self.power = np.zeros(2)  # signal, noise
         self.beyond = self.count = 0
 
     def add(self, values: np.ndarray) -> None:
-        """Take the values of another batch into account."""
+        """Add the values of a batch."""
         low, high, step = (self.tensor[name] for name in ("low", "high", "step"))
         held = held_values(values, self.tensor)
         self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
         channels = by_channel(np.abs(values), self.tensor["axis"])
         self.bounds = np.maximum(self.bounds, channels.max(axis=0))
         self.power += np.square(values).sum(), np.square(values - held).sum()
-        # half a step is what rounding may take
+        # values up to half a step beyond the range round into it
         self.beyond += int(((values < low - step / 2) | (values > high + step / 2)).sum())
         self.count += values.size
 
     def facts(self) -> dict[str, float]:
-        """The fields of `rounding` that the values decide."""
+        """Return the fields of `rounding` that depend on the values."""
         signal, noise = self.power
         top, bottom = min(self.high, self.tensor["high"]), max(self.low, self.tensor["low"])
         return {
@@ -119,7 +120,7 @@ class Rounding:
 
 
 def held_values(values: np.ndarray, tensor: dict[str, Any]) -> np.ndarray:
-    """What is left of values that are rounded to the type of a tensor."""
+    """Return `values` quantized and dequantized with the range and type of a tensor."""
     low, high, step = (tensor[name] for name in ("low", "high", "step"))
     if np.issubdtype(tensor["type"], np.integer):
         return np.clip(np.round((values - low) / step) * step + low, low, high)
@@ -127,7 +128,7 @@ def held_values(values: np.ndarray, tensor: dict[str, Any]) -> np.ndarray:
 
 
 def levels_between(bottom: float, top: float, tensor: dict[str, Any]) -> int:
-    """How many of the numbers that a tensor may hold lie there."""
+    """Return the number of quantization levels of a tensor from `bottom` to `top`."""
     if np.issubdtype(tensor["type"], np.integer):
         return 1 + round(float((top - bottom) / tensor["step"]))
     every = np.arange(256, dtype=np.uint8).view(tensor["type"]).astype(np.float32) * tensor["step"]
@@ -135,14 +136,14 @@ def levels_between(bottom: float, top: float, tensor: dict[str, Any]) -> int:
 
 
 def described(one: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `rounding` that the file decides."""
+    """Return the fields of `rounding` that depend only on the file."""
     kept = {name: one[name] for name in ("operator", "tensor", "low", "high")}
     scales = one["weight_scales"]
     return {**kept, "weight_ratio": ratio(scales.max(), scales.min())}
 
 
 def findings(one: dict[str, Any]) -> list[str]:
-    """What is wrong with a tensor's range, in words."""
+    """Return the problems of a tensor's range, in words."""
     words = []
     if one["saturated"] > SATURATED:
         words.append(
@@ -157,10 +158,10 @@ def findings(one: dict[str, Any]) -> list[str]:
 
 
 def decibels(signal: float, noise: float) -> float:
-    """Ratio of two powers in decibels, at most 200."""
+    """Return the ratio of two powers in decibels, at most 200."""
     return min(200.0, float(10 * np.log10(max(signal, 1e-30) / noise))) if noise > 0 else 200.0
 
 
 def ratio(larger: float, smaller: float) -> float:
-    """`larger` over `smaller`, at most a million."""
+    """Return `larger` over `smaller`, at most a million."""
     return float(min(1e6, larger / smaller)) if smaller > 0 else 1e6

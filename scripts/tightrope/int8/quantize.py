@@ -1,4 +1,4 @@
-"""Quantized ONNX (Q/DQ) from a model and its calibration cache, without data."""
+"""Quantize an ONNX model to Q/DQ with its calibration cache, without data."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -26,14 +26,14 @@ def quantize_onnx(
     repair: Repair | None = None,
     may_stay_in_float: bool = False,
 ) -> None:
-    """Write `source` with the inputs of its operators with weights in INT8.
+    """Write `source` with the inputs of its operators with weights quantized by `scheme`.
 
-    Weights per channel, activations per tensor by the ranges of the cache; biases and, unless
-    the repair says otherwise, outputs stay in float. `repair` is an entry of `repairs` of the
-    configuration; operators that its patterns name are left out.
-    Raises ArtifactError for a cache of another model, ConfigError for an unknown operator,
-    TightropeError where the cache lacks what is needed, or where nothing is quantized unless it
-    `may_stay_in_float`.
+    Weights are quantized per channel, activations per tensor with the ranges of the cache. Outputs
+    and biases stay in float, except for convolutions of ONNX Runtime and where the repair quantizes
+    outputs. `repair` is an entry of `repairs` in the configuration; operators that match its
+    `float` patterns stay in float. Raises ArtifactError for the cache of another model, ConfigError
+    for a pattern that matches no operator, TightropeError where the cache lacks required
+    statistics, or where nothing is quantized unless `may_stay_in_float`.
     """
     repair = repair or {}
     model = load_onnx(source)
@@ -58,13 +58,13 @@ def quantize_onnx(
 
 
 def found_by_search(search: Path | str) -> Repair:
-    """What the search of `operator_search` has found, as a repair."""
+    """Return the result of an operator search as a repair."""
     document = read_made_json(search)
     return {"smoothquant": document["smoothquant"], "float": document["in_float"]}
 
 
 def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str) -> set[str]:
-    """Those of `names` that one of `patterns` matches, as a shell matches file names.
+    """Return those of `names` that match one of `patterns`, as a shell matches file names.
 
     Raises ConfigError for a pattern that matches none.
     """
@@ -83,7 +83,7 @@ def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str
 def read_tensors(
     model: onnx.ModelProto, names: list[str], scheme: Scheme, *, outputs: bool
 ) -> list[str]:
-    """The activations that are rounded where those operators are quantized."""
+    """Return the activations that are quantized with the operators `names`."""
     found = []
     for node in weighted_nodes(model):
         if node.name in names:
@@ -93,7 +93,7 @@ def read_tensors(
 
 
 def require_ranges(ranges: Ranges, needed: list[str], *, path: Path | str) -> None:
-    """Raise TightropeError where one of the tensors has no range."""
+    """Raise TightropeError where a needed tensor has no range."""
     missing = [name for name in needed if name not in ranges]
     if missing:
         raise TightropeError(
@@ -105,7 +105,7 @@ def require_ranges(ranges: Ranges, needed: list[str], *, path: Path | str) -> No
 def in_qdq(
     model: onnx.ModelProto, ranges: Ranges, nodes: list[str], scheme: Scheme, repair: Repair
 ) -> onnx.ModelProto:
-    """`model` with Q/DQ around those operators.
+    """Return `model` with Q/DQ around the operators `nodes`.
 
     Raises TightropeError for asymmetric activations where the scheme has zero-point 0 only.
     """

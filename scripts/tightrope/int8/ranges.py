@@ -1,4 +1,4 @@
-"""What the tensors of a model hold on samples: their ranges, and bounds and means of channels."""
+"""Collect tensor statistics on samples: ranges, and bounds and means per channel."""
 
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
@@ -16,20 +16,20 @@ from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import channel_axes, tensors_of, weighted_nodes, with_outputs
 
-# tokens of a batch: memory stays that of so many, whatever the sample count
+# tokens per batch: bounds memory for any sample count
 TOKENS = 1024
-# of the histograms from which entropy and percentile choose; entropy tries every range of at
-# least LEVELS of the BINS, so that with as many bins as levels it would be minmax
+# histograms for entropy and percentile; entropy tries every range of at least LEVELS of the BINS,
+# so with as many bins as levels it would equal minmax
 BINS = 2048
 LEVELS = 128
 HISTOGRAMS = ("entropy", "percentile")
 
 
 class Statistics(NamedTuple):
-    """`ranges` by tensor; `channels` by tensor that enters an operator with weights.
+    """Statistics of tensors: `ranges` of all, `channels` of the inputs of operators with weights.
 
-    A range is [low, high]. Channels are the last axis, of a convolution the second one:
-    {"low": [...], "high": [...], "mean": [...]}.
+    A range is [low, high], an entry of `channels` {"low": [...], "high": [...], "mean": [...]}.
+    Channels lie on the last axis, for a convolution on the second.
     """
 
     ranges: dict[str, list[float]]
@@ -44,11 +44,11 @@ def collect_statistics(
     percentile: float | None,
     threads: int,
 ) -> Statistics:
-    """Statistics on encoded samples `rows`, of every tensor that a scheme may quantize.
+    """Return statistics on encoded samples `rows` of every tensor that a scheme may quantize.
 
-    `minmax` ranges reach from the lowest to the highest value. `percentile` keeps so many
-    percent of the values and cuts half of the rest off each end; `entropy` takes the range whose
-    histogram loses least information in int8 (Migacz 2017, "8-bit Inference with TensorRT").
+    `minmax` ranges reach from the lowest to the highest value. `percentile` keeps the given
+    percentage of the values and cuts half of the rest off each end; `entropy` takes the range whose
+    histogram loses the least information in int8 (Migacz 2017, "8-bit Inference with TensorRT").
     Raises TightropeError naming tensor, operator and sample where a value is not finite.
     """
     model = load_onnx(onnx_path)
@@ -78,7 +78,7 @@ def collect_statistics(
 
 
 class Bounds:
-    """Lowest, highest and mean value of a tensor, by channel where it has such an axis."""
+    """Lowest, highest and mean value of a tensor, per channel where it has a channel axis."""
 
     def __init__(self, axis: int | None) -> None:
         self.axis = axis
@@ -88,7 +88,7 @@ class Bounds:
         self.count = 0
 
     def add(self, array: np.ndarray) -> None:
-        """Take another batch into account."""
+        """Add a batch."""
         flat = by_channel(array, self.axis)
         self.low = np.minimum(self.low, flat.min(axis=0))
         self.high = np.maximum(self.high, flat.max(axis=0))
@@ -97,24 +97,24 @@ class Bounds:
 
     @property
     def range(self) -> list[float]:
-        """The lowest and the highest value of all channels."""
+        """Lowest and highest value over all channels."""
         return [float(np.min(self.low)), float(np.max(self.high))]
 
     def channels(self) -> dict[str, list[float]]:
-        """`low`, `high` and `mean` of each channel, to six digits."""
+        """Return `low`, `high` and `mean` per channel, to six significant digits."""
         found = {"low": self.low, "high": self.high, "mean": self.sum / self.count}
         return {name: [float(f"{one:.6g}") for one in values] for name, values in found.items()}
 
 
 def by_channel(array: np.ndarray, axis: int | None) -> np.ndarray:
-    """`array` as [values, channels], as one channel where it has no such axis."""
+    """Return `array` as [values, channels], with a single channel where `axis` is None."""
     if axis is None:
         return array.reshape(-1, 1)
     return np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis])
 
 
 def calibrated_tensors(model: onnx.ModelProto) -> list[str]:
-    """Inputs and outputs of the operators with weights."""
+    """Return the inputs and outputs of the operators with weights."""
     found = [name for node in weighted_nodes(model) for name in (node.input[0], node.output[0])]
     return list(dict.fromkeys(found))
 
@@ -125,9 +125,9 @@ def chosen_ranges(
     ranges: dict[str, list[float]],
     outputs: Callable[[str], Iterator[tuple[str, np.ndarray]]],
 ) -> dict[str, list[float]]:
-    """Ranges by entropy or percentile from a second look at the values.
+    """Return ranges by entropy or percentile from a second pass over the values.
 
-    The first one has given `ranges`, so that bins do not depend on the order of the samples.
+    The first pass gave `ranges`, so the bins do not depend on the order of the samples.
     """
     from onnxruntime.quantization.calibrate import HistogramCollector
 
@@ -149,7 +149,7 @@ def chosen_ranges(
 
 
 def computed(collector: Any) -> dict[str, Any]:
-    """What a collector of ONNX Runtime chooses, without its lines on the terminal."""
+    """Return the ranges that an ONNX Runtime collector chooses; suppress its terminal output."""
     with redirect_stdout(StringIO()):
         return collector.compute_collection_result()
 
@@ -163,10 +163,10 @@ def not_finite(
     batch: Arrays,
     rows: list[Arrays],
 ) -> str:
-    """What is wrong where tensor `name` holds what is no number."""
+    """Return the error message for tensor `name` with values that are not finite."""
     first = int(np.argwhere(~np.isfinite(array))[0][0])
     key, values = next(iter(batch.items()))
-    # the first axis may be that of all tokens
+    # the first axis may be batch x tokens
     own = values[first * len(values) // len(array)]
     sample = next(index for index, row in enumerate(rows) if np.array_equal(row[key], own))
     operator = next((node.name for node in model.graph.node if name in node.output), "the graph")

@@ -1,4 +1,4 @@
-"""Repairs of a quantized model that need no training: SmoothQuant and bias correction."""
+"""Repair a quantized model without training: SmoothQuant and bias correction."""
 
 from typing import Any
 
@@ -20,23 +20,23 @@ from tightrope.onnx.weights import weighted_nodes
 
 Ranges = dict[str, list[float]]
 Channels = dict[str, dict[str, list[float]]]
-# below this a channel counts as empty, and stays as it is
+# a channel with values below this counts as empty and is not scaled
 SMALLEST = 1e-5
 SMOOTHED = "_smoothed"
-# place of the bias among the inputs of an operator that has one
+# index of the bias among the inputs of an operator
 BIAS = 2
 
 
 def smoothed(
     model: onnx.ModelProto, ranges: Ranges, channels: Channels, nodes: list[str], *, strength: float
 ) -> tuple[onnx.ModelProto, Ranges]:
-    """`model` with the spread of activation channels moved into the weights, and its ranges.
+    """Apply SmoothQuant: return `model` with activation outliers moved into weights, and ranges.
 
-    Each channel of the input of the operators `nodes` is divided by s = max|x|^strength /
-    max|w|^(1 - strength), the rows of the weights are multiplied by it, so that outputs stay
-    the same (Xiao et al. 2023, "SmoothQuant", equation 4). The new ranges reach from the lowest
-    to the highest value. Convolutions stay as they are. Raises TightropeError where `channels` has
-    no bounds of an input, as those of an imported cache.
+    With s = max|x|^strength / max|w|^(1 - strength), each input channel of the operators `nodes` is
+    divided by s and the matching row of the weights is multiplied by s, so outputs stay the same
+    (Xiao et al. 2023, "SmoothQuant", equation 4). The new ranges are minmax. Convolutions stay as
+    they are. Raises TightropeError where `channels` has no bounds of an input, as in an imported
+    cache.
     """
     made = onnx.ModelProto()
     made.CopyFrom(model)
@@ -46,7 +46,7 @@ def smoothed(
     for name in dict.fromkeys(node.input[0] for node in chosen):
         if name not in channels:
             raise TightropeError(f"no bounds of the channels of {name}: calibrate for SmoothQuant")
-        # of all that read it, so that the factors do not depend on which of them are chosen
+        # all consumers, so that the factors do not depend on the choice of `nodes`
         readers = [node for node in every if node.input[0] == name]
         low, high = (np.array(channels[name][end]) for end in ("low", "high"))
         rows = [np.abs(rows_of(node, weight(made, node))).max(axis=1) for node in readers]
@@ -66,7 +66,7 @@ def smoothed(
 
 
 def smoothing(activations: np.ndarray, weights: np.ndarray, strength: float) -> np.ndarray:
-    """SmoothQuant's factor of each channel from its largest absolute values."""
+    """Return SmoothQuant's factor per channel from the largest absolute values."""
     empty = (activations < SMALLEST) | (weights < SMALLEST)
     one = np.maximum(activations, SMALLEST) ** strength
     other = np.maximum(weights, SMALLEST) ** (1 - strength)
@@ -76,10 +76,11 @@ def smoothing(activations: np.ndarray, weights: np.ndarray, strength: float) -> 
 def corrected_biases(
     quantized: onnx.ModelProto, original: onnx.ModelProto, channels: Channels
 ) -> None:
-    """Add to each quantized operator the mean by which rounding its weights changed its output.
+    """Correct the mean output error that weight quantization causes, per quantized operator.
 
-    That is (W - rounded W)ᵀ times the mean input (Nagel et al. 2019, "Data-Free Quantization
-    Through Weight Equalization and Bias Correction", section 4.2). Convolutions stay as they are.
+    The correction (W - quantized W)ᵀ times the mean input is added to the output (Nagel et al.
+    2019, "Data-Free Quantization Through Weight Equalization and Bias Correction", section 4.2).
+    Convolutions stay as they are.
     """
     floats = {node.name: node for node in weighted_nodes(original)}
     for node in list(quantized.graph.node):
@@ -96,7 +97,7 @@ def corrected_biases(
 
 
 def add_to_output(model: onnx.ModelProto, node: onnx.NodeProto, values: np.ndarray) -> None:
-    """Add a vector to the output of `node`: to its bias where it has one, or as an operator."""
+    """Add a vector to the output of `node`: to its bias if it has one, else by an Add node."""
     output = node.output[0]
     constants = {tensor.name for tensor in model.graph.initializer}
     readers = [one for one in model.graph.node if output in one.input]
@@ -115,7 +116,7 @@ def add_to_output(model: onnx.ModelProto, node: onnx.NodeProto, values: np.ndarr
 
 
 def smoothing_of(model: onnx.ModelProto, name: str) -> Any:
-    """What the channels of tensor `name` were multiplied by in `smoothed`, 1 where it was not."""
+    """Return the factors by which `smoothed` multiplied the channels of tensor `name`, else 1."""
     if not name.endswith(SMOOTHED):
         return 1.0
     maker = next(node for node in model.graph.node if name in node.output)
@@ -125,6 +126,6 @@ def smoothing_of(model: onnx.ModelProto, name: str) -> Any:
 def scaling(
     model: onnx.ModelProto, source: str, target: str, factors: np.ndarray
 ) -> onnx.NodeProto:
-    """An operator that multiplies the last axis of tensor `source` by those factors."""
+    """Return a node that multiplies the last axis of tensor `source` by `factors`."""
     constant = add_constant(model, f"{target}_factors", factors)
     return helper.make_node("Mul", [source, constant], [target], name=target)

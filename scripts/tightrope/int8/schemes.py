@@ -1,4 +1,4 @@
-"""Schemes of quantization: which types, symmetric or not."""
+"""Quantization schemes: types of activations and weights, symmetric or not."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ import onnx
 
 
 class Scheme(NamedTuple):
-    """Type of activations in onnxruntime's words; weights are symmetric s8.
+    """Type of activations, as onnxruntime names it; weights are symmetric s8.
 
-    `reduced` keeps weights within 7 bits. A scheme with a `symmetric` type has activations and
-    weights in it, all with zero-point 0.
+    `reduced` limits weights to 7 bits. With a `symmetric` type, activations and weights have that
+    type and zero-point 0.
     """
 
     activations: str = ""
@@ -22,7 +22,7 @@ SCHEMES = {
     "u8s8": Scheme("QUInt8"),
     # without VNNI, sums of two products of u8 and s8 saturate at 16 bits
     "u8s7": Scheme("QUInt8", reduced=True),
-    # TensorRT takes zero-point 0 only, and fuses a residual sum whose skip is rounded too
+    # TensorRT supports zero-point 0 only, and fuses a residual sum whose skip is quantized too
     "s8s8": Scheme(symmetric=onnx.TensorProto.INT8),
     "e4m3": Scheme(symmetric=onnx.TensorProto.FLOAT8E4M3FN),
 }

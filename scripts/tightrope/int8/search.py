@@ -1,4 +1,4 @@
-"""int8-auto: the fewest operators left in float so that the accuracy budget holds."""
+"""Search for int8-auto: the fewest operators in float that keep the accuracy budget."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +13,7 @@ from tightrope.int8.switched_model import SwitchedModel
 from tightrope.int8.trials import Judge, labels_of, require_enough
 
 SCHEMA = 1
-# int8 that saves nothing comes first
+# smallest saving in ms: operators that int8 does not speed up rank first
 NOTHING = 1e-12
 
 
@@ -37,14 +37,14 @@ def search_operators(
     threads: int,
     libraries: dict[str, str | None],
 ) -> None:
-    """Write which operators stay in float beside SmoothQuant, and every trial.
+    """Write which operators stay in float in addition to SmoothQuant, and every trial.
 
-    A trial holds where its accuracy on the whole calibration split is `kept` within the budget,
-    against the same model in float; examples without labels count as right where the answer
-    stays. Trials are kept in `state` too, from which an interrupted search goes on; those of all
-    its sessions take at most `seconds` together, but for the first. `smoothquant` is the strength
-    at which `quantized` is smoothed, None for not at all. Raises TightropeError where the split is
-    too small to tell that a budget holds.
+    A trial holds if its accuracy on the whole calibration split is `kept` within the budget,
+    compared with the same model in float. Without labels, an answer counts as correct if it is that
+    of the float model. Trials are also saved in `state`, from which an interrupted search resumes.
+    The trials of all its sessions, except the first trial, take at most `seconds` in total.
+    `smoothquant` is the strength at which `quantized` is smoothed, None for no smoothing. Raises
+    TightropeError where the split is too small to decide whether a budget holds.
     """
     examples = read_split(data, "calibration")
     require_enough(data, len(examples), budget_points)
@@ -85,9 +85,9 @@ def search_operators(
 def ranked(
     sensitivity: dict[str, dict[str, float]], costs: dict[str, list[dict[str, float]]]
 ) -> list[tuple[str, float]]:
-    """Operators with the divergence that each brings for a millisecond saved, highest first.
+    """Rank operators by the divergence that each causes per millisecond saved, highest first.
 
-    Milliseconds are those of all measured shapes, each divided by its rows.
+    Milliseconds are summed over all measured shapes, each divided by batch x sequence.
     """
     found = []
     for name, fields in sensitivity.items():
@@ -100,11 +100,11 @@ def ranked(
 
 
 def search(judge: Judge, ranking: list[str], seconds: float) -> tuple[list[str], str]:
-    """Operators left in float, and `minimum` or `time limit`.
+    """Return the operators left in float, and `minimum` or `time limit`.
 
-    All in int8 is tried first. Then the shortest beginning of the ranking that holds is found by
-    halving, and each of its operators, the least sensitive first, goes back to int8 where the
-    budget still holds.
+    Try all operators in int8 first. Then bisect for the shortest prefix of the ranking that holds,
+    and return its operators to int8 one by one, the least sensitive first, where the budget still
+    holds.
     """
     if judge.holds(()):
         return [], "minimum"
@@ -118,7 +118,7 @@ def search(judge: Judge, ranking: list[str], seconds: float) -> tuple[list[str],
         else:
             known_to_fail = middle
     chosen = ranking[:holds]
-    # the last one is needed: without it the beginning did not hold
+    # the last operator is needed: the prefix without it did not hold
     for name in reversed(chosen[:-1]):
         if not judge.has_time(seconds):
             return sorted(chosen), "time limit"

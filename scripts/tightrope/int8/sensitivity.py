@@ -1,4 +1,4 @@
-"""How much each operator with weights alone in int8 changes the answers of a model."""
+"""Measure how each operator with weights, alone in int8, changes a model's answers."""
 
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,11 @@ def measure_sensitivity(
     threads: int,
     libraries: dict[str, str | None],
 ) -> None:
-    """Write what each operator of `quantized` alone in int8 changes, all others in float.
+    """Write the effect of each operator of `quantized` alone in int8, all others in float.
 
-    On the first `samples` calibration examples, by operator: `agreement` (share of the answers
-    that stay), `logit_error` and `kl` as in reports/summary.json, `sqnr_db` (signal to
-    quantization noise of the operator's own output, decibels).
+    On the first `samples` calibration examples, per operator: `agreement` (share of unchanged
+    answers), `logit_error` and `kl` as in reports/summary.json, `sqnr_db`
+    (signal-to-quantization-noise ratio of the operator's output, decibels).
     """
     examples = read_split(data, "calibration")[:samples]
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
@@ -54,10 +54,10 @@ def measure_sensitivity(
 
 
 def sensitivities(model: SwitchedModel, rows: list[Arrays]) -> dict[str, dict[str, float]]:
-    """The fields of each operator by its name."""
+    """Return the sensitivity fields per operator name."""
     logits: dict[str | None, list[Any]] = {name: [] for name in (None, *model.operators)}
-    power = {name: np.zeros(2) for name in model.operators}  # of signal and noise
-    # padding would be part of the noise
+    power = {name: np.zeros(2) for name in model.operators}  # signal, noise
+    # equal lengths, because padding would count as noise
     batches = list(batches_of_equal_length(rows, tokens=TOKENS))
     with tqdm(total=len(batches) * len(model.operators), unit="call", desc="sensitivity") as bar:
         for batch in batches:
@@ -80,5 +80,5 @@ def sensitivities(model: SwitchedModel, rows: list[Arrays]) -> dict[str, dict[st
 
 
 def agreement(one: list[Any], other: list[Any]) -> float:
-    """Share of rows of logits with the same answer."""
+    """Return the share of rows of logits with the same answer."""
     return float(np.mean(np.argmax(one, axis=1) == np.argmax(other, axis=1)))

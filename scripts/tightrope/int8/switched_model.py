@@ -1,4 +1,4 @@
-"""A model of which each operator with weights runs in int8 or in float, as its input says."""
+"""A model whose operators with weights run in int8 or in float, selected by an input."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -20,11 +20,11 @@ BATCH = 32
 
 
 class SwitchedModel:
-    """`source` and its quantized file in one session, for any choice of operators.
+    """Session of `source` and its quantized file for any choice of operators in int8.
 
-    It computes in float what the quantized file stands for: values rounded to those that int8 can
-    hold, multiplied and added up in float32. `operators` are the names of what can be chosen.
-    Raises TightropeError where both weights together do not fit into 2 GiB.
+    It simulates the quantized file in float: values are rounded to those that int8 represents, then
+    multiplied and accumulated in float32. `operators` are the names that can be chosen. Raises
+    TightropeError where both sets of weights together exceed 2 GiB.
     """
 
     def __init__(self, source: Path | str, quantized: Path | str, *, threads: int) -> None:
@@ -37,12 +37,12 @@ class SwitchedModel:
         self.logits = model.graph.output[0].name
 
     def run(self, batch: Arrays, in_int8: Collection[str], *tensors: str) -> list[np.ndarray]:
-        """Logits float32 [batch, classes] with those operators in int8, and those `tensors`."""
+        """Return logits float32 [batch, classes], then `tensors`, with those operators in int8."""
         switches = np.array([name in in_int8 for name in self.operators])
         return self.session.run([self.logits, *tensors], {**batch, SWITCHES: switches})
 
     def answers(self, rows: list[Arrays], in_int8: Collection[str]) -> np.ndarray:
-        """Logits float32 [rows, classes] of encoded samples."""
+        """Return logits float32 [rows, classes] of encoded samples."""
         found: dict[int, Any] = {}
         for indices, batch in batches_by_length(rows, BATCH):
             found |= zip(indices, self.run(batch, in_int8)[0], strict=True)
@@ -52,9 +52,10 @@ class SwitchedModel:
 def with_switches(
     source: onnx.ModelProto, quantized: onnx.ModelProto
 ) -> tuple[onnx.ModelProto, list[str]]:
-    """The quantized model with an input `SWITCHES`, bool [operators], and their names in order.
+    """Return the quantized model with an input `SWITCHES`, bool [operators], and their names.
 
-    Each operator is an `If` of two programs, of which only the chosen one costs time.
+    Names are in the order of the switches. Each operator is an `If` with an int8 and a float
+    branch; only the chosen branch runs.
     """
     model = onnx.ModelProto()
     model.CopyFrom(quantized)
@@ -62,7 +63,7 @@ def with_switches(
     floats = {node.name: constant_of(source, node.input[1]) for node in weighted_nodes(source)}
     names: list[str] = []
     nodes: list[onnx.NodeProto] = []
-    # of a convolution what comes out is rounded too, and read instead of it
+    # outputs of convolutions are quantized too, and consumers read the quantized tensor
     outputs = rounded_outputs(model, makers)
     given: dict[str, str] = {}
     for node in model.graph.node:
@@ -103,7 +104,7 @@ def with_switches(
 def in_int8(
     model: onnx.ModelProto, node: onnx.NodeProto, pair: list[onnx.NodeProto], weights: np.ndarray
 ) -> onnx.GraphProto:
-    """The operator behind its Q/DQ `pair`, with weights that int8 can hold."""
+    """Return the int8 branch: the operator after its Q/DQ `pair`, with dequantized weights."""
     names = [f"{node.name}.{step}" for step in ("quantized", "dequantized")]
     steps = [
         renamed(pair[0], [*pair[0].input], names[0]),
@@ -116,7 +117,7 @@ def in_int8(
 def in_float(
     model: onnx.ModelProto, node: onnx.NodeProto, tensor: str, weights: np.ndarray
 ) -> onnx.GraphProto:
-    """The operator on a tensor and with weights that nothing has rounded."""
+    """Return the float branch: the operator on an unquantized tensor and weights."""
     constant = add_constant(model, f"{node.name}.exact", weights)
     return branch(f"{node.name}.float", node, [], [tensor, constant])
 
@@ -124,14 +125,14 @@ def in_float(
 def branch(
     name: str, node: onnx.NodeProto, steps: list[onnx.NodeProto], inputs: list[str]
 ) -> onnx.GraphProto:
-    """A graph without inputs of its own: those steps, and the operator on `inputs`."""
+    """Return a graph without inputs: the nodes `steps`, then the operator on `inputs`."""
     last = renamed(node, [*inputs, *node.input[2:]], f"{name}.output")
     output = helper.make_tensor_value_info(last.output[0], TensorProto.FLOAT, None)
     return helper.make_graph([*steps, last], name, [], [output])
 
 
 def renamed(node: onnx.NodeProto, inputs: list[str], output: str) -> onnx.NodeProto:
-    """A copy of the operator with other tensors."""
+    """Return a copy of the operator with other input and output tensors."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     copy.input[:], copy.output[:], copy.name = inputs, [output], output
@@ -139,7 +140,7 @@ def renamed(node: onnx.NodeProto, inputs: list[str], output: str) -> onnx.NodePr
 
 
 def keep_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
-    """Put in the graph those of its new `nodes`, and keep those constants, that lead to outputs."""
+    """Set the nodes of the graph to those of `nodes` that reach outputs; drop unused constants."""
     read = {one.name for one in model.graph.output}
     kept = []
     for node in reversed(nodes):
@@ -157,7 +158,7 @@ def keep_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
 def rounded_outputs(
     model: onnx.ModelProto, makers: dict[str, onnx.NodeProto]
 ) -> dict[str, onnx.NodeProto]:
-    """By the tensor that others read the convolution of which it is the rounded output."""
+    """Return a dict of dequantized output tensors and the convolutions that produce them."""
     found = {}
     for node in model.graph.node:
         quantizer = makers.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
@@ -168,6 +169,6 @@ def rounded_outputs(
 
 
 def add_integer(model: onnx.ModelProto, name: str, value: int) -> str:
-    """Put a whole number into the graph; its name."""
+    """Add an int64 constant to the graph; return its name."""
     model.graph.initializer.append(numpy_helper.from_array(np.array(value, np.int64), name))
     return name

@@ -1,4 +1,4 @@
-"""The calibration cache of TensorRT up to version 10: a text of one scale a tensor."""
+"""Read and write calibration caches of TensorRT up to version 10: text, one scale per tensor."""
 
 import math
 import re
@@ -11,28 +11,28 @@ from tightrope.int8.cache import read_sealed, write_cache
 from tightrope.onnx.file import load_onnx
 
 Ranges = dict[str, list[float]]
-# TensorRT 10.0.0 in its own way of writing; 8.6.1 is 8601
+# TensorRT 10.0.0 as the header writes it; 8.6.1 is 8601
 VERSION = "100000"
-# TensorRT's algorithms and the methods that do the same; its legacy calibrator cuts at a quantile
+# TensorRT's algorithms and the equivalent methods; its legacy calibrator cuts at a quantile
 METHODS = {
     "MinMaxCalibration": "minmax",
     "EntropyCalibration": "entropy",
     "EntropyCalibration2": "entropy",
     "LegacyCalibration": "percentile",
 }
-# of two algorithms of one method the later is written
+# for a method with two algorithms, the later is written
 ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items()}
 HEADER = re.compile(r"TRT-[0-9A-Za-z.]+-(?P<algorithm>\w+)")
-# a tensor's name may hold ": " itself: the last one counts
+# a tensor's name may contain ": " itself: the last occurrence separates
 LINE = re.compile(r"(?P<tensor>.+): (?P<scale>[0-9a-fA-F]{8})")
 CACHE_NAME = re.compile(r"(?P<method>[a-z]+)-(?P<samples>[1-9][0-9]*)\.json")
-STEPS = 127  # of the symmetric INT8 on each side of zero
+STEPS = 127  # symmetric INT8 steps on each side of zero
 
 
 def export_text(ranges: Ranges, *, method: str, version: str = VERSION) -> str:
-    """The header, then for each tensor max(|low|, |high|) / 127 as a big-endian float32 in hex.
+    """Return the header, then per tensor max(|low|, |high|) / 127 as big-endian float32 in hex.
 
-    Raises TightropeError for a method that TensorRT does not have, a version that is not of
+    Raises TightropeError for a method that TensorRT does not have, a version that is not all
     digits, and a tensor whose name or scale the format cannot hold.
     """
     if method not in ALGORITHMS:
@@ -50,11 +50,11 @@ def export_text(ranges: Ranges, *, method: str, version: str = VERSION) -> str:
 
 
 def import_text(text: str, *, path: Path | str) -> tuple[str, Ranges]:
-    """The method of the header and the symmetric range of each tensor.
+    """Return the method of the header and the symmetric range of each tensor.
 
-    Raises TightropeError naming `path` and the line that the format does not have: a header
-    of no known algorithm, no `tensor: 8 hex digits`, a scale that is no positive finite number,
-    a tensor for the second time. A text without tensors is an error too.
+    Raises TightropeError naming `path` and the invalid line: a header with an unknown algorithm, a
+    line that is not `tensor: 8 hex digits`, a scale that is not positive and finite, a duplicate
+    tensor. A text without tensors is an error too.
     """
     header, *lines = text_lines(text)
     algorithm = HEADER.fullmatch(header)
@@ -91,10 +91,10 @@ def import_text(text: str, *, path: Path | str) -> tuple[str, Ranges]:
 def export_cache(
     cache_json: Path | str, target: Path | str, *, version: str = VERSION, force: bool = False
 ) -> int:
-    """Write the ranges of a cache as TensorRT's text; returns how many tensors were left out.
+    """Write the ranges of a cache as TensorRT's text; return the number of tensors left out.
 
-    Those were zero on every sample: TensorRT takes no scale of 0. Raises TightropeError for a
-    cache without ranges, and where `target` exists, unless by `force`.
+    Those were zero on every sample: TensorRT accepts no scale of 0. Raises TightropeError for a
+    cache without ranges, and where `target` exists, unless `force`.
     """
     require_free(target, force=force)
     try:
@@ -118,11 +118,11 @@ def export_cache(
 def import_cache(
     text: Path | str, onnx: Path | str, target: Path | str, *, force: bool = False
 ) -> int:
-    """Write TensorRT's text as the cache of `onnx`; returns how many tensors were left out.
+    """Write TensorRT's text as the cache of `onnx`; return the number of tensors left out.
 
-    Those are in the text and not in the model. The name of `target`, METHOD-SAMPLES.json, says
-    what the text does not. Raises TightropeError for another name, a method that the header
-    contradicts, a text about another model, and where `target` exists, unless by `force`.
+    Those are not in the model. The file name of `target`, METHOD-SAMPLES.json, gives the sample
+    count, which the text lacks. Raises TightropeError for another file name, a method that
+    contradicts the header, a text of another model, and where `target` exists, unless `force`.
     """
     name = CACHE_NAME.fullmatch(Path(target).name)
     if name is None:
@@ -161,7 +161,7 @@ def import_cache(
 
 
 def packed_scale(tensor: str, bounds: list[float]) -> bytes:
-    """The four bytes of the scale; raises TightropeError naming `tensor` where it is no scale."""
+    """Return the four bytes of the scale; raise TightropeError naming `tensor` if it is invalid."""
     try:
         packed = struct.pack(">f", max(map(abs, bounds)) / STEPS)
     except OverflowError:
@@ -176,12 +176,12 @@ def packed_scale(tensor: str, bounds: list[float]) -> bytes:
 
 
 def text_lines(text: str) -> list[str]:
-    """Header and lines, whichever way they end; other marks of separation belong to a name."""
+    """Return header and lines for LF or CRLF endings; other separators belong to a name."""
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
 
 
 def read_text(path: Path | str) -> str:
-    """The file as text; raises TightropeError where it is none."""
+    """Return the file as text; raise TightropeError where it is not UTF-8."""
     try:
         return read_bytes(path).decode()
     except UnicodeDecodeError as error:
@@ -189,13 +189,13 @@ def read_text(path: Path | str) -> str:
 
 
 def tensor_names(onnx: Path | str) -> set[str]:
-    """Names of the inputs of the model and of all that its operators give."""
+    """Return the names of the model's inputs and of all outputs of its nodes."""
     graph = load_onnx(onnx).graph
     return {one.name for one in graph.input} | {name for node in graph.node for name in node.output}
 
 
 def require_free(target: Path | str, *, force: bool) -> None:
-    """Raise TightropeError where writing `target` would replace a file, unless by `force`."""
+    """Raise TightropeError where `target` is a folder, or exists without `force`."""
     if Path(target).is_dir():
         raise TightropeError(f"{target}: a folder; give the path of a file")
     if Path(target).exists() and not force:

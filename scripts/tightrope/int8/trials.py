@@ -1,4 +1,4 @@
-"""Choices of operators in float, tried on the calibration split and remembered."""
+"""Trials: sets of operators in float, evaluated on the calibration split and saved."""
 
 import time
 from collections.abc import Collection
@@ -17,7 +17,7 @@ Trial = dict[str, Any]
 
 
 def require_enough(data: Path | str, samples: int, budget_points: float) -> None:
-    """Raise TightropeError where so many samples cannot tell that a budget holds."""
+    """Raise TightropeError where `samples` are too few to decide whether a budget holds."""
     if accuracy_verdict(paired_difference(0, 0, samples), budget_points / 100) != "kept":
         raise TightropeError(
             f"{data}: {samples} calibration examples are too few to tell a loss of "
@@ -26,7 +26,7 @@ def require_enough(data: Path | str, samples: int, budget_points: float) -> None
 
 
 class Judge:
-    """Tries choices of operators on the calibration split, each once; remembers in `state`."""
+    """Evaluates sets of float operators on the calibration split, each once; saves to `state`."""
 
     def __init__(
         self,
@@ -48,16 +48,16 @@ class Judge:
 
     @property
     def seconds(self) -> float:
-        """Seconds of all trials, those of earlier sessions too."""
+        """Seconds of all trials, including those of earlier sessions."""
         return sum(trial["seconds"] for trial in self.trials)
 
     def has_time(self, seconds: float) -> bool:
-        """Whether another trial, as long as the longest so far, ends within so many seconds."""
+        """Return whether another trial, as long as the longest so far, ends within `seconds`."""
         longest = max((trial["seconds"] for trial in self.trials), default=0.0)
         return self.seconds + longest <= seconds
 
     def holds(self, in_float: Collection[str]) -> bool:
-        """Whether the budget holds with those operators in float."""
+        """Return whether the budget holds with the operators `in_float`."""
         names = sorted(in_float)
         trial = next((one for one in self.trials if one["in_float"] == names), None)
         if trial is None:
@@ -67,7 +67,7 @@ class Judge:
         return trial["verdict"] == "kept"
 
     def tried(self, in_float: set[str]) -> Trial:
-        """The change of accuracy with those operators in float, measured."""
+        """Measure the accuracy change with the operators `in_float`."""
         began, model = time.perf_counter(), self.model
         if self.expected is None:
             self.expected = model.answers(self.rows, ()).argmax(axis=1)
@@ -95,12 +95,12 @@ class Judge:
 
 
 def labels_of(examples: list[dict[str, Any]]) -> list[int] | None:
-    """The labels of the examples, None where they have none."""
+    """Return the labels of the examples, None where they have none."""
     return [one["label"] for one in examples] if "label" in examples[0] else None
 
 
 def remembered(state: Path, key: str) -> list[Trial]:
-    """The trials of an interrupted search of the same things, none of another."""
+    """Return the saved trials of an interrupted search with the same `key`."""
     if not state.is_file():
         return []
     document = read_json(state)

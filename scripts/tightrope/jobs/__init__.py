@@ -1,1 +1,1 @@
-"""How a script runs: its arguments, its log, its supervised child process."""
+"""Script runtime: job arguments, log, supervised child process."""

@@ -1,4 +1,4 @@
-"""Work in a child process, so that a crash, a hang or a full memory is an answer, not an end."""
+"""Run work in a child process: a crash, hang or out-of-memory becomes a recorded failure."""
 
 import ctypes
 import math
@@ -30,14 +30,14 @@ from tightrope.machine.processes import resident_bytes, run_above, works
 PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.5
 REMEDY = "raise its {} with --set-resources and say --config retry_failed=true"
-# errors of the surroundings, not of the variant: they end the job
+# errors of the environment, not of the variant: they end the job
 PASSED_ON = (ArtifactError, StorageError)
 LIMIT_OF_MEMORY = "GB of memory, the limit of this job"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a job may use: resident memory, time, and whether no attempt is left after it."""
+    """Limits of a job: resident memory, time, and whether this is its last attempt."""
 
     memory_bytes: float
     seconds: float
@@ -45,7 +45,7 @@ class Limits:
 
     @classmethod
     def of(cls, resources: Any) -> "Limits":
-        """Nine tenths of a Snakemake job's `mem_mb` and `runtime` (minutes)."""
+        """Return nine tenths of a Snakemake job's `mem_mb` and `runtime` (minutes)."""
         return cls(
             memory_bytes=0.9e6 * resources.mem_mb,
             seconds=54.0 * resources.runtime,
@@ -56,9 +56,9 @@ class Limits:
 class Child:
     """A forked process that answers requests with `handler(*request)`; a context manager.
 
-    It dies with its parent. Between requests it sleeps on its pipe. Its temporary files lie in a
-    folder that goes with it: killed, it deletes none, and a runtime may unpack a whole model there.
-    `role` stands before the reason of each of its failures; its time counts from `began`
+    It dies with its parent, and sleeps on its pipe between requests. Its temporary files are in a
+    folder that this class deletes: a killed child deletes none, and a runtime may unpack a whole
+    model there. `role` prefixes the reason of each failure. The time limit counts from `began`
     (`time.monotonic()`), or from now.
     """
 
@@ -91,11 +91,11 @@ class Child:
         self.scratch.cleanup()
 
     def ask(self, *request: Any, seconds: float = math.inf) -> Any:
-        """The child's answer, which may take so many `seconds`.
+        """Send a request and return the child's answer, waiting at most `seconds`.
 
-        Raises WorkFailed when the handler raised, the child died or went beyond its limits;
-        an ArtifactError or StorageError of the handler is raised here as it was there, and a
-        TightropeError when the run has ended that waits for it.
+        Raises WorkFailed when the handler raised, the child died or exceeded its limits. An
+        ArtifactError or StorageError of the handler is raised unchanged. Raises TightropeError when
+        the Snakemake run has ended.
         """
         began = time.monotonic()
         try:
@@ -115,7 +115,7 @@ class Child:
         raise value
 
     def kill(self) -> None:
-        """Kill the child and what it has started, as a compiler: it would go on computing."""
+        """Kill the child and its subprocesses, such as compilers, which would continue."""
         if not self.process.is_alive():
             return
         with suppress(psutil.NoSuchProcess):
@@ -126,13 +126,13 @@ class Child:
                     one.kill()
 
     def failed(self, reason: str, transient: bool) -> WorkFailed:
-        """The error of this child with that reason."""
+        """Return the WorkFailed of this child for `reason`."""
         return WorkFailed(reason, transient, self.role)
 
     def check_limits(self) -> None:
-        """Kill the child beyond its limits, or when nobody waits for it, and say why.
+        """Kill the child and raise when it exceeds its limits or its Snakemake run has ended.
 
-        A killed Snakemake leaves its jobs; the next run may be building in the same folder.
+        A killed Snakemake leaves its jobs running; the next run may be building in the same folder.
         """
         if self.run is not None and not works(self.run):
             self.kill()
@@ -148,7 +148,7 @@ class Child:
             raise self.failed(f"{reason}; {REMEDY.format('mem_mb')}", transient=True)
 
     def how_it_ended(self) -> str:
-        """How a child that gave no answer ended."""
+        """Return how a child that gave no answer ended."""
         self.process.join()
         code = self.process.exitcode
         if code is not None and code < 0:
@@ -157,13 +157,13 @@ class Child:
 
 
 def supervised(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
-    """`work(*arguments)` in a child of its own; raises as `Child.ask` does."""
+    """Return `work(*arguments)`, run in a child process; raises as `Child.ask` does."""
     with Child(work, limits) as child:
         return child.ask(*arguments)
 
 
 def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limits) -> None:
-    """Set the fields of `record` that `work(*arguments)` gives in a child, or those of a failure.
+    """Set the fields of `record` from `work(*arguments)` in a child, or from its failure.
 
     Raises as `failure` does.
     """
@@ -176,9 +176,9 @@ def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limi
 
 
 def failure(error: WorkFailed, what: str, limits: Limits) -> dict[str, Any]:
-    """The error as fields of a record.
+    """Return the error as fields of a record.
 
-    Raises TightropeError instead while it is transient and another attempt is left.
+    Raises TightropeError instead while the error is transient and another attempt is left.
     """
     if error.transient and not limits.last_attempt:
         raise TightropeError(f"{what}: {error.reason}; another attempt follows")
@@ -188,9 +188,9 @@ def failure(error: WorkFailed, what: str, limits: Limits) -> dict[str, Any]:
 def serve(
     handler: Callable[..., Any], there: Connection, pipe: Connection, parent: int, scratch: str
 ) -> None:
-    """Run in the child: answer requests until the pipe closes, temporary files in `scratch`."""
+    """Answer requests in the child until the pipe closes, with temporary files in `scratch`."""
     there.close()
-    # the variable is for libraries in C++, and for programs that are started
+    # the environment variable is for C++ libraries and subprocesses
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -204,7 +204,7 @@ def serve(
 
 
 def answer(handler: Callable[..., Any], request: tuple[Any, ...]) -> tuple[str, Any]:
-    """("value", the result), ("failed", (reason, transient)) or ("raised", the exception)."""
+    """Return ("value", result), ("failed", (reason, transient)) or ("raised", exception)."""
     try:
         return "value", handler(*request)
     except PASSED_ON as error:

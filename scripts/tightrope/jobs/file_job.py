@@ -1,4 +1,4 @@
-"""What the jobs have in common that write one file, or into it why there is none."""
+"""Shared by jobs that write one output file: the result, or a failure with its reason."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +9,11 @@ from tightrope.jobs.child import Limits, failure, supervised
 
 
 def run_file_job(job: Any, failed: str, work: Callable[[], None]) -> None:
-    """Do the `work` of a `tightrope.jobs.job.Job` in a supervised child; it writes the only output.
+    """Run the `work` of a `tightrope.jobs.job.Job` in a child; it writes the only output.
 
-    Where it fails, the output is a failure: `failed` (as "not calibrated") and the reason. That
-    of an input is passed on as it is, so that a reason names the step that failed and no other.
-    A transient failure raises TightropeError unless this is the last attempt.
+    On failure the output holds `failed` (such as "not calibrated") and the reason. A failure in an
+    input is copied unchanged, so that the reason names the step that failed. A transient failure
+    raises TightropeError unless this is the last attempt.
     """
     ((_, target),) = job.output.items()
     known = next(filter(None, (failure_in(path) for _, path in job.input.items())), None)

@@ -1,4 +1,4 @@
-"""One way in for every script: a Snakemake job, or the same job typed by hand."""
+"""Entry point of every script: a Snakemake job, or the same job from the command line."""
 
 import os
 import sys
@@ -12,11 +12,11 @@ from tightrope.errors import TightropeError
 
 
 def current_job(namespace: dict[str, Any]) -> Any:
-    """The job in `namespace`, else one read from argv.
+    """Return the job in `namespace`, else parse one from argv.
 
-    Its log takes file descriptors 1 and 2, so what native code prints is kept;
-    `job.terminal` is a text stream to where descriptor 2 went before. A TightropeError
-    ends the script with its one line; other errors keep their traceback.
+    File descriptors 1 and 2 are redirected to the job's log, which keeps output of native code;
+    `job.terminal` is a text stream to the former descriptor 2. A TightropeError ends the script
+    with one line; other errors keep their traceback.
     """
     job = namespace.get("snakemake") or job_from_words(sys.argv[1:])
     job.terminal = os.fdopen(os.dup(2), "w", buffering=1)
@@ -38,7 +38,7 @@ def print_one_line(kind: type[BaseException], error: BaseException, trace: Any) 
 
 
 def job_from_words(words: list[str]) -> SimpleNamespace:
-    """Read `input.onnx=a.onnx output.onnx=b.onnx params.opset=21 log.0=job.log`."""
+    """Parse `input.onnx=a.onnx output.onnx=b.onnx params.opset=21 log.0=job.log`."""
     sections: dict[str, Section] = defaultdict(Section)
     for word in words:
         field, _, value = word.partition("=")
@@ -49,8 +49,8 @@ def job_from_words(words: list[str]) -> SimpleNamespace:
 
 
 class Section(SimpleNamespace):
-    """Named values of a job, read like Snakemake's."""
+    """Named values of a job with Snakemake's interface."""
 
     def items(self) -> Any:
-        """Pairs of name and value in the order in which they were given."""
+        """Return pairs of name and value in the given order."""
         return vars(self).items()

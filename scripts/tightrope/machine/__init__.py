@@ -1,1 +1,1 @@
-"""What this computer is, what it lacks, and who else keeps it busy."""
+"""Facts about this machine: hardware, missing requirements and load of other programs."""

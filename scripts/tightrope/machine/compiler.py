@@ -1,4 +1,4 @@
-"""What compiling generated code takes besides the Python packages."""
+"""Requirements for compiling generated code, besides the Python packages."""
 
 import os
 import shutil
@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 def missing_compiler() -> str | None:
-    """What is missing to compile C++ for this Python and how to get it, else None."""
-    # what PyTorch's Inductor looks for
+    """Return what is missing to compile C++ for this Python and how to install it, else None."""
+    # the compiler that PyTorch's Inductor looks for
     compiler = os.environ.get("CXX", "g++")
     if not shutil.which(compiler):
         return (

@@ -1,4 +1,4 @@
-"""What the kernel counts of a process and its processors: who else ran, which threads worked."""
+"""Kernel counters of this process and its processors: CPU time, waiting, preemption, idle time."""
 
 import os
 import resource
@@ -12,19 +12,19 @@ import psutil
 
 TASKS = Path("/proc/self/task")
 STATISTICS = Path("/proc/stat")
-# fields of a cpu line, see proc(5): idle and waiting for a disk, and taken by the hypervisor
+# fields of a cpu line, see proc(5): idle and iowait; steal
 IDLE, STEAL = (4, 5), (8,)
 TICKS = os.sysconf("SC_CLK_TCK")
 NANO = 1e-9
-# of a thread that ended after its folder was listed, before or after its file was opened
+# errors for a thread that ended before or after its file was opened
 ENDED = (FileNotFoundError, ProcessLookupError)
 
 
 class Counters(NamedTuple):
-    """Counted for this process since it began; two of them give what happened in between.
+    """Kernel counters of this process since it started; `since` gives the difference of two.
 
-    `threads`: CPU seconds of each thread by its id. `waited_s`: seconds in which its threads were
-    ready to run but had no processor, summed; None where the kernel does not say.
+    `threads`: CPU seconds of each thread by its id. `waited_s`: seconds in which threads were
+    runnable but had no processor, summed over threads; None where the kernel does not report it.
     `preempted`: involuntary context switches. `stolen_s`: seconds that the hypervisor took from
     the processors that the process may use.
     """
@@ -35,7 +35,7 @@ class Counters(NamedTuple):
     stolen_s: float
 
     def since(self, before: "Counters") -> "Counters":
-        """The difference; a thread that has ended in between is left out."""
+        """Return the difference from `before`; threads that have ended meanwhile are left out."""
         known = self.waited_s is not None and before.waited_s is not None
         return Counters(
             {name: used - before.threads.get(name, 0.0) for name, used in self.threads.items()},
@@ -46,17 +46,17 @@ class Counters(NamedTuple):
 
 
 def counters() -> Counters:
-    """The counters of this process now."""
+    """Read the counters of this process."""
     threads, waited = thread_times()
     preempted = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     return Counters(threads, waited, preempted, stolen_seconds(os.sched_getaffinity(0)))
 
 
 def thread_times() -> tuple[dict[int, float], float | None]:
-    """CPU seconds by thread, and seconds of all of them spent waiting for a processor.
+    """Return CPU seconds per thread, and the seconds that all threads waited for a processor.
 
-    From schedstat, in nanoseconds (Documentation/scheduler/sched-stats.rst of the kernel); where
-    there is none, CPU seconds in ticks of the clock, and None.
+    Read from schedstat, in nanoseconds (Documentation/scheduler/sched-stats.rst of the kernel).
+    Without schedstat: CPU seconds in clock ticks, and None.
     """
     used: dict[int, float] = {}
     waited = 0.0
@@ -76,32 +76,33 @@ def thread_times() -> tuple[dict[int, float], float | None]:
 
 
 def stolen_seconds(processors: Iterable[int]) -> float:
-    """Seconds that a hypervisor has taken from these processors; in ticks of 10 ms mostly."""
+    """Return the steal time of these processors in seconds, usually in ticks of 10 ms."""
     return counted_seconds(processors, STEAL)
 
 
 def own_seconds() -> float:
-    """CPU seconds of this process, and of its children that have ended."""
+    """Return the CPU seconds of this process and of its ended children."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def idle_seconds(processors: Iterable[int]) -> float:
-    """Seconds in which these processors had nothing to run; in ticks of 10 ms mostly."""
+    """Return the idle and iowait time of these processors in seconds, usually in ticks of 10 ms."""
     return counted_seconds(processors, IDLE)
 
 
 def counted_seconds(processors: Iterable[int], fields: tuple[int, ...]) -> float:
-    """The sum of these fields of /proc/stat over these processors, in seconds since boot."""
+    """Return the sum of these fields of /proc/stat over these processors, in seconds since boot."""
     names = {f"cpu{number}" for number in processors}
     lines = (line.split() for line in STATISTICS.read_text().splitlines())
     return sum(int(line[field]) for line in lines if line[0] in names for field in fields) / TICKS
 
 
 def settle(limit_seconds: float = 0.1, step_seconds: float = 0.0005) -> None:
-    """Sleep until the other threads of this process sleep too, at most so long.
+    """Sleep until the other threads of this process sleep, at most `limit_seconds`.
 
-    OpenMP pools spin for some milliseconds after a call; whoever is timed next would lose a core.
+    OpenMP pools spin for some milliseconds after a call and would take a core from the engine that
+    is timed next.
     """
     end = time.perf_counter() + limit_seconds
     while time.perf_counter() < end and any_other_thread_runs():
@@ -109,7 +110,7 @@ def settle(limit_seconds: float = 0.1, step_seconds: float = 0.0005) -> None:
 
 
 def any_other_thread_runs() -> bool:
-    """Whether a thread of this process besides the calling one is running or ready to run."""
+    """Return whether a thread of this process other than the caller is running or runnable."""
     own = str(threading.get_native_id())
     for task in TASKS.iterdir():
         try:

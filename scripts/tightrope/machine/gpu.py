@@ -1,4 +1,4 @@
-"""What a job on an NVIDIA GPU needs, and the one line that says what of it is missing."""
+"""Requirements of a job on an NVIDIA GPU, and one-line messages for missing ones."""
 
 import ctypes
 import os
@@ -18,9 +18,9 @@ NVINFER = re.compile(rb"libnvinfer\.so\.\d+")
 
 
 def missing_packages(engine: str) -> str | None:
-    """What is not installed that `engine` needs on a GPU and how to get it, else None.
+    """Return what `engine` lacks on a GPU and how to install it, else None.
 
-    Found without importing anything: this is asked before each run.
+    Checks without importing the packages, because this runs before each run.
     """
     if engine.startswith("onnxruntime"):
         if library_version("onnxruntime-gpu") is None:
@@ -37,7 +37,7 @@ def missing_packages(engine: str) -> str | None:
 
 
 def free_device_bytes() -> float | None:
-    """Free memory of the first NVIDIA GPU, None where the driver does not say."""
+    """Return the free memory of the first NVIDIA GPU, None where the driver does not report it."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
@@ -47,9 +47,9 @@ def free_device_bytes() -> float | None:
 
 
 def linked_tensorrt() -> list[str]:
-    """The libraries to which ONNX Runtime's TensorRT provider is linked, as libnvinfer.so.10.
+    """Return the libraries that ONNX Runtime's TensorRT provider links to, as libnvinfer.so.10.
 
-    A package is linked to one major version, not always the one that is installed beside it.
+    An onnxruntime-gpu package links to one major version, not always the installed one.
     """
     found = find_spec("onnxruntime")
     folders = (found.submodule_search_locations or ()) if found else ()
@@ -59,7 +59,7 @@ def linked_tensorrt() -> list[str]:
 
 
 def loaded(library: str) -> bool:
-    """Whether a shared library can be loaded, from the loader's path or from TensorRT's package."""
+    """Load a shared library from the loader's path or TensorRT's package; return success."""
     found = find_spec("tensorrt_libs")
     folders = (found.submodule_search_locations or ()) if found else ()
     for path in (library, *(str(Path(folder, library)) for folder in folders)):
@@ -70,7 +70,7 @@ def loaded(library: str) -> bool:
 
 
 def without_tensorrt(library: str) -> str:
-    """The line that names a library of TensorRT which ONNX Runtime lacks."""
+    """Return the message for a TensorRT library that ONNX Runtime lacks."""
     return (
         f"onnxruntime-gpu is linked to {library}, which cannot be loaded: put the libraries of "
         f"TensorRT {library.rpartition('.')[2]} on LD_LIBRARY_PATH"
@@ -78,24 +78,24 @@ def without_tensorrt(library: str) -> str:
 
 
 def missing_toolkit() -> str | None:
-    """What AOTInductor lacks to compile for a GPU: headers of CUDA, which pip's packages hide."""
+    """Return what AOTInductor lacks to compile for a GPU: CUDA headers, which pip packages hide."""
     if os.environ.get("CUDA_HOME") or shutil.which("nvcc") or Path("/usr/local/cuda").is_dir():
         return None
     return "no CUDA toolkit: AOTInductor compiles with its headers; install it, or set CUDA_HOME"
 
 
 def torch_has_cuda() -> bool:
-    """Whether the installed PyTorch was built for CUDA."""
+    """Return whether the installed PyTorch was built for CUDA."""
     found = find_spec("torch")
     folders = (found.submodule_search_locations or ()) if found else ()
     return any(Path(folder, "lib", "libtorch_cuda.so").is_file() for folder in folders)
 
 
 def require_gpu(library: str, cuda: str | None) -> None:
-    """Raise WorkFailed unless the driver of this machine runs what `library` was built for.
+    """Raise WorkFailed unless the driver of this machine supports the CUDA version of `library`.
 
-    `cuda` is the version of CUDA that it was built with, such as 13.0, None where it has none.
-    Within one major version of CUDA an older driver runs newer libraries
+    `cuda` is the version of CUDA that it was built with, such as 13.0, None for a build without
+    CUDA. Within one major version of CUDA an older driver runs newer libraries
     (https://docs.nvidia.com/deploy/cuda-compatibility/).
     """
     if cuda is None:
@@ -117,7 +117,7 @@ def require_gpu(library: str, cuda: str | None) -> None:
 
 
 def driver_cuda() -> tuple[int, int] | None:
-    """The newest CUDA that the driver runs, as (major, minor); None without a driver."""
+    """Return the newest CUDA version that the driver supports as (major, minor), else None."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -1,4 +1,4 @@
-"""What this machine is, so far as it decides how fast and how exactly a model runs."""
+"""Host description: hardware and software that decide speed and numerics of a model."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ ISA = (
 
 @cache
 def describe_host() -> dict[str, Any]:
-    """`cpu`, `isa`, physical `cores` in reach, `memory_bytes`, `gpu`, `driver`, `python`."""
+    """Return `cpu`, `isa`, usable physical `cores`, `memory_bytes`, `gpu`, `driver`, `python`."""
     fields = cpu_fields()
     flags = set((fields.get("flags") or fields.get("Features") or "").split())
     gpu, driver = nvidia_gpu()
@@ -39,40 +39,43 @@ def describe_host() -> dict[str, Any]:
 
 
 def fingerprint(host: dict[str, Any]) -> str:
-    """Twelve hex digits over CPU model, ISA, cores, GPU model and driver."""
+    """Return twelve hex digits over CPU model, ISA, cores, GPU model and driver."""
     return digest({name: host[name] for name in ("cpu", "isa", "cores", "gpu", "driver")})
 
 
 def for_device(host: dict[str, Any], device: str) -> dict[str, Any]:
-    """What of a host counts for work on that device: another driver changes nothing on a CPU."""
+    """Return the host facts relevant to a device: GPU and driver do not matter on the CPU."""
     return host if device == "cuda" else {**host, "gpu": None, "driver": None}
 
 
 def node_fingerprint(host: dict[str, Any]) -> str:
-    """Twelve hex digits over what the node is, whatever share of it a job was given."""
+    """Return twelve hex digits over the type of the node: `fingerprint` without the cores."""
     return digest({name: host[name] for name in ("cpu", "isa", "gpu", "driver")})
 
 
 def numerics_fingerprint(host: dict[str, Any]) -> str:
-    """Twelve hex digits over what can change an answer: the ISA and the GPU model."""
+    """Return twelve hex digits over what can change numerical results: ISA and GPU model."""
     return digest({name: host[name] for name in ("isa", "gpu")})
 
 
 def saturates(host: dict[str, Any]) -> bool:
-    """Whether sums of two products of u8 and s8 are cut off at 16 bits: x86 without VNNI."""
+    """Return whether sums of two u8 x s8 products saturate at 16 bits: x86 without VNNI."""
     vnni = {"avx512_vnni", "avx_vnni", "amx_int8"}
     return "avx2" in host["isa"] and not vnni & set(host["isa"])
 
 
 def cpu_fields() -> dict[str, str]:
-    """The fields of the first processor in /proc/cpuinfo."""
+    """Return the fields of the first processor in /proc/cpuinfo."""
     text = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
     pairs = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def cpu_name(fields: dict[str, str]) -> str:
-    """Model name, with family and model numbers where a virtual machine hides the exact name."""
+    """Return the CPU model name, with family and model numbers where /proc/cpuinfo has them.
+
+    A virtual machine may hide the exact name.
+    """
     name = fields.get("model name") or platform.processor() or platform.machine()
     if "cpu family" not in fields:
         return name
@@ -80,7 +83,7 @@ def cpu_name(fields: dict[str, str]) -> str:
 
 
 def nvidia_gpu() -> tuple[str | None, str | None]:
-    """Model and driver of the first NVIDIA GPU, None twice where there is none."""
+    """Return model and driver of the first NVIDIA GPU, (None, None) without a GPU."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None, None
@@ -96,10 +99,10 @@ def nvidia_gpu() -> tuple[str | None, str | None]:
 
 
 def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:
-    """Raise TightropeError where this machine is not the one, or of the node type, of `key`.
+    """Raise TightropeError where this machine does not match the host key `key`.
 
-    `key` is a fingerprint, or a node type named by `host` of the configuration: what that type
-    is, is what the first of its jobs ran on, kept in `registry`.
+    `key` is a fingerprint, or a node type that `host` of the configuration names. The first job of
+    a node type defines it: its host is kept in `registry`.
     """
     host = describe_host()
     hosts = [for_device(host, device) for device in ("cpu", "cuda")]
@@ -120,5 +123,5 @@ def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:
 
 
 def node_in_words(host: dict[str, Any]) -> str:
-    """CPU, instruction sets and GPU of a host."""
+    """Format CPU, instruction sets and GPU of a host."""
     return ", ".join([host["cpu"], " ".join(host["isa"]), host["gpu"] or "no GPU"])

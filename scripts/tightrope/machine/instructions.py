@@ -1,4 +1,4 @@
-"""Which instructions a precision needs of a processor that computes in it."""
+"""CPU instructions that a precision needs to run natively."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from tightrope.variants import Variant
 
 
 def missing_instructions(variant: Variant, host: dict[str, Any]) -> str | None:
-    """Why a CPU like `host` would only emulate that variant, None where it computes in it."""
+    """Return why a CPU like `host` would only emulate `variant`, None where it runs natively."""
     number = variant.precision.removeprefix("int8-")
     used = (ENGINES[variant.engine].instructions or {}).get(number, ())
     if variant.device != "cpu" or not used or set(used) & set(host["isa"]):

@@ -1,8 +1,8 @@
-"""Which pairs of blocks other load disturbed: counted, never judged from the times themselves.
+"""Mark pairs of blocks that other load disturbed, from kernel counters and never from the times.
 
-A block is not left out because it was slow, for that would make every engine look faster. Its
-threads may also wait for each other, which is the engine's own. So a pair is disturbed only where
-its threads waited for a processor while other programs were seen to use one.
+Leaving out slow blocks would make every engine look faster. Threads of an engine may also wait for
+each other, which is part of its latency. So a pair is disturbed only where its threads waited for a
+processor while other programs used one.
 """
 
 import math
@@ -12,41 +12,42 @@ from typing import Any
 
 from tightrope.machine.foreign_load import TICKS, idle_seconds
 
-# the share of a block's seconds that its threads may wait, or that may be stolen
+# largest share of a block's seconds that its threads may wait, or that may be stolen
 WAITED = 0.05
-# involuntary context switches per second and thread, where waiting is not counted
+# limit of involuntary context switches per second and thread, where waiting is not reported
 PREEMPTED = 100
-# cores of the engines' processors that other programs may use
+# cores that other programs may use of the processors that engines are pinned to
 FOREIGN = 0.10
-# standard deviation by which the ticks of idle time blur the foreign cores of a window
+# standard deviation of the foreign cores of a window that clock ticks cause
 BLUR = 0.04
 
 Facts = dict[str, Any]
 
 
 def of_pair(blocks: list[Facts], threads: int, window: int) -> Facts:
-    """What was counted of a pair: the larger of its blocks counts, see `TimedEngine.block`.
+    """Return the counters of a pair: the larger value of its blocks, see `TimedEngine.block`.
 
-    `waited` and `stolen` are shares of a block's seconds, `waited` None where the kernel does not
-    count it; `preempted` is per second and thread, `window` the index of its `Windows`.
+    `waited` and `stolen` are shares of a block's seconds; `waited` is None where the kernel does
+    not report it. `preempted` is per second and thread, `window` the index in `Windows`.
     """
     waited = [one["waited_s"] / one["seconds"] for one in blocks if one["waited_s"] is not None]
     return {
         "waited": max(waited) if len(waited) == len(blocks) else None,
         "stolen": max(one["stolen_s"] / one["seconds"] for one in blocks),
-        # a short block may lose its processor once
+        # a short block may be preempted once
         "preempted": max((one["preempted"] - 1) / (one["seconds"] * threads) for one in blocks),
         "window": window,
     }
 
 
 def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
-    """`stolen`, `waited` or `preempted`: why the pair does not count; None where it does.
+    """Return why a pair does not count, `stolen`, `waited` or `preempted`; None where it counts.
 
-    `foreign_cores` are those of the windows, of which that of the pair counts and its neighbours: a
-    burst that begins at its end shows in the next one, and after a burst the threads of an engine
-    may share a processor for a while. None, or a window that is not there yet, is unknown: then, if
-    it is that of the pair, one whose threads waited does not count.
+    `foreign_cores` are those of the windows. The window of the pair and both neighbours are
+    checked: a burst that begins at the end of a window shows in the next one, and after a burst
+    the threads of an engine may share a processor for a while. None or a missing window is
+    unknown. Where the window of the pair is unknown, waiting or preempted threads alone mark the
+    pair as disturbed.
     """
     if pair["stolen"] > WAITED:
         return "stolen"
@@ -61,7 +62,7 @@ def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
 
 
 def undisturbed(shape: Facts) -> list[int]:
-    """Indices of the pairs of a recorded shape that count."""
+    """Return the indices of the undisturbed pairs of a recorded shape."""
     windows = shape["foreign_cores"]
     return [
         index for index, pair in enumerate(shape["pairs"]) if disturbance(pair, windows) is None
@@ -69,29 +70,29 @@ def undisturbed(shape: Facts) -> list[int]:
 
 
 def fewest_pairs(pairs: int, plan: Facts) -> int:
-    """How many undisturbed pairs a number takes, of so many that were measured.
+    """Return the minimum of undisturbed pairs for a result, given the number of measured pairs.
 
-    More than half of `plan["pairs"]`: a pair that was disturbed near the time limit, or in a fixed
-    number of calls, is not measured again.
+    More than half of `plan["pairs"]`: a pair that was disturbed near the time limit, or with a
+    fixed number of calls, is not measured again.
     """
     return min(pairs, max(2, min(plan["pairs"], pairs) // 2 + 1))
 
 
 def window_seconds(processors: int) -> float:
-    """How long foreign cores of so many processors are counted: 0.14 s of two, 0.41 of sixteen.
+    """Return the length of a window for a number of processors: 0.14 s for 2, 0.41 s for 16.
 
-    Short, so that the gaps between the bursts of another program count. Idle time of each
-    processor is counted in whole ticks (10 ms), so the difference of two counts has an error that
-    is triangular within one tick, standard deviation tick / sqrt(6).
+    Short, so that gaps between bursts of another program count. Idle time of each processor is
+    counted in whole ticks (10 ms). The error of a difference is triangular within one tick, with
+    standard deviation tick / sqrt(6).
     """
     return math.sqrt(processors / 6) / TICKS / BLUR
 
 
 class Windows:
-    """How many cores of these processors other programs used, over windows of `seconds`.
+    """Cores of these processors that other programs used, over windows of `seconds`.
 
-    `own_seconds` gives the CPU seconds that the timed engines and this process have used so far.
-    What is neither idle nor theirs is foreign: other programs, the kernel, a hypervisor.
+    `own_seconds` returns the CPU seconds that the timed engines and this process have used so far.
+    Time that is neither idle nor theirs is foreign: other programs, the kernel, a hypervisor.
     """
 
     def __init__(self, processors: list[int], own_seconds: Callable[[], float]) -> None:
@@ -103,21 +104,21 @@ class Windows:
 
     @property
     def index(self) -> int:
-        """The place of the open window in `cores`."""
+        """Return the index of the open window in `cores`."""
         return len(self.cores)
 
     def open(self) -> None:
-        """Begin a window now; what went on since the last one ended is in none."""
+        """Open a window now; time since the last one closed is in no window."""
         self.began = self.counted()
 
     def counted(self) -> tuple[float, float, float]:
-        """The clock, idle seconds of the processors, and own CPU seconds."""
+        """Return the clock, idle seconds of the processors, and own CPU seconds."""
         return time.monotonic(), idle_seconds(self.processors), self.own_seconds()
 
     def close_when_due(self, *, last: bool = False) -> float | None:
-        """Close the window once it is long enough, and open the next; gives its foreign cores.
+        """Close the window once it is long enough and open the next; return its foreign cores.
 
-        The `last` one is closed at half that length too; a shorter one is kept as unknown.
+        The `last` window closes at half that length too; a shorter one is recorded as unknown.
         """
         if time.monotonic() - self.began[0] < (self.seconds / 2 if last else self.seconds):
             if last:
@@ -126,7 +127,7 @@ class Windows:
         return self.close()
 
     def close(self) -> float:
-        """Close the window now, and open the next; gives its foreign cores."""
+        """Close the window now and open the next; return its foreign cores."""
         seconds, idle, own = (
             now - then for now, then in zip(self.counted(), self.began, strict=True)
         )

@@ -1,4 +1,4 @@
-"""Processes: the run of Snakemake above this one, what is alive, and how much memory it has."""
+"""Process queries: the parent Snakemake run, whether a process is alive, resident memory."""
 
 import resource
 from contextlib import suppress
@@ -8,7 +8,7 @@ import psutil
 
 
 def run_above() -> psutil.Process | None:
-    """The process of Snakemake for which this one works, None where there is none."""
+    """Return the Snakemake process among the parents of this process, else None."""
     for one in psutil.Process().parents():
         with suppress(psutil.Error):
             if any(Path(word).stem == "snakemake" for word in one.cmdline()[:3]):
@@ -17,7 +17,7 @@ def run_above() -> psutil.Process | None:
 
 
 def works(process: psutil.Process) -> bool:
-    """Whether the process is there and has not ended."""
+    """Return whether the process is running and no zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -25,7 +25,7 @@ def works(process: psutil.Process) -> bool:
 
 
 def resident_bytes(pid: int | None) -> int:
-    """Resident memory of the process and its children; 0 once it has ended."""
+    """Return the resident memory of the process and its children; 0 once it has ended."""
     try:
         process = psutil.Process(pid)
         family = [process, *process.children(recursive=True)]
@@ -35,6 +35,6 @@ def resident_bytes(pid: int | None) -> int:
 
 
 def peak_rss_bytes() -> int:
-    """The highest resident memory so far of this process or of one of its ended children."""
+    """Return the peak resident memory of this process or of one of its ended children."""
     who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return max(resource.getrusage(one).ru_maxrss for one in who) * 1024

@@ -1,4 +1,4 @@
-"""Wait until other programs leave the processors alone, and say who keeps them busy."""
+"""Wait until other programs leave the processors idle, and report the busiest ones."""
 
 import math
 import multiprocessing
@@ -14,35 +14,35 @@ import psutil
 from tightrope.machine.foreign_load import idle_seconds
 from tightrope.machine.interference import window_seconds
 
-# cores that other programs may use of the processors of a quiet machine
+# cores that other programs may use on a quiet machine
 QUIET_CORES = 0.25
-# the same for a look that is so short that ticks blur it
+# the same for a short sample, which clock ticks make less exact
 GAP_CORES = 0.5
-# between two looks at who runs
+# interval between two samples of running programs
 LOOK_SECONDS = 0.5
-# between two lines on the terminal
+# interval between two lines on the terminal
 SAY_SECONDS = 15.0
 LOUDEST = 3
-# a program that uses less of a core is not named
+# programs below this number of cores are not reported
 NAMED_CORES = 0.05
 INTERPRETERS = ("python", "java", "node")
-# before a program that is an argument itself
+# options that take the program text as an argument
 INLINE = ("-c", "-e")
 
 
 class Program(NamedTuple):
-    """A program that ran, and how many cores it used."""
+    """A running program and the number of cores it used."""
 
     name: str
     cores: float
 
 
 class QuietMachine:
-    """The time that a job may lose to other load before it goes on all the same.
+    """Time budget that a job may lose to other load before it continues regardless.
 
-    `seconds` is that time, `processors` those that must be quiet; lines about waiting go to
-    `terminal`. `lost_s` is what was lost so far: waiting, and pairs that were disturbed. `loudest`
-    are the cores that the loudest programs used at most, by name.
+    `seconds` is the budget, `processors` those that must be quiet; messages about waiting go to
+    `terminal`. `lost_s` is the time lost so far, to waiting and to disturbed pairs. `loudest` maps
+    the names of the busiest programs to the most cores that each used.
     """
 
     def __init__(self, processors: list[int], seconds: float, terminal: TextIO) -> None:
@@ -56,35 +56,35 @@ class QuietMachine:
 
     @property
     def left_s(self) -> float:
-        """How much more may be lost."""
+        """Return the rest of the time budget."""
         return max(0.0, self.seconds - self.lost_s)
 
     def lose(self, seconds: float) -> float:
-        """Count so much time as lost; gives how much of it the job may be given back."""
+        """Count `seconds` as lost; return the part that the budget gives back to the job."""
         given = min(seconds, self.left_s)
         self.lost_s += seconds
         return given
 
     def remember(self, programs: Iterable[Program]) -> None:
-        """Keep the loudest of these and of those that were seen before."""
+        """Keep the busiest of these and of the programs recorded before."""
         for one in programs:
             self.loudest[one.name] = max(self.loudest.get(one.name, 0.0), one.cores)
         first = sorted(self.loudest, key=lambda name: -self.loudest[name])[:LOUDEST]
         self.loudest = {name: self.loudest[name] for name in first}
 
     def wait(self) -> float:
-        """Come back when the processors are quiet, or when no time is left; seconds given back.
+        """Wait until the processors are quiet or the budget is spent; return seconds given back.
 
         Nothing of this job may run meanwhile.
         """
         return self.wait_until(window_seconds(len(self.processors)), QUIET_CORES)
 
     def wait_for_a_gap(self) -> float:
-        """As `wait`, but a moment is enough: between two bursts there may be no more."""
+        """Wait as `wait` does, but for a shorter quiet time, such as the gap between two bursts."""
         return self.wait_until(window_seconds(len(self.processors)) / 5, GAP_CORES)
 
     def wait_until(self, look_seconds: float, cores: float) -> float:
-        """Wait until no more `cores` are in use for so long; seconds given back."""
+        """Wait until at most `cores` are in use for `look_seconds`; return seconds given back."""
         began = time.monotonic()
         while self.left_s > time.monotonic() - began:
             if foreign_cores(self.processors, look_seconds) <= cores:
@@ -93,7 +93,7 @@ class QuietMachine:
         return self.lose(time.monotonic() - began)
 
     def look_at_programs(self) -> None:
-        """Once in a while: remember the loudest since the last look, and name them."""
+        """Record the busiest programs since the last look and report them, at limited intervals."""
         now = time.monotonic()
         if now - self.looked < LOOK_SECONDS:
             return
@@ -108,7 +108,7 @@ class QuietMachine:
 
 
 def foreign_cores(processors: list[int], seconds: float) -> float:
-    """Cores of these processors that were in use while this process slept for so long."""
+    """Return the cores of these processors in use while this process sleeps for `seconds`."""
     began, idle = time.monotonic(), idle_seconds(processors)
     time.sleep(seconds)
     elapsed = time.monotonic() - began
@@ -116,7 +116,7 @@ def foreign_cores(processors: list[int], seconds: float) -> float:
 
 
 def program_seconds() -> dict[tuple[int, str], float]:
-    """CPU seconds of every process but this one and its workers, by its id and a short name."""
+    """Return CPU seconds of processes by id and short name, except this one and its workers."""
     found, own = {}, {os.getpid(), *(one.pid for one in multiprocessing.active_children())}
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -127,7 +127,7 @@ def program_seconds() -> dict[tuple[int, str], float]:
 
 
 def short_name(process: psutil.Process) -> str:
-    """The program, and of an interpreter the file or module that it runs, without folders."""
+    """Return the program name, and for an interpreter also the file or module that it runs."""
     name, words = process.name(), process.cmdline()[1:3]
     if not name.startswith(INTERPRETERS) or set(INLINE) & set(words):
         return name
@@ -138,7 +138,7 @@ def short_name(process: psutil.Process) -> str:
 def loudest(
     before: dict[tuple[int, str], float], after: dict[tuple[int, str], float], seconds: float
 ) -> list[Program]:
-    """The programs that used the most in between, the most first."""
+    """Return the programs that used the most cores in between, in descending order."""
     used = [
         Program(key[1], (total - before[key]) / seconds)
         for key, total in after.items()
@@ -149,5 +149,5 @@ def loudest(
 
 
 def in_words(programs: Iterable[Program]) -> str:
-    """The programs with the share of a core that each used."""
+    """Format the programs with the share of a core that each used."""
     return ", ".join(f"{one.name} ({100 * one.cores:.0f} % of a core)" for one in programs)

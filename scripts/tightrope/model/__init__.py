@@ -1,1 +1,1 @@
-"""The classifier in PyTorch, its activations and its configuration."""
+"""PyTorch classifier, its activation functions and its configuration."""

@@ -1,4 +1,4 @@
-"""Activation functions by name, and the ones of a transformers model replaced by another."""
+"""Activation functions by name, and their replacement in transformers models."""
 
 import types
 from collections.abc import Callable
@@ -19,24 +19,24 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "silu": nn.SiLU,
     "fast_swish": FastSwish,
 }
-# names in transformers of what bounds a gate or a pooled vector, or does nothing
+# transformers' names of activations that bound a gate or a pooled vector, and of the identity
 KEPT = ("linear", "sigmoid", "tanh")
 FUNCTIONS = ("gelu", "hardswish", "leaky_relu", "mish", "relu", "relu6", "silu")
 
 
 def make_activation(name: str) -> nn.Module:
-    """A new module of that name; raises TightropeError for a name that is none."""
+    """Return a new activation module; raise TightropeError for an unknown name."""
     if name not in ACTIVATIONS:
         raise TightropeError(f"activation {name}: unknown; there are {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]()
 
 
 def replace_activations(module: nn.Module, name: str) -> int:
-    """Put activation `name` in every place of `module` that has one; the number of places.
+    """Replace every activation of `module` by activation `name`; return the number replaced.
 
-    Modules, and plain functions that a module holds. Tanh and sigmoid stay, they are those of
-    poolers and gates; so does what a forward calls by itself. Raises TightropeError naming the
-    class of the model where there is none.
+    Replaces submodules, and plain functions that a module holds as attributes. Tanh and sigmoid
+    stay, because poolers and gates use them; so do functions that a forward calls directly. Raises
+    TightropeError naming the model class if it has no activation to replace.
     """
     make_activation(name)
     kinds = activation_kinds()
@@ -56,7 +56,7 @@ def replace_activations(module: nn.Module, name: str) -> int:
 
 
 def activation_kinds() -> tuple[type[nn.Module], ...]:
-    """The classes of modules that are activations, those of transformers among them."""
+    """Return the module classes that are activations, including those of transformers."""
     from transformers.activations import ACT2CLS
 
     known = {name: one[0] if isinstance(one, tuple) else one for name, one in ACT2CLS.items()}
@@ -65,7 +65,7 @@ def activation_kinds() -> tuple[type[nn.Module], ...]:
 
 
 def is_function(held: Any) -> bool:
-    """Whether an attribute of a module is one of PyTorch's activation functions."""
+    """Whether a module attribute is one of PyTorch's activation functions."""
     if not isinstance(held, types.FunctionType | types.BuiltinFunctionType):
         return False
     places = (nn.functional, torch)
@@ -73,14 +73,14 @@ def is_function(held: Any) -> bool:
 
 
 def swap_activation(model: Any, name: str) -> None:
-    """Replace the activations of a transformers model, which keeps `name` in its config.json."""
+    """Replace the activations of a transformers model and record `name` in its config."""
     count = replace_activations(model, name)
     setattr(model.config, FIELD, name)
     print(f"{type(model).__name__}: {count} activations are now {name}")
 
 
 def restore_activation(model: Any) -> None:
-    """Replace the activations of a model just loaded, if its config.json says that they were."""
+    """Replace the activations of a newly loaded model if its config.json names a replacement."""
     name = getattr(model.config, FIELD, None)
     if name is not None:
         replace_activations(model, name)

@@ -1,4 +1,4 @@
-"""A transformers classifier whose outputs stand in the order of the data's labels."""
+"""Transformers classifiers whose outputs follow the label order of the data."""
 
 import re
 from pathlib import Path
@@ -15,17 +15,17 @@ from tightrope.errors import TightropeError
 from tightrope.model.activations import restore_activation
 from tightrope.signature import IMAGE
 
-# how the classes of transformers that are saved with a head are called
+# class name suffixes of transformers models with a classification head
 HEADS = ("ForSequenceClassification", "ForImageClassification")
 
 
 def load_classifier(
     folder: Path, *, source: str, task: str, labels: list[str] | None, new_head: bool, seed: int
 ) -> Any:
-    """The fp32 model in `folder` with one output for each of `labels`, in their order.
+    """Load the fp32 model in `folder` with one output per label, in the order of `labels`.
 
-    A missing or unfitting head is drawn by `seed` where `new_head` allows it, and else an
-    error. Without labels the model keeps the head that it has, or gets one of two outputs.
+    A missing or mismatched head is initialized from `seed` if `new_head` allows it; otherwise it is
+    an error. Without labels the model keeps its head, or gets a new head with two outputs.
     """
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     if is_classifier(config):
@@ -65,10 +65,10 @@ def load_classifier(
 
 
 def require_masked_padding(model: Any, source: str) -> None:
-    """Raise TightropeError where masked tokens after a text change what the model answers.
+    """Raise TightropeError if masked padding after a text changes the model's logits.
 
-    Some decoders look for the last token by `pad_token_id` and not by the mask; batches are
-    padded with zeros.
+    Some decoders find the last token by `pad_token_id` instead of the mask; batches are padded with
+    zeros.
     """
     tokens = min(4, (getattr(model.config, "max_position_embeddings", None) or 8) // 2)
     ids = torch.arange(1, tokens + 1)[None] % model.config.vocab_size
@@ -93,7 +93,7 @@ def is_classifier(config: Any) -> bool:
 
 
 def misfit(source: str, config: Any, labels: list[str]) -> str:
-    """Why a checkpoint without a recipe cannot tell these labels apart."""
+    """Return the reason why a checkpoint without a recipe cannot classify these labels."""
     if is_classifier(config):
         return (
             f"{source}: has {config.num_labels} outputs, the data has {len(labels)} labels "
@@ -106,7 +106,7 @@ def misfit(source: str, config: Any, labels: list[str]) -> str:
 
 
 def numbered(labels: list[str]) -> dict[str, Any]:
-    """The fields of a transformers config that name the outputs."""
+    """Return the fields of a transformers config that name the outputs."""
     return {
         "num_labels": len(labels),
         "id2label": dict(enumerate(labels)),
@@ -115,7 +115,7 @@ def numbered(labels: list[str]) -> dict[str, Any]:
 
 
 def order_outputs(model: Any, labels: list[str]) -> None:
-    """Put the outputs in the order of `labels` where the model names the same ones."""
+    """Reorder the outputs to match `labels` if the model has the same label names."""
     names = [str(model.config.id2label[i]).casefold() for i in range(len(labels))]
     wanted = [label.casefold() for label in labels]
     if sorted(names) == sorted(wanted) and len(set(names)) == len(names):
@@ -133,7 +133,7 @@ def order_outputs(model: Any, labels: list[str]) -> None:
 
 
 def output_layer(model: Any) -> torch.nn.Linear:
-    """The last linear layer that has an output for each label."""
+    """Return the last linear layer with one output per label."""
     layers = [
         layer
         for layer in model.modules()

@@ -1,20 +1,20 @@
-"""What the config.json of a checkpoint says: its activation, and how many tokens it takes."""
+"""Activation and token limit in the config.json of a checkpoint."""
 
 from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json
 
-# Model types whose first positions are reserved: padding and what comes before it.
+# Model types that reserve the positions up to and including the padding id.
 OFFSETS = ("roberta", "camembert", "mpnet", "data2vec-text")
 
-# what Tightrope writes: hidden_act is of transformers, which does not know all of them
+# Tightrope's own field: transformers' hidden_act does not accept all of our activations
 FIELD = "tightrope_activation"
 FIELDS = (FIELD, "hidden_act", "activation", "activation_function")
 
 
 def activation_of(config: Path | str) -> str | None:
-    """The activation that the config.json names; None where it names none, or there is no such."""
+    """Return the activation in config.json; None if the file is missing or names none."""
     if not Path(config).is_file():
         return None
     document = read_json(config)
@@ -23,7 +23,7 @@ def activation_of(config: Path | str) -> str | None:
 
 
 def positions(config: dict[str, Any]) -> int | None:
-    """Tokens that a model with this config.json takes, None where it sets no limit."""
+    """Return the maximum number of tokens in this config.json; None if it sets no limit."""
     found = config.get("max_position_embeddings") or config.get("n_positions")
     if not isinstance(found, int) or found < 1:
         return None

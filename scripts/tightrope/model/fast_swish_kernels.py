@@ -1,6 +1,6 @@
-"""FastSwish on a GPU: Triton kernels, forward and backward, one pass over memory each.
+"""Triton kernels of FastSwish, forward and backward, with one pass over memory each.
 
-With TRITON_INTERPRET=1 they run on the CPU, which is for tests.
+With TRITON_INTERPRET=1 they run on the CPU, for tests.
 """
 
 import torch
@@ -12,27 +12,27 @@ BLOCK = 1024
 
 @triton.jit
 def widened(pointers, mask):
-    """The elements there, in fp32 unless they are fp64."""
+    """Load elements, in fp32 unless they are fp64."""
     x = tl.load(pointers, mask=mask, other=0.0)
     return x if x.dtype == tl.float64 else x.to(tl.float32)
 
 
 @triton.jit
 def denominator(x):
-    """18 + 27 max(-2 - x, 0), and not a number where `x` is none."""
+    """Compute 18 + 27 max(-2 - x, 0), NaN where `x` is NaN."""
     return tl.maximum(-27.0 * x - 36.0, 18.0, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def clipped(x):
-    """|min(max(x, -2), 3)|, and not a number where `x` is none."""
+    """Compute |min(max(x, -2), 3)|, NaN where `x` is NaN."""
     low = tl.maximum(x, -2.0, propagate_nan=tl.PropagateNan.ALL)
     return tl.abs(tl.minimum(low, 3.0, propagate_nan=tl.PropagateNan.ALL))
 
 
 @triton.jit
 def forward_kernel(x_pointer, y_pointer, count, BLOCK: tl.constexpr):
-    """One block of `y`, the values of FastSwish."""
+    """Compute one block of `y` = FastSwish(`x`)."""
     places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = places < count
     x = widened(x_pointer + places, mask)
@@ -44,7 +44,7 @@ def forward_kernel(x_pointer, y_pointer, count, BLOCK: tl.constexpr):
 
 @triton.jit
 def backward_kernel(gradient_pointer, x_pointer, result_pointer, count, BLOCK: tl.constexpr):
-    """One block of the gradient of `x` by that of the output."""
+    """Compute one block of the gradient of `x` from that of the output."""
     places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = places < count
     x = widened(x_pointer + places, mask)
@@ -57,28 +57,28 @@ def backward_kernel(gradient_pointer, x_pointer, result_pointer, count, BLOCK: t
 
 
 def launch_forward(x: torch.Tensor) -> torch.Tensor:
-    """FastSwish of every element of `x`, in its type and, where it has no gaps, its strides."""
+    """Compute FastSwish of `x`, with its dtype and, if it is dense, its strides."""
     y = torch.empty_like(x)
     launch(forward_kernel, laid_out_as(y, x), y)
     return y
 
 
 def launch_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """The gradient of the input `x` by that of the output, in the type of `x`."""
+    """Compute the gradient of `x` from that of the output, in the dtype of `x`."""
     result = torch.empty_like(x)
     launch(backward_kernel, laid_out_as(result, gradient), laid_out_as(result, x), result)
     return result
 
 
 def laid_out_as(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """`x`, copied where its elements lie in memory in another order than those of `result`."""
+    """Return `x`, copied to the memory layout of `result` if its strides differ."""
     if x.stride() == result.stride():
         return x
     return torch.empty_like(result, dtype=x.dtype).copy_(x)
 
 
 def launch(kernel: triton.runtime.KernelInterface, *tensors: torch.Tensor) -> None:
-    """Run the kernel over all elements of `tensors`, of which the last is the result."""
+    """Run the kernel over all elements of `tensors`; the last tensor is the result."""
     count = tensors[-1].numel()
     if count:
         with torch.cuda.device_of(tensors[-1]):

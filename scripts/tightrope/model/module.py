@@ -1,4 +1,4 @@
-"""The trained classifier of a model as a PyTorch module, and what its engines have in common."""
+"""Trained classifier as a PyTorch module, with helpers shared by its engines."""
 
 import logging
 import sys
@@ -16,7 +16,7 @@ from tightrope.inputs.arrays import TOKENS, Arrays, example_of
 from tightrope.model.activations import restore_activation
 from tightrope.signature import SEQUENCE, Signature
 
-# transformers imports them where they are installed, and no classifier needs them: half a second
+# transformers imports these if installed; no classifier needs them, and they take half a second
 UNUSED = ("torchao", "scipy", "sklearn")
 DTYPES = {
     "fp32": torch.float32,
@@ -27,31 +27,31 @@ DTYPES = {
 
 
 class TextLogits(torch.nn.Module):
-    """A transformers classifier of texts whose output is the logits tensor itself."""
+    """Transformers text classifier that returns the logits tensor itself."""
 
     def __init__(self, classifier: torch.nn.Module) -> None:
         super().__init__()
         self.classifier = classifier
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Logits [batch, classes]."""
+        """Return logits [batch, classes]."""
         return self.classifier(input_ids=input_ids, attention_mask=attention_mask).logits
 
 
 class ImageLogits(torch.nn.Module):
-    """A transformers classifier of images whose output is the logits tensor itself."""
+    """Transformers image classifier that returns the logits tensor itself."""
 
     def __init__(self, classifier: torch.nn.Module) -> None:
         super().__init__()
         self.classifier = classifier
 
     def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
-        """Logits [batch, classes] of pixels in fp32, whatever the type of the weights."""
+        """Return logits [batch, classes] for fp32 pixels, for any dtype of the weights."""
         return self.classifier(pixel_values=pixel_values.to(self.classifier.dtype)).logits
 
 
 def logits_only(classifier: torch.nn.Module) -> torch.nn.Module:
-    """`classifier` in evaluation mode, its inputs by name and its output the logits tensor."""
+    """Wrap `classifier` in evaluation mode: inputs by name, output the logits tensor."""
     images = classifier.main_input_name == "pixel_values"
     return (ImageLogits if images else TextLogits)(classifier).eval()
 
@@ -59,11 +59,11 @@ def logits_only(classifier: torch.nn.Module) -> torch.nn.Module:
 def load_module(
     folder: Path, dtype: torch.dtype, *, attention: str | None = None
 ) -> torch.nn.Module:
-    """The classifier in `folder`, in evaluation mode; safetensors only, no remote code.
+    """Load the classifier in `folder` in evaluation mode; safetensors only, no remote code.
 
-    Its attention is fused where its class can do so, unless it is asked for as `eager`.
+    Attention is fused if the model class supports it, unless `attention` is `eager`.
     """
-    # torchao, which transformers imports where it is installed, warns of its kernels for GPUs
+    # torchao, which transformers imports if it is installed, warns about its GPU kernels
     for name in ("transformers", "torchao", "torch.utils._pytree"):
         logging.getLogger(name).setLevel(logging.ERROR)
     try:
@@ -76,7 +76,7 @@ def load_module(
 
 
 def classifier_in(folder: Path, dtype: torch.dtype, attention: str | None) -> torch.nn.Module:
-    """The classifier in `folder` as transformers loads it."""
+    """Load the classifier in `folder` with transformers."""
     from transformers import (
         AutoConfig,
         AutoModelForImageClassification,
@@ -98,7 +98,7 @@ def classifier_in(folder: Path, dtype: torch.dtype, attention: str | None) -> to
 
 @contextmanager
 def hidden(*libraries: str) -> Iterator[None]:
-    """Meanwhile those of the libraries that are not imported yet are as if not installed."""
+    """Make those of `libraries` that are not imported yet appear as not installed."""
     names = [name for name in libraries if name not in sys.modules]
     sys.modules.update(dict.fromkeys(names))
     try:
@@ -111,7 +111,7 @@ def hidden(*libraries: str) -> Iterator[None]:
 def logits_module(
     checkpoint: Path, dtype: torch.dtype, *, attention: str | None = None
 ) -> torch.nn.Module:
-    """The classifier beside manifest `checkpoint`, whose files are verified; it gives logits."""
+    """Verify the files of manifest `checkpoint` and load its classifier as a logits module."""
     read_manifest(checkpoint)
     return logits_only(load_module(checkpoint.parent, dtype, attention=attention))
 
@@ -119,21 +119,21 @@ def logits_module(
 def example_inputs(
     taken: Signature, batch: int, tokens: int = TOKENS, device: str = "cpu"
 ) -> dict[str, torch.Tensor]:
-    """Ones to trace or compile with, a tensor for each input of that signature."""
-    # the exporter takes one tensor given twice for one input
+    """Return inputs of ones for tracing or compiling, one tensor per input of the signature."""
+    # separate tensors, because the exporter merges inputs that share one tensor
     arrays = example_of(taken, batch, tokens)
     return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
 
 
 def dynamic_shapes(taken: Signature, max_sequence: int | None = None) -> dict[str, Any]:
-    """For torch.export: the free axes of each input, a sequence up to `max_sequence`."""
+    """Return the dynamic axes of each input for torch.export, sequence up to `max_sequence`."""
     limits = {SEQUENCE: max_sequence}
     sizes = [torch.export.Dim(axis, max=limits.get(axis)) for axis in taken.free]
     return {one.name: dict(enumerate(sizes)) for one in taken.inputs}
 
 
 def runner(module: Callable[..., torch.Tensor]) -> Callable[[Arrays], Any]:
-    """`run(inputs) -> float32 logits [batch, classes]`, numpy, of a module that gives logits."""
+    """Return `run(inputs) -> float32 logits [batch, classes]`, numpy, for a logits module."""
 
     def run(inputs: Arrays) -> Any:
         with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""Edit an ONNX graph: read, add and drop constants and nodes."""
+"""Edit an ONNX graph: read, add and remove initializers."""
 
 import numpy as np
 import onnx
@@ -6,25 +6,25 @@ from onnx import numpy_helper
 
 
 def rows_of(node: onnx.NodeProto, array: np.ndarray) -> np.ndarray:
-    """Weights with input channels first; applied twice it is the array itself."""
+    """Return weights with input channels first; applied twice, it returns the array itself."""
     transposed = any(one.name == "transB" and one.i for one in node.attribute)
     return array.T if transposed else array
 
 
 def weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray:
-    """The constant second input of an operator."""
+    """Return the constant second input of an operator."""
     return constant_of(model, node.input[1])
 
 
 def constant_of(model: onnx.ModelProto, name: str) -> np.ndarray:
-    """The constant of the graph with that name."""
+    """Return the value of an initializer."""
     return numpy_helper.to_array(
         next(tensor for tensor in model.graph.initializer if tensor.name == name)
     )
 
 
 def dequantized_weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray | None:
-    """The weights of a quantized operator as they are computed with, None where it has none."""
+    """Return the dequantized weights of a quantized operator, None where it has none."""
     makers = {name: one for one in model.graph.node for name in one.output}
     maker = makers.get(node.input[1]) if len(node.input) > 1 else None
     constants = {tensor.name for tensor in model.graph.initializer}
@@ -37,7 +37,7 @@ def dequantized_weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarr
 
 
 def add_constant(model: onnx.ModelProto, name: str, array: np.ndarray) -> str:
-    """Put `array` into the graph as float32; its name."""
+    """Add `array` to the graph as a float32 initializer; return its name."""
     model.graph.initializer.append(
         numpy_helper.from_array(np.ascontiguousarray(array, dtype=np.float32), name)
     )
@@ -45,12 +45,12 @@ def add_constant(model: onnx.ModelProto, name: str, array: np.ndarray) -> str:
 
 
 def place_of(model: onnx.ModelProto, node: onnx.NodeProto) -> int:
-    """The place of `node` in the graph's list, by its name."""
+    """Return the index of `node` in the list of nodes, by its name."""
     return [one.name for one in model.graph.node].index(node.name)
 
 
 def drop_unread(model: onnx.ModelProto) -> None:
-    """Remove constants that no operator reads."""
+    """Remove initializers that no node reads."""
     read = {name for node in model.graph.node for name in node.input}
     kept = [tensor for tensor in model.graph.initializer if tensor.name in read]
     del model.graph.initializer[:]
@@ -58,9 +58,9 @@ def drop_unread(model: onnx.ModelProto) -> None:
 
 
 def unrounded(name: str, makers: dict[str, onnx.NodeProto]) -> str:
-    """The tensor that was rounded to the one of that name, itself where it was not rounded.
+    """Return the tensor before the Q/DQ pair that produces `name`, or `name` without a pair.
 
-    `makers` has the operator that gives each tensor.
+    `makers` maps each tensor to its producer.
     """
     maker = makers.get(name)
     source = makers.get(maker.input[0]) if maker is not None else None

@@ -1,4 +1,4 @@
-"""From a checkpoint to ONNX: the batch is dynamic, and of texts the sequence."""
+"""Export a checkpoint to ONNX with a dynamic batch and, for texts, a dynamic sequence."""
 
 from pathlib import Path
 
@@ -17,12 +17,13 @@ OPSET = 21
 def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> None:
     """Write the classifier of `checkpoint` as one ONNX file with output `logits`.
 
-    Inputs: `input_ids`, `attention_mask` int64 [batch, sequence], or `pixel_values` float32
-    [batch, 3, height, width] of the one size that the model was prepared for; logits float32
-    [batch, classes].
-    Attention is exported in its eager form: the decomposition of scaled_dot_product_attention
-    adds guards against not-a-number that every runtime then has to compute. A model that is an
-    ONNX file already gets these names, and no export.
+    Inputs: `input_ids`, `attention_mask` int64 [batch, sequence], or `pixel_values` float32 [batch,
+    3, height, width] of the single size that the model was prepared for; logits float32 [batch,
+    classes].
+
+    Attention is exported in its eager form: the decomposition of scaled_dot_product_attention adds
+    NaN guards that every runtime would compute. A source that is already an ONNX file is not
+    exported; its inputs and output get these names.
     """
     manifest = read_manifest(checkpoint)
     if is_onnx(manifest["source"]):

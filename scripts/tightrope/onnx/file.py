@@ -1,4 +1,4 @@
-"""ONNX files: written sealed, read checked, and the same graph without its metadata."""
+"""Write ONNX files sealed with a digest, read them verified, and simplify their graphs."""
 
 import hashlib
 from pathlib import Path
@@ -12,15 +12,15 @@ from tightrope.signature import Signature, Tensor
 
 SEAL = "tightrope.sha256"
 LONGEST = "tightrope.max_sequence"
-# a protobuf message holds 2 GiB; some room for the graph around the weights
+# a protobuf message holds 2 GiB; leave room for the graph besides the weights
 LARGEST_BYTES = 2**31 - 2**20
 
 
 def save_onnx(model: onnx.ModelProto, path: Path | str) -> None:
-    """Write one self-contained file, the same bytes for the same graph in any folder.
+    """Write one self-contained file; the same graph gives the same bytes in any folder.
 
-    Metadata (it holds absolute paths) is stripped; a digest of the rest is kept in the file,
-    by which `load_onnx` finds truncation and tampering. Raises TightropeError above 2 GiB.
+    Metadata (it holds absolute paths) is stripped. A digest of the rest is stored in the file, and
+    `load_onnx` detects truncation and tampering by it. Raises TightropeError above 2 GiB.
     """
     strip_metadata(model)
     require_one_file(path, model.ByteSize())
@@ -31,7 +31,7 @@ def save_onnx(model: onnx.ModelProto, path: Path | str) -> None:
 
 
 def require_one_file(path: Path | str, size_bytes: int) -> None:
-    """Raise TightropeError where a model of that size does not fit into one ONNX file."""
+    """Raise TightropeError where a model of `size_bytes` does not fit into one ONNX file."""
     if size_bytes > LARGEST_BYTES:
         raise TightropeError(
             f"{path}: not yet: the model has {size_bytes / 2**30:.1f} GiB, one ONNX file holds "
@@ -40,9 +40,9 @@ def require_one_file(path: Path | str, size_bytes: int) -> None:
 
 
 def load_onnx(path: Path | str) -> onnx.ModelProto:
-    """The model in `path`, without its seal.
+    """Return the model in `path`, without its seal.
 
-    Raises ArtifactError when it is not what was saved, WorkFailed where a failure was.
+    Raises ArtifactError where the file is not what was saved, WorkFailed where it holds a failure.
     """
     model = read_made_onnx(path)
     seal = {entry.key: entry.value for entry in model.metadata_props}.get(SEAL)
@@ -70,14 +70,14 @@ def strip_metadata(model: onnx.ModelProto) -> None:
 
 
 def keep_metadata(model: onnx.ModelProto, key: str) -> None:
-    """Remove every entry of the model's own metadata but that of `key`."""
+    """Remove every metadata entry of the model except `key`."""
     kept = [entry for entry in model.metadata_props if entry.key == key]
     del model.metadata_props[:]
     model.metadata_props.extend(kept)
 
 
 def set_max_sequence(model: onnx.ModelProto, tokens: int | None) -> None:
-    """Note the most tokens that the model takes, None where it sets no limit."""
+    """Store the token limit of the model in its metadata, None for no limit."""
     keep_metadata(model, "")
     if tokens is not None:
         entry = model.metadata_props.add()
@@ -85,13 +85,13 @@ def set_max_sequence(model: onnx.ModelProto, tokens: int | None) -> None:
 
 
 def max_sequence(model: onnx.ModelProto) -> int | None:
-    """The most tokens that the model takes, None where that is not noted."""
+    """Return the token limit of the model, None where none is stored."""
     found = {entry.key: entry.value for entry in model.metadata_props}.get(LONGEST)
     return int(found) if found else None
 
 
 def signature_of(model: onnx.ModelProto) -> Signature:
-    """What the inputs of the graph say; an axis of no number is free."""
+    """Return the signature of the graph's inputs; an axis without a size is dynamic."""
     tensors = []
     for one in model.graph.input:
         kind = one.type.tensor_type
@@ -102,16 +102,16 @@ def signature_of(model: onnx.ModelProto) -> Signature:
 
 
 def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` with constants folded and dead nodes dropped by onnxslim.
+    """Return `model` with constants folded and dead nodes removed by onnxslim.
 
-    Shapes of inner tensors are cleared: those that torch's exporter writes contradict what
-    ONNX Runtime infers, and its quantizer stops at them.
+    Shapes of intermediate tensors are cleared: those that torch's exporter writes contradict the
+    shapes that ONNX Runtime infers, and its quantizer fails on them.
     """
     import onnxslim
 
     longest, inputs = max_sequence(model), list(model.graph.input)
     model = onnxslim.slim(model)
-    # it drops one that is not read, which callers give all the same
+    # onnxslim drops unused inputs, but callers still pass them
     del model.graph.input[:]
     model.graph.input.extend(inputs)
     set_max_sequence(model, longest)

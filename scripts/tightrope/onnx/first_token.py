@@ -1,8 +1,8 @@
-"""Rows that nobody reads are not computed: of the last layer a classifier reads its first token.
+"""Prune unused tokens: the classifier uses only the first token of the last layer.
 
-The others are needed as keys and values of its attention only, so the rest of that layer (query,
-scores, feed-forward) can be done for one row: five sixths of the weighted products of one layer,
-14 % of those of an encoder of six. The outputs stay what they are.
+The other tokens are needed only as keys and values of its attention, so the rest of that layer
+(query, scores, feed-forward) is computed for one row. This saves five sixths of the weighted
+products of one layer, 14 % of those of a six-layer encoder. The outputs do not change.
 """
 
 from collections.abc import Callable
@@ -34,21 +34,21 @@ UNARY = (
     *("Sqrt", "Tanh"),
 )
 STANDARD = ("", "ai.onnx")
-# texts and tokens of the calls in which shapes are seen: a size that is neither stays the same
+# [batch, sequence] of the trial runs; a size in a tensor that equals neither is constant
 TRIALS = ((3, 7), (2, 11))
 Node = onnx.NodeProto
-# for each input of an operator the axis of which only the first row is read, None for all of it
+# per input of an operator: the axis of which only the first row is read, None for all rows
 Reads = list[int | None]
-# of each tensor its shape in each of the trials
+# tensor -> its shape in each trial
 Shapes = dict[str, list[tuple[int, ...]]]
 
 
 def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the model in which operators compute the first row only, where no other is read.
+    """Return a copy of the model that computes only the first row where no other is used.
 
-    It starts at each Gather of index 0 and goes up as long as every reader wants that row alone.
-    A model without such a place is given back as it is, and so is one of images, and one with
-    branches or loops, which may read any tensor. Raises ArtifactError where it does not run.
+    Start at each Gather of index 0 and go upstream while every consumer uses only that row. A model
+    without such a Gather is returned unchanged, and so is one of images, and one with branches or
+    loops, which may read any tensor. Raises ArtifactError where the model does not run.
     """
     result = onnx.ModelProto()
     result.CopyFrom(model)
@@ -84,9 +84,9 @@ def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
 def first_row_only(
     graph: onnx.GraphProto, shapes: Shapes, constants: dict[str, np.ndarray]
 ) -> dict[int, Reads]:
-    """By the number of each operator that can do with the first row: what it reads of its inputs.
+    """Map the index of each operator that needs only the first row to the reads of its inputs.
 
-    Readers come before what they read: from the outputs up.
+    Consumers are visited before producers, from the outputs upstream.
     """
     wanted: dict[str, set[int | None]] = {one.name: {None} for one in graph.output}
     producers = {name: node for node in graph.node for name in node.output}
@@ -113,7 +113,7 @@ def first_row_only(
 
 
 def reads_first(node: Node, shapes: Shapes, constants: dict[str, np.ndarray]) -> bool:
-    """Whether a Gather takes the first of axis 1, the tokens, where there may be more."""
+    """Return whether a Gather takes index 0 of axis 1, the tokens, where there may be more."""
     shape = shapes.get(node.input[0], [()])[0]
     if len(shape) < 2 or is_one(node.input[0], 1, shapes):
         return False
@@ -123,7 +123,7 @@ def reads_first(node: Node, shapes: Shapes, constants: dict[str, np.ndarray]) ->
 
 
 def needed(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) -> Reads | None:
-    """What an operator reads for the first row of its output's `axis`, None where that is all."""
+    """Return what an operator reads for the first row of its output's `axis`, None for all rows."""
     if node.domain not in STANDARD:
         return None
     if any(name and name not in shapes for name in [*node.input, *node.output]):
@@ -135,23 +135,23 @@ def needed(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) ->
 
 
 def attribute(node: Node, name: str, default: Any) -> Any:
-    """An attribute of an operator, the default where it is not said."""
+    """Return an attribute of an operator, or the default where it is not set."""
     found = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     return found.get(name, default)
 
 
 def rank(name: str, shapes: Shapes) -> int:
-    """How many axes a tensor has."""
+    """Return the number of axes of a tensor."""
     return len(shapes[name][0])
 
 
 def is_one(name: str, axis: int, shapes: Shapes) -> bool:
-    """Whether that axis has one row whatever the request."""
+    """Return whether that axis has size 1 in every trial."""
     return all(shape[axis] == 1 for shape in shapes[name])
 
 
 def broadcast_axis(node: Node, name: str, axis: int, shapes: Shapes) -> int | None:
-    """The axis of an input that becomes `axis` of the output, None where it is broadcast."""
+    """Return the axis of an input that becomes `axis` of the output, None if it is broadcast."""
     if not name:
         return None
     own = axis - (rank(node.output[0], shapes) - rank(name, shapes))
@@ -159,12 +159,12 @@ def broadcast_axis(node: Node, name: str, axis: int, shapes: Shapes) -> int | No
 
 
 def unary(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads:
-    """Each number by itself; Clip has bounds besides, of one number each."""
+    """Rule for unary elementwise operators; the bounds of Clip are scalars."""
     return [axis, *[None] * (len(node.input) - 1)]
 
 
 def along_another_axis(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads | None:
-    """Softmax and LayerNormalization of each row by itself."""
+    """Rule for Softmax and LayerNormalization over a later axis: rows are independent."""
     over = attribute(node, "axis", -1) % rank(node.output[0], shapes)
     if over <= axis:
         return None
@@ -172,19 +172,19 @@ def along_another_axis(node: Node, axis: int, shapes: Shapes, producers: Any) ->
 
 
 def matmul(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads | None:
-    """Rows of a product are rows of its first factor."""
+    """Rule for matrix products: rows of the product are rows of its first factor."""
     first, both = rank(node.input[0], shapes), min(rank(name, shapes) for name in node.input)
     return [first - 2, None] if both > 1 and axis == rank(node.output[0], shapes) - 2 else None
 
 
 def transpose(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads:
-    """The same row under another number."""
+    """Rule for transposes: the row moves to another axis."""
     backwards = range(rank(node.output[0], shapes))[::-1]
     return [attribute(node, "perm", list(backwards))[axis]]
 
 
 def reshape(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) -> Reads | None:
-    """Where texts and tokens are the first two axes before and after, as the new shape says."""
+    """Rule for reshapes that keep batch and tokens as the first two axes, by their shape input."""
     shape = producers.get(node.input[1])
     if axis != 1 or shape is None or shape.op_type != "Concat" or len(shape.input) < 2:
         return None
@@ -209,7 +209,7 @@ RULES: dict[str, Callable[[Node, int, Shapes, dict[str, Node]], Reads | None]] =
 
 
 def shapes_seen(model: onnx.ModelProto) -> Shapes:
-    """The shape of each tensor in two calls; what it could be is not known from the file alone."""
+    """Return the shape of each tensor in two trial runs; the file alone does not determine it."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     names = [name for node in copy.graph.node for name in node.output if name]
@@ -228,12 +228,12 @@ def shapes_seen(model: onnx.ModelProto) -> Shapes:
 
 
 def small(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
-    """Constants that may be indices or shapes."""
+    """Return initializers small enough to be indices or shapes."""
     return [tensor for tensor in graph.initializer if int(np.prod(tensor.dims)) <= 8]
 
 
 def slice_of(graph: onnx.GraphProto, name: str, axis: int, target: str) -> Node:
-    """An operator that takes the first of that axis and keeps the axis."""
+    """Return a Slice of index 0 of `axis` that keeps the axis."""
     inputs = [name, *(constant(graph, value) for value in (FIRST, FIRST + 1, axis))]
     return helper.make_node("Slice", inputs, [target], name=target)
 
@@ -241,7 +241,7 @@ def slice_of(graph: onnx.GraphProto, name: str, axis: int, target: str) -> Node:
 def shape_of_first_row(
     graph: onnx.GraphProto, node: Node, constants: dict[str, np.ndarray]
 ) -> Node:
-    """The shape that a Reshape of one token has; the Reshape is changed to read it."""
+    """Return the shape of a Reshape of one token, and make the Reshape read it."""
     shape = next(one for one in graph.node if node.input[1] in one.output)
     target = f"{node.output[0]}_shape_of_first"
     inputs = [shape.input[0], constant(graph, 1), *shape.input[2:]]
@@ -250,7 +250,7 @@ def shape_of_first_row(
 
 
 def constant(graph: onnx.GraphProto, value: int) -> str:
-    """The name of a constant [1] of that value in the graph."""
+    """Return the name of an int64 initializer [1] of that value; add it if missing."""
     name = f"tightrope_constant_{value}"
     if name not in {tensor.name for tensor in graph.initializer}:
         graph.initializer.append(numpy_helper.from_array(np.array([value], np.int64), name))

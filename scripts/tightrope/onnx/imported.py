@@ -1,4 +1,4 @@
-"""A model that comes as an ONNX file, of texts or of images: checked, kept and described."""
+"""Check, store and describe a model that comes as an ONNX file, of texts or of images."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ from tightrope.signature import IMAGE
 
 FILE = "model.onnx"
 EXTERNAL = onnx.TensorProto.EXTERNAL
-OLDEST_OPSET = 13  # weights can be quantized by channel from there on
+OLDEST_OPSET = 13  # the first with per-channel quantization
 
 
 def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
-    """The model in `path`; TightropeError naming `source` where it cannot be used as it is."""
+    """Return the model in `path`; raise TightropeError naming `source` where it is unusable."""
     require_one_file(source, path.stat().st_size)
     try:
         model = onnx.load(path, load_external_data=False)
@@ -48,10 +48,10 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
 def keep_checkpoint(
     manifest: Path | str, *, source: Path | str, data: Path | str, inputs: dict[str, str]
 ) -> None:
-    """What train_model writes for an ONNX file: it, its tokenizer or image processor, what it is.
+    """Write the output of train_model for an ONNX file: model, tokenizer or processor, manifest.
 
-    Raises TightropeError where its inputs are not those of `inputs`, or not of the size that the
-    image processor makes, or its classes not as many as the labels of the data.
+    Raises TightropeError where the model's inputs do not match `inputs` or the size of the image
+    processor, or where its number of classes differs from the labels of the data.
     """
     origin, material = read_manifest(source), read_manifest(data)
     folder = Path(source).parent
@@ -85,9 +85,9 @@ def keep_checkpoint(
 
 
 def labels_of(model: onnx.ModelProto, known: list[str] | None, source: str) -> list[str]:
-    """The labels of the data, `known`, in their order; without any the numbers of the classes.
+    """Return the labels of the data, `known`, in order; without labels, the class numbers.
 
-    Raises TightropeError where a standardized model has not as many outputs.
+    Raises TightropeError where a standardized model has another number of outputs.
     """
     classes = class_count(model)
     labels = known or [str(number) for number in range(classes)]
@@ -100,7 +100,7 @@ def labels_of(model: onnx.ModelProto, known: list[str] | None, source: str) -> l
 
 
 def class_count(model: onnx.ModelProto) -> int:
-    """Classes of a standardized model: by its output, else by one call."""
+    """Return the number of classes of a standardized model, from its output shape or from a run."""
     axis = model.graph.output[0].type.tensor_type.shape.dim[1]
     if axis.dim_value:
         return axis.dim_value
@@ -110,7 +110,7 @@ def class_count(model: onnx.ModelProto) -> int:
 
 
 def vocabulary(model: onnx.ModelProto, source: str) -> int:
-    """Rows of the table in which a standardized model looks its tokens up."""
+    """Return the number of rows of the embedding table of a standardized model."""
     constants = [
         (node.output[0], part.t)
         for node in model.graph.node
@@ -131,7 +131,7 @@ def vocabulary(model: onnx.ModelProto, source: str) -> int:
 
 
 def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
-    """The ONNX file beside manifest `checkpoint`, as `keep_checkpoint` left it, standardized."""
+    """Return the ONNX file that `keep_checkpoint` wrote next to `checkpoint`, standardized."""
     manifest = read_manifest(checkpoint)
     size = None
     if manifest["task"] == IMAGE:
@@ -141,7 +141,7 @@ def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
 
 
 def original_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
-    """Logits that the file itself gives, as it came, for batches in the pipeline's names.
+    """Return logits of the original ONNX file, for batches with the pipeline's input names.
 
     Raises ArtifactError naming the file where ONNX Runtime cannot run it.
     """

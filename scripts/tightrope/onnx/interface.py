@@ -1,4 +1,4 @@
-"""The names, types and sizes of the pipeline, given to the inputs and outputs of an ONNX file."""
+"""Standardize the names, types and sizes of an ONNX file's inputs and outputs."""
 
 import onnx
 
@@ -18,13 +18,12 @@ def standardized(
     source: str,
     size: tuple[int, int] | None = None,
 ) -> onnx.ModelProto:
-    """The model with the inputs of the pipeline and the one output `logits`, float32.
+    """Return the model with the inputs of the pipeline and the single output `logits`, float32.
 
-    Of images of that `size` (height, width) the input is `pixel_values`, float32 [batch, 3, height,
-    width]; without a size, of texts, they are `input_ids` and `attention_mask`, int64 [batch,
-    sequence]. `inputs` are the file's names for these and, where it has them, for
-    `token_type_ids`, which become zeros. Raises TightropeError for inputs or outputs that do not
-    fit.
+    For images of `size` (height, width), the input is `pixel_values`, float32 [batch, 3, height,
+    width]. Without a size, for texts, the inputs are `input_ids` and `attention_mask`, int64
+    [batch, sequence]. `inputs` maps these and, if present, `token_type_ids`, which become zeros, to
+    names in the file. Raises TightropeError for inputs or outputs that do not fit.
     """
     result = onnx.ModelProto()
     result.CopyFrom(model)
@@ -38,14 +37,14 @@ def standardized(
 
 
 def take_texts(graph: onnx.GraphProto, inputs: dict[str, str], source: str) -> None:
-    """Let the graph take `input_ids` and `attention_mask`, int64 [batch, sequence]."""
+    """Give the graph the inputs `input_ids` and `attention_mask`, int64 [batch, sequence]."""
     given = text_inputs(graph, inputs, source)
     del graph.input[:]
     del graph.value_info[:]
     nodes = []
     ours = {TOKENS: TOKENS, MASK: MASK, SEGMENTS: "tightrope_zeros"}
     wanted = [key for key in ours if inputs[key] in given]
-    # first away from all names that are given below: they may be swapped, or used inside
+    # first rename away from all names set below: they may be swapped, or used inside the graph
     for key in wanted:
         rename(graph, inputs[key], f"{key}_as_given")
     for key in wanted:
@@ -62,7 +61,7 @@ def take_texts(graph: onnx.GraphProto, inputs: dict[str, str], source: str) -> N
 
 
 def take_images(graph: onnx.GraphProto, name: str, size: tuple[int, int], source: str) -> None:
-    """Let the graph take `pixel_values`, float32 [batch, 3, height, width], where it has `name`."""
+    """Replace the input `name` by `pixel_values`, float32 [batch, 3, height, width]."""
     require_image_input(graph, name, size, source)
     del graph.input[:]
     del graph.value_info[:]
@@ -74,7 +73,7 @@ def take_images(graph: onnx.GraphProto, name: str, size: tuple[int, int], source
 
 
 def inputs_by_name(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
-    """What the graph is given at each call; old files list their weights among the inputs."""
+    """Return the inputs that callers pass; old files list their weights among the inputs."""
     weights = {tensor.name for tensor in graph.initializer}
     return {one.name: one for one in graph.input if one.name not in weights}
 
@@ -82,7 +81,7 @@ def inputs_by_name(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
 def text_inputs(
     graph: onnx.GraphProto, inputs: dict[str, str], source: str
 ) -> dict[str, onnx.ValueInfoProto]:
-    """The graph's inputs by name, after they were found to be tokens, mask and at most segments."""
+    """Return the graph's inputs by name, checked to be tokens, mask and at most segments."""
     given = inputs_by_name(graph)
     wanted = [inputs[TOKENS], inputs[MASK]]
     missing = [name for name in wanted if name not in given]
@@ -107,9 +106,10 @@ def text_inputs(
 def require_image_input(
     graph: onnx.GraphProto, name: str, size: tuple[int, int], source: str
 ) -> None:
-    """Raise TightropeError unless `name` is the one input and takes images of that size.
+    """Raise TightropeError unless `name` is the only input and takes images of that size.
 
-    That is float32 [batch, 3, height, width] with a free batch; the other axes may be free too.
+    That is float32 [batch, 3, height, width] with a dynamic batch; the other axes may be dynamic
+    too.
     """
     given = inputs_by_name(graph)
     if list(given) != [name]:
@@ -141,9 +141,9 @@ def require_image_input(
 def adapted(
     name: str, inner: str, theirs: onnx.ValueInfoProto, graph: onnx.GraphProto
 ) -> list[onnx.NodeProto]:
-    """Let the graph take `name`, int64, where it reads `inner`, of the type of its input `theirs`.
+    """Connect the new int64 input `name` to `inner`, of the type of the file's input `theirs`.
 
-    Nodes to put first.
+    Return the nodes to insert first: a Cast, or none where both are int64.
     """
     kind = theirs.type.tensor_type.elem_type
     if kind != onnx.TensorProto.INT64:
@@ -153,7 +153,7 @@ def adapted(
 
 
 def rename(graph: onnx.GraphProto, old: str, new: str) -> None:
-    """Give a tensor another name wherever it is written and read, in branches and loops too."""
+    """Rename a tensor wherever it is written and read, in branches and loops too."""
     for node in graph.node:
         for names in (node.input, node.output):
             for place, name in enumerate(names):
@@ -168,7 +168,7 @@ def rename(graph: onnx.GraphProto, old: str, new: str) -> None:
 
 
 def rename_output(graph: onnx.GraphProto, source: str) -> None:
-    """Call the one output [batch, classes] `logits`, in float32."""
+    """Make the output [batch, classes] the only one, named `logits`, in float32."""
     names = [one.name for one in graph.output]
     flat = [one for one in graph.output if len(one.type.tensor_type.shape.dim) == 2]
     chosen = [one for one in flat if one.name == "logits"] or flat

@@ -1,4 +1,4 @@
-"""Run ONNX graphs with ONNX Runtime, and compare what two of them give."""
+"""Run ONNX graphs with ONNX Runtime, and compare their outputs."""
 
 from pathlib import Path
 from typing import Any
@@ -11,26 +11,26 @@ from tightrope.inputs.arrays import Arrays
 
 
 def run_onnx(model: onnx.ModelProto, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
-    """Logits, float32 [batch, classes], of each batch; raises as `run_all` does."""
+    """Return logits, float32 [batch, classes], of each batch; raise as `run_all` does."""
     return [outputs[0] for outputs in run_all(model, batches, threads=threads)]
 
 
 def run_all(
     model: onnx.ModelProto, batches: list[Arrays], *, threads: int
 ) -> list[list[np.ndarray]]:
-    """All outputs for each batch by ONNX Runtime without optimizations.
+    """Return all outputs for each batch, by ONNX Runtime without optimizations.
 
-    Raises ArtifactError with its reason where it cannot run the model.
+    Raises ArtifactError with ONNX Runtime's reason where it cannot run the model.
     """
     try:
         session = open_model(model, threads=threads, optimized=False)
         return [session.run(None, batch) for batch in batches]
-    except Exception as error:  # its errors have no class of their own
+    except Exception as error:  # ONNX Runtime raises no specific class
         raise ArtifactError(f"ONNX Runtime cannot run the model: {in_one_line(error)}") from error
 
 
 def open_model(model: onnx.ModelProto, *, threads: int, optimized: bool = True) -> Any:
-    """A session of ONNX Runtime on the CPU."""
+    """Open a session of ONNX Runtime on the CPU."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -46,9 +46,10 @@ def open_model(model: onnx.ModelProto, *, threads: int, optimized: bool = True) 
 def require_equal(
     found: list[np.ndarray], expected: list[np.ndarray], *, path: Path | str, tolerance: float
 ) -> float:
-    """The largest difference relative to the largest expected logit of its batch.
+    """Return the largest difference relative to the largest expected logit of its batch.
 
-    Raises ArtifactError naming `path` and the batch's shape where it exceeds `tolerance`.
+    Raises ArtifactError naming `path` where the difference exceeds `tolerance`, with the batch
+    size, and where shapes differ or an expected logit is not finite.
     """
     worst = 0.0
     for ours, theirs in zip(found, expected, strict=True):

@@ -1,4 +1,4 @@
-"""The simplified ONNX file, proved against the checkpoint on real inputs."""
+"""Simplify an ONNX file, and check it against the checkpoint on real inputs."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from tightrope.variants import is_onnx
 
 # relative to the largest logit of a batch
 TOLERANCE = 1e-4
-# tokens of the longest example that is compared, where the model takes as many
+# tokens of the longest compared example, if the model takes that many
 LONGEST_CHECK = 128
 
 
@@ -32,12 +32,12 @@ def simplify_onnx(
     *,
     threads: int,
 ) -> None:
-    """Write `source` with constants folded, dead nodes dropped and unread rows not computed.
+    """Write `source` with constants folded, dead nodes removed and unused rows pruned.
 
-    Operators with weights bear the names of the checkpoint's modules.
+    Operators with weights get the names of the checkpoint's modules.
 
-    Raises ArtifactError, and writes nothing, where its logits differ from the checkpoint's
-    on real examples of several shapes, alone and padded.
+    Raises ArtifactError, and writes nothing, where logits differ from the checkpoint's on real
+    examples of several shapes, with and without padding.
     """
     manifest = read_manifest(checkpoint)
     tokens = min(LONGEST_CHECK, manifest["max_sequence"] or LONGEST_CHECK)
@@ -56,14 +56,14 @@ def simplify_onnx(
         shorter = without_unread_rows(model)
         model, worst = shorter, difference(shorter)
     except (ArtifactError, ValidationError) as error:
-        # the model itself is as it should be, and only computes more than is read
+        # the unpruned model is correct, and only computes unused rows
         print(f"unread rows stay: {in_one_line(error)}")
     print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
     save_onnx(model, target)
 
 
 def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
-    """Logits that the checkpoint gives in PyTorch."""
+    """Return logits of the checkpoint in PyTorch."""
     import torch
 
     torch.set_num_threads(threads)
@@ -78,7 +78,7 @@ def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> 
 
 
 def several_shapes(rows: list[Arrays]) -> list[Arrays]:
-    """One example alone, three padded to the longest, all of them, and the shortest alone."""
+    """Return batches: one example, three padded, all padded, and the shortest alone."""
     if not rows:
         raise ArtifactError("the evaluation split is empty")
     shortest = min(rows, key=length)

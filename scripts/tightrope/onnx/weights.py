@@ -1,4 +1,4 @@
-"""The operators of an ONNX graph that have weights: what a scheme quantizes."""
+"""Find the operators of an ONNX graph that have weights: the candidates for quantization."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import numpy as np
 import onnx
 from onnx import helper
 
-# products of two activations, as those of attention, stay in float
+# products of two activations, as in attention, stay in float
 WEIGHTED = ("Conv", "Gemm", "MatMul")
 
 
 def weighted_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """Operators of a kind of WEIGHTED whose second input is a constant of the graph.
+    """Return the operators of a type in WEIGHTED whose second input is an initializer.
 
-    Of products only those with a matrix, and of Gemm only those that do nothing besides.
+    A product needs a weight of two axes; a Gemm must also be plain.
     """
     axes = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
     return [
@@ -26,22 +26,22 @@ def weighted_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def is_plain(node: onnx.NodeProto) -> bool:
-    """Whether a product neither scales nor transposes its input."""
+    """Return whether a product neither scales nor transposes its input."""
     given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     return given.get("alpha", 1) == given.get("beta", 1) == 1 and not given.get("transA", 0)
 
 
 def channel_axes(model: onnx.ModelProto) -> dict[str, int]:
-    """For each tensor that enters an operator with weights the axis of its channels."""
+    """Return the channel axis of each tensor that is the input of an operator with weights."""
     return {node.input[0]: 1 if node.op_type == "Conv" else -1 for node in weighted_nodes(model)}
 
 
 def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
-    """`model`, its operators with weights named as the modules of the checkpoint they come from.
+    """Name the operators with weights of `model` after their modules in the checkpoint.
 
-    The name is that of the bias, the only part that keeps it: `prefix` and `.bias` are taken off.
-    One without a bias keeps its own name; one that has none, or that of another, is named by its
-    output.
+    The name is that of the bias, the only part that keeps it, without `prefix` and `.bias`. An
+    operator without a bias keeps its name. A node without a name, or with a duplicate, is named by
+    its type and output.
     """
     constants = {tensor.name for tensor in model.graph.initializer}
     taken = {node.name for node in model.graph.node}
@@ -62,7 +62,7 @@ def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
 
 
 def with_outputs(model: onnx.ModelProto, tensors: list[str]) -> onnx.ModelProto:
-    """A copy of `model` that also gives out those tensors, float32, but for its own inputs."""
+    """Return a copy of `model` that also outputs `tensors`, float32, except its inputs."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     known = {one.name for one in (*copy.graph.output, *copy.graph.input)}
@@ -75,7 +75,7 @@ def with_outputs(model: onnx.ModelProto, tensors: list[str]) -> onnx.ModelProto:
 
 
 def tensors_of(session: Any, tensors: list[str], batch: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """What those tensors of a model with such outputs hold for a batch, its inputs among them."""
+    """Return the values of `tensors` for a batch; inputs of the model come from the batch."""
     computed = [name for name in tensors if name not in batch]
     found = {**batch, **dict(zip(computed, session.run(computed, batch), strict=True))}
     return [found[name] for name in tensors]

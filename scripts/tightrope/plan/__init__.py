@@ -1,1 +1,1 @@
-"""From the configuration to jobs: the only part that knows the configuration."""
+"""From the configuration to jobs: the only package that reads the configuration."""

@@ -1,4 +1,4 @@
-"""Which models differ in their activation alone, and which of their variants are timed in pairs."""
+"""Models that differ only in their activation, and the variants of them that are timed in pairs."""
 
 import json
 from typing import Any
@@ -10,11 +10,11 @@ Jobs = list[tuple[str, Variant]]
 
 
 def references(config: Document) -> dict[str, str]:
-    """For each model the one from which it differs in `activation` alone: its reference.
+    """Map each model to its reference, the model that differs from it only in `activation`.
 
-    Of models that are alike but for `activation`, the reference is the first that keeps the
-    checkpoint's own, or the first of all where none keeps it. It has no entry of its own, nor has a
-    model with the reference's activation.
+    Of models alike but for `activation`, the reference is the first with the checkpoint's own
+    activation, or the first of all without such a model. The reference has no entry, nor has a
+    model with the same activation as the reference.
     """
     models = config["models"]
     families: dict[str, list[str]] = {}
@@ -30,6 +30,6 @@ def references(config: Document) -> dict[str, str]:
 
 
 def compared(config: Document, jobs: Jobs) -> Jobs:
-    """Those of the jobs whose model has a reference that has a job for the same variant."""
+    """Return the jobs whose model has a reference with a job for the same variant."""
     reference = references(config)
     return [(model, variant) for model, variant in jobs if (reference.get(model), variant) in jobs]

@@ -1,4 +1,4 @@
-"""The configuration: checked before anything runs, with defaults, errors in one line."""
+"""The configuration: validated before any job runs, defaults filled in, errors in one line."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Document = dict[str, Any]
 
 
 def checked(config: Document, schema: Path | str) -> Document:
-    """`config` with every default filled in; raises ConfigError with one line otherwise."""
+    """Return `config` with defaults filled in; raise ConfigError with one line if invalid."""
     if not config:
         raise ConfigError(
             "the configuration is empty: pass --configfile config/config.yaml "
@@ -32,7 +32,7 @@ def checked(config: Document, schema: Path | str) -> Document:
 
 
 def check_words_and_numbers(value: Any, place: str = "") -> None:
-    """Raise ConfigError for a key that is no word and for a number that is not finite."""
+    """Raise ConfigError for a key that is no string and for a number that is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"config: {place} = {value}: must be a finite number")
     inner = enumerate(value) if isinstance(value, list) else ()
@@ -54,7 +54,7 @@ def check_schema(config: Document, schema: Document) -> None:
 
 
 def explain(error: jsonschema.ValidationError) -> str:
-    """One line: the key, the value, what is allowed and the nearest right spelling."""
+    """Format an error as one line: key, value, what is allowed and the nearest right spelling."""
     key = ".".join(str(part) for part in error.absolute_path)
     if error.validator == "additionalProperties":
         allowed = sorted(error.schema.get("properties", {}))
@@ -72,7 +72,7 @@ def explain(error: jsonschema.ValidationError) -> str:
 
 
 def meant(error: jsonschema.ValidationError) -> jsonschema.ValidationError | None:
-    """What is wrong inside the alternative for objects, where `error` is about an object."""
+    """Return the error inside the object alternative of `anyOf`, where the value is an object."""
     if not isinstance(error.instance, dict):
         return None
     options = [option.get("type") for option in error.schema["anyOf"]]
@@ -81,7 +81,7 @@ def meant(error: jsonschema.ValidationError) -> jsonschema.ValidationError | Non
 
 
 def allowed_values(error: jsonschema.ValidationError) -> str:
-    """What the schema would have accepted in the place of `error`."""
+    """Describe the values that the schema accepts at the location of `error`."""
     schema = error.schema
     if error.validator == "anyOf":
         return "must be " + " or ".join(describe(option) for option in schema["anyOf"])
@@ -96,7 +96,7 @@ def allowed_values(error: jsonschema.ValidationError) -> str:
 
 
 def describe(schema: Document) -> str:
-    """The kind of value that `schema` accepts, in words."""
+    """Describe the kind of value that `schema` accepts."""
     if "const" in schema:
         return repr(schema["const"])
     kinds = schema.get("type", "any value")
@@ -106,16 +106,17 @@ def describe(schema: Document) -> str:
 
 
 def with_types(value: Any, schema: Document) -> Any:
-    """A copy of `value` in which words are numbers, booleans and null where the schema wants them.
+    """Return a copy of `value` with strings converted to the types that the schema asks for.
 
-    Snakemake leaves them as words inside a value of --config, as in calibration={samples: [256]}.
+    Snakemake leaves numbers, booleans and null as strings inside a value of --config, as in
+    calibration={samples: [256]}.
     """
     if isinstance(value, list):
         return [with_types(item, schema.get("items", {})) for item in value]
     if isinstance(value, dict):
         return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
     if value is False and "off" in schema.get("enum", ()):
-        return "off"  # which YAML reads as false
+        return "off"  # YAML reads off as false
     kinds = schema.get("type", "string")
     if isinstance(value, float) and value.is_integer() and takes_integers(schema):
         return int(value)
@@ -129,13 +130,13 @@ def with_types(value: Any, schema: Document) -> Any:
 
 
 def takes_integers(schema: Document) -> bool:
-    """Whether a whole number is meant there: JSON Schema takes 4.0 for one too."""
+    """Return whether the schema asks for an integer: JSON Schema also accepts 4.0 as one."""
     options = [schema, *schema.get("anyOf", ())]
     return any("integer" in option.get("type", ()) for option in options)
 
 
 def typed(word: str) -> Any:
-    """What YAML reads in `word`, `word` itself where that is no YAML."""
+    """Parse `word` as YAML; return it unchanged where it is invalid YAML."""
     try:
         return yaml.safe_load(word)
     except yaml.YAMLError:
@@ -143,7 +144,7 @@ def typed(word: str) -> Any:
 
 
 def schema_of(key: str, schema: Document) -> Document:
-    """The schema of the value of `key` in an object with that `schema`."""
+    """Return the schema of the value of `key` in an object with `schema`."""
     for option in schema.get("anyOf", ()):
         if option.get("type") == "object":
             return schema_of(key, option)
@@ -152,7 +153,7 @@ def schema_of(key: str, schema: Document) -> Document:
 
 
 def with_defaults(value: Any, schema: Document) -> Any:
-    """A copy of `value` with the schema's defaults at every level."""
+    """Return a copy of `value` with the schema's defaults at every level."""
     if isinstance(value, list):
         return [with_defaults(item, schema.get("items", {})) for item in value]
     if not isinstance(value, dict):
@@ -162,7 +163,7 @@ def with_defaults(value: Any, schema: Document) -> Any:
 
 
 def defaults(properties: Document) -> Iterator[tuple[str, Any]]:
-    """Keys and values of those properties that have a default."""
+    """Yield keys and values of the properties that have a default."""
     for name, schema in properties.items():
         if "default" in schema:
             yield name, schema["default"]

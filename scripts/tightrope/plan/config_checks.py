@@ -1,4 +1,4 @@
-"""What must hold between the keys of a configuration, and between it and this machine."""
+"""Constraints between the keys of a configuration, and between it and this machine."""
 
 import os
 from functools import partial
@@ -25,7 +25,7 @@ from tightrope.statistics import accuracy_verdict, paired_difference
 from tightrope.variants import AUTO, Variant, is_onnx, parse
 
 Document = dict[str, Any]
-# no larger pool is looked for
+# largest pool that an error message suggests
 LARGEST_POOL = 100_000
 
 
@@ -41,7 +41,7 @@ def check_pool(config: Document) -> None:
 
 
 def check_search(config: Document) -> None:
-    """The pool must be large enough to tell that the budget of int8-auto holds."""
+    """The pool must be large enough to verify the accuracy budget of int8-auto."""
     pool, points = config["calibration"]["pool"], config["accuracy_budget_points"]
     searched = any(one.precision == AUTO for one in configured_variants(config))
     if searched and not can_tell(pool, points / 100):
@@ -54,12 +54,12 @@ def check_search(config: Document) -> None:
 
 
 def can_tell(samples: int, budget: float) -> bool:
-    """Whether so many examples without a change show that the budget holds."""
+    """Return whether `samples` examples without a change prove that the budget is kept."""
     return accuracy_verdict(paired_difference(0, 0, samples), budget) == "kept"
 
 
 def check_threads(config: Document) -> None:
-    """No more threads than the processors of the machine that is measured, if it is this one."""
+    """Threads must not exceed this machine's processors, where the jobs run on this machine."""
     processors = os.cpu_count() or 1
     if config["host"] == "auto" and config["threads"] != "auto" and config["threads"] > processors:
         raise ConfigError(
@@ -77,7 +77,7 @@ def check_variants(config: Document) -> None:
 
 
 def check_devices(config: Document) -> None:
-    """A forced device must have a configured precision, where any precision is configured."""
+    """A forced device must have a configured precision, unless no precision is configured."""
     asked = {engine: names for engine, names in config["engines"].items() if names}
     for device in devices_of(config) if asked and config["devices"] != "auto" else ():
         there = {engine: ENGINES[engine].precisions.get(device, ()) for engine in asked}
@@ -90,7 +90,7 @@ def check_devices(config: Document) -> None:
 
 
 def configured_variants(config: Document) -> list[Variant]:
-    """The variants of all models, each once."""
+    """Return the variants of all models without duplicates."""
     host = describe_host()
     found = [one for model in config["models"] for one in configured(config, model, host)]
     return list(dict.fromkeys(found))
@@ -107,7 +107,7 @@ def check_traffic(config: Document) -> None:
 
 
 def check_buckets(config: Document) -> None:
-    """What is measured must lie within the buckets, and TVM needs some."""
+    """Measured sizes must lie within the shape buckets, and TVM needs buckets."""
     planned = {variant.engine for variant in configured_variants(config)}
     if config["buckets"] is None and "tvm" in planned:
         raise ConfigError("config: buckets = null: tvm compiles static shapes; say buckets: auto")
@@ -133,7 +133,7 @@ def check_buckets(config: Document) -> None:
 
 
 def has_static_engines(config: Document) -> bool:
-    """Whether a variant is planned that has a program for each bucket."""
+    """Return whether a planned variant has one program per shape bucket."""
     on_gpu = uses_gpu(config)
     return any(
         has_buckets(config, variant)
@@ -143,7 +143,7 @@ def has_static_engines(config: Document) -> bool:
 
 
 def has_buckets(config: Document, variant: Variant) -> bool:
-    """Whether that variant has a program for each bucket."""
+    """Return whether `variant` has one program per shape bucket."""
     if variant.device == "cpu":
         return ENGINES[variant.engine].static
     graphs = config["cuda"]["graphs"] and "graphs" in ENGINES[variant.engine].cuda
@@ -151,14 +151,14 @@ def has_buckets(config: Document, variant: Variant) -> bool:
 
 
 def uses_gpu(config: Document) -> bool:
-    """Whether variants for a GPU are planned."""
+    """Return whether variants for a GPU are planned."""
     if config["devices"] == "auto":
         return describe_host()["gpu"] is not None
     return "cuda" in config["devices"]
 
 
 def check_sources(config: Document) -> None:
-    """Local files and folders that the models name must be there."""
+    """Local files and folders that the models name must exist."""
     for name, model in config["models"].items():
         task = model["task"]
         for key, check in (
@@ -172,7 +172,7 @@ def check_sources(config: Document) -> None:
 
 
 def check_recipes(config: Document) -> None:
-    """What is an ONNX file already cannot be trained, nor get another activation."""
+    """A model given as an ONNX file cannot be trained, nor get another activation."""
     for name, model in config["models"].items():
         for key, done in (("train", "be trained"), ("activation", "get another activation")):
             if is_onnx(model["checkpoint"]) and model[key]:
@@ -183,7 +183,7 @@ def check_recipes(config: Document) -> None:
 
 
 def check_kinds(config: Document) -> None:
-    """A shape is one of texts or of images, and each model has shapes and sizes of its kind."""
+    """A shape is for texts or for images, and each model has shapes and sizes of its kind."""
     for number, shape in enumerate(config["shapes"]):
         if set(shape) - {BATCH} not in (set(OF_TEXTS), set(OF_IMAGES)):
             raise ConfigError(
@@ -207,7 +207,7 @@ def check_kinds(config: Document) -> None:
 
 
 def check_training(config: Document) -> None:
-    """A training that is measured has an epoch after the first, which may compile."""
+    """A measured training needs an epoch after the first, which may compile."""
     if config["training"]["epochs"] == 1:
         raise ConfigError(
             "config: training.epochs = 1: the first epoch is told apart, as it may compile; take "
@@ -216,7 +216,7 @@ def check_training(config: Document) -> None:
 
 
 def check_shapes(config: Document) -> None:
-    """No sequence may be longer than a model takes, where that is known without fetching it."""
+    """No sequence may exceed a model's maximum, where it is known without downloading the model."""
     for name, model in config["models"].items():
         if is_of_images(config, name):
             continue

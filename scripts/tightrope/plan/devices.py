@@ -1,4 +1,4 @@
-"""The device of a job, and what follows from it: GPUs, environment and the keys of the host."""
+"""The device of a job, and its GPUs, environment and host keys."""
 
 from typing import Any
 
@@ -9,65 +9,65 @@ from tightrope.variants import parse
 
 
 def gpus(device: str) -> int:
-    """How many GPUs a job on that device takes."""
+    """Return the number of GPUs for a job on a device."""
     return int(device == "cuda")
 
 
 def environment(device: str) -> str:
-    """The conda file of jobs on that device, seen from the rules."""
+    """Return the conda file for jobs on a device, relative to the rules."""
     return f"../envs/{'gpu' if device == 'cuda' else 'cpu'}.yaml"
 
 
 def gpus_of_device(wildcards: Any) -> int:
-    """The GPUs of a job on that device."""
+    """Return the GPUs for a job on the device of the wildcards."""
     return gpus(wildcards.device)
 
 
 def gpus_of_variant(wildcards: Any) -> int:
-    """The GPUs of a job that runs that variant."""
+    """Return the GPUs for a job that runs the variant."""
     return gpus(parse(wildcards.variant).device)
 
 
 def gpus_of_training(config: Document, wildcards: Any) -> int:
-    """The GPUs of a job that trains that model."""
+    """Return the GPUs for a job that trains the model."""
     return gpus(device_to_train_on(config, wildcards.model))
 
 
 def environment_of_device(wildcards: Any) -> str:
-    """The conda file of a job on that device."""
+    """Return the conda file for a job on the device of the wildcards."""
     return environment(wildcards.device)
 
 
 def environment_of_variant(wildcards: Any) -> str:
-    """The conda file of a job that runs that variant."""
+    """Return the conda file for a job that runs the variant."""
     return environment(parse(wildcards.variant).device)
 
 
 def environment_of_training(config: Document, wildcards: Any) -> str:
-    """The conda file of a job that trains that model."""
+    """Return the conda file for a job that trains the model."""
     return environment(device_to_train_on(config, wildcards.model))
 
 
 def host_of_device(plan: Plan, wildcards: Any) -> str:
-    """The host key of what is timed on that device."""
+    """Return the host key for timing on the device."""
     return plan.host[wildcards.device]
 
 
 def host_of_variant(plan: Plan, wildcards: Any) -> str:
-    """The host key of what is timed of that variant."""
+    """Return the host key for timing the variant."""
     return plan.host[parse(wildcards.variant).device]
 
 
 def host_of_training(plan: Plan, config: Document, wildcards: Any) -> str:
-    """The host key of a training that is timed."""
+    """Return the host key for timing the model's training."""
     return plan.host[device_to_train_on(config, wildcards.model)]
 
 
 def numerics_of_device(plan: Plan, wildcards: Any) -> str:
-    """The host key of numbers that are computed on that device."""
+    """Return the host key for numerical results on the device."""
     return plan.numerics[wildcards.device]
 
 
 def numerics_of_variant(plan: Plan, wildcards: Any) -> str:
-    """The host key of numbers that are computed by that variant."""
+    """Return the host key for numerical results of the variant."""
     return plan.numerics[parse(wildcards.variant).device]

@@ -1,4 +1,4 @@
-"""Which records of times hold a shape without a number, because other load disturbed it."""
+"""Find records of times without a result for some shape because other load disturbed it."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tightrope.summary.training import why_disturbed as why_training_was
 
 
 def is_disturbed(path: Path) -> bool:
-    """Whether that record is one of times and some of them were disturbed."""
+    """Return whether the file is a record of times with disturbed measurements."""
     kind = path.name.split(".")[-2]
     if kind not in KINDS:
         return False
@@ -26,7 +26,7 @@ def is_disturbed(path: Path) -> bool:
 
 
 def any_latency(record: LatencyRecord) -> bool:
-    """Whether a shape has too few undisturbed pairs of blocks."""
+    """Return whether a shape has too few undisturbed pairs of blocks."""
     return any(
         len(undisturbed(shape)) < fewest_pairs(len(shape["pairs"]), record.plan)
         for shape in record.shapes
@@ -34,16 +34,16 @@ def any_latency(record: LatencyRecord) -> bool:
 
 
 def any_traffic(record: TrafficRecord) -> bool:
-    """Whether a test of some padding was disturbed."""
+    """Return whether a test of some padding was disturbed."""
     return any(why_traffic_was(record, padding) for padding in record.plan["padding"])
 
 
 def any_training(record: TrainingRecord) -> bool:
-    """Whether all epochs of some seed were disturbed."""
+    """Return whether all epochs of some seed were disturbed."""
     return why_training_was(record) is not None
 
 
-# by what stands before .json
+# by the suffix before .json
 KINDS = {
     "latency": (LatencyRecord, any_latency),
     "activation": (LatencyRecord, any_latency),

@@ -1,4 +1,4 @@
-"""Which ONNX files of a run are drawn, and what each picture is made from."""
+"""ONNX graphs of a run that the report draws, and the inputs of each picture."""
 
 import re
 from typing import Any
@@ -8,16 +8,16 @@ from tightrope.variants import AUTO, CALIBRATION, SCHEMES, Variant, either
 
 Jobs = list[tuple[str, Variant]]
 EXPORTED, SIMPLIFIED, QUANTIZED = "exported", "simplified", "quantized"
-# a graph is an ONNX file by one word, or by the name of a quantized one
+# a graph is named by its stage, or by the name of a quantized ONNX file
 GRAPH = rf"{EXPORTED}|{SIMPLIFIED}|(?:{either(SCHEMES)})-{CALIBRATION}(?:-auto)?"
 FILES = {EXPORTED: "model.onnx", SIMPLIFIED: "model.simplified.onnx"}
 
 
 def graph_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
-    """Model and graph of each picture of the report, as values of the wildcards of a path.
+    """Return model and graph of each picture of the report, as wildcard values of a path.
 
-    Only files that these jobs make anyway; of quantized ones that differ in method and samples
-    only, the first, and each that a search mixed.
+    Only files that these jobs produce anyway. Of quantized files that differ only in method and
+    samples the first, and every file that a search mixed.
     """
     found = [
         (model, graph)
@@ -28,7 +28,7 @@ def graph_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
 
 
 def graphs_of(config: Document, model: str, variants: list[Variant]) -> list[str]:
-    """The graphs that are drawn of one model with these variants."""
+    """Return the graphs to draw of one model with these variants."""
     fed = [one for one in variants if is_fed_by_onnx(config, one)]
     plain = [graph for graph in FILES if graph in config["graphs"] and fed]
     first: dict[tuple[Any, ...], str] = {}
@@ -41,15 +41,15 @@ def graphs_of(config: Document, model: str, variants: list[Variant]) -> list[str
 
 
 def is_fed_by_onnx(config: Document, variant: Variant) -> bool:
-    """Whether the simplified ONNX file is made for that variant."""
+    """Return whether `variant` needs the simplified ONNX file."""
     return variant.calibration is not None or not from_checkpoint(config, variant.engine)
 
 
 def graph_inputs(searches: dict[str, list[str]], wildcards: Any) -> dict[str, str]:
-    """The ONNX file of a graph, and the costs of its operators where a search measures them.
+    """Return the ONNX file of a graph, and the costs of its operators where a search measures them.
 
-    `searches` are the `search_columns` of the plan. Costs belong to the names that operators
-    have from the simplified file on, and to a scheme.
+    `searches` are the `search_columns` of the plan. Costs belong to a scheme and to operator names,
+    which do not change after simplification.
     """
     model, graph = wildcards.model, wildcards.graph
     folder = f"artifacts/{model}"
@@ -65,6 +65,6 @@ def graph_inputs(searches: dict[str, list[str]], wildcards: Any) -> dict[str, st
 
 
 def graph_records(columns: dict[str, list[str]]) -> list[str]:
-    """What is recorded of each of the graphs of `graph_columns`."""
+    """Return the record of each of the graphs of `graph_columns`."""
     pairs = zip(columns["model"], columns["graph"], strict=True)
     return [f"reports/{model}/graphs/{graph}.json" for model, graph in pairs]

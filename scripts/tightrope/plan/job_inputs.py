@@ -1,4 +1,4 @@
-"""What each job reads: the inputs of rules that depend on the variant, and their schemes."""
+"""Input files of rules that depend on the variant, and quantization schemes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,33 +12,33 @@ from tightrope.plan.shapes import is_of_images
 from tightrope.variants import AUTO, Variant, parse
 
 Document = dict[str, Any]
-# precisions whose answers may collapse
+# precisions whose predictions may collapse
 INTEGERS = ("int8", "fp8")
 
 
 def data_source(config: Document, model: str) -> dict[str, Any]:
-    """Where the data of a model come from, as `data_sources` takes it."""
+    """Return the arguments of `data_sources` for the data of a model."""
     keys = config["models"][model]
     return {"source": keys["data"], "task": keys["task"], "images": keys["images"]}
 
 
 def local_data_files(config: Document, wildcards: Any) -> list[str]:
-    """The local files that the data of a model are made from."""
+    """Return the local files that a model's data are prepared from."""
     return data_sources.local_files(**data_source(config, wildcards.model))
 
 
 def local_checkpoint_files(config: Document, wildcards: Any) -> list[str]:
-    """The local files that the checkpoint of a model is made from."""
+    """Return the local files that a model's checkpoint is prepared from."""
     return checkpoint_source.local_files(config["models"][wildcards.model]["checkpoint"])
 
 
 def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, str]:
-    """Inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
+    """Return the inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
 
-    `source` is the checkpoint or the ONNX file, the quantized one for a variant that has a
-    scheme, and the engine.json of the variant whose quantized model it shares. One that collects
-    statistics of its own also gets the calibration cache, the ONNX file to which that belongs, the
-    data and the checkpoint.
+    `source` is the checkpoint or the ONNX file; the quantized ONNX for a variant with a scheme; the
+    engine.json of the variant whose quantized model it shares. An engine that collects its own
+    statistics also gets the calibration cache, the ONNX file of that cache, the data and the
+    checkpoint.
     """
     variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
     folder = f"artifacts/{wildcards.model}"
@@ -60,17 +60,17 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
 
 
 def engine_manifest(model: str, variant: Variant) -> str:
-    """The engine.json of that variant."""
+    """Return the engine.json of a variant."""
     return f"artifacts/{model}/engines/{variant}/engine.json"
 
 
 def scheme_of(config: Document, variant: Variant) -> str | None:
-    """The scheme of the quantized ONNX of `variant`, weights within 7 bits where they must be."""
+    """Return the scheme of the quantized ONNX of `variant`, u8s7 for u8s8 with a reduced range."""
     return "u8s7" if variant.scheme == "u8s8" and reduces_range(config) else variant.scheme
 
 
 def reduces_range(config: Document) -> bool:
-    """Whether products of u8 and s8 keep within 7 bits on the CPU that is to run them."""
+    """Return whether u8 x s8 products must stay within 7 bits on the target CPU."""
     asked = config["calibration"]["reduce_range"]
     if asked == "auto":
         return config["host"] == "auto" and saturates(describe_host())
@@ -78,7 +78,7 @@ def reduces_range(config: Document) -> bool:
 
 
 def quantize_inputs(wildcards: Any) -> dict[str, str]:
-    """Inputs of the rule that quantizes; of a mixed model also the operators left in float."""
+    """Return the inputs of the quantization rule, for a mixed model with its float operators."""
     folder, calibration = f"artifacts/{wildcards.model}", wildcards.calibration
     method, samples, *repair = calibration.split("-")
     inputs = {
@@ -91,7 +91,7 @@ def quantize_inputs(wildcards: Any) -> dict[str, str]:
 
 
 def int8_files(config: Document, model: str, variant: Variant) -> list[str]:
-    """The files between the ONNX file and the engine of `variant`, in the order of their jobs."""
+    """Return the files between the ONNX file and the engine of `variant`, in job order."""
     if variant.calibration is None:
         return []
     folder = f"artifacts/{model}"
@@ -107,7 +107,7 @@ def int8_files(config: Document, model: str, variant: Variant) -> list[str]:
 
 
 def from_checkpoint(config: Document, engine: str) -> bool:
-    """Whether that engine is built from the checkpoint, not from ONNX."""
+    """Return whether an engine is built from the checkpoint, not from ONNX."""
     route = config.get(engine, {}).get("route")
     return (route == "pytorch") if route else ENGINES[engine].source == "checkpoint"
 
@@ -115,25 +115,25 @@ def from_checkpoint(config: Document, engine: str) -> bool:
 def encoding_libraries(
     config: Document, names: Sequence[str], wildcards: Any
 ) -> dict[str, str | None]:
-    """Installed versions of those and of what makes a model's examples numbers."""
+    """Return installed versions of `names` and of the library that encodes the model's examples."""
     encoder = "pillow" if is_of_images(config, wildcards.model) else "tokenizers"
     return library_versions(*names, encoder)
 
 
 def audit_input(wildcards: Any) -> dict[str, str]:
-    """The audit that comes before the latency of a variant in INT8 or FP8 is measured."""
+    """Return the audit that precedes the latency measurement of an INT8 or FP8 variant."""
     found = audits(wildcards.model, parse(wildcards.variant))
     return {"audit": found[0]} if found else {}
 
 
 def audits(model: str, variant: Variant) -> list[str]:
-    """The audit of that variant, none where its precision needs none."""
+    """Return the audit of a variant, empty where its precision needs none."""
     audited = variant.precision.startswith(INTEGERS)
     return [f"artifacts/{model}/audit/{variant}.json"] if audited else []
 
 
 def audited_inputs(config: Document, wildcards: Any) -> dict[str, str]:
-    """The quantized ONNX of a variant that is built from one."""
+    """Return the quantized ONNX of a variant that is built from it."""
     variant = parse(wildcards.variant)
     if variant.scheme is None:
         return {}
@@ -141,7 +141,7 @@ def audited_inputs(config: Document, wildcards: Any) -> dict[str, str]:
 
 
 def quantized_onnx(config: Document, model: str, variant: Variant) -> str:
-    """The quantized ONNX of `variant`, that of a search for int8-auto."""
+    """Return the quantized ONNX of `variant`, for int8-auto the one mixed by the search."""
     mixed = "-auto" if variant.precision == AUTO else ""
     name = f"{scheme_of(config, variant)}-{variant.calibration}{mixed}"
     return f"artifacts/{model}/quantized/{name}.onnx"

@@ -1,4 +1,4 @@
-"""What a job is told besides its files: its slice of the configuration, device and libraries."""
+"""Parameters of jobs: their part of the configuration, device and library versions."""
 
 from typing import Any
 
@@ -16,20 +16,23 @@ from tightrope.variants import parse
 
 
 def repair_of(config: Document, wildcards: Any) -> Document:
-    """The settings of the repair that ends the calibration's name, none where there is none."""
+    """Return the settings of the repair at the end of the calibration's name, else {}."""
     return config["repairs"].get("-".join(wildcards.calibration.split("-")[2:]), {})
 
 
 def percentile_of(config: Document, wildcards: Any) -> float | None:
-    """The percentile for the method of that name, None for the others: a change is not theirs."""
+    """Return the percentile for the method `percentile`, None for the others.
+
+    A change of the percentile thus reruns no other method.
+    """
     return config["calibration"]["percentile"] if wildcards.method == "percentile" else None
 
 
 def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
-    """The engine's own section of the configuration, and what else of it shapes its engines.
+    """Return the engine's settings and other settings that shape the engine.
 
-    On a GPU that is what it reads of `cuda`; buckets where it has a program for each, and whether
-    it keeps within 7 bits where it quantizes for a CPU itself.
+    On a GPU the keys of `cuda` that the engine reads; buckets where it has one program per bucket;
+    `reduce_range` where it quantizes for a CPU itself.
     """
     on_gpu = wildcards.device == "cuda"
     read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
@@ -46,13 +49,13 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
 
 
 def engine_libraries(*variants: str) -> dict[str, str | None]:
-    """Installed versions of the runtimes of these variants."""
+    """Return installed versions of the runtimes of these variants."""
     engines = {parse(variant).engine for variant in variants}
     return library_versions(*[name for one in sorted(engines) for name in ENGINES[one].libraries])
 
 
 def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
-    """What shapes the files of that engine: its runtime, and PyTorch where it converts from it."""
+    """Return the libraries that shape an engine's files: runtime, and PyTorch for conversion."""
     own = ENGINES[engine].libraries
     return tuple(
         dict.fromkeys(
@@ -62,19 +65,19 @@ def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
 
 
 def latency_settings(config: Document, wildcards: Any) -> Document:
-    """`latency` of the configuration without what changes no record that is there.
+    """Return the `latency` settings without those that change no existing record.
 
-    That is what is decided when records are read, and how long a job may wait before it measures.
+    `accept_disturbed` applies when records are read; `quiet_seconds` is the wait before measuring.
     """
     other = ("accept_disturbed", "quiet_seconds")
     return {key: value for key, value in config["latency"].items() if key not in other}
 
 
 def traffic_settings(config: Document, wildcards: Any) -> Document:
-    """`traffic` of the configuration as far as it concerns the jobs of that model.
+    """Return the `traffic` settings that apply to the jobs of a model.
 
-    Its variants are left out, for another one changes no other's job, and of images, which are not
-    padded, the settings of padding.
+    Without its variants, because adding one changes no other job. For images, which are not padded,
+    without the settings of padding.
     """
     settings = {key: value for key, value in config["traffic"].items() if key != "variants"}
     if is_of_images(config, wildcards.model):
@@ -84,30 +87,30 @@ def traffic_settings(config: Document, wildcards: Any) -> Document:
 
 
 def data_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
-    """Versions of what shapes a model's data."""
+    """Return versions of the libraries that shape a model's data."""
     return data_sources.libraries(**data_source(config, wildcards.model))
 
 
 def checkpoint_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
-    """Versions of what shapes a model's checkpoint."""
+    """Return versions of the libraries that shape a model's checkpoint."""
     return checkpoint_source.libraries(config["models"][wildcards.model]["checkpoint"])
 
 
 def accuracy_libraries(wildcards: Any) -> dict[str, str | None]:
-    """Installed versions of the runtime of that variant."""
+    """Return installed versions of the runtime of the variant."""
     return engine_libraries(wildcards.variant)
 
 
 def latency_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
-    """Installed versions of the runtimes of that variant and of its baseline."""
+    """Return installed versions of the runtimes of the variant and of its baseline."""
     return engine_libraries(wildcards.variant, baseline_of(plan, wildcards))
 
 
 def race_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
-    """Installed versions of the runtimes of all that race."""
+    """Return installed versions of the runtimes of all engines in the race."""
     return engine_libraries(*raced(plan, "{variant}", wildcards))
 
 
 def traffic_libraries(wildcards: Any) -> dict[str, str | None]:
-    """Installed versions of the runtime of that variant and of LoadGen."""
+    """Return installed versions of the runtime of the variant and of LoadGen."""
     return engine_libraries(wildcards.variant) | library_versions("mlcommons-loadgen")

@@ -1,4 +1,4 @@
-"""What the Snakefile needs to know: the plan of jobs from the configuration, and their inputs."""
+"""Interface for the Snakefile: the plan of jobs from the configuration, and their inputs."""
 
 import os
 import sys
@@ -44,13 +44,12 @@ Jobs = list[tuple[str, Variant]]
 
 
 class Plan(NamedTuple):
-    """What is built and measured, what cannot run here, and the host keys.
+    """Planned builds and measurements, variants that cannot run here, and host keys.
 
-    `jobs` has each model with each of its variants that can run, `traffic` those that are also
-    measured under real traffic, `activations` those that are timed beside the same variant of the
-    model that `references` names, `training` the models whose training is measured, `baselines` for
-    each model and device the name of the variant that the others are compared with; `host` and
-    `numerics` are the keys of work on each device.
+    `jobs` has each model with each variant that can run, `traffic` those also measured under
+    traffic, `activations` those timed paired with the same variant of the model's reference in
+    `references`, `training` the models whose training is measured, `baselines` the name of the
+    baseline per model and device; `host` and `numerics` are the host keys per device.
     """
 
     models: list[str]
@@ -66,7 +65,7 @@ class Plan(NamedTuple):
 
 
 def checked_or_exit(config: Document, schema: str) -> Document:
-    """The checked configuration; an error ends the process with its one line."""
+    """Return the checked configuration; end the process with one line on an error."""
     try:
         return checked(config, schema)
     except ConfigError as error:
@@ -74,7 +73,7 @@ def checked_or_exit(config: Document, schema: str) -> Document:
 
 
 def make_plan(config: Document, host: Document | None = None) -> Plan:
-    """The variants to build on `host`, by default here, and why the others are unavailable."""
+    """Plan the variants to build on `host`, by default here, with reasons for unavailable ones."""
     host = host or describe_host()
     auto = config["host"] == "auto"
     wanted = [(model, one) for model in config["models"] for one in configured(config, model, host)]
@@ -105,12 +104,12 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
 
 
 def keys(name: Callable[[Document], str], host: Document) -> dict[str, str]:
-    """The key of that host for work on each device, by the function that gives it."""
+    """Return the host key for each device, computed by the function `name`."""
     return {device: name(for_device(host, device)) for device in DEVICES}
 
 
 def columns(jobs: Jobs) -> dict[str, list[str]]:
-    """The jobs as values of the wildcards of a path, to be put together with `zip`."""
+    """Return the jobs as wildcard values of a path, to be combined with `zip`."""
     return {
         "model": [model for model, _ in jobs],
         "variant": [str(variant) for _, variant in jobs],
@@ -118,13 +117,13 @@ def columns(jobs: Jobs) -> dict[str, list[str]]:
 
 
 def race_columns(jobs: Jobs) -> dict[str, list[str]]:
-    """Each model with each of its devices, as `columns` has jobs."""
+    """Return each model with each of its devices, in the format of `columns`."""
     found = dict.fromkeys((model, variant.device) for model, variant in jobs)
     return {"model": [model for model, _ in found], "device": [device for _, device in found]}
 
 
 def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
-    """`path` of each variant of that model on that device."""
+    """Return `path` for each variant of the model on the device of the wildcards."""
     return [
         path.format(model=model, variant=variant)
         for model, variant in plan.jobs
@@ -135,11 +134,11 @@ def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
 def unavailable_reason(
     config: Document, variant: Variant, host: dict[str, Any], model: Document
 ) -> str | None:
-    """Why this variant of that entry of `models` cannot run on `host`, else None."""
+    """Return why this variant of that entry of `models` cannot run on `host`, else None."""
     engine = ENGINES[variant.engine]
     if from_checkpoint(config, variant.engine) and is_onnx(model["checkpoint"]):
         return "no checkpoint: the model is an ONNX file"
-    # asked for outright, as on the head node of a cluster, it is planned and fails where it must
+    # a device requested explicitly, as on a cluster's head node, is planned even without a GPU here
     if variant.device == "cuda" and config["devices"] == "auto":
         missing = missing_packages(variant.engine) if host["gpu"] else "no NVIDIA GPU"
         if missing:
@@ -150,7 +149,7 @@ def unavailable_reason(
 
 
 def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
-    """The main process's part before the DAG is built; the run lock, to be kept."""
+    """Prepare a run in the main process before the DAG is built; return the run lock to keep."""
     if not workflow.is_main_process or not executes_jobs(sys.argv):
         return None
     lock = take_run_lock()
@@ -167,10 +166,10 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
 
 
 def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
-    """1 when the job gets no attempt after this one, else 0.
+    """Return 1 when no attempt of the job follows this one, else 0.
 
-    The main process knows Snakemake's --retries; a cluster's nodes, where it is 0, read how
-    many attempts there are from the environment that the main process passes on.
+    The main process knows Snakemake's --retries. On a cluster's nodes --retries is 0; they read the
+    number of attempts from the environment that the main process passes on.
     """
     if workflow.is_main_process and workflow.execution_settings is not None:
         os.environ[ATTEMPTS] = str(workflow.execution_settings.retries + 1)
@@ -178,7 +177,7 @@ def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
 
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
-    """The engine and the records of each planned model and variant, and those of trainings."""
+    """Return the engine and the records of each planned model and variant, and of trainings."""
     return {
         (model, str(variant)): [
             engine_manifest(model, variant),
@@ -195,19 +194,19 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
 
 
 def failing_files(config: Document, plan: Plan) -> list[str]:
-    """The files that may hold a failure; those that variants share come with each of them."""
+    """Return the files that may hold a failure, including those that variants share."""
     own = [path for paths in records(plan).values() for path in paths]
     shared = [path for job in plan.jobs for path in int8_files(config, *job)]
     return shared + own + graph_records(graph_columns(config, plan.jobs))
 
 
 def audited(jobs: Jobs) -> Jobs:
-    """Those of the jobs whose answers may collapse."""
+    """Return the jobs whose precision needs an audit."""
     return [job for job in jobs if audits(job[0], job[1])]
 
 
 def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
-    """Model, scheme and calibration of each search of these jobs, as `columns` has the jobs."""
+    """Return model, scheme and calibration of each search, in the format of `columns`."""
     found = dict.fromkeys(
         (model, scheme_of(config, variant), variant.calibration)
         for model, variant in jobs
@@ -218,27 +217,27 @@ def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
 
 
 def baseline_engine(plan: Plan, wildcards: Any) -> str:
-    """The engine.json that a variant is compared with, its own for the baseline."""
+    """Return the engine.json of a variant's baseline; for the baseline its own."""
     return engine_manifest(wildcards.model, parse(baseline_of(plan, wildcards)))
 
 
 def reference_engine(plan: Plan, wildcards: Any) -> str:
-    """The engine.json of the same variant of the model that it differs from in its activation."""
+    """Return the engine.json of the same variant of the model's reference."""
     return engine_manifest(plan.references[wildcards.model], parse(wildcards.variant))
 
 
 def baseline_of(plan: Plan, wildcards: Any) -> str:
-    """The name of the variant that a variant is compared with."""
+    """Return the name of a variant's baseline."""
     return plan.baselines[wildcards.model][parse(wildcards.variant).device]
 
 
 def baseline_of_device(plan: Plan, wildcards: Any) -> str:
-    """The name of the variant that all of a model on a device are compared with."""
+    """Return the name of the baseline of a model on a device."""
     return plan.baselines[wildcards.model][wildcards.device]
 
 
 def rests(plan: Plan) -> set[str]:
-    """What stands behind device and engine in the names of the variants that are built."""
+    """Return the name parts after device and engine of the variants that are built."""
     planned = [one for _, one in plan.jobs]
     built = planned + [one.quantized_as for one in planned if one.quantized_as]
     return {str(one).removeprefix(f"{one.device}-{one.engine}-") for one in built}

@@ -1,4 +1,4 @@
-"""The optimization profiles that the configuration asks TensorRT for, and what they must hold."""
+"""TensorRT optimization profiles from the configuration, and their checks."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from tightrope.variants import parse
 
 
 def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
-    """`tensorrt.profiles` for one model.
+    """Return `tensorrt.profiles` for one model.
 
-    `auto`: one for each of `shapes`, tuned for it. Each takes everything that is asked of the
-    model, so that a request may go to whichever is tuned for the most similar one.
+    `auto`: one profile for each of `shapes`, tuned for it. Each covers every request to the model,
+    so that a request can use the profile that is tuned for the most similar shape.
     """
     axes = [axis for axis in PLURALS if axis == BATCH or not is_of_images(config, model)]
     chosen = config[ENGINE]["profiles"]
@@ -33,12 +33,12 @@ def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
 
 
 def is_loaded(config: dict[str, Any]) -> bool:
-    """Whether traffic is measured for a variant of TensorRT."""
+    """Return whether traffic is measured for a TensorRT variant."""
     return any(parse(name).engine == ENGINE for name in config["traffic"]["variants"])
 
 
 def check_profiles(config: dict[str, Any]) -> None:
-    """Profiles must be in order, and what is measured must lie within them."""
+    """Profiles must be in order, and measured sizes must lie within them."""
     if not config["engines"].get(ENGINE) or "cuda" not in devices_of(config):
         return
     if config[ENGINE]["profiles"] != "auto":
@@ -57,7 +57,7 @@ def check_profiles(config: dict[str, Any]) -> None:
 
 
 def check_order(profiles: list[dict[str, list[int]]]) -> None:
-    """Raise ConfigError unless the sizes of each profile are min <= opt <= max, from 1 on."""
+    """Raise ConfigError unless the sizes of each profile are 1 <= min <= opt <= max."""
     for number, profile in enumerate(profiles):
         for size in profile:
             if profile[size] != sorted(profile[size]) or profile[size][0] < 1:
@@ -68,7 +68,7 @@ def check_order(profiles: list[dict[str, list[int]]]) -> None:
 
 
 def outside(place: str, profiles: list[Profile]) -> ConfigError:
-    """The error for a size, by the place of its key, that lies in none of the profiles."""
+    """Return the error for a size that lies in no profile, by the location of its key."""
     return ConfigError(
         f"config: {place}: in none of tensorrt.profiles, which are for {all_ranges(profiles)}; "
         "widen one of them, or say profiles: auto"

@@ -1,4 +1,4 @@
-"""What the main process does around a run: dead locks, failed records, the strict ending."""
+"""Main-process steps around a run: stale locks, failed records, exit code of `strict`."""
 
 import atexit
 import fcntl
@@ -17,9 +17,9 @@ from tightrope.errors import ArtifactError
 from tightrope.records.record import TRAINING
 from tightrope.summary.failures import failures
 
-# of `remeasure` of the configuration
+# value of `remeasure` in the configuration
 DISTURBED = "disturbed"
-# options of Snakemake's command line with which it executes no job
+# Snakemake command-line options with which it executes no job
 WITHOUT_JOBS = (
     *("dryrun", "touch", "unlock", "lint", "report", "list_target_rules", "list_rules"),
     *("print_compilation", "dag", "rulegraph", "filegraph", "d3dag", "containerize"),
@@ -31,10 +31,10 @@ WITHOUT_JOBS = (
 
 
 def executes_jobs(words: list[str]) -> bool:
-    """Whether the Snakemake command line `words` (program first) executes jobs.
+    """Return whether the Snakemake command line `words` (program first) executes jobs.
 
-    Snakemake does not tell a Snakefile that is being parsed, so its own parser is asked,
-    profiles included; what it prints meanwhile it has said before.
+    A Snakefile cannot see the options, so Snakemake's parser parses them again, profiles included;
+    its output is suppressed because Snakemake has already printed it.
     """
     from snakemake.cli import parse_args
 
@@ -46,10 +46,10 @@ def executes_jobs(words: list[str]) -> bool:
 
 
 def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
-    """Hold this working directory's run lock until the process ends; None where another has it.
+    """Hold the run lock of this directory until the process ends; None where it is taken.
 
-    The kernel frees the lock of a killed run, Snakemake's own lock files stay: who gets the
-    run lock removes them. Who does not, leaves Snakemake's refusal in place.
+    The kernel frees the lock of a killed run, while Snakemake's own lock files stay: the process
+    that gets the run lock removes them. Without the lock they stay, and Snakemake refuses to run.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,19 +64,19 @@ def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
 
 
 def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
-    """Delete those of the files that hold a failure, or are broken; them, each once."""
+    """Delete the files that hold a failure or cannot be read; return them without duplicates."""
     return delete_where(has_failed, paths)
 
 
 def delete_disturbed(paths: Iterable[Path | str]) -> list[Path]:
-    """Delete those of the records whose times other load disturbed; them, each once."""
-    from tightrope.plan.disturbed_records import is_disturbed  # who asks for it has the time
+    """Delete the records with disturbed times; return them without duplicates."""
+    from tightrope.plan.disturbed_records import is_disturbed  # slow import, only for remeasure
 
     return delete_where(is_disturbed, paths)
 
 
 def delete_where(holds: Callable[[Path], bool], paths: Iterable[Path | str]) -> list[Path]:
-    """Delete those of the files of which that holds; them, each once."""
+    """Delete the files for which `holds` is true; return them without duplicates."""
     files = [path for path in map(Path, dict.fromkeys(paths)) if path.is_file()]
     found = [path for path in files if holds(path)]
     for path in found:
@@ -87,9 +87,9 @@ def delete_where(holds: Callable[[Path], bool], paths: Iterable[Path | str]) -> 
 def delete_reports(
     reports: list[Path], records: dict[tuple[str, str], list[str]], graphs: Iterable[str] = ()
 ) -> None:
-    """Delete the reports where one of them, or a record that they tell of, is missing.
+    """Delete all reports when one of them, or a record that they show, is missing.
 
-    While its target is there and current, Snakemake makes no missing file that lies before it.
+    Snakemake does not rebuild a missing intermediate file while its target exists and is current.
     `reports` begins with summary.json; `records` are the files of each (model, variant), `graphs`
     those of each picture.
     """
@@ -100,7 +100,7 @@ def delete_reports(
 
 
 def told_of(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[str]:
-    """The records of those variants and trainings that have an entry in `summary`."""
+    """Return the records of the variants and trainings that have an entry in `summary`."""
     try:
         document = read_json(summary)
         known = [(result["model"], result["variant"]) for result in document["results"]]
@@ -111,21 +111,21 @@ def told_of(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[st
 
 
 def has_failed(path: Path) -> bool:
-    """Whether the record or the file of a step says failed, or cannot be read."""
+    """Return whether the record or artifact holds a failure, or cannot be read."""
     try:
         if is_onnx_file(path):
             return failure_in(path) is not None
         document = read_json(path)
     except ArtifactError:
         return True
-    # what is no record, as a calibration, has a status only where it failed
+    # artifacts that are no records, such as a calibration, have a status only on failure
     return not isinstance(document, dict) or document.get("status", "ok") != "ok"
 
 
 def end_strictly(summary: Path | str) -> None:
-    """Make this process end with exit code 1 when `summary` then holds a failed variant.
+    """Make this process exit with code 1 when `summary` holds a failed variant at its end.
 
-    Snakemake calls no hook when nothing was left to do, so this is done as the process ends.
+    Registered with atexit, because Snakemake calls no hook when there is nothing to do.
     """
     atexit.register(exit_with_failures, Path(summary))
 

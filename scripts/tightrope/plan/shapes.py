@@ -1,4 +1,4 @@
-"""The shapes that are measured of a model, and the buckets that engines are built for."""
+"""Measured shapes of a model, and the shape buckets of its engines."""
 
 from typing import Any
 
@@ -7,37 +7,37 @@ from tightrope.signature import BATCH, IMAGE, SEQUENCE
 
 SHORTEST = 32
 
-# the sizes that say what a shape is one of
+# the sizes that distinguish shapes of texts and of images
 OF_TEXTS, OF_IMAGES = (SEQUENCE,), ("height", "width")
 
 
 def shapes_of(config: dict[str, Any], model: str) -> list[dict[str, int]]:
-    """Those of `shapes` whose kind is that of the model's task, in their order."""
+    """Return the `shapes` of the kind of the model's task, in their order."""
     sizes = OF_IMAGES if is_of_images(config, model) else OF_TEXTS
     return [shape for shape in config["shapes"] if set(sizes) <= set(shape)]
 
 
 def shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, int]]:
-    """The shapes that are measured of that model."""
+    """Return the measured shapes of the model."""
     return shapes_of(config, wildcards.model)
 
 
 def is_of_images(config: dict[str, Any], model: str) -> bool:
-    """Whether that model classifies images."""
+    """Return whether the model classifies images."""
     return config["models"][model]["task"] == IMAGE
 
 
 def free_sizes(config: dict[str, Any], model: str) -> list[dict[str, int]]:
-    """The sizes of its shapes that a request may choose: [batch, sequence], of images [batch]."""
+    """Return the free sizes of a model's shapes: [batch, sequence], for images [batch]."""
     axes = (BATCH,) if is_of_images(config, model) else (BATCH, SEQUENCE)
     return [{axis: shape[axis] for axis in axes} for shape in shapes_of(config, model)]
 
 
 def buckets_of(config: dict[str, Any], model: str) -> dict[str, list[int]] | None:
-    """`buckets` for one model, None where the engine is to take any shape.
+    """Return `buckets` for one model, None for engines with dynamic shapes.
 
-    `auto`: the batches of `shapes`, 1 among them; powers of two from 32 tokens to the longest
-    sequence that is measured, which is the last edge. Images have batches only.
+    `auto`: the batches of `shapes` and 1; powers of two from 32 tokens to the longest measured
+    sequence, which is the last bucket. Images have batches only.
     """
     if config["buckets"] is None:
         return None
@@ -53,5 +53,5 @@ def buckets_of(config: dict[str, Any], model: str) -> dict[str, list[int]] | Non
 
 
 def powers_of_two(first: int, last: int) -> list[int]:
-    """Powers of two from `first` on, below `last`, and then `last` itself."""
+    """Return the powers of two from `first` on, below `last`, and then `last` itself."""
     return [*(2**n for n in range(last.bit_length()) if first <= 2**n < last), last]

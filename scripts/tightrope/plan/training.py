@@ -1,4 +1,4 @@
-"""What of a configuration decides where a model is trained, and which trainings are measured."""
+"""The device to train a model on, and the trainings to measure."""
 
 from typing import Any
 
@@ -7,15 +7,16 @@ from tightrope.machine.host import describe_host
 from tightrope.plan.config_checks import uses_gpu
 
 Document = dict[str, Any]
-# of a recipe, what the measurement of a training says itself
+# keys of a recipe that the measurement of a training sets itself
 ITS_OWN = ("epochs", "seed", "validate")
 
 
 def device_to_train_on(config: Document, model: str) -> str:
-    """The device that trains that model.
+    """Return the device that trains the model.
 
-    `auto` is the GPU where variants for one are planned and it is there, or where there are only
-    such variants, as on the head node of a cluster: without the weights the others would fail too.
+    `auto` is the GPU where variants for it are planned and it is usable here, or where only GPU
+    variants are planned, as on the head node of a cluster: without the trained weights they would
+    fail too.
     """
     asked = (config["models"][model]["train"] or {"device": "cpu"})["device"]
     if asked != "auto":
@@ -25,12 +26,15 @@ def device_to_train_on(config: Document, model: str) -> str:
 
 
 def measured_trainings(config: Document) -> list[str]:
-    """The models whose training is measured."""
+    """Return the models whose training is measured."""
     models = config["models"].items()
     return [name for name, model in models if model["train"] and config["training"]["epochs"]]
 
 
 def recipe_to_measure(config: Document, wildcards: Any) -> Document:
-    """What of the model's recipe its measurement follows: another number of epochs changes none."""
+    """Return the recipe without the keys that its measurement sets itself, such as `epochs`.
+
+    A change of these keys thus reruns no measurement.
+    """
     recipe = config["models"][wildcards.model]["train"]
     return {key: value for key, value in recipe.items() if key not in ITS_OWN}

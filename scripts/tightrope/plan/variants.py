@@ -1,4 +1,4 @@
-"""Which variants of a model are planned: the configured ones that exist, and their baselines."""
+"""Planned variants of a model: configured ones that exist, and their baselines."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ Document = dict[str, Any]
 
 
 def configured(config: Document, model: str, host: Document) -> list[Variant]:
-    """Every variant that the configuration asks for of `model`, its baselines included.
+    """Return every configured variant of `model`, baselines included.
 
-    An engine is planned in each precision on those of the configured devices that have it. Raises
+    Each precision of an engine is planned on the configured devices that support it. Raises
     ConfigError for a precision that no device has. On a CPU like `host`, see `float_in_place`.
     """
     devices = devices_of(config)
@@ -40,7 +40,7 @@ def configured(config: Document, model: str, host: Document) -> list[Variant]:
 
 
 def devices_with(engine: str, precision: str) -> list[str]:
-    """The devices on which the engine has that precision; raises ConfigError for none."""
+    """Return the devices on which the engine has a precision; raise ConfigError for none."""
     precisions = ENGINES[engine].precisions
     found = [device for device in DEVICES if precision in precisions.get(device, ())]
     if not found:
@@ -52,10 +52,10 @@ def devices_with(engine: str, precision: str) -> list[str]:
 
 
 def float_in_place(config: Document, planned: list[Variant], host: Document) -> list[Variant]:
-    """fp32 in place of the float precisions of one engine that `host` would only emulate.
+    """Return fp32 in place of an engine's float precisions that `host` would only emulate.
 
-    Without one in float nothing would tell whether to quantize. None where one of the `planned`
-    computes in float, or none is quantized.
+    Without a float variant the report cannot say whether to quantize. Empty where one of the
+    `planned` variants runs natively in float, or none is quantized.
     """
     on_cpu = [one for one in planned if one.device == "cpu"]
     in_float = [one for one in on_cpu if one.precision in UNQUANTIZED]
@@ -70,10 +70,9 @@ def float_in_place(config: Document, planned: list[Variant], host: Document) -> 
 
 
 def only_emulated(config: Document, variant: Variant, host: Document) -> str | None:
-    """Why the CPU of `host` would only emulate `variant`; None where it is planned all the same.
+    """Return why the CPU of `host` would only emulate `variant`, None where it is planned anyway.
 
-    That is with `emulated: true`, and with a named `host`, of whose nodes this machine knows
-    nothing.
+    It is planned with `emulated: true`, and with a named `host`, whose nodes are unknown here.
     """
     if config["emulated"] or config["host"] != "auto":
         return None
@@ -81,9 +80,9 @@ def only_emulated(config: Document, variant: Variant, host: Document) -> str | N
 
 
 def with_calibrations(variant: Variant, config: Document) -> list[Variant]:
-    """`variant`, or where it needs calibration one for each method and sample count.
+    """Return `variant`, or if it needs calibration one per method and sample count.
 
-    Fed by a quantized ONNX, also one for each of these and each repair.
+    A variant built from quantized ONNX is also returned for each of these with each repair.
     """
     if not is_calibrated(variant):
         return [variant]
@@ -112,9 +111,9 @@ def with_calibrations(variant: Variant, config: Document) -> list[Variant]:
 
 
 def takes_repair(variant: Variant, settings: Document) -> bool:
-    """Whether there is a variant of that name with a repair of these settings.
+    """Return whether a variant can have a repair with these settings.
 
-    Zero-points other than 0, of asymmetric activations, are nothing for TensorRT's schemes.
+    TensorRT's schemes do not support asymmetric activations, whose zero-points are not 0.
     """
     if variant.precision == AUTO or variant.scheme is None:
         return False
@@ -122,5 +121,5 @@ def takes_repair(variant: Variant, settings: Document) -> bool:
 
 
 def devices_of(config: dict[str, Any]) -> tuple[str, ...]:
-    """The devices for which variants are planned; `auto` is every device."""
+    """Return the devices for which variants are planned; `auto` is every device."""
     return DEVICES if config["devices"] == "auto" else tuple(config["devices"])

@@ -1,1 +1,1 @@
-"""What was measured, raw; and what records say of each other."""
+"""Records of raw measurements, and statistics across records."""

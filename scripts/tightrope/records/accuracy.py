@@ -1,4 +1,4 @@
-"""The record of an accuracy: every prediction on the evaluation split."""
+"""Record of accuracy: every prediction on the evaluation split."""
 
 from dataclasses import dataclass, field
 
@@ -7,11 +7,11 @@ from tightrope.records.record import Record
 
 @dataclass(kw_only=True)
 class AccuracyRecord(Record):
-    """Every prediction on the evaluation split, in its order; of a slow engine the first ones.
+    """Every prediction on the evaluation split, in its order; for a slow engine the first ones.
 
-    `margins` are the highest logit less the second highest; `logits` are [examples, classes], to
-    six digits. `labels` is None, and nothing was predicted, when the data has no labels.
-    `data_sha256` is the split's.
+    `margins` are the highest logit minus the second highest; `logits` are [examples, classes], to
+    six digits. Without labels in the data, `labels` is None and nothing is predicted.
+    `data_sha256` is that of the split.
     """
 
     data_sha256: str | None = None

@@ -1,5 +1,8 @@
-"""Who takes part in the race of a model at one shape: who may be the fastest, and each engine's
-best in float beside its best quantized."""
+"""Finalists of the race of a model at one shape.
+
+Variants that may be the fastest, and the best quantized variant of each engine paired with its best
+float variant.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -7,16 +10,16 @@ from typing import NamedTuple
 from tightrope.statistics import Interval
 from tightrope.variants import QUANTIZED, parse
 
-# from answers that can be deployed to those that cannot
+# from deployable to not deployable
 STANDINGS = ("kept", "undecided", "dropped")
-# more of them would each get too few rounds
+# more contenders would get too few rounds each
 MOST = 8
 
 
 class Candidate(NamedTuple):
-    """A variant that was measured at a shape.
+    """A variant measured at a shape.
 
-    `speedup` is over the baseline, `verdict` that on its accuracy, `kept` where it was not judged.
+    `speedup` is over the baseline; `verdict` is that of its accuracy, `kept` where not evaluated.
     """
 
     variant: str
@@ -25,15 +28,15 @@ class Candidate(NamedTuple):
 
     @property
     def standing(self) -> int:
-        """0 where its answers can be deployed, more where they may not."""
+        """Return 0 for a deployable accuracy verdict, more for a worse one."""
         return STANDINGS.index(self.verdict)
 
 
 class Finalists(NamedTuple):
     """The variants of one race.
 
-    `contenders` may win, the best by its speed-up first; `pairs` are a quantized variant and one
-    in float of the same engine, which may be contenders or not.
+    `contenders` may win, ordered by the lower end of their speed-up; `pairs` are a quantized and a
+    float variant of the same engine, which may also be contenders.
     """
 
     contenders: list[str]
@@ -41,7 +44,7 @@ class Finalists(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Every variant that takes part, once; those of a pair together, so that they meet."""
+        """Return every variant once, those of a pair adjacent so that they meet in a heat."""
         found: dict[str, None] = {}
         for name in (*self.contenders, *(one for pair in self.pairs for one in pair)):
             pairs = [pair for pair in self.pairs if name in pair]
@@ -50,7 +53,7 @@ class Finalists(NamedTuple):
 
 
 def finalists(candidates: Iterable[Candidate]) -> Finalists:
-    """Who may be the fastest that keeps the answers, and the best pair of each engine."""
+    """Select the possible winners among deployable variants, and the best pair of each engine."""
     ordered = sorted(candidates, key=lambda one: -one.speedup.low)
     fit = [one for one in ordered if one.standing == 0]
     contenders = [one.variant for one in fit if one.speedup.high >= fit[0].speedup.low]
@@ -62,13 +65,13 @@ def finalists(candidates: Iterable[Candidate]) -> Finalists:
 
 
 def best_pair(group: list[Candidate]) -> tuple[str, str] | None:
-    """The best quantized variant of an engine and its best in float, None without either."""
+    """Return the best quantized and the best float variant of an engine, None without either."""
     quantized = best(group, lambda one: parse(one.variant).precision in QUANTIZED)
     plain = best(group, lambda one: parse(one.variant).precision not in QUANTIZED)
     return (quantized, plain) if quantized and plain else None
 
 
 def best(group: list[Candidate], belongs: Callable[[Candidate], bool]) -> str | None:
-    """Of those with the best answers the one that is surely the fastest."""
+    """Return the variant with the highest lower speed-up bound among those of the best standing."""
     found = [one for one in group if belongs(one)]
     return min(found, key=lambda one: (one.standing, -one.speedup.low)).variant if found else None

@@ -1,4 +1,4 @@
-"""The record of a latency: times of a variant and of its baseline in turn."""
+"""Record of latency: times of a variant and of its baseline in alternating blocks."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,19 +8,23 @@ from tightrope.records.record import Record
 
 @dataclass(kw_only=True)
 class LatencyRecord(Record):
-    """Times of one variant, and of its baseline in blocks that alternate with its own.
+    """Times of one variant, and of its baseline in alternating blocks.
 
-    Each of `shapes` holds the shape (`batch`, `sequence`), `first_call_s` (the first of that
-    shape) and what `paired_blocks.compare` gives: `warmups`, one for each load of the engine;
-    `blocks_s` and `baseline_blocks_s`, one list of seconds a call for each block, blocks of the
-    same index measured next to each other; `device_s`, seconds of calls on inputs that are on the
-    GPU, None on the CPU; `pairs`, what was counted of each pair (`interference.of_pair`), and
-    `foreign_cores`, what other programs used in each window; `stop`, why no more was measured.
-    `lost_s` are the seconds that other load cost, `loudest` the cores that the loudest programs
-    used, by name.
-    `baseline` and its blocks are None for the baseline itself, or where the baseline cannot run:
-    then `baseline_failed` says why. `plan` is `latency` of the configuration, `processors` those
-    to which both processes were pinned, `reference` the fixed workload `before` and `after`.
+    Each of `shapes` holds the shape (`batch`, `sequence`), `first_call_s` (the first call at that
+    shape) and the result of `paired_blocks.compare`:
+    - `warmups`, one per load of the engine;
+    - `blocks_s` and `baseline_blocks_s`, one list of seconds per call for each block; blocks of the
+      same index were measured next to each other;
+    - `device_s`, seconds of calls on inputs that are on the GPU, None on the CPU;
+    - `pairs`, the counters of each pair (`interference.of_pair`), and `foreign_cores`, the cores
+      that other programs used in each window;
+    - `stop`, why the measurement ended.
+
+    `lost_s` are the seconds lost to other load, `loudest` the cores that the busiest programs used,
+    by name. `baseline` and its blocks are None for the baseline itself, or where the baseline
+    cannot run: then `baseline_failed` has the reason. `plan` holds the `latency` settings,
+    `processors` those that both processes were pinned to, `reference` the fixed workload `before`
+    and `after`.
     """
 
     threads: int

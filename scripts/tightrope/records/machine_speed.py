@@ -1,4 +1,4 @@
-"""How much the machine changed its speed in a run, and what that leaves open of a speed-up."""
+"""Changes of machine speed during a run, and the uncertainty that they add to a speed-up."""
 
 import math
 import statistics
@@ -8,25 +8,25 @@ from tightrope.machine.host import fingerprint
 from tightrope.machine.interference import undisturbed
 from tightrope.records.latency import LatencyRecord
 
-# how much of a change of the machine's speed the ratio of two engines follows:
+# share of a change of machine speed that shows in the ratio of two engines:
 # docs/results/decision.md
 FOLLOWED = 0.3
-# fewer say nothing
+# fewest jobs for an estimate of the spread
 FEWEST_JOBS = 3
-# of two engines the one that was loaded first is slower while it lives, which two loads in turned
-# order average out and one does not: standard deviation of the log ratio, same document
+# the engine that is loaded first stays slower than the second; two loads in opposite order average
+# this out, one load does not: standard deviation of the log ratio, same document
 ORDER = 0.012
 
 Group = tuple[str, str, str]
 
 
 class MachineSpeed:
-    """How the time of one engine differed between the jobs of a run that measured it.
+    """Changes in the time of the baseline between the jobs of a run.
 
-    Each job times its variant beside the same baseline, and so this one again: in other minutes, in
-    which neighbours of a virtual machine, or its clock, may let it run at another speed. Engines do
-    not all follow alike (one waits for memory, another computes), so that the ratio of two engines
-    differs from minute to minute, by more than the pairs of one of them show.
+    Each job times its variant paired with the same baseline, which is thus measured repeatedly. At
+    other times the machine may run at another speed, because of neighbours of a virtual machine or
+    its clock. Engines react differently (memory-bound or compute-bound), so the ratio of two
+    engines varies from minute to minute by more than the pairs of a single job show.
     """
 
     def __init__(self, records: Iterable[LatencyRecord]) -> None:
@@ -40,7 +40,7 @@ class MachineSpeed:
                     logs.append(math.log(statistics.median(kept)))
 
     def spread(self, record: LatencyRecord, place: int) -> float:
-        """Standard deviation of the log of the baseline's time from job to job at that shape.
+        """Return the standard deviation over jobs of the log of the baseline's time at a shape.
 
         0 where fewer than `FEWEST_JOBS` measured it.
         """
@@ -49,13 +49,13 @@ class MachineSpeed:
 
 
 def unsteadiness(spread: float, loads: int) -> float:
-    """Standard deviation of the log of a speed-up beyond what its pairs of blocks show.
+    """Return the standard deviation of the log of a speed-up that its pairs of blocks do not show.
 
-    On a machine of that `spread`, each engine having been loaded so many times.
+    `spread` is that of the machine, `loads` how many times each engine was loaded.
     """
     return math.hypot(FOLLOWED * spread, ORDER if loads == 1 else 0.0)
 
 
 def group_of(record: LatencyRecord) -> Group:
-    """Of which jobs the times may be compared: one model, host and baseline."""
+    """Return the key of jobs with comparable times: model, host and baseline."""
     return record.model, fingerprint(record.host), record.baseline or record.variant

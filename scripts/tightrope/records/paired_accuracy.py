@@ -1,4 +1,4 @@
-"""The change of accuracy between two records that judged the same examples."""
+"""Change of accuracy between two records on the same examples."""
 
 from collections import Counter
 from typing import Any
@@ -16,8 +16,8 @@ Entry = dict[str, Any]
 
 
 def change(right: list[bool], baseline_right: list[bool], budget: float) -> Entry:
-    """How the accuracy changed, and which change these examples could have shown."""
-    # a slow engine is judged on the first examples only
+    """Return the change of accuracy with its tests, and the drop that these examples can detect."""
+    # a slow engine is evaluated on the first examples only
     pairs = list(zip(right, baseline_right, strict=False))
     changes, count = Counter(pairs), len(pairs)
     gained, lost = changes[True, False], changes[False, True]
@@ -37,14 +37,14 @@ def change(right: list[bool], baseline_right: list[bool], budget: float) -> Entr
 
 
 def hits(record: AccuracyRecord) -> list[bool]:
-    """For each prediction whether it is the label."""
+    """Return for each prediction whether it equals the label."""
     return [
         ours == label for ours, label in zip(record.predictions, record.labels or (), strict=True)
     ]
 
 
 def comparable(record: AccuracyRecord, baseline: AccuracyRecord) -> bool:
-    """Whether both judged the same examples, on machines that compute alike."""
+    """Return whether both used the same examples, on machines with the same numerics."""
     places = {numerics_fingerprint(one.host) for one in (record, baseline)}
     same_examples = baseline.data_sha256 == record.data_sha256
     return bool(baseline.predictions) and same_examples and len(places) == 1

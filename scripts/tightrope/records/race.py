@@ -1,4 +1,4 @@
-"""The record of a race: times of the finalists of a model on one device."""
+"""Record of a race: times of the finalists of a model on one device."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,12 +8,12 @@ from tightrope.records.record import Record
 
 @dataclass(kw_only=True)
 class RaceRecord(Record):
-    """Times of the finalists of a model on one device, all of them in the same rounds.
+    """Times of the finalists of a model on one device, all measured in the same rounds.
 
-    Each of `heats` holds `shapes`: of those finalists whose memory fitted together, at each shape
-    what `RaceAtShape.recorded` gives. `left_out` has by variant why one died;
-    `engines_sha256` their manifests; `plan` is `latency` and `decision` the section of that name of
-    the configuration.
+    Each of `heats` covers finalists that fit in memory together; its `shapes` hold
+    `RaceAtShape.recorded` per shape. `left_out` maps a variant that died to the reason.
+    `engines_sha256` are those of the manifests; `plan` holds the `latency` settings, `decision`
+    the settings of that name.
     """
 
     device: str

@@ -1,4 +1,4 @@
-"""What the rounds of a race say: ratios of times of any two of its engines, who is out, who won."""
+"""Statistics of a race: time ratios of its engines, eliminated engines, the winner."""
 
 import math
 from collections.abc import Iterable
@@ -9,19 +9,22 @@ from tightrope.machine.interference import disturbance
 from tightrope.records.machine_speed import unsteadiness
 from tightrope.statistics import LEVEL, Interval, speedup
 
-# undisturbed rounds that both of a pair need before anything is said of them
+# fewest common undisturbed rounds for a ratio of two engines
 FEWEST_ROUNDS = 6
-# and that those who are still in need before one of them is chosen
+# fewest common undisturbed rounds to choose a winner
 FEWEST_TO_CHOOSE = 10
 
-# why a race ended: see `none_faster`, and that `decision.seconds` were over
+# why a race ended: see `none_faster`; `decision.seconds` elapsed
 NONE_FASTER, TIME_LIMIT = "none faster", "time limit"
 
 Shape = dict[str, Any]
 
 
 def common_rounds(shape: Shape, one: str, other: str, *, all_rounds: bool = False) -> list[int]:
-    """Rounds in which both ran, without those in which other load disturbed either."""
+    """Return the rounds in which both engines ran and other load disturbed neither.
+
+    With `all_rounds` disturbed rounds are included.
+    """
     windows = shape["foreign_cores"]
     found = []
     for index, facts in enumerate(zip(shape["facts"][one], shape["facts"][other], strict=True)):
@@ -40,11 +43,11 @@ def ratio(
     all_rounds: bool = False,
     loads: int | None = None,
 ) -> Interval | None:
-    """The time of `other` over that of `one`: how many times as fast `one` is.
+    """Return the time of `other` over that of `one`: the speed-up of `one` over `other`.
 
-    The interval has what one load leaves open, see `machine_speed.unsteadiness`; with `loads` it is
-    what it would be had the rounds that many. None with fewer than `FEWEST_ROUNDS` rounds that
-    count.
+    The interval includes the uncertainty of a single load, see `machine_speed.unsteadiness`. With
+    `loads` it is computed as if the rounds had that many loads. None with fewer than
+    `FEWEST_ROUNDS` rounds that count.
     """
     rounds = common_rounds(shape, one, other, all_rounds=all_rounds)
     if len(rounds) < FEWEST_ROUNDS:
@@ -55,10 +58,11 @@ def ratio(
 
 
 def beaten_by(shape: Shape, names: list[str], look: int) -> dict[str, str]:
-    """Which of these are surely slower than another of them, with the one that beats them most.
+    """Map each significantly slower engine to the engine with the largest lead over it.
 
-    The error of 5 % is shared out over all pairs, and over looks as 6 / (pi k)^2, which sums to
-    one: however often is looked, no equal engine is put out with more than that probability.
+    The error of 5 % is divided over all pairs (Bonferroni), and over looks as 6 / (pi k)^2, which
+    sums to one: for any number of looks, equal engines are eliminated with at most that
+    probability.
     """
     pairs = list(combinations(names, 2))
     if not pairs:
@@ -75,25 +79,25 @@ def beaten_by(shape: Shape, names: list[str], look: int) -> dict[str, str]:
 
 
 def is_equal(found: Interval | None, within: float) -> bool:
-    """Whether two engines surely differ by no more than that share."""
+    """Return whether the interval shows that two engines differ by at most `within`."""
     return found is not None and 1 / (1 + within) <= found.low and found.high <= 1 + within
 
 
 def is_decided(shape: Shape, pair: Iterable[str], within: float) -> bool:
-    """Whether it is known which of the two is faster, or that they are equal."""
+    """Return whether one of two engines is significantly faster, or both are equal."""
     found = ratio(shape, *pair)
     return found is not None and (not found.low <= 1 <= found.high or is_equal(found, within))
 
 
 def all_equal(shape: Shape, names: list[str], within: float) -> bool:
-    """Whether any two of these surely differ by no more than that share."""
+    """Return whether the intervals show that any two engines differ by at most `within`."""
     return all(is_equal(ratio(shape, *pair), within) for pair in combinations(names, 2))
 
 
 def none_faster(shape: Shape, names: list[str], within: float, *, loads: int | None = None) -> bool:
-    """Whether none of these is faster than the fastest by estimate by more than that share.
+    """Return whether no engine is faster than the estimated leader by more than `within`.
 
-    With `loads` whether that would hold had the rounds that many.
+    With `loads` whether that would hold if the rounds had that many loads.
     """
     first = leader(shape, names)
     if first is None:
@@ -103,10 +107,10 @@ def none_faster(shape: Shape, names: list[str], within: float, *, loads: int | N
 
 
 def winner(shape: Shape, names: list[str]) -> str | None:
-    """The fastest of those who are still in, None where other load left that open.
+    """Return the fastest of the remaining engines, None where other load prevents a decision.
 
-    With too few rounds it does, and where it disturbed half of them and time ended before anything
-    was decided.
+    That is the case with too few undisturbed rounds, or at the time limit where half of the rounds
+    or more were disturbed.
     """
     first = leader(shape, names)
     if first is None or shape["stop"] != TIME_LIMIT:
@@ -120,7 +124,7 @@ def winner(shape: Shape, names: list[str]) -> str | None:
 
 
 def leader(shape: Shape, names: list[str], *, all_rounds: bool = False) -> str | None:
-    """The fastest of these by the rounds that each had with the first.
+    """Return the fastest engine, by the rounds that each has in common with the first.
 
     None where one of them has fewer than `FEWEST_TO_CHOOSE` that count.
     """

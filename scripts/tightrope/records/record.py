@@ -1,4 +1,4 @@
-"""What every record of a measurement says; raw samples and predictions, no statistics."""
+"""Base of all records of measurements: raw samples and predictions, no statistics."""
 
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
@@ -9,13 +9,13 @@ from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import ArtifactError
 
 SCHEMA = 4
-# in the place of a variant, in the records of a training and of a race
+# `variant` of the records of a training and of a race
 TRAINING, RACE = "training", "race"
 
 
 @dataclass(kw_only=True)
 class Record:
-    """What every record says: of which variant, how it went, where, with what and when."""
+    """Fields of every record: model and variant, status, host, libraries and time."""
 
     model: str
     variant: str
@@ -34,7 +34,7 @@ class Record:
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """The record in `path`; raises ArtifactError when it is none of this kind."""
+        """Return the record in `path`; raise ArtifactError for another kind or schema."""
         document = read_json(path)
         names = {one.name for one in fields(cls)}
         known = isinstance(document, dict) and set(document) == names

@@ -1,4 +1,4 @@
-"""What LoadGen measured under traffic, as it said, and where its logs lie."""
+"""Record of traffic: raw results of LoadGen and checksums of its logs."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,29 +8,30 @@ from tightrope.records.record import Record
 
 @dataclass(kw_only=True)
 class TrafficRecord(Record):
-    """Tests of MLCommons LoadGen on the evaluation split, for each padding and scenario.
+    """Tests of MLCommons LoadGen on the evaluation split, per padding and scenario.
 
-    `samples` are how many of the split were sent: all texts, of images the first ones that fit
-    into the memory for them, None where it failed before. `lengths` are the tokens of each in the
-    order of the split, `edges` those of the buckets (empty where they were not asked for),
-    `longest` the length of the padding `fixed`. Images have `height` and `width` in their place,
-    and one padding, `none`. `data_sha256` is the split's, `plan` is `traffic` of the configuration
-    as far as it concerns the model.
+    `samples` is the number of examples sent: all texts; of images the first ones that fit in the
+    memory reserved for them; None where the job failed before. `lengths` are the tokens of each
+    example in the order of the split, `edges` those of the length buckets (empty where not
+    requested), `longest` the length that padding `fixed` pads to. Images have `height` and `width`
+    instead, and a single padding, `none`. `data_sha256` is that of the split, `plan` the `traffic`
+    settings that apply to the model.
 
     Each of `tests` holds `padding`, `scenario`, `duration_s` and
     - single_stream: `valid` (LoadGen's verdict), `queries`, `p50_s`, `p90_s`, `p99_s`;
-    - offline: `valid`, `samples`, `samples_per_s`, `batches`; of texts `tokens` (of samples) and
-      `padded_tokens` (those that padding added);
+    - offline: `valid`, `samples`, `samples_per_s`, `batches`; for texts `tokens` (of the samples)
+      and `padded_tokens` (added by padding);
     - server: `rates`, the tests in the order in which they ran (`target_per_s`, `issued_per_s`,
-      `p99_s`, `queries`, `late`: over the bound, `valid`: p99 within the bound with confidence
-      0.99); `highest_per_s`, the highest target that was valid, and `issued_per_s` of it; both
-      None with a `reason` where none was.
-    Both others, and each of `rates`, have `foreign_cores`: what other programs used of the
-    processors meanwhile. `lost_s` are the seconds that other load cost, `loudest` the cores that
-    the loudest programs used, by name.
+      `p99_s`, `queries`, `late`: number over the bound, `valid`: p99 within the bound at confidence
+      0.99); `highest_per_s`, the highest valid target, and its `issued_per_s`; both None with a
+      `reason` where no target was valid.
 
-    `answers` holds for each padding the `predictions` and `margins` of its offline test, in the
-    order of the split. `logs` are the sha256 of LoadGen's files, by path from the record.
+    Tests of single_stream and offline, and each of `rates`, have `foreign_cores`: the cores that
+    other programs used meanwhile. `lost_s` are the seconds lost to other load, `loudest` the cores
+    that the busiest programs used, by name.
+
+    `answers` holds per padding the `predictions` and `margins` of its offline test, in the order of
+    the split. `logs` maps paths relative to the record to the sha256 of LoadGen's files.
     """
 
     data_sha256: str | None = None

@@ -1,4 +1,4 @@
-"""What a training took: each epoch of each seed, as it was measured."""
+"""Record of training: raw measurements of each epoch and seed."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,22 +8,26 @@ from tightrope.records.record import TRAINING, Record
 
 @dataclass(kw_only=True)
 class TrainingRecord(Record):
-    """Some epochs of a model's recipe, once with each seed; the weights were thrown away.
+    """Some epochs of a model's recipe, repeated with each seed; the weights are not kept.
 
-    `recipe` is the whole recipe that was followed, `activation` the one that took the place of the
-    checkpoint's own, None for none, `plan` the `epochs` and `seeds` of the
-    configuration, `unit` what a sample is (texts or images). `source_sha256` and `data_sha256` are
-    those of the weights that it began with and of the train split. There is no engine, and the
-    `variant` is a word in its place.
+    `recipe` is the whole recipe, `activation` the replacement of the checkpoint's activation, None
+    without replacement, `plan` the `epochs` and `seeds` of the configuration, `unit` the kind of
+    sample (texts or images). `source_sha256` and `data_sha256` are those of the initial weights and
+    of the train split. There is no engine; `variant` is a placeholder.
 
-    Each of `runs`, in the order of the seeds, holds `seed`; `amp`, `steps`, `samples` (an epoch)
-    and `judged_samples` (of the train split, for the accuracy); `parts`, into how many a batch was
-    cut to fit; `compile_s`, None without torch.compile; `peak_rss_bytes` of the process and
-    `peak_device_bytes` that PyTorch had of the GPU, None on the CPU; and `epochs`, each with
-    `seconds` of its steps (the first with `compile_s`), `samples`, `samples_per_s`, `steps`,
-    `foreign_cores` (what other programs used of the processors in these), `loss` (the mean over
-    its steps), `accuracy` on the judged samples and `accuracy_s`. `lost_s` are the seconds of
-    waiting for a quiet machine, `loudest` the cores that the loudest programs used, by name.
+    Each of `runs`, in the order of the seeds, holds
+    - `seed`, `amp`, `steps` and `samples` (per epoch);
+    - `judged_samples`, the samples of the train split for the accuracy;
+    - `parts`, the number of micro-batches per batch, so that they fit in memory;
+    - `compile_s`, None without torch.compile;
+    - `peak_rss_bytes` of the process and `peak_device_bytes` that PyTorch allocated on the GPU,
+      None on the CPU;
+    - `epochs`, each with `seconds` of its steps (the first includes `compile_s`), `samples`,
+      `samples_per_s`, `steps`, `foreign_cores` (cores that other programs used meanwhile), `loss`
+      (mean over its steps), `accuracy` on the judged samples and `accuracy_s`.
+
+    `lost_s` are the seconds of waiting for a quiet machine, `loudest` the cores that the busiest
+    programs used, by name.
     """
 
     variant: str = TRAINING

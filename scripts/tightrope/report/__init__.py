@@ -1,1 +1,1 @@
-"""From summary.json to the page."""
+"""Render summary.json as the HTML report."""

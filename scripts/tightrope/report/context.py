@@ -1,4 +1,4 @@
-"""What the report says, taken from a summary: one entry of the context for each section."""
+"""Template context of the report, built from a summary: an entry per section."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,10 +19,9 @@ NOT_MEASURED = "nothing was measured"
 
 
 def sections(summary: Record) -> dict[str, Any]:
-    """The template's context: models, measurements, not_run, steadiness, and charts by figure id.
+    """Return the template context: models, measurements, not_run, steadiness, charts by figure id.
 
-    `host_names` is empty unless there are several hosts. Besides these, what the page's
-    legends and links are made from.
+    `host_names` is empty for a single host. Other entries feed the page's legends and links.
     """
     hosts = host_names(summary.get("hosts") or {})
     models = [model_section(summary, name, hosts) for name in model_names(summary)]
@@ -60,7 +59,7 @@ def sections(summary: Record) -> dict[str, Any]:
 
 
 def drawn(model: Record) -> list[dict[str, Any]]:
-    """What has a chart of its own, in the order of the page."""
+    """Return everything that has its own chart, in page order."""
     figures = [*model["trade_offs"], *model["speedups"]]
     if model["int8"]:
         figures += [one for figure in model["int8"]["figures"] for one in figure["panels"]]
@@ -69,21 +68,22 @@ def drawn(model: Record) -> list[dict[str, Any]]:
 
 
 def used(results: Iterable[Record], field: str) -> set[str]:
-    """The values of that field in what was measured."""
+    """Return the values of a field over the measured results."""
     return {result.get(field) for result in results if result.get("status") == "ok"}
 
 
 def model_names(summary: Record) -> list[str]:
-    """Models in the order of the summary, those without an entry of their own at the end."""
+    """Return the models in summary order, those without an entry in `models` last."""
     entries = [*(summary.get("results") or ()), *(summary.get("traffic") or ())]
     named = [entry.get("model") for entry in entries]
     return list(dict.fromkeys([*(summary.get("models") or {}), *named]))
 
 
 def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
-    """Processor and GPU of each of several hosts by fingerprint, which follows where two are alike.
+    """Return processor and GPU of each of several hosts, by fingerprint.
 
-    Empty where there is one host, for then nothing needs its name.
+    The fingerprint is appended if two hosts are alike. Empty for a single host, which needs no
+    name.
     """
     parts = {key: [host.get("cpu"), host.get("gpu")] for key, host in hosts.items()}
     names = {key: " + ".join(map(str, filter(None, own))) for key, own in parts.items()}
@@ -93,7 +93,7 @@ def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
 
 
 def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """All that the report says of one model; `hosts` are `host_names`."""
+    """Return the report's content on one model; `hosts` are `host_names`."""
     facts = (summary.get("models") or {}).get(name) or {}
     results = [r for r in summary.get("results") or () if r.get("model") == name]
     measured = [result for result in results if result.get("status") == "ok"]
@@ -153,9 +153,9 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
 def pick(
     recommendation: Record, measured: Iterable[Record], hosts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A recommendation with the measurements it rests on, and the rejected grouped by reason.
+    """Return a recommendation with its measurements, and the rejected variants by reason.
 
-    `host` is its name in `hosts`, None where that is empty.
+    `host` is its name in `hosts`, None if `hosts` is empty.
     """
     shape = shape_of(recommendation.get("shape") or {})
     variant = recommendation.get("variant")
@@ -180,7 +180,7 @@ def pick(
 
 
 def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
-    """(reason, its variants), in the order in which the reasons come."""
+    """Return (reason, variants) pairs, in order of first appearance."""
     groups: dict[Any, list[Any]] = {}
     for reason, variant in pairs:
         groups.setdefault(reason or "no reason was recorded", []).append(variant)
@@ -188,21 +188,21 @@ def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
 
 
 def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
-    """The accuracy record of the first device's baseline, what the budget is counted from."""
+    """Return the accuracy of the first device's baseline, to which the budget is relative."""
     names = list(baselines.values())
     found = [r for r in measured if r["variant"] in names and r.get("accuracy")]
     return min(found, key=lambda r: names.index(r["variant"]))["accuracy"] if found else None
 
 
 def largest(measured: Iterable[Record]) -> dict[str, float]:
-    """The largest size and peak memory, what the bars in the cost table are drawn against."""
+    """Return the largest size and peak memory, full scale of the bars in the cost table."""
     rows = list(measured)
     fields = ("size_bytes", "peak_rss_bytes")
     return {field: max((r.get(field) or 0 for r in rows), default=0) for field in fields}
 
 
 def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[dict[str, Any]]:
-    """One row for each result and shape; results without a measurement have one row too."""
+    """Return a row per result and shape; results without measurements also get a row."""
     baselines = {(model["name"], name) for model in models for name in model["baselines"].values()}
     rows = []
     for result in results:
@@ -227,7 +227,7 @@ def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[di
 
 
 def not_run(results: Iterable[Record]) -> dict[str, list[tuple[str, list[Any]]]]:
-    """For "failed" and "unavailable": (reason, [(model, its variants)])."""
+    """Return (reason, [(model, variants)]) for `failed` and for `unavailable` results."""
     rows = list(results)
     return {
         status: [

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs no network."""
+"""Render the report: one HTML file that needs no network."""
 
 import base64
 import hashlib
@@ -50,11 +50,10 @@ def render_page(
     script: Path,
     graphs: Sequence[Path] = (),
 ) -> None:
-    """Write the report on `summary` to `target`, the same bytes for the same inputs.
+    """Write the report on `summary` to `target`, byte-identical for identical inputs.
 
-    `template` are page.html and the parts that it includes, by their names; `graphs` the records
-    of the graphs that it shows. Raises ArtifactError when the summary or
-    one of these is missing or no JSON.
+    `template` holds page.html and the parts that it includes by file name, `graphs` the graph
+    records to show. Raises ArtifactError if the summary or a graph record is missing or not JSON.
     """
     document = read_json(summary)
     parts = sections(document)
@@ -84,7 +83,7 @@ def render_page(
 
 
 def environment(template: Sequence[Path]) -> Environment:
-    """Jinja with every text escaped, a typing error in the template an error, and our numbers."""
+    """Return a Jinja environment: autoescape, errors for undefined names, number filters."""
     made = Environment(
         loader=DictLoader({part.name: read(part) for part in template}),
         autoescape=True,
@@ -97,16 +96,16 @@ def environment(template: Sequence[Path]) -> Environment:
 
 
 def read(path: Path | str) -> str:
-    """The text of a part of the page."""
+    """Read a part of the page as text."""
     return Path(path).read_text(encoding="utf-8")
 
 
 def inline_script(text: str) -> str:
-    """`text` so that it cannot end its script element, and reads as browsers will read it."""
+    """Escape `text` so that it cannot end its script element; normalize newlines as browsers do."""
     return text.replace("</script", "<\\/script").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def content_hash(text: str) -> str:
-    """The hash by which the page's security policy lets exactly this script run."""
+    """Return the hash that lets the page's security policy run exactly this script."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"

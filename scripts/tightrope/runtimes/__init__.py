@@ -1,1 +1,1 @@
-"""What engines need of the libraries that run them."""
+"""Code that engines share, per runtime library."""

@@ -1,27 +1,27 @@
-"""Buckets of shapes: a static program for each, and which of them holds a request."""
+"""Shape buckets: a static program each, and the choice of the bucket for a request."""
 
 from bisect import bisect_left
 from itertools import product
 
 from tightrope.signature import BATCH, SEQUENCE
 
-# the one shape of a program: [batch, sequence] of texts, [batch] of images
+# shape of a static program: [batch, sequence] of texts, [batch] of images
 Bucket = tuple[int, ...]
 PLURALS = {BATCH: "batches", SEQUENCE: "sequences"}
 
 
 class Buckets:
-    """The shapes that an engine was built for: every batch with every sequence, ascending."""
+    """Shape buckets of an engine: every batch with every sequence, ascending."""
 
     def __init__(self, sizes: dict[str, list[int]]) -> None:
         self.sizes = {axis: sorted(sizes[axis]) for axis in PLURALS if axis in sizes}
 
     def all(self) -> list[Bucket]:
-        """Every bucket, the smallest first."""
+        """Return every bucket, the smallest first."""
         return list(product(*self.sizes.values()))
 
     def nearest(self, *request: int) -> Bucket:
-        """The smallest bucket that holds a request of these sizes; ValueError names the range."""
+        """Return the smallest bucket that holds a request; raise ValueError naming the range."""
         held = []
         for size, known in zip(request, self.sizes.values(), strict=True):
             place = bisect_left(known, size)
@@ -36,5 +36,5 @@ class Buckets:
 
 
 def in_words(sizes: tuple[int, ...]) -> str:
-    """`16x128` for the sizes of a text's axes, `16` for images."""
+    """Return `16x128` for [batch, sequence] of texts, `16` for [batch] of images."""
     return "x".join(map(str, sizes))

@@ -1,4 +1,4 @@
-"""A program of PyTorch tensors at one shape: buffers made once, its launches one CUDA graph."""
+"""PyTorch program at one shape: fixed buffers, kernels optionally captured as a CUDA graph."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,16 +8,16 @@ import torch
 
 from tightrope.inputs.arrays import Arrays
 
-# Tensors, int64 [batch, sequence] on the device, by name -> logits [batch, classes] there.
+# tensors by name, int64 [batch, sequence] -> logits [batch, classes], all on the device
 Program = Callable[..., torch.Tensor]
-# before its launches are captured a program must have made what it makes once: plans, workspaces
+# calls before graph capture, in which a program makes its one-time plans and workspaces
 WARM_UP = 3
 
 
 class Queue(NamedTuple):
-    """What programs share that run one after the other: a stream, and memory for their graphs.
+    """Stream and graph memory pool shared by programs that run one after the other.
 
-    Both None on the CPU; without `pool` the host launches each kernel of each call.
+    Both are None on the CPU. Without `pool` nothing is captured: the host launches each kernel.
     """
 
     stream: torch.cuda.Stream | None = None
@@ -25,12 +25,12 @@ class Queue(NamedTuple):
 
 
 def queue_on_gpu(*, graphs: bool) -> Queue:
-    """A queue of its own: TensorRT waits between launches on the default stream."""
+    """Return a queue with a new stream: TensorRT waits between launches on the default stream."""
     return Queue(torch.cuda.Stream(), torch.cuda.graph_pool_handle() if graphs else None)
 
 
 class CudaProgram:
-    """Logits of inputs of one shape, which are copied into buffers on the GPU and back.
+    """Program at one input shape: copies inputs into buffers on the GPU and logits back.
 
     Without a stream in `queue` it does the same on the CPU.
     """
@@ -49,11 +49,11 @@ class CudaProgram:
             self.fetched = torch.empty(self.logits.shape, pin_memory=on_gpu)
 
     def compute(self) -> torch.Tensor:
-        """Logits, float32 on the device, of what the buffers hold."""
+        """Return the logits of the input buffers, float32 on the device."""
         return self.program(**self.inputs).float()
 
     def captured(self, pool: Any) -> torch.cuda.CUDAGraph:
-        """What `compute` launches as one graph, which writes to `logits`."""
+        """Capture `compute` as a CUDA graph that writes to `logits`."""
         for _ in range(WARM_UP):
             self.compute()
         torch.cuda.synchronize()
@@ -70,17 +70,17 @@ class CudaProgram:
             self.logits = self.compute()
 
     def __call__(self, inputs: Arrays) -> np.ndarray:
-        """Logits of inputs of this shape, when they are there."""
+        """Return the logits of inputs of this shape; wait for them."""
         with torch.inference_mode(), torch.cuda.stream(self.stream):
             for name, array in inputs.items():
                 self.staged[name].numpy()[...] = array
                 self.inputs[name].copy_(self.staged[name], non_blocking=True)
             self.launch()
-            self.fetched.copy_(self.logits)  # waits for all that was queued before
+            self.fetched.copy_(self.logits)  # waits for all earlier work on the stream
         return self.fetched.numpy().copy()
 
     def device_seconds(self, inputs: Arrays, calls: int) -> list[float]:
-        """Seconds of each of `calls` calls by events of the GPU, without transfers.
+        """Return the seconds of each of `calls` calls by CUDA events, without transfers.
 
         Without a graph a call includes the gaps in which the GPU waits for the host.
         """

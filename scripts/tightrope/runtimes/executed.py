@@ -1,19 +1,19 @@
-"""What an engine really runs, and whether its name is true."""
+"""Count the operators that an engine executes, and check its precision by them."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 from tightrope.errors import WorkFailed
 
-# operator class -> precision -> how many run
+# operator class -> precision -> count
 Executed = dict[str, dict[str, int]]
 PRODUCTS = ("attention", "conv", "dense", "fullyconnected", "gemm", "linear", "matmul", "product")
-# what only changes the type of numbers: Convert, QuantizeLinear, DynamicQuantizeLinear
+# classes that only convert types: Convert, QuantizeLinear, DynamicQuantizeLinear
 CONVERSIONS = ("convert", "quantizelinear")
 
 
 def counted(operators: Iterable[tuple[str, str]]) -> Executed:
-    """Operator classes and precisions, counted and sorted."""
+    """Count operator classes and precisions, sorted."""
     found: dict[str, Counter[str]] = {}
     for kind, precision in operators:
         found.setdefault(kind, Counter())[precision] += 1
@@ -21,7 +21,7 @@ def counted(operators: Iterable[tuple[str, str]]) -> Executed:
 
 
 def is_product(kind: str) -> bool:
-    """Whether that class of operators multiplies matrices: there the time is spent."""
+    """Return whether a class of operators is a matrix product, where most time is spent."""
     name = kind.casefold()
     if any(word in name for word in CONVERSIONS):
         return False
@@ -29,7 +29,7 @@ def is_product(kind: str) -> bool:
 
 
 def as_tf32(executed: Executed) -> Executed:
-    """`executed` with fp32 called tf32, for a GPU that rounds the operands of products to that."""
+    """Return `executed` with fp32 named tf32, for a GPU that rounds product operands to TF32."""
     return {
         kind: {"tf32" if name == "fp32" else name: count for name, count in counts.items()}
         for kind, counts in executed.items()
@@ -37,9 +37,9 @@ def as_tf32(executed: Executed) -> Executed:
 
 
 def require_precision(executed: Executed, precision: str) -> None:
-    """Raise WorkFailed unless a matrix product ran in what the name of the variant says first.
+    """Raise WorkFailed unless a matrix product ran in the first precision of the variant's name.
 
-    Of `int8-bf16` and `int8-dynamic` that is int8.
+    For `int8-bf16` and `int8-dynamic` that is int8.
     """
     wanted = precision.partition("-")[0]
     ran = {name for kind, counts in executed.items() if is_product(kind) for name in counts}

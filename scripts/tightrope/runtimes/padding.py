@@ -1,4 +1,4 @@
-"""A request as large as the static program that answers it."""
+"""Pad a request to the shape of a static program."""
 
 import numpy as np
 
@@ -7,16 +7,16 @@ from tightrope.runtimes.buckets import Bucket
 
 
 def padded(inputs: Arrays, bucket: Bucket) -> Arrays:
-    """`inputs` as large as the bucket: [batch, sequence] of texts, [batch] of images.
+    """Return `inputs` padded to the bucket: [batch, sequence] of texts, [batch] of images.
 
-    Added tokens are zeros, masked like them; added rows repeat the last one and are to be
-    dropped from the outputs.
+    Added tokens are zeros, and so is their mask. Added rows repeat the last row; drop them from the
+    outputs.
     """
     return {name: enlarged(array, bucket) for name, array in inputs.items()}
 
 
 def enlarged(array: np.ndarray, bucket: Bucket) -> np.ndarray:
-    """One input as large as the bucket along its first axes."""
+    """Pad one input to the bucket along its first axes."""
     if array.shape[: len(bucket)] == bucket:
         return array
     added = [(0, size - own) for size, own in zip(bucket, array.shape, strict=False)]

@@ -1,4 +1,4 @@
-"""A program for each shape of request, made when the shape first comes."""
+"""One program per request shape, created at the first request of the shape."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,16 +11,17 @@ from tightrope.runtimes.buckets import Bucket, Buckets
 from tightrope.runtimes.padding import padded
 from tightrope.signature import sizes_of
 
-# each keeps buffers, and perhaps a graph, in the memory of the GPU
+# each program keeps buffers, and perhaps a CUDA graph, in GPU memory
 MOST_SHAPES = 64
 
 
 class ByShape:
-    """`run(inputs) -> float32 logits [batch, classes]`, each shape by a program of its own.
+    """Callable `run(inputs) -> float32 logits [batch, classes]` with one program per shape.
 
-    `make(inputs)` gives the program for inputs as large as these: called with such, it gives their
-    logits, and `device_seconds(inputs, calls)` the time of so many calls without transfers. With
-    `buckets` a request is padded up to the nearest, else every shape that comes is one.
+    `make(inputs)` returns the program for the shape of `inputs`. Calling the program returns
+    logits; its `device_seconds(inputs, calls)` returns the seconds of each call without transfers.
+    With `buckets` a request is padded to the nearest bucket, else every request shape has a
+    program.
     """
 
     def __init__(self, make: Callable[[Arrays], Any], buckets: Buckets | None) -> None:
@@ -29,18 +30,18 @@ class ByShape:
         self.programs: OrderedDict[Bucket, Any] = OrderedDict()
 
     def __call__(self, inputs: Arrays) -> np.ndarray:
-        """Logits of `inputs`; ValueError beyond the buckets."""
+        """Return logits of `inputs`; raise ValueError for a request beyond the buckets."""
         rows = len(next(iter(inputs.values())))
         program, whole = self.placed(inputs)
         return program(whole)[:rows]
 
     def device_seconds(self, inputs: Arrays, calls: int) -> list[float]:
-        """Seconds of each of `calls` calls on inputs that are on the GPU, logits left there."""
+        """Return the seconds of each of `calls` calls, with inputs and logits on the GPU."""
         program, whole = self.placed(inputs)
         return program.device_seconds(whole, calls)
 
     def placed(self, inputs: Arrays) -> tuple[Any, Arrays]:
-        """The program for `inputs`, and these as large as it takes them."""
+        """Return the program for `inputs`, and the inputs padded to its shape."""
         shape = sizes_of(inputs)
         if self.buckets is not None:
             shape = self.buckets.nearest(*shape)

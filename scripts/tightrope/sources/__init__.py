@@ -1,1 +1,1 @@
-"""Where checkpoints and data come from, one module per kind of source."""
+"""Access shared by checkpoint and data sources: Hub, packages, archives, tables, patterns."""

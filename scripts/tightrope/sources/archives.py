@@ -1,4 +1,4 @@
-"""Files in zip and tar archives, read one by one; nothing is unpacked to the disk."""
+"""Read files in zip and tar archives one at a time, without unpacking to disk."""
 
 import gzip
 import stat
@@ -15,7 +15,7 @@ from tightrope.errors import TightropeError
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 # the largest file in an archive
 LARGEST_FILE = 2**26
-# what an archive may unpack to: so many times its size, and this much in any case
+# limit of the unpacked size: a multiple of the archive's size, but at least ALWAYS_ALLOWED
 LARGEST_RATIO = 100
 ALWAYS_ALLOWED = 2**30
 BLOCK = 512
@@ -34,17 +34,17 @@ Reader = Callable[[], bytes]
 
 
 def is_archive(file: Path) -> bool:
-    """Whether its name says that it is an archive that can be read."""
+    """Whether the file name has the suffix of a supported archive."""
     return file.name.lower().endswith(SUFFIXES)
 
 
 def read_archive(file: Path) -> Iterator[tuple[str, Reader | None]]:
-    """The path of each member with a function that reads it, None for a folder.
+    """Yield the path of each member with a function that reads it, None for a folder.
 
-    The function may be called before the next member is asked for. Raises TightropeError that
-    names archive and member for a broken archive, for a path that leads out of it, a link or a
-    device, a name that comes twice, and for more bytes than LARGEST_FILE, or in all than
-    LARGEST_RATIO times those of the archive.
+    Call the function before requesting the next member. Raises TightropeError that names archive
+    and member for a broken archive, a path outside the archive, a link or a device, a duplicate
+    name, a member larger than LARGEST_FILE, and a total larger than LARGEST_RATIO times the archive
+    (but at least ALWAYS_ALLOWED).
     """
     seen: set[PurePosixPath] = set()
     total = 0
@@ -73,7 +73,7 @@ def read_archive(file: Path) -> Iterator[tuple[str, Reader | None]]:
 
 
 def guarded(file: Path, read: Reader) -> Reader:
-    """`read`, its errors of one line that names the archive."""
+    """Wrap `read` so that its errors are a single line that names the archive."""
 
     def reader() -> bytes:
         with archive_errors(file):
@@ -84,7 +84,7 @@ def guarded(file: Path, read: Reader) -> Reader:
 
 @contextmanager
 def archive_errors(file: Path) -> Iterator[None]:
-    """Turn what damaged archives raise into a TightropeError naming `file`."""
+    """Turn errors of damaged archives into a TightropeError that names `file`."""
     try:
         yield
     except BROKEN as error:
@@ -93,7 +93,7 @@ def archive_errors(file: Path) -> Iterator[None]:
 
 
 def zip_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
-    """Name, kind (folder, file or other), bytes and reader of each member of a zip file."""
+    """Yield name, kind (folder, file or other), bytes and reader of each zip member."""
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
             mode = stat.S_IFMT(info.external_attr >> 16)
@@ -107,7 +107,7 @@ def zip_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
 
 
 def tar_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
-    """The same of a tar file, which must end as tar files do."""
+    """Yield the same for a tar file; a missing end-of-archive marker is an error."""
     with file.open("rb") as raw:
         plain = file.name.lower().endswith(".tar")
         bounded = BoundedReader(raw if plain else gzip.GzipFile(fileobj=raw), file)
@@ -120,27 +120,27 @@ def tar_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
                 return member.read() if member else b""
 
             yield info.name, kind, info.size, read
-            # else it keeps all that it has seen
+            # otherwise tarfile keeps every member in memory
             archive.members.clear()
-        # tarfile takes a damaged header for the end
+        # tarfile treats a damaged header as the end
         bounded.seek(archive.offset)
         if bounded.read(BLOCK) != bytes(BLOCK):
             raise tarfile.ReadError("it is cut off or damaged")
-        # what follows is padding; the check sum of gzip is read with its end
+        # read the padding to the end, where gzip verifies its checksum
         bounded.read(PADDING)
 
 
 class BoundedReader:
-    """A stream of which no more than LARGEST_FILE is read at once, whatever a header says."""
+    """Stream that never reads more than LARGEST_FILE at once, even if a header says so."""
 
     def __init__(self, stream: BinaryIO | gzip.GzipFile, file: Path) -> None:
-        """Over `stream`, the content of `file`."""
+        """Wrap `stream`, the content of `file`."""
         self._stream: Any = stream
         self._file = file
         self.seek, self.tell = stream.seek, stream.tell
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         if size > LARGEST_FILE:
             raise TightropeError(f"{self._file}: a header of {size} bytes; pack it again")
         return bytes(self._stream.read(size))

@@ -1,4 +1,4 @@
-"""The Hugging Face hub; without a network an error at once."""
+"""Access to the Hugging Face Hub; fails fast without a network."""
 
 import threading
 import urllib.error
@@ -11,7 +11,7 @@ SECONDS_TO_ANSWER = 5
 
 
 class Place(NamedTuple):
-    """A repository of the hub, the configuration in it, and the revision asked for."""
+    """Repository on the Hub, its configuration, and the requested revision."""
 
     name: str
     configuration: str | None
@@ -19,7 +19,7 @@ class Place(NamedTuple):
 
 
 def parse_place(source: str, place: str) -> Place:
-    """Read `owner/name[/configuration][@revision]`; raises ConfigError naming `source`."""
+    """Parse `owner/name[/configuration][@revision]`; raise ConfigError naming `source`."""
     path, _, revision = place.partition("@")
     parts = path.split("/")
     if len(parts) > 3 or not all(parts):
@@ -29,7 +29,7 @@ def parse_place(source: str, place: str) -> Place:
 
 
 def check_reachable(source: str, remedy: str) -> None:
-    """Raise TightropeError with `remedy` where the hub gives no answer within seconds."""
+    """Raise TightropeError with `remedy` if the Hub does not answer within seconds."""
     from huggingface_hub.constants import ENDPOINT
 
     reason = [f"no answer within {SECONDS_TO_ANSWER} s"]
@@ -43,7 +43,7 @@ def check_reachable(source: str, remedy: str) -> None:
         except OSError as error:
             reason[:] = [str(getattr(error, "reason", error))]
 
-    # A name server that does not answer holds the call longer than its timeout says.
+    # If a name server does not answer, the call blocks longer than its timeout.
     thread = threading.Thread(target=knock, daemon=True)
     thread.start()
     thread.join(2 * SECONDS_TO_ANSWER)
@@ -52,6 +52,6 @@ def check_reachable(source: str, remedy: str) -> None:
 
 
 def failed(source: str, error: Exception, remedy: str) -> TightropeError:
-    """One line for whatever the hub's libraries raise."""
+    """Return a one-line error for any exception of the Hub's libraries."""
     reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     return TightropeError(f"{source}: could not be fetched ({reason}); {remedy}")

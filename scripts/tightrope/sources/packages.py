@@ -1,4 +1,4 @@
-"""Folders of installed packages, found without importing them."""
+"""Locate folders of installed packages without importing them."""
 
 import importlib.util
 from functools import cache
@@ -11,7 +11,7 @@ from tightrope.errors import ConfigError
 
 @cache
 def package_folder(source: str, name: str) -> Path:
-    """Folder of the installed top-level package `name`; raises ConfigError naming `source`."""
+    """Return the folder of installed package `name` (top-level); raise ConfigError if missing."""
     spec = importlib.util.find_spec(name) if name.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError(
@@ -22,7 +22,7 @@ def package_folder(source: str, name: str) -> Path:
 
 @cache
 def package_version(name: str) -> str | None:
-    """Version of the distribution that holds the top-level package `name`."""
+    """Return the version of the distribution that holds the top-level package `name`."""
     found = library_version(name) or library_version(name.replace("_", "-"))
     if found is None:
         owners = packages_distributions().get(name, [])

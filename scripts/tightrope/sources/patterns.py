@@ -1,13 +1,13 @@
-"""Paths that a pattern of the configuration matches."""
+"""Paths that match a pattern of the configuration."""
 
 from pathlib import Path
 
-# with one of these a path is a pattern
+# a path with one of these characters is a pattern
 MAGIC = set("*?[")
 
 
 def matching_paths(pattern: str) -> list[Path]:
-    """The files and folders that `pattern` matches, sorted."""
+    """Return the files and folders that `pattern` matches, sorted."""
     path = Path(pattern).expanduser()
     if not MAGIC & set(pattern):
         return [path] if path.exists() else []

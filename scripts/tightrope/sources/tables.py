@@ -11,15 +11,15 @@ ROWS = "(a heading is no row)"
 
 
 def table_suffix(file: Path) -> str:
-    """The suffix that says the format, without .gz."""
+    """Return the suffix of the format, without .gz."""
     return (file.with_suffix("") if file.suffix == ".gz" else file).suffix.lower()
 
 
 def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
-    """The pandas column of texts or images, none of them blank, and the labels as int or str.
+    """Return the pandas column of texts or images, and labels as int or str; blanks are errors.
 
-    `columns` are the names of the two, by `text` or `image` and `label`. Raises TightropeError
-    naming the file, and the row and column where one is to blame.
+    `columns` maps `text` or `image`, and `label`, to column names. Raises TightropeError naming the
+    file, and the row and column of the error.
     """
     (content,) = columns.keys() - {"label"}
     try:
@@ -42,10 +42,10 @@ def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
 
 
 def read_table(file: Path, plain: str) -> Any:
-    """The file as a pandas table; the column `plain` stays as it is written."""
+    """Read the file as a pandas table; column `plain` is not converted."""
     import pandas
 
-    # "NA" and "null" are words of a text; only an empty field is a blank.
+    # "NA" and "null" are valid texts; only an empty field is blank.
     options = {"dtype": {plain: str}, "keep_default_na": False, "na_values": [""]}
     suffix = table_suffix(file)
     if suffix == ".csv":
@@ -58,7 +58,7 @@ def read_table(file: Path, plain: str) -> Any:
 
 
 def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
-    """Labels as int or str; raises TightropeError for blanks, fractions and what is neither."""
+    """Return labels as int or str; raise TightropeError for blanks, fractions and other types."""
     require_filled(file, column, values)
     labels = values.tolist()
     for row, label in enumerate(labels, start=1):
@@ -71,7 +71,7 @@ def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
 
 
 def require_filled(file: Path, column: str, values: Any) -> None:
-    """Raise TightropeError with the first blank row of a pandas column and their number."""
+    """Raise TightropeError with the first blank row of a pandas column and the blank count."""
     missing = zip(values.tolist(), values.isna().tolist(), strict=True)
     blank = [
         row
@@ -87,11 +87,11 @@ def require_filled(file: Path, column: str, values: Any) -> None:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether the value is a float without a fraction, as a column with whole numbers may be."""
+    """Whether the value is a float without a fraction, as in a column of whole numbers."""
     return isinstance(value, float) and value.is_integer()
 
 
 def shown(value: Any) -> str:
-    """The value for an error, cut where it is long."""
+    """Return the value for an error message, truncated if long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 40 else f"{text[:40]}..."

@@ -1,1 +1,1 @@
-"""From records to summary.json; needs no engine."""
+"""Aggregate records into summary.json; no inference engine is needed."""

@@ -1,4 +1,4 @@
-"""From the answers of one variant to `accuracy` of its result, in pairs with its baseline's."""
+"""Accuracy of a variant and its paired change against the baseline, for summary.json."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,12 +12,12 @@ LONGEST = 300
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 Entry = dict[str, Any]
-# what there is only beside a baseline's answers to the same examples
+# fields that need the baseline's predictions on the same examples
 PAIRED = (
     *("delta", "delta_low", "delta_high", "gained", "lost", "p_value", "detectable"),
     *("large_enough", "flips", "agreement", "logit_error", "kl", "flipped"),
 )
-# what of these is not 0 for the baseline itself
+# fields of the baseline itself that are not 0
 UNCHANGED = {
     "p_value": 1.0,
     "large_enough": True,
@@ -28,8 +28,7 @@ UNCHANGED = {
 
 
 class Split(NamedTuple):
-    """An evaluation split: its file's sha256, for each example a text or the name of its image (or
-    None), and class names."""
+    """Evaluation split: file SHA-256, text or image name (or None) per example, class names."""
 
     sha256: str
     texts: Sequence[str | None]
@@ -39,10 +38,10 @@ class Split(NamedTuple):
 def accuracy_entry(
     record: AccuracyRecord, baseline: AccuracyRecord | None, budget: float, split: Split
 ) -> Entry | None:
-    """Accuracy, and its change against the baseline on the same examples, those of `split`.
+    """Return the accuracy of `record` and its change against the baseline on the same examples.
 
-    None where nothing was predicted. Without a baseline's predictions on the same split the
-    change is None and the verdict `undecided`.
+    The examples are those of `split`. Returns None without predictions or labels. Without
+    comparable baseline predictions the change is None and the verdict `undecided`.
     """
     if not record.predictions or record.labels is None:
         return None
@@ -69,11 +68,10 @@ def accuracy_entry(
 
 
 def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Entry:
-    """How far the answers lie from the baseline's, whatever the labels say.
+    """Return how far predictions and logits differ from the baseline's, independent of the labels.
 
-    `logit_error` is the root mean square of the difference of the logits over that of the
-    baseline's logits about their mean in each example, `kl` the mean of KL(baseline || variant)
-    of the softmax, in nats.
+    `logit_error` is the RMS difference of the logits over the RMS of the baseline's logits about
+    their mean in each example, `kl` the mean KL(baseline || variant) of the softmax, in nats.
     """
     count = min(len(record.predictions), len(baseline.predictions))
     both = zip(record.predictions, baseline.predictions, strict=False)
@@ -88,10 +86,10 @@ def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Entry:
 
 
 def flipped(record: AccuracyRecord, baseline: AccuracyRecord, split: Split) -> list[dict[str, Any]]:
-    """Examples with another prediction than the baseline's, the one it was surest of first.
+    """Return examples whose prediction differs from the baseline's, highest baseline margin first.
 
-    At most MOST. `text` is cut at LONGEST characters, and None where the source has none or the
-    records judged another split than this one. Classes are names where the data have any.
+    At most MOST. `text` is cut at LONGEST characters; it is None if the source has no text or the
+    record was made on another split. Classes are names if the data have any, else indices.
     """
     pairs = zip(record.predictions, baseline.predictions, strict=False)
     found = [index for index, (ours, theirs) in enumerate(pairs) if ours != theirs]
@@ -113,12 +111,12 @@ def flipped(record: AccuracyRecord, baseline: AccuracyRecord, split: Split) -> l
 
 
 def shortened(text: str | None) -> str | None:
-    """`text` in LONGEST characters, the last of them an ellipsis where it was cut."""
+    """Cut `text` to LONGEST characters, with an ellipsis at the end if it was longer."""
     if text is None or len(text) <= LONGEST:
         return text
     return text[: LONGEST - 1].rstrip() + ELLIPSIS
 
 
 def class_name(index: int, labels: Sequence[str] | None) -> str | int:
-    """The name of that class in the data; its number where they have none for it."""
+    """Return the class name, or the class index if the data have no name for it."""
     return labels[index] if labels is not None and index < len(labels) else index

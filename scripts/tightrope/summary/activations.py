@@ -1,4 +1,4 @@
-"""From records of models that differ in their activation to `activations` of the summary."""
+"""Comparison of models that differ only in their activation, for summary.json."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,11 +27,11 @@ def activation_entries(
     baselines: Mapping[str, Mapping[str, str]],
     budget: float,
 ) -> list[Entry]:
-    """One entry for each model and host of the records, beside its reference.
+    """Return an entry per model, host and device, compared with the reference model.
 
-    A record has times of one variant of a model, in blocks that alternate with those of the same
-    variant of the model that `references` names. `judged` has the answers of every (model,
-    variant); of these the baselines are compared. `budget` is a fraction.
+    Each record holds latencies of a variant, in blocks that alternate with the same variant of the
+    model that `references` names. `judged` holds the accuracy records by (model, variant); the
+    accuracies of the baseline variants are compared. `budget` is a fraction.
     """
     groups: dict[tuple[str, str, str], list[LatencyRecord]] = {}
     for record in records:
@@ -57,9 +57,10 @@ def activation_entries(
 def accuracy_beside(
     record: AccuracyRecord | None, reference: AccuracyRecord | None, budget: float
 ) -> Entry | None:
-    """Accuracy of one model's answers and its change, in pairs, from those of the reference.
+    """Return a model's accuracy and its paired change against the reference model.
 
-    None where there are no labels; the change is None where the two did not judge the same.
+    None without predictions or labels. The change is None if the two were not evaluated on the same
+    examples.
     """
     if record is None or not record.predictions or record.labels is None:
         return None
@@ -72,7 +73,7 @@ def accuracy_beside(
 
 
 def rows_of(record: LatencyRecord) -> list[Entry]:
-    """A row for each shape of a record; one without times where it failed."""
+    """Return a row per shape of a record, or one row without times if it failed."""
     common = {
         "variant": record.variant,
         **parse(record.variant)._asdict(),
@@ -83,7 +84,7 @@ def rows_of(record: LatencyRecord) -> list[Entry]:
 
 
 def reason_of(record: LatencyRecord) -> str | None:
-    """Why there is no ratio: of the model's own engine, or of the reference's."""
+    """Return why there is no speed-up: the model's own engine failed, or the reference's."""
     if record.baseline_failed:
         return f"the reference: {record.baseline_failed}"
     return record.reason

@@ -1,4 +1,4 @@
-"""What failed, by summary.json."""
+"""Failures recorded in summary.json."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from tightrope.records.record import TRAINING
 
 
 def failures(summary: Path) -> list[dict[str, Any]]:
-    """The results, and the measured trainings, with status failed."""
+    """Return the results and measured trainings with status `failed`."""
     document = read_json(summary)
     trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
     return [one for one in document["results"] + trainings if one["status"] == "failed"]

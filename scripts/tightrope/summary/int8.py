@@ -1,4 +1,4 @@
-"""From the records of audits, sensitivities and searches to what the summary tells of INT8."""
+"""INT8 parts of summary.json: audits, operator sensitivities and int8-auto searches."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,9 +9,9 @@ from tightrope.artifacts.files import read_json
 from tightrope.variants import AUTO
 
 Entry = dict[str, Any]
-# records by model and by the name of their file
+# records by (model, file stem)
 Records = Mapping[tuple[str, str], Entry]
-# how many of the tensors of an audit are told, and what of them
+# number of tensors of an audit in the summary, and their fields
 NOISIEST = 5
 TENSOR = (
     *("operator", "tensor", "low", "high", "found_low", "found_high", "saturated", "levels"),
@@ -22,17 +22,17 @@ TRIAL = ("delta", "delta_low", "delta_high", "flips", "verdict", "seconds")
 
 
 def read_records(paths: Iterable[Path | str]) -> Records:
-    """The records of `artifacts/{model}/{kind}/{name}.json` by model and name."""
+    """Read `artifacts/{model}/{kind}/{name}.json` files into a dict by (model, name)."""
     return {(Path(path).parent.parent.name, Path(path).stem): read_json(path) for path in paths}
 
 
 def made_records(paths: Iterable[Path | str]) -> Records:
-    """As `read_records`, without those that say why there is none."""
+    """Read records as `read_records` does, without recorded failures."""
     return {key: one for key, one in read_records(paths).items() if failure_of(one) is None}
 
 
 def with_int8(result: Entry, audits: Records, searches: Records) -> Entry:
-    """A result with its `audit` and its `search`, each None where there is none.
+    """Return a result with its `audit` and `search`, each None if missing.
 
     Audits are named by variant, searches by scheme and calibration.
     """
@@ -51,19 +51,19 @@ def with_int8(result: Entry, audits: Records, searches: Records) -> Entry:
 
 
 def calibration_of(name: str) -> str:
-    """The calibration in the name of a scheme and a calibration."""
+    """Return the calibration part of a `{scheme}-{calibration}` name."""
     return name.partition("-")[2]
 
 
 def audit_entry(record: Entry) -> Entry:
-    """`audit` of a result: the answers and the noisiest tensors, as evidence for its status."""
+    """Return the status of an audit with its evidence: answers and the noisiest tensors."""
     kept = {name: record[name] for name in ("status", "reason", "answers")}
     noisiest = sorted(record["tensors"], key=lambda tensor: tensor["sqnr_db"])[:NOISIEST]
     return {**kept, "tensors": [{name: one[name] for name in TENSOR} for one in noisiest]}
 
 
 def search_entry(record: Entry) -> Entry:
-    """`search` of a result of int8-auto; a trial tells how many operators stayed in float."""
+    """Return `search` of an int8-auto result; a trial has the number of operators left in float."""
     return {
         **{name: record[name] for name in SEARCH},
         "operators": len(record["ranking"]),
@@ -75,7 +75,7 @@ def search_entry(record: Entry) -> Entry:
 
 
 def sensitivity_entries(model: str, records: Records) -> Entry:
-    """`sensitivity` of a model by scheme and calibration, the most sensitive operator first."""
+    """Return a model's operator sensitivities by scheme and calibration, highest KL first."""
     return {
         name: {
             "samples": record["samples"],

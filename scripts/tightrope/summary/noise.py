@@ -1,4 +1,4 @@
-"""What the report says in words of a measurement that other load or the machine disturbed."""
+"""Reasons, in words, for measurements disturbed by other load or by the machine itself."""
 
 import statistics
 from collections import Counter
@@ -6,7 +6,7 @@ from typing import Any
 
 from tightrope.machine.interference import FOREIGN, disturbance
 
-# the share of a block in which the engine that is not timed may use a core
+# share of a core that the idle engine of a pair may use during a block
 IDLE_SHARE = 0.02
 DRIFT = 0.10
 CAUSES = {
@@ -19,7 +19,7 @@ Facts = dict[str, Any]
 
 
 def why_disturbed(shape: Facts, kept: int, fewest: int, loudest: dict[str, float]) -> str:
-    """Why a shape of which only `kept` pairs of blocks count has no number."""
+    """Explain why a shape with only `kept` undisturbed pairs of blocks has no latency."""
     windows = shape["foreign_cores"]
     causes = Counter(filter(None, (disturbance(pair, windows) for pair in shape["pairs"])))
     words = " and ".join(CAUSES[cause] for cause, _ in causes.most_common())
@@ -30,19 +30,19 @@ def why_disturbed(shape: Facts, kept: int, fewest: int, loudest: dict[str, float
 
 
 def disturbed_while(what: str, cores: float, loudest: dict[str, float]) -> str:
-    """That other programs used so many cores during a measurement that has no pairs."""
+    """Report that other load used `cores` cores during a measurement without pairs."""
     used = f"other programs or the hypervisor used up to {cores:.1f} cores of its processors"
     return f"{used} in {what}{named(loudest)}"
 
 
 def named(loudest: dict[str, float]) -> str:
-    """The end of a sentence that names the programs which used the most; empty without any."""
+    """Return a sentence ending that names the programs with the highest load; empty without any."""
     words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in loudest.items())
     return f"; the loudest: {words}" if words else ""
 
 
 def reasons(shape: Facts, reference: Facts | None) -> list[str]:
-    """Why the times of a shape are noisy, in words; empty where they are not."""
+    """Explain why the latencies of a shape are noisy; empty if they are not."""
     found = []
     known = [cores for cores in shape["foreign_cores"] if cores is not None]
     if known and (foreign := statistics.fmean(known)) > FOREIGN:
@@ -55,7 +55,7 @@ def reasons(shape: Facts, reference: Facts | None) -> list[str]:
 
 
 def drift(reference: Facts | None) -> list[str]:
-    """Whether the fixed workload took another time after the measurement than before it."""
+    """Report a change in time of the fixed workload between before and after the measurement."""
     if reference is None:
         return []
     before, after = (statistics.median(reference[when]["rounds_s"]) for when in ("before", "after"))

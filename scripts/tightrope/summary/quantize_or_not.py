@@ -1,4 +1,4 @@
-"""To quantize or not: INT8 and FP8 of each engine paired with the same engine in float."""
+"""Whether to quantize: INT8 and FP8 of each engine paired with the same engine in float."""
 
 import math
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from tightrope.summary.recommend import rows_at, shapes_of
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Entry = dict[str, Any]
-# the best first
+# best first
 VERDICTS = QUANTIZE, UNDECIDED, DO_NOT = "quantize", "undecided", "do not quantize"
-# from answers that can be deployed to those that cannot
+# accuracy verdicts from deployable to not deployable
 STANDINGS = ("kept", "undecided", "dropped")
 PLACE = ("model", "host", "device", "engine")
 ACCURACY = ("delta", "delta_low", "delta_high", "flips", "samples", "verdict")
@@ -23,12 +23,12 @@ engine_of = itemgetter(*PLACE)
 
 
 def quantizations(results: list[Entry], races: Mapping[RaceKey, Entry]) -> list[Entry]:
-    """One for each model, host, device, engine and shape with both kinds of variants.
+    """Return an entry per model, host, device, engine and shape with quantized and float variants.
 
-    That is where a variant in float was measured, and one in INT8 or FP8 was tried. Its fields are
-    those of `judged` for the best quantized variant (`ranked`), with the others of that engine in
-    `others`, and `unquantized`: the float variant that they are put against, in the rounds of the
-    race.
+    An entry needs a float variant measured at the shape and an INT8 or FP8 variant that was tried.
+    It has the fields of `judged` for the best quantized variant (see `ranked`), the engine's other
+    quantized variants in `others`, and in `unquantized` the float variant that they are compared
+    with in the race.
     """
     found = []
     tried = [one for one in results if one["host"] is not None]
@@ -49,9 +49,10 @@ def quantizations(results: list[Entry], races: Mapping[RaceKey, Entry]) -> list[
 
 
 def best_unquantized(results: list[Entry], rows: dict[str, Entry], race: Entry) -> Entry | None:
-    """The fastest float variant of an engine that raced, else that was measured; None without one.
+    """Return the best measured float variant of an engine, or None.
 
-    Where the answers of none are kept, it is one whose answers could still be.
+    Variants that raced come first, then better accuracy verdicts (see STANDINGS), then lower
+    latency.
     """
     measured = [
         one
@@ -69,7 +70,7 @@ def best_unquantized(results: list[Entry], rows: dict[str, Entry], race: Entry) 
 
 
 def seconds_of(name: str, rows: dict[str, Entry]) -> float:
-    """The time of a call by which variants are compared, infinite where there is none."""
+    """Return the time per call by which variants are compared, infinite if there is none."""
     row = rows.get(name)
     return row["paired_s"] if row and row["paired_s"] is not None else math.inf
 
@@ -77,11 +78,12 @@ def seconds_of(name: str, rows: dict[str, Entry]) -> float:
 def ranked(
     quantized: list[Entry], rival: Entry, rows: dict[str, Entry], race: Entry
 ) -> list[Entry]:
-    """The quantized variants as `judged`, the best of them first.
+    """Return the quantized variants as `judged`, best first.
 
-    The best has the best verdict of all, so that an engine is not worth quantizing only where none
-    of its variants is; of those the answers that stand best; of those the fastest. Those that did
-    not race because another one of them was better come last: nothing more is known of them.
+    The order is by verdict, so that an engine is not worth quantizing only if none of its variants
+    is; then failures last; then by accuracy verdict; then by latency. Measured variants that did
+    not race because another quantized variant was better come last, since nothing more is known of
+    them.
     """
     found = {one["variant"]: judged(one, rival, rows, race) for one in quantized}
     raced = {name for name in found if name in race["raced"]}
@@ -96,11 +98,11 @@ def ranked(
 
 
 def judged(result: Entry, rival: Entry, rows: dict[str, Entry], race: Entry) -> Entry:
-    """`variant`, `verdict` and `why`, and what they rest on.
+    """Return `variant`, `verdict` and `why`, with the evidence for them.
 
-    `speedup` is over the engine's own float variant `rival`, None where the two were not measured
-    in the same rounds; `accuracy` is against the baseline, None where it was not judged; `failed`
-    is the reason or None.
+    `speedup` is over the engine's float variant `rival`, None if the two were not measured in the
+    same rounds; `accuracy` is against the baseline, None if not evaluated; `failed` is the reason
+    or None.
     """
     name, accuracy = result["variant"], result["accuracy"]
     speedup = ratio_between(race, name, rival["variant"]) or over_baseline(result, rival, rows)
@@ -115,17 +117,17 @@ def judged(result: Entry, rival: Entry, rows: dict[str, Entry], race: Entry) -> 
 
 
 def over_baseline(result: Entry, rival: Entry, rows: dict[str, Entry]) -> Entry | None:
-    """The speed-up of `result` where `rival` is the baseline that it was paired with."""
+    """Return the speed-up of `result` if `rival` is its paired baseline, else None."""
     row = rows.get(result["variant"])
     paired = row and row["speedup"] and row["speedup"]["ratio"] is not None
     return row["speedup"] if paired and rival["variant"] == result["baseline"] else None
 
 
 def advice(result: Entry, rival: Entry, speedup: Entry | None) -> str:
-    """One of VERDICTS.
+    """Return one of VERDICTS.
 
-    Being slower is no reason beside a float variant whose answers stand worse: that one may be no
-    choice.
+    A slower variant is not rejected if the float variant has a worse accuracy verdict, since that
+    float variant may not be deployable.
     """
     if result["status"] != "ok" or verdict_of(result) == "dropped":
         return DO_NOT
@@ -137,19 +139,19 @@ def advice(result: Entry, rival: Entry, speedup: Entry | None) -> str:
 
 
 def verdict_of(result: Entry) -> str | None:
-    """The verdict on its accuracy, None where that was not judged."""
+    """Return the accuracy verdict, None if accuracy was not evaluated."""
     return result["accuracy"]["verdict"] if result["accuracy"] else None
 
 
 def standing_of(result: Entry) -> int:
-    """0 where its answers can be deployed, as far as is known, more where they may not."""
+    """Return the rank of the accuracy verdict: 0 if kept or not evaluated, higher if worse."""
     return STANDINGS.index(verdict_of(result) or "kept")
 
 
 def reasons(
     result: Entry, rival: Entry, rows: dict[str, Entry], race: Entry, speedup: Entry | None
 ) -> list[str]:
-    """All that speaks for and against the variant, in words."""
+    """List all reasons for and against the variant, in words."""
     ok = result["status"] == "ok"
     found = [] if ok else [f"failed: {result['reason']}"]
     if ok or speedup is not None:
@@ -166,7 +168,7 @@ def reasons(
 
 
 def why_not_raced(result: Entry, rival: str, rows: dict[str, Entry], race: Entry) -> str:
-    """Why there is no speed-up over the float variant, in words."""
+    """Explain why there is no speed-up over the float variant."""
     row = rows.get(result["variant"])
     if row is None:
         return "not measured at this shape"
@@ -180,7 +182,7 @@ def why_not_raced(result: Entry, rival: str, rows: dict[str, Entry], race: Entry
 
 
 def speed_reason(rival: str, speedup: Entry) -> str:
-    """Whether it is faster than the float variant, in words."""
+    """Describe in words whether the variant is faster than the float variant."""
     if speedup["low"] > 1:
         word = "faster"
     elif speedup["high"] < 1:
@@ -191,7 +193,7 @@ def speed_reason(rival: str, speedup: Entry) -> str:
 
 
 def accuracy_reason(result: Entry) -> str:
-    """What is known of its answers, in words."""
+    """Describe the accuracy verdict in words."""
     accuracy = result["accuracy"]
     if accuracy is None:
         return "accuracy was not judged: speed alone decides"

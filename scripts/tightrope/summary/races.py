@@ -1,4 +1,4 @@
-"""From the record of a race to `races` of the summary."""
+"""Race entries of summary.json."""
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
@@ -17,7 +17,7 @@ DECIDED, FAILED = "decided", "failed"
 
 
 class RaceKey(NamedTuple):
-    """Which race: of a model on a device of a host at a shape."""
+    """Key of a race: model, host, device and shape."""
 
     model: str
     host: str
@@ -26,19 +26,19 @@ class RaceKey(NamedTuple):
 
 
 def shape_of(row: Mapping[str, Any]) -> Entry:
-    """The keys of a shape or of a row that say which shape it is."""
+    """Return the sizes that identify the shape of a row."""
     return {key: row[key] for key in SHAPE_KEYS if key in row}
 
 
 def race_key(model: str, host: str, device: str, row: Mapping[str, Any]) -> RaceKey:
-    """The key of the race in which a row of latency takes part."""
+    """Return the key of the race that a latency row belongs to."""
     return RaceKey(model, host, device, tuple(shape_of(row).items()))
 
 
 def race_entries(
     records: Iterable[RaceRecord], sizes: Mapping[tuple[str, str], int], *, accept_disturbed: bool
 ) -> dict[RaceKey, Entry]:
-    """One entry for each race; `sizes` are the bytes of each (model, variant)."""
+    """Return an entry per race; `sizes` are file sizes in bytes by (model, variant)."""
     found = {}
     for record in records:
         own = {variant: size for (model, variant), size in sizes.items() if model == record.model}
@@ -57,7 +57,7 @@ def race_entries(
 def entry_of(
     record: RaceRecord, heats: list[Entry], sizes: Mapping[str, int], accept_disturbed: bool
 ) -> Entry:
-    """What one race at one shape says, see docs/summary-json.md."""
+    """Summarize a race at one shape, see docs/summary-json.md."""
     within = record.decision["equal_within"]
     names = list(dict.fromkeys(name for heat in heats for name in heat["blocks_s"]))
     last = heats[-1]
@@ -93,7 +93,7 @@ def entry_of(
 
 
 def is_undecided(record: RaceRecord) -> bool:
-    """Whether a shape of that race has no winner, because too few rounds were undisturbed."""
+    """Return whether too few undisturbed rounds leave any shape of the race without a winner."""
     for shape in record.heats[-1]["shapes"] if record.heats else ():
         still = still_in(record, shape)
         if still and winner(shape, still) is None:
@@ -102,13 +102,13 @@ def is_undecided(record: RaceRecord) -> bool:
 
 
 def still_in(record: RaceRecord, shape: Entry) -> list[str]:
-    """The contenders of the last heat that nobody beat."""
+    """Return the contenders of the last heat that were not beaten and did not fail."""
     gone = set(shape["out"]) | set(record.left_out)
     return [name for name in shape["contenders"] if name not in gone]
 
 
 def why_not(record: RaceRecord, shape: Entry, still: list[str]) -> str:
-    """Why a race has no winner."""
+    """Explain why a race has no winner."""
     kept = min(len(common_rounds(shape, still[0], one)) for one in still[1:])
     return (
         f"other load disturbed the race: {kept} of {len(shape['loads'])} rounds are left; "
@@ -117,7 +117,7 @@ def why_not(record: RaceRecord, shape: Entry, still: list[str]) -> str:
 
 
 def ratios(heats: Iterable[Entry], names: list[str], *, all_rounds: bool) -> list[Entry]:
-    """How many times as fast `variant` is as `other`, for any two that had enough rounds."""
+    """Return the speed-up of `variant` over `other` for all pairs with enough rounds."""
     found: dict[tuple[str, str], Entry] = {}
     for heat in heats:
         here = [name for name in names if name in heat["blocks_s"]]
@@ -130,12 +130,12 @@ def ratios(heats: Iterable[Entry], names: list[str], *, all_rounds: bool) -> lis
 
 
 def turned(measured: Interval) -> Interval:
-    """The ratio seen from the other side."""
+    """Return the inverse ratio with its interval."""
     return Interval(1 / measured.value, 1 / measured.high, 1 / measured.low)
 
 
 def ratio_between(race: Entry, one: str, other: str) -> Entry | None:
-    """How many times as fast `one` is as `other`; None where the race does not tell."""
+    """Return the speed-up of `one` over `other`, None if the race has no such ratio."""
     return next(
         (row for row in race["ratios"] if (row["variant"], row["other"]) == (one, other)), None
     )

@@ -1,4 +1,4 @@
-"""Which variant to deploy at each shape: who won the race of those whose answers are kept."""
+"""Which variant to deploy at each shape: the winner of the race among those with kept accuracy."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,9 +13,9 @@ Races = Mapping[RaceKey, Entry]
 
 
 def recommendations(results: list[Entry], races: Races) -> list[Entry]:
-    """One for each model, host and shape; `variant` is None where nothing qualifies.
+    """Return a recommendation per model, host and shape; `variant` is None if none qualifies.
 
-    Times of two hosts are never put against each other: each host has its own.
+    Times of different hosts are never compared.
     """
     found = []
     places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
@@ -32,13 +32,13 @@ def recommendations(results: list[Entry], races: Races) -> list[Entry]:
 
 
 def shapes_of(results: list[Entry]) -> list[Entry]:
-    """Each shape at which one of the results was measured, once."""
+    """Return the distinct shapes at which the results were measured."""
     shapes = [shape_of(row) for result in results for row in result["latency"]]
     return list({tuple(shape.items()): shape for shape in shapes}.values())
 
 
 def rows_at(results: Iterable[Entry], shape: Entry) -> dict[str, Entry]:
-    """By variant, the latency row of this shape."""
+    """Return the latency rows of a shape by variant."""
     return {
         result["variant"]: row
         for result in results
@@ -48,13 +48,14 @@ def rows_at(results: Iterable[Entry], shape: Entry) -> dict[str, Entry]:
 
 
 def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> Entry:
-    """`variant`, `why`, `rejected` and how sure that is, among the results of one model.
+    """Return `variant`, `why`, `rejected` and the certainty of the choice, for one model.
 
-    `races` are those of each device. `equal` are variants that surely differ by no more than
-    `decision.equal_within` and have larger files, `open` those that the time did not suffice to
-    tell apart. `disturbed` are variants whose answers are kept and whose latency or race other load
-    disturbed: they may be faster, so with one of them the choice is `provisional`. A baseline that
-    was disturbed while it ran alone is none of them where beside it the chosen one is faster.
+    `races` are by device. `equal` lists variants that differ by no more than
+    `decision.equal_within`, over the whole interval, and have larger files; `open` lists variants
+    that the available time did not separate from the winner. `disturbed` lists variants with kept
+    accuracy whose latency or race was disturbed by other load: they may be faster, so the choice is
+    then `provisional`. It omits a baseline that was disturbed only while running alone, if the
+    chosen variant is faster when paired with it.
     """
     rows = rows_at(results, shape)
     reasons = {result["variant"]: disqualified(result, rows) for result in results}
@@ -78,7 +79,7 @@ def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> En
         words = why_nothing(results, fit, undecided, disturbed)
         reasons |= {one["variant"]: "the race has no winner" for one in fit}
         return {**common, "variant": None, "why": words, "rejected": listed(reasons)}
-    # between devices times are compared, each of its own minutes
+    # devices do not race each other: compare times measured at different minutes
     best = min(winners, key=lambda device: rows[winners[device]["variant"]]["paired_s"])
     race = winners[best]
     for result in fit:
@@ -96,7 +97,7 @@ def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> En
 
 
 def may_be_faster(result: Entry, rows: Mapping[str, Entry]) -> bool:
-    """Whether its answers are kept and its latency at this shape was disturbed."""
+    """Return whether accuracy is kept and the latency at this shape was disturbed."""
     row = rows.get(result["variant"])
     return bool(result["status"] == "ok" and row and row["disturbed"] and unkept(result) is None)
 
@@ -104,7 +105,7 @@ def may_be_faster(result: Entry, rows: Mapping[str, Entry]) -> bool:
 def beaten_baselines(
     results: list[Entry], rows: Mapping[str, Entry], winners: list[str]
 ) -> set[str]:
-    """The baselines beside which a winner was timed and is surely faster."""
+    """Return the baselines that a winner is significantly faster than, measured in pairs."""
     return {
         result["baseline"]
         for result in results
@@ -114,12 +115,12 @@ def beaten_baselines(
 
 
 def listed(reasons: Mapping[str, str]) -> list[Entry]:
-    """The rejected variants with their reasons."""
+    """Return the rejected variants with their reasons."""
     return [{"variant": name, "reason": reason} for name, reason in reasons.items()]
 
 
 def disqualified(result: Entry, rows: Mapping[str, Entry]) -> str | None:
-    """Why this result cannot be deployed at all, else None."""
+    """Return why a result cannot be deployed at this shape, or None."""
     if result["status"] != "ok":
         return f"{result['status']}: {result['reason']}"
     row = rows.get(result["variant"])
@@ -133,7 +134,7 @@ def disqualified(result: Entry, rows: Mapping[str, Entry]) -> str | None:
 
 
 def unkept(result: Entry) -> str | None:
-    """Why its answers cannot be deployed, None where they are kept or were not judged."""
+    """Return why the accuracy rules out deployment, None if it is kept or was not evaluated."""
     accuracy = result["accuracy"]
     if accuracy is None or accuracy["verdict"] == "kept":
         return None
@@ -143,7 +144,7 @@ def unkept(result: Entry) -> str | None:
 
 
 def beaten(name: str, rows: Mapping[str, Entry], race: Entry, device: str) -> str:
-    """Why a variant that keeps the answers was not chosen."""
+    """Explain why a variant with kept accuracy was not chosen."""
     chosen = race["variant"]
     if parse(name).device != device:
         seconds = (rows[one]["paired_s"] for one in (name, chosen))
@@ -165,13 +166,13 @@ def beaten(name: str, rows: Mapping[str, Entry], race: Entry, device: str) -> st
 
 
 def may_win(row: Entry, best: Entry) -> bool:
-    """Whether the speed-up of a row is not surely behind that of another."""
+    """Return whether the speed-up interval of `row` reaches that of `best`."""
     ends = (row["speedup"] or {}).get("high"), (best["speedup"] or {}).get("low")
     return None not in ends and ends[0] >= ends[1]
 
 
 def why(race: Entry, fit: list[Entry]) -> str:
-    """What speaks for the chosen variant among those that are `fit`."""
+    """Explain why the race winner was chosen among the variants in `fit`."""
     judged = all(result["accuracy"] is not None for result in fit)
     who = f"{len(fit)} variants " + ("that keep the answers" if judged else "measured")
     chosen, equal, undecided = race["variant"], race["equal"], race["open"]
@@ -188,7 +189,7 @@ def why(race: Entry, fit: list[Entry]) -> str:
 
 
 def open_words(race: Entry) -> str:
-    """What is known of the variants that were not told apart from the chosen one."""
+    """Describe the variants that the race did not separate from the chosen variant."""
     names = ", ".join(race["open"])
     if race["stop"] == NONE_FASTER:
         return f"not told apart from {names}, at most {100 * race['within']:.2g} % faster"
@@ -198,7 +199,7 @@ def open_words(race: Entry) -> str:
 def why_nothing(
     results: list[Entry], fit: list[Entry], undecided: list[Entry], disturbed: list[str]
 ) -> str:
-    """Why nothing is recommended."""
+    """Explain why nothing is recommended."""
     reasons = [race["reason"] for race in undecided if race["reason"]]
     if reasons:
         return f"disturbed: {reasons[0]}"
@@ -212,7 +213,7 @@ def why_nothing(
 
 
 def speed(row: Entry) -> str:
-    """The speed-up of a row with its interval, without a baseline the time of a call."""
+    """Format the speed-up of a row with its interval, or the time per call without a baseline."""
     speedup = row["speedup"]
     if speedup is None or speedup["ratio"] is None:
         return f"{1000 * row['paired_s']:.3g} ms per call"
@@ -220,13 +221,13 @@ def speed(row: Entry) -> str:
 
 
 def times(speedup: Entry, other: str) -> str:
-    """A ratio of speeds with its interval."""
+    """Format a ratio of speeds with its interval."""
     low, high = speedup["low"], speedup["high"]
     return f"{speedup['ratio']:.2f} times {other} ({low:.2f} to {high:.2f})"
 
 
 def points(accuracy: Entry) -> str:
-    """A change of accuracy in points with its interval."""
+    """Format an accuracy change in percentage points with its interval."""
     low, high = 100 * accuracy["delta_low"], 100 * accuracy["delta_high"]
     text = f"{100 * accuracy['delta']:+.1f} points ({low:+.1f} to {high:+.1f})"
     return text.replace("-", "\N{MINUS SIGN}")

@@ -1,4 +1,4 @@
-"""From the records of one variant to its entry in the summary: statistics happen here."""
+"""Result entries of summary.json: statistics over the records of a variant."""
 
 import statistics
 from typing import Any
@@ -13,7 +13,7 @@ from tightrope.summary.accuracy import Split, accuracy_entry
 from tightrope.variants import Variant, parse
 
 Entry = dict[str, Any]
-# in the place of a verdict on a speed: it was not measured
+# verdict in place of a speed verdict: other load left no measurement
 DISTURBED = "disturbed"
 
 
@@ -30,10 +30,11 @@ def result_entry(
     machine: MachineSpeed,
     accept_disturbed: bool = False,
 ) -> Entry:
-    """One of `results`; `rival` names its baseline, whose accuracy record is `baseline`.
+    """Return an entry of `results`.
 
-    `split` is what both were judged on, `machine` what all latencies say of its speed.
-    `accept_disturbed`: see `latency_entry`.
+    `rival` names the baseline variant, `baseline` is its accuracy record. Both were evaluated on
+    `split`; `machine` gives the machine's speed variation over all latency records. For
+    `accept_disturbed` see `latency_entry`.
     """
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
     return {
@@ -65,7 +66,7 @@ def result_entry(
 
 
 def unavailable_entry(model: str, variant: str, reason: str) -> Entry:
-    """One of `results` for a variant that has no job on this machine."""
+    """Return an entry of `results` for a variant that cannot run on this machine."""
     measured = [
         "baseline",
         "size_bytes",
@@ -91,18 +92,19 @@ def unavailable_entry(model: str, variant: str, reason: str) -> Entry:
 
 
 def identity(model: str, variant: Variant) -> Entry:
-    """What names a result."""
+    """Return the fields that identify a result."""
     return {"model": model, "variant": str(variant), **variant._asdict()}
 
 
 def latency_entry(
     shape: Entry, record: LatencyRecord, spread: float = 0.0, *, accept_disturbed: bool = False
 ) -> Entry:
-    """Statistics of one shape; `speedup` is None for the baseline or without one.
+    """Return the latency statistics of one shape.
 
-    `spread` is how much the machine changed its speed, see `MachineSpeed`.
-    Only undisturbed pairs of blocks count. Where these are too few `disturbed` says why and there
-    are no numbers; with `accept_disturbed` all pairs count, and the row is `provisional`.
+    `speedup` is None for the baseline itself and without a baseline. `spread` is the machine's
+    speed variation, see `MachineSpeed`. Only undisturbed pairs of blocks count. If they are too
+    few, `disturbed` gives the reason and the statistics are None; with `accept_disturbed` all pairs
+    count and the row is `provisional`.
     """
     kept = undisturbed(shape)
     fewest = fewest_pairs(len(shape["pairs"]), record.plan)
@@ -133,7 +135,7 @@ def latency_entry(
 
 
 def times(shape: Entry, kept: list[int], batch: int) -> Entry:
-    """Statistics of the calls in these blocks, all None without any."""
+    """Return latency statistics over the calls in these blocks, all None without blocks."""
     samples = [sample for index in kept for sample in shape["blocks_s"][index]]
     mean = statistics.fmean(samples) if samples else None
     device = shape.get("device_s")
@@ -147,7 +149,7 @@ def times(shape: Entry, kept: list[int], batch: int) -> Entry:
 
 
 def speedup_entry(shape: Entry, kept: list[int], plan: Entry, spread: float) -> Entry | None:
-    """The speed-up over these pairs, None without a baseline; without pairs it is disturbed."""
+    """Return the speed-up over these pairs, None without a baseline, `disturbed` without pairs."""
     if shape["baseline_blocks_s"] is None:
         return None
     if not kept:
@@ -160,6 +162,6 @@ def speedup_entry(shape: Entry, kept: list[int], plan: Entry, spread: float) -> 
 
 
 def ratio_entry(ratio: Interval) -> Entry:
-    """A ratio of times with its interval and its verdict."""
+    """Return a ratio of times with its interval and verdict."""
     fields = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
     return {**fields, "verdict": speed_verdict(ratio)}

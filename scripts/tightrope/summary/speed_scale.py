@@ -1,4 +1,4 @@
-"""One scale of speed for what raced and what did not, so that text and charts cannot disagree."""
+"""A common speed-up scale for raced and other variants, so that text and charts agree."""
 
 import math
 import statistics
@@ -13,12 +13,13 @@ Entry = dict[str, Any]
 
 
 def on_one_scale(rows: Mapping[str, Entry], race: Entry, baseline: str) -> dict[str, Entry]:
-    """The speed-ups of those that raced, over the baseline and by the ratios of the race.
+    """Return the speed-ups of the raced variants over the baseline, from the race ratios.
 
-    All are put on the scale of one of them, so that they cannot contradict the race: that of the
-    baseline where it raced, else the mean over all that raced, kept within the interval of the
-    best: so who did not race because it was surely behind that stays behind. An interval adds up,
-    in quadrature, that of the scale and that of the race.
+    All ratios share one scale factor, so that they cannot contradict the race. It is the baseline's
+    race ratio if the baseline raced, else the geometric mean of paired speed-up over race ratio,
+    clamped to the interval of the best variant: a variant left out of the race because it was
+    significantly slower stays slower. Each interval adds those of the scale and of the race in
+    quadrature.
     """
     chosen = race["variant"]
     if chosen is None:
@@ -51,16 +52,16 @@ def on_one_scale(rows: Mapping[str, Entry], race: Entry, baseline: str) -> dict[
 
 
 def logs(entry: Mapping[str, Any]) -> tuple[float, float]:
-    """The logarithm of a ratio, and half the width of its interval there."""
+    """Return the log of a ratio and half the width of its interval in log space."""
     return math.log(entry["ratio"]), math.log(entry["high"] / entry["low"]) / 2
 
 
 def with_races(results: list[Entry], races: Mapping[RaceKey, Entry]) -> list[Entry]:
-    """The results with rows on one scale: `raced`, and `paired_s`.
+    """Return the results with `raced` and `paired_s` in each latency row, on a common scale.
 
-    That is the baseline's median over the speed-up, the time by which charts and the decision
-    compare, so that they cannot contradict each other; without a speed-up the row's own median,
-    None where it was disturbed. A disturbed baseline takes what its variants say of it.
+    `paired_s` is the baseline's median over the speed-up. Charts and the decision both compare it,
+    so that they agree. Without a speed-up it is the row's own median, None if disturbed. The time
+    of a disturbed baseline is estimated from the variants paired with it.
     """
     rows: dict[RaceKey, dict[str, Entry]] = {}
     for result in results:
@@ -80,7 +81,7 @@ def with_races(results: list[Entry], races: Mapping[RaceKey, Entry]) -> list[Ent
 
 
 def baseline_of(results: Iterable[Entry], key: RaceKey) -> str:
-    """The variant with which those of a race were compared."""
+    """Return the baseline of the variants in a race."""
     return next(
         one["baseline"]
         for one in results
@@ -94,7 +95,7 @@ def placed(
     rows: Mapping[RaceKey, Mapping[str, Entry]],
     scales: Mapping[tuple[RaceKey, str], Entry],
 ) -> Entry:
-    """A row with `raced` and `paired_s`, and the race's speed-up where it raced."""
+    """Return a row with `raced`, `paired_s` and, if it raced, the race's speed-up."""
     key = race_key(result["model"], result["host"], result["device"], row)
     raced = scales.get((key, result["variant"]))
     speedup = raced or row["speedup"]
@@ -105,12 +106,12 @@ def placed(
 
 
 def own_seconds(row: Entry) -> float | None:
-    """The median time of a call, of a few calls the mean; None where it was disturbed."""
+    """Return the median time per call, the mean for few calls, None if disturbed."""
     return row["p50_s"] or row["mean_s"]
 
 
 def baseline_seconds(rows: Mapping[str, Entry], baseline: str) -> float:
-    """The baseline's time of a call; where it was disturbed, by the variants paired with it."""
+    """Return the baseline's time per call, estimated from its paired variants if disturbed."""
     if baseline in rows and (seconds := own_seconds(rows[baseline])):
         return seconds
     return statistics.geometric_mean(

@@ -1,4 +1,4 @@
-"""reports/summary.json and summary.csv: every record of the run in one document."""
+"""Write reports/summary.json and summary.csv from all records of a run."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ from tightrope.summary.training import training_entries
 from tightrope.variants import parse
 
 SCHEMA = 2
-# fields of a result, and of its accuracy, that make no column
+# fields of a result and of its accuracy that are not CSV columns
 NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
 Paths = Iterable[Path | str]
@@ -66,15 +66,15 @@ def summarize(
     budget_points: float,
     accept_disturbed: bool = False,
 ) -> None:
-    """Write the summary of all records, whose fields docs/summary-json.md names.
+    """Write the summary of all records; docs/summary-json.md lists its fields.
 
-    `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and
-    `data`, one each a model; `traffic` are the records of what was measured under traffic,
-    `audits`, `sensitivities` and `searches` are in `artifacts/{model}/`, `training` are the
-    records of measured trainings, `activations` those of models timed beside the one that
-    `references` names, `races` those of the races of each model and device.
-    `unavailable` has (model, variant, reason), `baselines` the name of what the variants of each
-    model and device are compared with. `accept_disturbed`: see `results.latency_entry`.
+    `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and `data`,
+    one of each per model. `traffic` are the records of measurements under traffic, `audits`,
+    `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
+    trainings, `activations` those of models paired with the reference that `references` names,
+    `races` those of the races per model and device. `unavailable` holds (model, variant, reason),
+    `baselines` the baseline variant by model and device. For `accept_disturbed` see
+    `results.latency_entry`.
     """
     runs = [
         (read_json(engine), LatencyRecord.read(latency), AccuracyRecord.read(accuracy))
@@ -127,7 +127,7 @@ def summarize(
 
 
 class Judging(NamedTuple):
-    """What the result of each variant is judged by; `budget` is a fraction."""
+    """Context for evaluating the result of each variant; `budget` is a fraction."""
 
     judged: Mapping[tuple[str, str], AccuracyRecord]
     baselines: Mapping[str, Mapping[str, str]]
@@ -140,7 +140,7 @@ class Judging(NamedTuple):
 def entry_of(
     engine: dict[str, Any], latency: LatencyRecord, accuracy: AccuracyRecord, judging: Judging
 ) -> dict[str, Any]:
-    """The result of one variant, paired with what it is compared with."""
+    """Return the result of a variant, compared with its baseline."""
     rival = judging.baselines[latency.model][parse(latency.variant).device]
     return result_entry(
         engine,
@@ -157,7 +157,7 @@ def entry_of(
 
 
 def evaluation_split(data: Path | str) -> Split:
-    """The evaluation split of a model's data manifest, without what its report does not tell."""
+    """Read the evaluation split of a data manifest, without fields that the report does not use."""
     manifest = read_json(data)
     file = manifest["splits"]["evaluation"]["file"]
     texts = [example.get("text", example.get("name")) for example in read_split(data, "evaluation")]
@@ -165,7 +165,7 @@ def evaluation_split(data: Path | str) -> Split:
 
 
 def hosts(records: Iterable[Record]) -> dict[str, Any]:
-    """Each host of the records by its fingerprint, with the libraries that were used there."""
+    """Return each host of the records by fingerprint, with the libraries used on it."""
     found: dict[str, Any] = {}
     for record in records:
         host = found.setdefault(fingerprint(record.host), {**record.host, "libraries": {}})
@@ -180,7 +180,7 @@ def model_entry(
     baselines: dict[str, dict[str, str]],
     sensitivities: Records,
 ) -> tuple[str, dict[str, Any]]:
-    """Name and entry of the model whose manifests these are."""
+    """Return name and entry of a model from its checkpoint and data manifests."""
     made, source = read_manifest(checkpoint), read_json(data)
     name = Path(checkpoint).parent.parent.name
     own = [result for result in results if result["model"] == name]
@@ -201,14 +201,14 @@ def model_entry(
 
 
 def weights_of(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The entry of the file with the weights of a checkpoint."""
+    """Return the manifest entry of a checkpoint's weights file."""
     return manifest["files"].get("model.safetensors") or manifest["files"]["model.onnx"]
 
 
 def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
-    """One row for each result and shape, columns named as in the JSON with dots.
+    """Write a row per result and shape, with columns named by dotted JSON path.
 
-    The reasons of noise are one text.
+    The reasons for noise are joined into one text.
     """
     import pandas
 
@@ -227,5 +227,5 @@ def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
 
 
 def without(entry: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """`entry` less the fields of these names."""
+    """Return `entry` without the fields in `names`."""
     return {key: value for key, value in entry.items() if key not in names}

@@ -1,4 +1,4 @@
-"""From the traffic record of one variant to its entry in the summary."""
+"""Traffic entries of summary.json."""
 
 from collections import Counter
 from typing import Any
@@ -9,22 +9,22 @@ from tightrope.summary.noise import disturbed_while
 
 Entry = dict[str, Any]
 
-# below this difference of logits the two highest may change places by rounding alone
+# logit margin up to which floating-point error alone can change the prediction
 TIE = 1e-3
 LOADGEN = "mlcommons-loadgen"
 SCENARIOS = ("single_stream", "offline", "server")
 
 
 def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = False) -> Entry:
-    """The entry of one record; what was not measured, or not validly, is None.
+    """Return the entry of a traffic record; values without a valid measurement are None.
 
-    So are the times of tests that other load disturbed, for which `disturbed` of the row has the
+    Times of tests disturbed by other load are None too, and `disturbed` of the row gives the
     reason; with `accept_disturbed` they are given, and the row is `provisional`.
 
-    `padding_share` is the share of all tokens that padding added, `gain` is `samples_per_s` over
-    that of the padding `fixed`; images, which are not padded, have neither. `changed` counts
-    predictions that differ from those of `fixed` where its margin is above 1e-3, `ties_changed`
-    those where it is not.
+    `padding_share` is the share of padding in all tokens, `gain` is `samples_per_s` over that of
+    the padding `fixed`; images are not padded and have neither. `changed` counts predictions that
+    differ from those of `fixed` where its margin is above 1e-3, `ties_changed` the other
+    differences.
     """
     lengths = sorted(Counter(record.lengths).items())
     rows = [padding_row(record, one, accept_disturbed) for one in record.plan["padding"]]
@@ -53,7 +53,7 @@ def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = 
 
 
 def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> Entry:
-    """One of `rows`: what one padding gives."""
+    """Return the row of one padding mode."""
     single, offline, server = (
         test_of(record, padding, scenario, accept_disturbed) for scenario in SCENARIOS
     )
@@ -76,7 +76,10 @@ def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> 
 
 
 def test_of(record: TrafficRecord, padding: str, scenario: str, accept_disturbed: bool) -> Entry:
-    """The test of that padding and scenario; empty where there is none that holds."""
+    """Return the valid test of a padding mode and scenario, empty if there is none.
+
+    Disturbed tests count only with `accept_disturbed`.
+    """
     return next(
         (
             test
@@ -90,12 +93,12 @@ def test_of(record: TrafficRecord, padding: str, scenario: str, accept_disturbed
 
 
 def foreign_cores(test: Entry) -> float:
-    """The most that other programs used in a test, or in one of the rates of `server`."""
+    """Return the most cores that other programs used in a test, or at any rate of `server`."""
     return max((rate["foreign_cores"] for rate in test.get("rates", [test])), default=0.0)
 
 
 def why_disturbed(record: TrafficRecord, padding: str) -> str | None:
-    """Which tests of that padding other load disturbed, in words; None where it was none."""
+    """Name the tests of a padding mode that other load disturbed, None without any."""
     own = [test for test in record.tests if test["padding"] == padding]
     hit = {test["scenario"]: foreign_cores(test) for test in own if foreign_cores(test) > FOREIGN}
     if not hit:
@@ -105,7 +108,7 @@ def why_disturbed(record: TrafficRecord, padding: str) -> str | None:
 
 
 def changes(fixed: Entry | None, own: Entry | None) -> Entry:
-    """How many predictions differ, apart from ties and in ties."""
+    """Count predictions that differ from those of `fixed`, with ties counted separately."""
     if fixed is None or own is None:
         return {"changed": None, "ties_changed": None}
     margins = [

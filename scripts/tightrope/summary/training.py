@@ -1,4 +1,4 @@
-"""From the records of trainings to their entries in the summary, each beside the plain one."""
+"""Training entries of summary.json, each compared with its plain training."""
 
 import statistics
 from collections.abc import Iterable
@@ -12,14 +12,14 @@ from tightrope.summary.noise import disturbed_while
 from tightrope.summary.results import DISTURBED
 
 Entry = dict[str, Any]
-# what two trainings that are compared may differ in, and what the plain one has of it
+# settings in which compared trainings may differ, and their values in a plain training
 PLAIN = {"compile": False, "amp": "off", "channels_last": False}
 
 
 def training_entries(
     records: Iterable[TrainingRecord], *, accept_disturbed: bool = False
 ) -> list[Entry]:
-    """`training` of the summary, in the order of the records."""
+    """Return `training` of the summary, in record order."""
     records = list(records)
     return [
         training_entry(record, reference_of(record, records), accept_disturbed)
@@ -30,12 +30,12 @@ def training_entries(
 def training_entry(
     record: TrainingRecord, reference: TrainingRecord | None, accept_disturbed: bool
 ) -> Entry:
-    """The entry of one record beside that of the plain training, its own where it is that one.
+    """Return the entry of a record, compared with its plain training (its own if it is plain).
 
-    An epoch's time is the median of the epochs of a seed without the first, and without those that
-    other load disturbed; means and spreads (sample standard deviations, None for one seed) are over
-    the seeds. Where it disturbed all of a seed, `disturbed` has the reason and there are no times;
-    with `accept_disturbed` there are, and the entry is `provisional`.
+    An epoch's time is the median over a seed's undisturbed epochs, without the first; means and
+    spreads (sample standard deviations, None for one seed) are over the seeds. If other load
+    disturbed all these epochs of a seed, `disturbed` gives the reason and there are no times; with
+    `accept_disturbed` there are, and the entry is `provisional`.
     """
     ok = record.status == "ok"
     disturbed = why_disturbed(record)
@@ -62,7 +62,7 @@ def training_entry(
 
 
 def measured(record: TrainingRecord, accept_disturbed: bool) -> Entry:
-    """What the runs of a record come to."""
+    """Aggregate the runs of a record over its seeds."""
     runs, times = record.runs, epoch_times(record, accept_disturbed)
     rates = [run["samples"] / time for run, time in zip(runs, times, strict=False)]
     first = [run["epochs"][0]["seconds"] for run in runs] if times else []
@@ -100,9 +100,9 @@ MEASURED = (
 
 
 def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
-    """For each seed the median seconds of its epochs after the first, which may have compiled.
+    """Return each seed's median epoch seconds, without the first epoch, which may have compiled.
 
-    Empty where other load disturbed all of these of a seed.
+    Empty if other load disturbed all these epochs of any seed.
     """
     found = [run["epochs"][1:] if accept_disturbed else undisturbed(run) for run in record.runs]
     if not all(found):
@@ -111,12 +111,12 @@ def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
 
 
 def undisturbed(run: Entry) -> list[Entry]:
-    """The epochs of a seed after the first in which no other load was seen."""
+    """Return the epochs of a seed after the first that other load did not disturb."""
     return [epoch for epoch in run["epochs"][1:] if epoch["foreign_cores"] <= FOREIGN]
 
 
 def why_disturbed(record: TrainingRecord) -> str | None:
-    """That other load disturbed all epochs of a seed after the first, in words, else None."""
+    """Report that other load disturbed all epochs of a seed after the first, else None."""
     hit = [run for run in record.runs if not undisturbed(run)]
     if not hit:
         return None
@@ -125,12 +125,12 @@ def why_disturbed(record: TrainingRecord) -> str | None:
 
 
 def accuracies(record: TrainingRecord) -> list[float]:
-    """The accuracy of each seed after its last epoch."""
+    """Return the accuracy of each seed after its last epoch."""
     return [run["epochs"][-1]["accuracy"] for run in record.runs]
 
 
 def spread(values: list[float]) -> Entry | None:
-    """Mean, sample standard deviation, lowest and highest of values; None of none."""
+    """Return mean, sample standard deviation, minimum and maximum; None without values."""
     if not values:
         return None
     return {
@@ -144,20 +144,20 @@ def spread(values: list[float]) -> Entry | None:
 def reference_of(
     record: TrainingRecord, records: Iterable[TrainingRecord]
 ) -> TrainingRecord | None:
-    """The plain training that differs from `record` in nothing but compile, amp, channels_last."""
+    """Return the plain training that differs only in compile, amp and channels_last, or None."""
     found = [one for one in records if is_plain(one) and alike(one) == alike(record)]
     return found[0] if found and found[0].status == "ok" else None
 
 
 def is_plain(record: TrainingRecord) -> bool:
-    """Whether it is the training that others are compared with; amp is what auto came to."""
+    """Return whether a training is a plain one; `amp` counts as resolved from `auto`."""
     amp = record.runs[0]["amp"] if record.runs else record.recipe["amp"]
     return {**{key: record.recipe[key] for key in PLAIN}, "amp": amp} == PLAIN
 
 
 def alike(record: TrainingRecord) -> list[Any]:
-    """What must be the same in trainings that are compared."""
-    differ = (*PLAIN, "device")  # the one that it came to is compared
+    """Return the properties that compared trainings must share."""
+    differ = (*PLAIN, "device")  # record.device, the resolved device, is compared instead
     recipe = {key: value for key, value in record.recipe.items() if key not in differ}
     where = [fingerprint(record.host), record.device, record.threads, record.libraries]
     weights = [record.activation, record.source_sha256, record.data_sha256]
@@ -167,10 +167,10 @@ def alike(record: TrainingRecord) -> list[Any]:
 def speedup_entry(
     record: TrainingRecord, reference: TrainingRecord | None, accept_disturbed: bool
 ) -> Entry | None:
-    """Epoch time of the reference over its own; None for the reference itself or without one.
+    """Return reference epoch time over own; None for the reference itself or without one.
 
-    The ends are None where one seed tells nothing of its spread. Without the times of one of the
-    two it is disturbed.
+    The interval ends are None for a single seed, which has no spread. The verdict is `disturbed` if
+    either training has no times.
     """
     if reference is None or reference is record:
         return None
@@ -188,7 +188,10 @@ def speedup_entry(
 
 
 def accuracy_change(record: TrainingRecord, reference: TrainingRecord | None) -> Entry | None:
-    """The accuracy less that of the reference, seed by seed; a seed judges both by the same."""
+    """Return the accuracy change against the reference, paired by seed.
+
+    A seed evaluates both on the same examples. None for the reference itself or without one.
+    """
     if reference is None or reference is record:
         return None
     pairs = zip(accuracies(record), accuracies(reference), strict=True)

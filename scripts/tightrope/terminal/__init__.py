@@ -1,1 +1,1 @@
-"""What a run shows on the terminal."""
+"""Terminal output of a run."""

@@ -1,4 +1,4 @@
-"""The decision of a report as a table on the terminal."""
+"""The deployment decision of a report as a table on the terminal."""
 
 import sys
 from pathlib import Path
@@ -18,20 +18,20 @@ from tightrope.summary.failures import failures
 
 COLUMNS = ("shape", "variant", "ms", "speed-up", "accuracy", "verdict")
 ALIGNMENT = ("left", "left", "right", "left", "left", "left")
-# characters, where a terminal is narrow; names stay whole, so that they can be copied
+# column widths on a narrow terminal; names do not wrap, so that they can be copied
 NARROW = {"speed-up": 12, "accuracy": 8, "verdict": 11}
 REMEASURE = "snakemake --cores 1 --config remeasure=disturbed"
 Entry = dict[str, Any]
 
 
 def otherwise_disturbed(document: Entry) -> list[Entry]:
-    """Rows of traffic and trainings that other load has disturbed; no decision rests on them."""
+    """Return the disturbed rows of traffic and trainings; no decision depends on them."""
     tests = [row for entry in document.get("traffic", ()) for row in entry["rows"]]
     return [one for one in (*tests, *document.get("training", ())) if one.get("disturbed")]
 
 
 def closing_words(report: Path | str, summary: Path | str, *, since: float) -> str:
-    """What a run that rendered the report after time `since` has to say on the terminal."""
+    """Return the closing text of a run, empty unless the report was rendered after `since`."""
     if not Path(report).is_file() or Path(report).stat().st_mtime < since:
         return ""
     document = read_json(summary)
@@ -49,9 +49,9 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
 
 
 def decision_table(document: Entry, *, width: int | None = None) -> str:
-    """A table for each model and host, a row for each shape; empty where nothing was decided on.
+    """Return a table per model and host with a row per shape; empty without recommendations.
 
-    Where it would be wider than `width`, the cells of NARROW break.
+    If it would be wider than `width`, the cells of NARROW wrap.
     """
     groups: dict[str, list[Entry]] = {}
     hosts = {one.get("host") for one in document["recommendations"]}
@@ -66,7 +66,7 @@ def decision_table(document: Entry, *, width: int | None = None) -> str:
 
 
 def table_of(rows: list[list[str]], width: int | None) -> str:
-    """The rows below their heading, aligned."""
+    """Format the rows as an aligned table with a header."""
     from tabulate import tabulate
 
     def table(widths: list[int | None] | None) -> str:
@@ -85,12 +85,12 @@ def table_of(rows: list[list[str]], width: int | None) -> str:
 
 
 def width_of(text: str) -> int:
-    """The length of its longest line."""
+    """Return the length of the longest line."""
     return max(len(line.rstrip()) for line in text.splitlines())
 
 
 def cells(document: Entry, recommendation: Entry) -> list[str]:
-    """The columns of one recommendation."""
+    """Return the cells of one recommendation."""
     shape = size_label(recommendation["shape"])
     if recommendation["variant"] is None:
         return [shape, "none", "", "", "", "not decided"]
@@ -108,7 +108,7 @@ def cells(document: Entry, recommendation: Entry) -> list[str]:
 
 
 def measured(document: Entry, recommendation: Entry) -> tuple[Entry, Entry]:
-    """The result of the recommended variant, and its row of that shape; empty where unknown."""
+    """Return the recommended variant's result and its row at that shape; empty if missing."""
     wanted = [recommendation.get(name) for name in ("model", "host", "variant")]
     for result in document["results"]:
         if [result.get(name) for name in ("model", "host", "variant")] == wanted:
@@ -120,12 +120,12 @@ def measured(document: Entry, recommendation: Entry) -> tuple[Entry, Entry]:
 
 
 def size_label(shape: dict[str, int]) -> str:
-    """Sizes of a shape with the times sign between them."""
+    """Format a shape as sizes joined by the times sign."""
     return TIMES.join(str(size) for _, size in shape_of(shape))
 
 
 def speedup_label(speedup: Entry | None) -> str:
-    """A speed-up with its interval, empty where there is none."""
+    """Format a speed-up with its interval, empty without one."""
     number, interval = ratio(speedup), ratio_interval(speedup)
     if number is None:
         return ""
@@ -133,7 +133,7 @@ def speedup_label(speedup: Entry | None) -> str:
 
 
 def accuracy_label(accuracy: Entry | None) -> str:
-    """The change of accuracy against the baseline in points."""
+    """Format the accuracy change against the baseline in percentage points."""
     if accuracy is None:
         return "no labels"
     changed = points(accuracy.get("delta"), accuracy.get("samples"))
@@ -141,7 +141,7 @@ def accuracy_label(accuracy: Entry | None) -> str:
 
 
 def verdict(recommendation: Entry, result: Entry, speedup: Entry | None) -> str:
-    """How the recommended variant compares, in a word or two."""
+    """Describe the recommended variant in a word or two."""
     if result.get("baseline") == recommendation["variant"]:
         words = ["baseline"]
     else:
@@ -154,7 +154,7 @@ def verdict(recommendation: Entry, result: Entry, speedup: Entry | None) -> str:
 
 
 def undecided(document: Entry) -> list[str]:
-    """Why there is no recommendation, a line for each shape that has none."""
+    """Explain why there is no recommendation, a line per shape without one."""
     return [
         f"{one['model']}, {size_label(one['shape'])}: {one['why']}"
         for one in document["recommendations"]
@@ -163,17 +163,17 @@ def undecided(document: Entry) -> list[str]:
 
 
 def is_provisional(document: Entry) -> bool:
-    """Whether what other load disturbed could change the decision at some shape."""
+    """Return whether disturbed measurements could change the decision at some shape."""
     return any(one.get("provisional") for one in document["recommendations"])
 
 
 def disturbed_races(document: Entry) -> list[Entry]:
-    """The races that other load has disturbed."""
+    """Return the races disturbed by other load."""
     return [race for race in document.get("races", ()) if race.get("status") == "disturbed"]
 
 
 def disturbed_rows(document: Entry) -> list[Entry]:
-    """The rows of latency that other load has disturbed."""
+    """Return the latency rows disturbed by other load."""
     return [
         row
         for result in document["results"]

@@ -1,4 +1,4 @@
-"""A job of a run as the terminal names it, and what a job that went wrong has to say."""
+"""Jobs of a run as the terminal names them, and the reasons of failed jobs."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,15 +11,15 @@ from tightrope.errors import ArtifactError
 from tightrope.terminal.progress_bars import Progress, progress_in
 
 RECORDS = (".json", ".onnx")
-# no record of a failure is as long, and a long one would be parsed for nothing
+# failure records are smaller; larger files are not parsed
 LARGEST_BYTES = 2**20
-# a message of an exception of Python, at the end of its traceback
+# last line of a Python traceback
 RAISED = re.compile(r"^[\w.]*[A-Za-z]\w*(Error|Exception|Interrupt|Exit)\b.*$")
 
 
 @dataclass
 class Job:
-    """One job: its rule, what it is about (`tiny/cpu-pytorch-fp32`), its files and its start."""
+    """Job with its rule, subject (`tiny/cpu-pytorch-fp32`), files and start time."""
 
     rule: str
     subject: str
@@ -29,29 +29,29 @@ class Job:
 
     @property
     def words(self) -> str:
-        """The rule in words."""
+        """Rule name in words."""
         return self.rule.replace("_", " ")
 
     def progress(self) -> Progress | None:
-        """How far its step is, from its log; None where that does not say."""
+        """Return the progress of the job's step from its logs, None if they show none."""
         told = (progress_in(path) for path in self.logs)
         return next((one for one in told if one is not None), None)
 
     @property
     def key(self) -> str:
-        """The name under which its seconds are kept."""
+        """Key under which the job's seconds are stored."""
         return f"{self.rule} {self.subject}".strip()
 
 
 def job_of(event: Mapping[str, Any], began: float) -> Job:
-    """The job that an event of its start describes."""
+    """Return the job that a job-start event describes."""
     rule, wildcards = event["rule_name"], event["wildcards"]
     outputs, logs = list(event["output"]), list(event["log"])
     return Job(rule, subject_of(rule, wildcards), outputs, logs, began)
 
 
 def subject_of(rule: str, wildcards: Mapping[str, str]) -> str:
-    """Model and variant, then what else distinguishes jobs of that rule."""
+    """Return model and variant, then the other wildcards that distinguish the rule's jobs."""
     rest = dict(wildcards)
     model = rest.pop("model", "")
     variant = rest.pop("variant", "")
@@ -66,7 +66,7 @@ def subject_of(rule: str, wildcards: Mapping[str, str]) -> str:
 
 
 def failure_of(outputs: Iterable[str]) -> str | None:
-    """The reason in the first output that holds a failure, None where all were made."""
+    """Return the reason of the first output that records a failure, or None."""
     for path in map(Path, outputs):
         if not may_hold_failure(path):
             continue
@@ -80,26 +80,26 @@ def failure_of(outputs: Iterable[str]) -> str | None:
 
 
 def may_hold_failure(path: Path) -> bool:
-    """Whether it is worth while to parse the file: ONNX takes a library to be imported."""
+    """Return whether the file is worth parsing: an ONNX file requires importing a library."""
     if path.suffix not in RECORDS or not path.is_file() or path.stat().st_size > LARGEST_BYTES:
         return False
     return not is_onnx_file(path) or REASON.encode() in path.read_bytes()
 
 
 def reason_of_crash(logs: Iterable[str], exception: str) -> str:
-    """One line on why a job ended with an error: from its log, else from the `exception`."""
+    """Return one line on why a job crashed: from its log, else from the `exception`."""
     for path in map(Path, logs):
         if reason := reason_in_log(path):
             return reason
     lines = [line.strip() for line in exception.splitlines() if line.strip()]
     if not lines:
         return "ended with an error and left no reason"
-    # the command line before it says nothing about the reason
+    # remove the command line, which does not explain the error
     return re.sub(r"^Command .* (?=returned non-zero|died with)", "", lines[-1])
 
 
 def reason_in_log(path: Path) -> str | None:
-    """The error that ended a script, None where its log holds none."""
+    """Return the error that ended a script, None if its log has none."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:

@@ -1,8 +1,8 @@
-"""What the terminal shows of a run, in place of Snakemake's own log.
+"""Terminal output of a run, in place of Snakemake's own log.
 
-Snakemake tells its handlers each event as a record with an `event` and its facts. A logger plugin
-would have to be installed and named; this handler takes the place of Snakemake's own one while the
-Snakefile is read. Snakemake's log file keeps everything.
+Snakemake passes each event to its log handlers as a record with an `event` and its data. A logger
+plugin would have to be installed and named on the command line; this handler replaces Snakemake's
+own handler while the Snakefile is read. Snakemake's log file still contains everything.
 """
 
 import atexit
@@ -24,9 +24,9 @@ from tightrope.terminal.seconds import Seconds
 LOGGER = "snakemake.logging"
 SNAKEMAKES_OWN = "DefaultStreamHandler"
 KEPT_SECONDS = Path(".snakemake/job_seconds.json")
-# options with which Snakemake is to say less, or all that it knows
+# values of --quiet with which Snakemake's own handler stays
 QUIET = {"RULES", "PROGRESS", "ALL"}
-# what Snakemake says that is no news to who waits for a report
+# Snakemake messages that do not help a user who waits for a report
 LEFT_OUT = (
     *("Assuming unrestricted", "Building DAG of jobs", "Using shell:", "Provided resources:"),
     *("Group jobs:", "Conda environments:", "Singularity containers:", "Select jobs to execute"),
@@ -38,7 +38,7 @@ SILENT = {"workflow_started", "resources_info", "job_started", "shellcmd", "prog
 
 
 class TerminalHandler(logging.Handler):
-    """A handler of Snakemake's logger that shows a run as lines and, on a terminal, a bar."""
+    """Snakemake log handler that shows a run as lines and, on a terminal, a progress bar."""
 
     def __init__(self, screen: PlainScreen | LiveScreen, seconds: Seconds) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class TerminalHandler(logging.Handler):
         self.crashes: dict[int, Any] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show what the record tells; an error here never ends the run."""
+        """Show a log record; an error here never ends the run."""
         try:
             event = str(getattr(record, "event", None) or "")
             tell = getattr(self, f"tell_{event}", None)
@@ -60,14 +60,14 @@ class TerminalHandler(logging.Handler):
             self.handleError(record)
 
     def tell_run_info(self, facts: dict[str, Any]) -> None:
-        """The jobs of the run are known."""
+        """Announce the jobs of the run and start the progress bar."""
         jobs = {rule: count for rule, count in facts["stats"].items() if rule != "total"}
         self.run.plan(jobs)
         self.screen.show(lines.planned(self.run))
         self.screen.start(self.run)
 
     def tell_job_info(self, facts: dict[str, Any]) -> None:
-        """A job starts."""
+        """Start a job, possibly a retry."""
         number, job = facts["jobid"], job_of(facts, time.monotonic())
         if number in self.crashes:
             self.run.again(self.crashes.pop(number))
@@ -75,7 +75,7 @@ class TerminalHandler(logging.Handler):
         self.screen.redraw()
 
     def tell_job_finished(self, facts: dict[str, Any]) -> None:
-        """A job made its files; one of them may hold a failure."""
+        """Show a finished job; its outputs may record a failure."""
         ended = self.run.end(facts["job_id"], time.monotonic())
         if ended is None:
             return
@@ -90,7 +90,7 @@ class TerminalHandler(logging.Handler):
             self.finish()
 
     def tell_job_error(self, facts: dict[str, Any]) -> None:
-        """A job ended with an error."""
+        """Show a job that ended with an error."""
         ended = self.run.end(facts["jobid"], time.monotonic())
         exception, self.exception = self.exception, ""
         if ended is None:
@@ -103,7 +103,7 @@ class TerminalHandler(logging.Handler):
         self.screen.show(lines.crashed(self.run, job, seconds, reason))
 
     def tell_error(self, facts: dict[str, Any]) -> None:
-        """An exception: of the job whose error is told next, or of Snakemake itself."""
+        """Keep an exception for the job error event that follows, or show Snakemake's error."""
         text = str(facts["msg"])
         if self.run.running and facts.get("exception") != "WorkflowError":
             self.exception = text
@@ -121,7 +121,7 @@ class TerminalHandler(logging.Handler):
             self.screen.show([Line(text, style)])
 
     def finish(self) -> None:
-        """Take the bar away and say what came of the jobs, once."""
+        """Remove the progress bar and report the outcome of the jobs, once."""
         self.screen.stop()
         if self.exception:
             self.screen.show([Line(self.exception, lines.FAILED)])
@@ -132,13 +132,13 @@ class TerminalHandler(logging.Handler):
         self.run.began = None
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         self.finish()
         super().close()
 
 
 def show_run() -> TerminalHandler | None:
-    """Put the handler in the place of Snakemake's own; None where that is to stay.
+    """Replace Snakemake's own handler with a TerminalHandler; return None if its own stays.
 
     It stays in a dry run, with --verbose, --debug-dag, --quiet, and with a logger plugin.
     """
@@ -151,18 +151,18 @@ def show_run() -> TerminalHandler | None:
     handler.addFilter(own.filters[0])
     logger.removeHandler(own)
     logger.addHandler(handler)
-    # also where a run ends without closing its handlers: the cursor is hidden
+    # restore the hidden cursor even if a run ends without closing its handlers
     atexit.register(handler.close)
     return handler
 
 
 def draws(own: Any) -> bool:
-    """Whether Snakemake's own handler writes to a terminal on which a bar can be drawn."""
+    """Return whether Snakemake's own handler writes to a terminal that can show a progress bar."""
     terminal = own.stream is sys.stderr and own.is_tty and os.environ.get("TERM") != "dumb"
     return terminal and importlib.util.find_spec("rich") is not None
 
 
 def wants_snakemakes(settings: Any) -> bool:
-    """Whether the options of the command line ask for Snakemake's own log."""
+    """Return whether the command-line options ask for Snakemake's own log."""
     quiet = {one.name for one in settings.quiet}
     return settings.dryrun or settings.verbose or settings.debug_dag or bool(QUIET & quiet)

@@ -1,11 +1,11 @@
-"""How far a long step is, from the last bar that it wrote into its log."""
+"""Progress of a long step, from the last progress bar in its log."""
 
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 TAIL_BYTES = 4096
-# a bar of tqdm: `predicting:  40%|####      | 12/30 [00:08<00:12,  1.49chunk/s]`
+# a tqdm bar: `predicting:  40%|####      | 12/30 [00:08<00:12,  1.49chunk/s]`
 BAR = re.compile(
     r"(?P<what>[^:\r\n|]+):\s+(?P<percent>\d+)%\|[^|]*\| *(?P<count>[\d.]+[kMG]?/[\d.]+[kMG]?)"
     r" \[[\d:]+<(?P<left>[\d:]+|\?)"
@@ -13,16 +13,16 @@ BAR = re.compile(
 
 
 class Progress(NamedTuple):
-    """How far a step is, in words, and the seconds that it has left where that is known."""
+    """Progress of a step in words, and the remaining seconds if known."""
 
     words: str
     left: float | None
 
 
 def progress_in(path: Path | str) -> Progress | None:
-    """What the last bar in the log says: `predicting 40 %, 0:12 left`.
+    """Return the progress from the last bar in the log: `predicting 40 %, 0:12 left`.
 
-    None where the log holds no bar, or where its last one is full: another step has begun.
+    None if the log has no bar, or if its last bar is full: another step has begun.
     """
     try:
         with Path(path).open("rb") as stream:
@@ -42,7 +42,7 @@ def progress_in(path: Path | str) -> Progress | None:
 
 
 def seconds_of(clock: str) -> float:
-    """The seconds of `1:02:03` or `02:03`."""
+    """Convert `1:02:03` or `02:03` to seconds."""
     seconds = 0
     for part in clock.split(":"):
         seconds = 60 * seconds + int(part)

@@ -1,4 +1,4 @@
-"""What a run has done and has yet to do, from the events that Snakemake tells."""
+"""State of a run, from Snakemake's events."""
 
 from collections import Counter
 
@@ -7,10 +7,10 @@ from tightrope.terminal.seconds import Seconds
 
 
 class Run:
-    """The jobs of one run: planned, running and ended."""
+    """Planned, running and ended jobs of a run."""
 
     def __init__(self, seconds: Seconds) -> None:
-        """A run in which nothing is planned yet; `seconds` is what earlier runs took."""
+        """Start a run without planned jobs; `seconds` holds job durations of earlier runs."""
         self.seconds = seconds
         self.planned: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
@@ -22,25 +22,25 @@ class Run:
 
     @property
     def total(self) -> int:
-        """How many jobs the run has."""
+        """Number of jobs in the run."""
         return self.planned.total()
 
     @property
     def done(self) -> int:
-        """How many jobs have ended, well or not."""
+        """Number of jobs that have ended, failed ones included."""
         return self.ended.total()
 
     def plan(self, jobs_by_rule: dict[str, int]) -> None:
-        """Take the number of jobs of each rule."""
+        """Set the number of jobs per rule."""
         self.planned = Counter(jobs_by_rule)
 
     def start(self, number: int, job: Job) -> None:
-        """A job begins, for the first time or once more."""
+        """Record the start of a job, first attempt or retry."""
         self.began = job.began if self.began is None else self.began
         self.running[number] = job
 
     def end(self, number: int, now: float) -> tuple[Job, float] | None:
-        """The job with that number and its seconds; None where it was not seen to start."""
+        """Return an ended job and its seconds, None if its start was not seen."""
         job = self.running.pop(number, None)
         if job is None:
             return None
@@ -49,9 +49,9 @@ class Run:
         return job, now - job.began
 
     def fail(self, reason: str) -> str:
-        """Count a failed record; its reason, without what an earlier one has told already.
+        """Count a failed record and return its reason, shortened if reported before.
 
-        The records of a variant that was not built repeat the reason of its engine.
+        Records of a variant that was not built repeat the reason of its engine.
         """
         self.failed += 1
         for told in self.reasons:
@@ -61,12 +61,12 @@ class Run:
         return reason
 
     def again(self, job: Job) -> None:
-        """A job that ended with an error gets another attempt."""
+        """Undo the counts of a job that ended with an error and is retried."""
         self.ended[job.rule] -= 1
         self.crashed -= 1
 
     def seconds_left(self, now: float) -> float | None:
-        """Seconds until all jobs have ended; None where too few of them are known to tell."""
+        """Estimate the seconds until all jobs have ended, None if too few durations are known."""
         running = list(self.running.values())
         waiting = self.planned - self.ended - Counter(job.rule for job in running)
         known: list[float] = []
@@ -79,11 +79,11 @@ class Run:
         jobs = waiting.total() + len(running)
         if not known or 2 * len(known) < jobs:
             return None
-        # what is unknown takes as long as the others do
+        # assume the mean of the known durations for the unknown ones
         return sum(known) * jobs / len(known) / self.at_once(now)
 
     def job_left(self, job: Job, now: float) -> float | None:
-        """Seconds that a running job still takes: by the bar in its log, else as it took before."""
+        """Estimate a job's remaining seconds from the bar in its log, else from earlier runs."""
         told = job.progress()
         if told is not None and told.left is not None:
             return told.left
@@ -91,7 +91,7 @@ class Run:
         return None if before is None else max(0.0, before - (now - job.began))
 
     def at_once(self, now: float) -> float:
-        """How many jobs ran at once so far, on average; at least 1."""
+        """Return the mean number of concurrent jobs so far, at least 1."""
         wall = now - self.began if self.began is not None else 0.0
         spent = self.busy + sum(now - job.began for job in self.running.values())
         return max(1.0, spent / wall) if wall > 0 else 1.0

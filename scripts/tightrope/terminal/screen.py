@@ -1,4 +1,4 @@
-"""Where the lines of a run go: a plain stream, or a terminal with a bar below them."""
+"""Screens for the lines of a run: a plain stream, or a terminal with a progress bar below."""
 
 import os
 import select
@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from tightrope.terminal.lines import Line, count_and_left, running_lines
 from tightrope.terminal.run import Run
 
-# a measurement runs beside this process: it draws seldom
+# redraw rarely: drawing takes CPU time from a concurrent measurement
 REDRAW_SECONDS = 1.0
 REDRAW_SECONDS_MEASURING = 5.0
 MEASURING = ("measure_", "compare_", "race_", "search_")
@@ -21,13 +21,13 @@ ENDING_SECONDS = 2.0
 
 
 class PlainScreen:
-    """Lines on a stream that is no terminal: no bar, no escapes."""
+    """Lines on a stream that is not a terminal: no bar, no escape sequences."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def start(self, run: Run) -> None:
-        """Nothing moves here."""
+        """Do nothing: there is no bar."""
 
     def show(self, lines: list[Line]) -> None:
         """Print the lines."""
@@ -35,17 +35,17 @@ class PlainScreen:
             print(line.text, file=self.stream, flush=True)
 
     def redraw(self) -> None:
-        """Nothing moves here."""
+        """Do nothing: there is no bar."""
 
     def stop(self) -> None:
-        """Nothing moves here."""
+        """Do nothing: there is no bar."""
 
 
 class LiveScreen:
-    """Lines on the terminal of descriptor 2, below them the running jobs and a bar.
+    """Lines on the terminal (file descriptor 2), with running jobs and a bar below.
 
-    While the bar is there, descriptor 2 is a pipe: what jobs write to it is printed above the
-    bar. Lines that tell how much is left are left out: the bar says that.
+    While the bar is shown, descriptor 2 is a pipe, and output of jobs is printed above the bar.
+    Lines on the remaining time are dropped, since the bar shows it.
     """
 
     def __init__(self, *, color: bool) -> None:
@@ -55,7 +55,7 @@ class LiveScreen:
         self.lock = threading.RLock()
 
     def start(self, run: Run) -> None:
-        """Draw the bar and take what goes to descriptor 2."""
+        """Draw the bar and redirect descriptor 2 into the pipe."""
         from rich.live import Live
 
         self.run = run
@@ -78,14 +78,14 @@ class LiveScreen:
         self.reader.start()
 
     def show(self, lines: list[Line]) -> None:
-        """Print the lines, above the bar where there is one."""
+        """Print the lines, above the bar if it is shown."""
         with self.lock:
             for line in lines:
                 self.print(line)
             self.redraw()
 
     def print(self, line: Line) -> None:
-        """Print one line; rich, which takes a while to import, only for the bar and for colors."""
+        """Print one line; import rich, which is slow, only for the bar and for colors."""
         if self.live is None and not line.style:
             return print(line.text, file=sys.stderr, flush=True)
         from rich.text import Text
@@ -94,13 +94,13 @@ class LiveScreen:
         console.print(Text(*line), soft_wrap=True)
 
     def redraw(self) -> None:
-        """Draw the bar as the run is now."""
+        """Redraw the bar with the current state of the run."""
         with self.lock:
             if self.live is not None:
                 self.live.refresh()
 
     def stop(self) -> None:
-        """Take the bar away and give descriptor 2 back."""
+        """Remove the bar and restore descriptor 2."""
         if self.live is None:
             return
         sys.stderr.flush()
@@ -112,7 +112,7 @@ class LiveScreen:
             self.live = None
 
     def follow(self) -> None:
-        """Print what arrives in the pipe, and redraw now and then, until the screen stops."""
+        """Print the pipe's content and redraw periodically until the screen stops."""
         rest = b""
         while True:
             ready, _, _ = select.select([self.pipe], [], [], self.pause())
@@ -124,19 +124,19 @@ class LiveScreen:
                 self.forward([rest] * bool(rest))
                 return os.close(self.pipe)
             else:
-                # a terminal that is gone shows nothing; the run goes on
+                # the run continues after its terminal is closed
                 with suppress(OSError):
                     self.redraw()
 
     def forward(self, lines: list[bytes]) -> None:
-        """Print lines that jobs wrote, without those on how much is left."""
+        """Print lines written by jobs, except those on the remaining time."""
         texts = [line.decode(errors="replace").rstrip() for line in lines]
         told = [Line(text) for text in texts if not text.endswith(" left")]
         with suppress(OSError):
             self.show(told)
 
     def pause(self) -> float:
-        """Seconds until the next drawing."""
+        """Return the seconds until the next redraw."""
         if self.stopping.is_set():
             return 0.0
         rules = [job.rule for job in list(self.run.running.values())]
@@ -144,7 +144,7 @@ class LiveScreen:
         return REDRAW_SECONDS_MEASURING if measuring else REDRAW_SECONDS
 
     def picture(self) -> Any:
-        """The running jobs, a line each, and the bar."""
+        """Render the running jobs, one line each, and the bar."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -168,7 +168,7 @@ class LiveScreen:
 
 
 def console_on(stream: TextIO, *, color: bool) -> Any:
-    """A console of rich on the terminal `stream`, which marks up nothing by itself."""
+    """Return a rich console on the terminal `stream`, without automatic highlighting."""
     from rich.console import Console
 
     return Console(file=stream, highlight=False, no_color=None if color else True)

@@ -1,1 +1,1 @@
-"""Fine-tune a model, and time its training."""
+"""Fine-tune a model and measure its training time."""

@@ -1,19 +1,19 @@
-"""Random changes of images that leave what is on them as it is."""
+"""Random augmentations of images that preserve the label."""
 
 import numpy as np
 
 from tightrope.inputs.arrays import Arrays
 
-# of the side of an image: as much is added around it before a piece of its size is cut out
+# padding on each side before the random crop, as a fraction of the image's side
 MARGIN = 1 / 8
 
 
 def flip_crop(row: Arrays, generator: np.random.Generator) -> Arrays:
-    """The row with its image moved by up to an eighth of its side, and mirrored in half the cases.
+    """Shift the image by up to an eighth of its side, and mirror it with probability 0.5.
 
-    `pixel_values` are float32 [3, height, width] before and after, contiguous. What the move
-    uncovers is zero, the mean of normalized pixels (He et al. 2016, "Deep Residual Learning for
-    Image Recognition", 4.2, with 4 of 32 pixels).
+    `pixel_values` are float32 [3, height, width], contiguous before and after. Padding is zero, the
+    mean of normalized pixels (He et al. 2016, "Deep Residual Learning for Image Recognition", 4.2,
+    with 4 of 32 pixels).
     """
     image = row["pixel_values"]
     height, width = image.shape[1:]
@@ -25,5 +25,5 @@ def flip_crop(row: Arrays, generator: np.random.Generator) -> Arrays:
     return {**row, "pixel_values": np.ascontiguousarray(mirrored)}
 
 
-# by the names of the configuration
+# keys are the names in the configuration
 AUGMENTATIONS = {"off": None, "flip_crop": flip_crop}

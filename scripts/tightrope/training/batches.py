@@ -1,4 +1,4 @@
-"""Which examples each batch of a training holds, drawn by a seed, and made ahead of its step."""
+"""Batches of example indices drawn from a seed, and prefetching of batches."""
 
 import random
 from collections import deque
@@ -9,9 +9,9 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
-# Batches that are sorted by length together: enough to save padding, few enough to stay mixed.
+# Batches per window that is sorted by length: saves padding, but keeps examples mixed.
 WINDOW = 32
-# The part of the train split on which a training is judged, where its recipe says so.
+# Fraction of the train split held out for validation if the recipe sets `validate`.
 JUDGED = 0.1
 
 Batch = list[int]
@@ -20,10 +20,10 @@ Batch = list[int]
 def draw_epochs(
     count: int, lengths: Sequence[int] | None, *, size: int, epochs: float, seed: int
 ) -> Iterator[list[Batch]]:
-    """The batches of each epoch, as indices of `count` examples; the last epoch may be a part.
+    """Yield each epoch's batches of indices of `count` examples; the last epoch may be partial.
 
-    With `lengths`, examples of about one length are together, in mixed order; else they are
-    shuffled. The last batch of a window, or of an epoch, may be smaller than `size`.
+    With `lengths`, batches hold examples of similar length, in shuffled order; without, examples
+    are shuffled. The last batch of a window or an epoch may be smaller than `size`.
     """
     generator = random.Random(seed)
     left = max(1, round(epochs * count))
@@ -39,7 +39,7 @@ def draw_epochs(
 def by_length(
     order: list[int], lengths: Sequence[int], size: int, generator: random.Random
 ) -> Iterator[Batch]:
-    """Batches of neighbours in length within windows of `order`."""
+    """Yield batches of examples of similar length within windows of `order`."""
     for window in cut(order, size * WINDOW):
         batches = cut(sorted(window, key=lambda i: (lengths[i], i)), size)
         generator.shuffle(batches)
@@ -47,19 +47,19 @@ def by_length(
 
 
 def cut(order: list[int], size: int) -> list[Batch]:
-    """`order` in pieces of `size`, the last one what is left."""
+    """Split `order` into chunks of `size`; the last may be shorter."""
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def in_parts(batch: Batch, parts: int) -> list[Batch]:
-    """The batch in so many parts of equal size, or one more; fewer where it has fewer examples."""
+    """Split a batch into `parts` micro-batches of about equal size, at most one per example."""
     parts = min(parts, len(batch))
     edges = [len(batch) * number // parts for number in range(parts + 1)]
     return [batch[low:high] for low, high in pairwise(edges)]
 
 
 def draw_judged(count: int, seed: int) -> tuple[list[int], list[int]]:
-    """Indices of `count` examples: those to train on, and a tenth drawn by the seed to judge by."""
+    """Split `count` indices into train and validation; the seed draws a tenth for validation."""
     judged = set(
         random.Random(f"{seed} judged").sample(range(count), max(1, round(JUDGED * count)))
     )
@@ -67,9 +67,10 @@ def draw_judged(count: int, seed: int) -> tuple[list[int], list[int]]:
 
 
 def prefetched(tasks: Iterable[Callable[[], Result]], *, ahead: int) -> Iterator[Result]:
-    """What each task gives, in their order; up to so many are made `ahead`, each in a thread.
+    """Yield the results of `tasks` in order; up to `ahead` tasks run in threads in advance.
 
-    With 0 each is made when it is asked for. Raises what a task raises, in its place.
+    With 0, each task runs when its result is requested. A task's exception is raised at its
+    position.
     """
     if not ahead:
         yield from (task() for task in tasks)

@@ -1,4 +1,4 @@
-"""What is trained: a model with its examples, and how they become batches."""
+"""A model paired with its training examples, and how examples become batches."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +16,12 @@ Augment = Callable[[Arrays, np.random.Generator], Arrays]
 
 @dataclass(frozen=True)
 class Subject:
-    """A model and what it learns from.
+    """A model and its training examples.
 
-    `rows` are the arrays of one example each and may be made as they are asked for; `labels` are
-    int64 [rows]; `unit` is what a row is, in the plural; `lengths` are its tokens, None where all
-    rows are of one shape. `stack` makes the inputs of a batch, `prepare(model, device)` makes the
-    layers fit for training, `augment` changes a row at random, each time that it is drawn.
+    `rows` are the arrays of one example each and may be created on access; `labels` are int64
+    [rows]; `unit` names a row, in the plural; `lengths` are token counts, None if all rows have one
+    shape. `stack` builds the inputs of a batch, `prepare(model, device)` sets up the layers for
+    training, `augment` changes a row at random each time it is drawn.
     """
 
     model: Any
@@ -34,7 +34,7 @@ class Subject:
     augment: Augment | None = None
 
     def part(self, indices: Sequence[int]) -> "Subject":
-        """The same with those rows alone."""
+        """Return a copy restricted to these rows."""
         lengths = None if self.lengths is None else [self.lengths[index] for index in indices]
         rows = Picked(self.rows, indices)
         return replace(self, rows=rows, labels=self.labels[list(indices)], lengths=lengths)
@@ -42,24 +42,24 @@ class Subject:
     def batch(
         self, indices: Sequence[int], generator: np.random.Generator | None = None
     ) -> tuple[Arrays, np.ndarray]:
-        """Inputs and int64 labels [batch] of those rows, augmented where there is a generator."""
+        """Return inputs and int64 labels [batch] of these rows, augmented with `generator`."""
         rows = [self.rows[index] for index in indices]
         if self.augment is not None and generator is not None:
             rows = [self.augment(row, generator) for row in rows]
         return self.stack(rows), self.labels[list(indices)]
 
     def shape(self, indices: Sequence[int]) -> tuple[int, ...]:
-        """What tells the shape of a batch of those rows from that of another batch."""
+        """Return a key that identifies the shape of a batch of these rows."""
         if self.lengths is None:
             return (len(indices),)
         return len(indices), max(self.lengths[index] for index in indices)
 
 
 class Picked(Sequence[Arrays]):
-    """Some rows of a sequence, each made when it is asked for."""
+    """Selected rows of a sequence, each created on access."""
 
     def __init__(self, rows: Sequence[Arrays], indices: Sequence[int]) -> None:
-        """Those rows of `rows`, in the order of `indices`."""
+        """Select rows of `rows`, in the order of `indices`."""
         self.rows, self.indices = rows, indices
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Picked(Sequence[Arrays]):
     @overload
     def __getitem__(self, place: slice) -> "Picked": ...
     def __getitem__(self, place: int | slice) -> "Arrays | Picked":
-        """The row at that place, or the rows of a slice."""
+        """Return the row at an index, or the rows of a slice."""
         if isinstance(place, slice):
             return Picked(self.rows, self.indices[place])
         return self.rows[self.indices[place]]
@@ -79,7 +79,7 @@ class Picked(Sequence[Arrays]):
 def text_subject(
     model: Any, tokenizer: Tokenizer, examples: list[Example], *, sequence: int
 ) -> Subject:
-    """Labelled texts, cut at `sequence` tokens; batches are padded to their longest."""
+    """Return labelled texts truncated to `sequence` tokens; batches pad to their longest text."""
     tokenizer.no_padding()
     tokenizer.enable_truncation(sequence)
     encoded = tokenizer.encode_batch([example["text"] for example in examples])
@@ -96,10 +96,10 @@ def text_subject(
 
 
 def prepare_text_layers(model: Any, device: str) -> None:
-    """Make the layers fit for a short training; the weights stay as they are.
+    """Set up the layers for a short training run; the weights stay as they are.
 
-    Dropout is left out: in a single epoch it cost 2 points of accuracy, and time. On a CPU
-    attention is written out, because with the fused kernel a step takes half as long again.
+    Dropout is off: in a single epoch it cost 2 points of accuracy, and time. On a CPU attention is
+    eager, because with the fused kernel a step takes 1.5 times as long.
     """
     model.eval()
     if device == "cpu":

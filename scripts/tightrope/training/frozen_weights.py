@@ -1,4 +1,4 @@
-"""Weights that a training leaves as they are, named by the modules that hold them."""
+"""Frozen weights, selected by module name."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,9 @@ from tightrope.errors import TightropeError
 
 
 def freeze(model: Any, modules: Sequence[str]) -> None:
-    """Have every weight of those modules stay as it is; all others are trained.
+    """Freeze every weight of the named modules; all other weights are trained.
 
-    Raises TightropeError for a name without weights, and where nothing is left to train.
+    Raises TightropeError for a name without weights, or if nothing is left to train.
     """
     names = [name for name, _ in model.named_parameters()]
     for module in modules:
@@ -26,10 +26,10 @@ def freeze(model: Any, modules: Sequence[str]) -> None:
 
 
 def belongs(weight: str, module: str) -> bool:
-    """Whether the weight of that dotted name lies in the module, at any depth."""
+    """Whether the weight of this dotted name is in the module, at any depth."""
     return weight.startswith(f"{module}.")
 
 
 def parent(weight: str) -> str:
-    """The dotted name of the module that holds the weight."""
+    """Return the dotted name of the module that holds the weight."""
     return weight.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Fine-tune a classifier: epochs of steps, judged where asked, and resumed where it was left."""
+"""Fine-tune a classifier: epochs of steps, optional validation, resume from a saved state."""
 
 import time
 from collections.abc import Iterator
@@ -20,29 +20,29 @@ from tightrope.training.recipe import Recipe, check_recipe, chosen_amp
 from tightrope.training.state import TrainingState
 from tightrope.training.step import Trainer
 
-# batches that threads draw while a GPU computes; on a CPU they would take its cores
+# batches prefetched by threads during GPU work; on a CPU the threads would take its cores
 AHEAD = {"cpu": 0, "cuda": 8}
 
 
 class EpochClock:
-    """The time of the steps of one epoch after the other."""
+    """Clock that times the steps of each epoch."""
 
     def start(self) -> None:
-        """The steps of an epoch begin, or before the first their compilation."""
+        """Start timing an epoch; before the first epoch, this includes compilation."""
         self.began = time.perf_counter()
 
     def stop(self) -> dict[str, Any]:
-        """They have ended: what is known of the epoch's time, `seconds` at least."""
+        """Stop timing and return the epoch's measurements, `seconds` at least."""
         return {"seconds": time.perf_counter() - self.began}
 
 
 @dataclass
 class Course:
-    """How far a training is: the loss of each step, and each epoch that is done.
+    """Training progress: the loss of each step, and a record of each finished epoch.
 
-    Each of `epochs` has `samples`, `steps`, `seconds` (of the steps; with `compile_s`, the first
-    has those of torch.compile too), `loss` (the mean over its steps), `accuracy` on what was set
-    apart and `accuracy_s`, both None without. `parts` is into how many a batch is cut to fit.
+    Each of `epochs` has `samples`, `steps`, `seconds` (of the steps; the first epoch includes the
+    time of torch.compile, `compile_s`), `loss` (mean over its steps), and validation `accuracy` and
+    `accuracy_s`, both None without validation. `parts` is the number of micro-batches per batch.
     """
 
     parts: int = 1
@@ -61,13 +61,13 @@ def fine_tune(
     parts: int = 1,
     clock: EpochClock | None = None,
 ) -> tuple[Course, dict[str, Any]]:
-    """Train the model of `subject` in place by a whole recipe; its course and what it ran with.
+    """Train the model of `subject` in place by a whole recipe; return its course and run facts.
 
-    The latter are `steps`, `amp`, `device`, `samples` and `judged_samples`. With `state` it goes
-    on from there where that has been begun, and the weights are the same as in one go. Each batch
-    is learned from in so many `parts`; what was begun with fewer begins anew. What `clock` says of
-    an epoch is kept with it.
-    Raises TightropeError where the loss is no number, or `frozen` names what the model has not.
+    The facts are `steps`, `amp`, `device`, `samples` and `judged_samples`. With `state`, an
+    interrupted run is resumed and ends with the same weights as an uninterrupted run. Each batch is
+    split into `parts` micro-batches; a state with fewer is discarded and training restarts. The
+    measurements of `clock` are kept with each epoch. Raises TightropeError if the loss is not
+    finite, or if `frozen` names modules that the model does not have.
     """
     check_recipe(recipe, images=subject.lengths is None)
     amp = chosen_amp(recipe["amp"], device)
@@ -93,7 +93,7 @@ def fine_tune(
 
 
 def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:
-    """What is trained on, and with `validate` what it is judged by; else all and None."""
+    """Return the training and the validation examples; all and None without `validate`."""
     if not recipe["validate"]:
         return subject, None
     if len(subject.rows) < 2:
@@ -104,7 +104,7 @@ def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:
 
 @dataclass
 class Loop:
-    """The steps of a training and what happens between them."""
+    """Training loop: the steps, and the work between them."""
 
     trainer: Trainer
     taught: Subject
@@ -118,28 +118,28 @@ class Loop:
     pending: list[torch.Tensor] = field(default_factory=list)
 
     def restore(self) -> None:
-        """Go on where the state was left, unless its batches were cut into fewer parts."""
+        """Resume from the saved state, unless it used fewer micro-batches per batch."""
         found = self.state.read() if self.state else None
         if found and Course(**found[1]["course"]).parts >= self.course.parts:
             self.course = Course(**found[1]["course"])
             self.trainer.restore(found[0], found[1])
         elif self.state and self.course.parts > 1:
-            self.keep()  # so that a run after a killed one knows that less fits
+            self.keep()  # a restart after a kill then begins with these smaller micro-batches
 
     def compile(self, epochs: list[list[Batch]], *, dynamic: bool) -> None:
-        """Compile a program for each kind of shape, on the first of all batches that has it."""
+        """Compile one program per kind of shape, on the first micro-batch that has it."""
         began, first = time.perf_counter(), {}
         for batch in (batch for batches in epochs for batch in batches):
             for piece in in_parts(batch, self.course.parts):
                 shape = self.taught.shape(piece)
-                # a program for any size is for any but 1
+                # even a program with dynamic sizes does not cover size 1
                 first.setdefault(tuple(n == 1 for n in shape) if dynamic else shape, piece)
         self.trainer.compile(self.taught.batch(piece) for piece in first.values())
         self.trainer.wait()
         self.course.compile_s = time.perf_counter() - began
 
     def run(self, epochs: list[list[Batch]], report: Report) -> None:
-        """Do the steps that are left; the clock of the first epoch runs already."""
+        """Run the remaining steps; the clock of the first epoch has already started."""
         done, first = len(self.course.losses), 0
         bar = tqdm(total=report.steps, initial=done, desc="fine-tuning", mininterval=2)
         with bar:
@@ -160,13 +160,13 @@ class Loop:
                 self.clock.start()
 
     def drawn(self, batch: Batch, number: int) -> list[tuple[Arrays, np.ndarray]]:
-        """The parts of a batch; what is random in them depends on the seed and its number alone."""
+        """Return the micro-batches of a batch; randomness depends only on the seed and `number`."""
         generator = np.random.default_rng([self.seed, number])
         pieces = in_parts(batch, self.course.parts)
         return [self.taught.batch(piece, generator) for piece in pieces]
 
     def settled(self) -> list[float]:
-        """The losses of all steps; waits for the last, which a step does not."""
+        """Return the losses of all steps; waits for the last step, unlike a step itself."""
         self.course.losses += [loss.item() for loss in self.pending]
         self.pending.clear()
         if not np.isfinite(self.course.losses[-1]):
@@ -177,7 +177,7 @@ class Loop:
         return self.course.losses
 
     def end_epoch(self, batches: list[Batch], *, whole: bool) -> None:
-        """Note the epoch that has ended, judge it, and keep the state unless that was `whole`."""
+        """Record the finished epoch, validate, and save the state unless the run is complete."""
         self.trainer.wait()
         time_of_epoch = self.clock.stop()
         losses = self.settled()[-len(batches) :]
@@ -197,14 +197,14 @@ class Loop:
             self.keep()
 
     def examined(self) -> Iterator[Any]:
-        """Batches of what was set apart, neighbours in length together."""
+        """Yield validation batches of examples of similar length."""
         (batches,) = draw_epochs(
             len(self.judged.rows), self.judged.lengths, size=self.size, epochs=1, seed=0
         )
         return (self.judged.batch(batch) for batch in batches)
 
     def keep(self) -> None:
-        """Write the state."""
+        """Save the training state."""
         if self.pending:
             self.settled()
         tensors, facts = self.trainer.state()

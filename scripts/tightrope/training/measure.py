@@ -1,4 +1,4 @@
-"""How long a training takes on this machine: some epochs, whose weights are thrown away."""
+"""Measure training time on this machine: train for some epochs and discard the weights."""
 
 import os
 import time
@@ -41,12 +41,12 @@ def measure_training(
     execution: Execution,
     terminal: TextIO,
 ) -> None:
-    """Write the TrainingRecord of a model's recipe, also when it fails.
+    """Write the TrainingRecord of a model's recipe, also if training fails.
 
-    `plan` holds `epochs` and `seeds`, in the place of the recipe's. Each seed has a process of its
-    own, all together the time of its limits, and begins when the machine is quiet: `quiet_seconds`
-    may be lost to that, and lines about it go to `terminal`. A transient failure raises
-    TightropeError unless this is the last attempt.
+    `plan` holds `epochs` and `seeds`, which override the recipe's. Each seed runs in its own
+    process and starts when the machine is quiet; all share the time of its limits. Up to
+    `quiet_seconds` may be spent waiting for a quiet machine, reported on `terminal`. A transient
+    failure raises TightropeError unless this is the last attempt.
     """
     material = read_manifest(data)
     train = material["splits"].get("train", {}).get("file")
@@ -83,15 +83,15 @@ def measure_training(
 
 
 class WatchedClock(EpochClock):
-    """The time of an epoch's steps, and the cores that other programs used of the processors."""
+    """Clock that also measures the cores that other programs used during an epoch's steps."""
 
     def start(self) -> None:
-        """As of an epoch's time."""
+        """Start timing an epoch and measuring other load."""
         super().start()
         self.window = Windows(sorted(os.sched_getaffinity(0)), own_seconds)
 
     def stop(self) -> dict[str, Any]:
-        """`seconds` and `foreign_cores`."""
+        """Return `seconds` and `foreign_cores`."""
         return {**super().stop(), "foreign_cores": self.window.close()}
 
 
@@ -104,7 +104,7 @@ def timed(
     threads: int,
     terminal: TextIO,
 ) -> dict[str, Any]:
-    """A run of the record: what `load` gives is trained, each batch in `parts` micro-batches."""
+    """Train what `load` returns, each batch in `parts` micro-batches; return a run of the record."""
     prepare_device(device, threads)
     subject = load().subject(recipe)
     options = {"device": device, "terminal": terminal, "parts": parts}

@@ -1,4 +1,4 @@
-"""A training in a supervised child, with a smaller part of the batch at once where it must be."""
+"""Train in a supervised child process, with smaller micro-batches if memory runs out."""
 
 import time
 from collections.abc import Callable
@@ -12,22 +12,23 @@ from tightrope.jobs.child import LIMIT_OF_MEMORY, PASSED_ON, Child, Limits
 from tightrope.training.recipe import DEFAULTS, Recipe
 
 Work = Callable[[int], Any]
-# of the machine's memory that a training may have
+# fraction of the machine's memory that training may use
 MOST_OF_IT = 0.9
 
 
 def run_training(
     work: Work, recipe: Recipe | None, *, limits: Limits, began: float | None = None
 ) -> Any:
-    """What `work(parts)` gives in a child, `parts` being 1: into how many a batch is cut.
+    """Run `work(parts)` in a child process and return its value.
 
-    Where a batch does not fit the memory and the recipe says to halve it, it is tried again with
-    twice the parts; its time counts from `began` (`time.monotonic()`), or from now. Raises
-    WorkFailed, also for a TightropeError of the work, unless it is one of the surroundings.
+    `parts` is the number of micro-batches per batch, at first 1. If a batch runs out of memory and
+    the recipe says to halve it, the work is retried with twice the parts. Time counts from `began`
+    (`time.monotonic()`), or from now. Raises WorkFailed, also for a TightropeError of the work,
+    except the errors in PASSED_ON, which are raised unchanged.
     """
     recipe = {**DEFAULTS, **(recipe or {})}
     parts, began = 1, time.monotonic() if began is None else began
-    # beyond its memory the kernel kills, and does not say that this was why
+    # stay below physical memory: the kernel's OOM killer does not report why it killed
     machine = MOST_OF_IT * psutil.virtual_memory().total
     limits = replace(limits, memory_bytes=min(limits.memory_bytes, machine))
     while True:
@@ -49,7 +50,7 @@ def run_training(
 
 
 def told(work: Work) -> Callable[[int], tuple[Any, TightropeError | None]]:
-    """The work with its expected error as a second value, not as a failure of the child."""
+    """Wrap `work` to return its expected error as a second value instead of failing the child."""
 
     def tell(parts: int) -> tuple[Any, TightropeError | None]:
         try:
@@ -61,14 +62,14 @@ def told(work: Work) -> Callable[[int], tuple[Any, TightropeError | None]]:
 
 
 def is_full(failed: WorkFailed) -> bool:
-    """Whether the memory was too small, for sure: a SIGKILL may have come from anywhere."""
+    """Whether the failure is certainly out of memory; a SIGKILL may have other causes."""
     return LIMIT_OF_MEMORY in failed.reason or (
         is_out_of_memory(failed) and "killed by" not in failed.reason
     )
 
 
 def too_large(failed: WorkFailed, batch: int, parts: int) -> str:
-    """The reason for a batch that does not fit, with its remedy."""
+    """Return the error message for a batch that does not fit in memory, with a remedy."""
     reason = failed.reason.partition(";")[0]
     if parts == 1 and batch > 1:
         remedy = f"lower train.batch = {batch}, or say train.out_of_memory: halve"
@@ -80,7 +81,7 @@ def too_large(failed: WorkFailed, batch: int, parts: int) -> str:
 
 
 def train_or_stop(work: Work, recipe: Recipe | None, *, model: str, limits: Limits) -> None:
-    """`run_training` for what nothing can be built without: any failure is a TightropeError."""
+    """Run `run_training` for a model that must be trained: any failure is a TightropeError."""
     try:
         run_training(work, recipe, limits=limits)
     except WorkFailed as failed:

@@ -1,4 +1,4 @@
-"""What a training tells while it runs."""
+"""Progress lines of a training run."""
 
 import time
 from typing import TextIO
@@ -11,10 +11,10 @@ LINES = 10
 
 
 class Report:
-    """A line on the terminal for each tenth of the training, with the time that is left."""
+    """Print a line for each tenth of the training, with the estimated time left."""
 
     def __init__(self, steps: int, terminal: TextIO, *, done: int = 0) -> None:
-        """Start the clock of `steps` steps, of which `done` were done by a run before this one."""
+        """Start the clock for `steps` steps; an earlier run has finished `done` of them."""
         self.steps, self.terminal, self.before = steps, terminal, done
         self.start = time.perf_counter()
         self.marks = {max(1, round(steps * part / LINES)) for part in range(1, LINES + 1)}
@@ -22,7 +22,7 @@ class Report:
             self.say(f"goes on after step {done:,} of {steps:,}")
 
     def __call__(self, losses: list[float]) -> None:
-        """Tell of the step just done, where a tenth ends with it."""
+        """Report the last step if it completes a tenth."""
         done = len(losses)
         if done not in self.marks:
             return
@@ -37,5 +37,5 @@ class Report:
 
 
 def averaged(losses: list[float]) -> list[float]:
-    """Mean losses of ten equal parts of the training."""
+    """Return the mean loss of each tenth of the training."""
     return [round(float(np.mean(part)), 6) for part in np.array_split(losses, LINES) if len(part)]

@@ -1,4 +1,4 @@
-"""The recipe of a training: its defaults, what cannot be, and what `auto` means on this machine."""
+"""Training recipe: defaults, checks, and resolution of `auto` on this machine."""
 
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,13 @@ DEFAULTS: Recipe = {
 
 
 def whole_recipe(recipe: Recipe, seed: int) -> Recipe:
-    """`recipe` with every default; the seed is the model's where it has none of its own."""
+    """Return `recipe` with every default; `seed` is the model's, used if the recipe has none."""
     whole = {**DEFAULTS, **recipe}
     return {**whole, "seed": seed if whole["seed"] is None else whole["seed"]}
 
 
 def check_recipe(recipe: Recipe, *, images: bool) -> None:
-    """Raise TightropeError where a whole recipe asks for what texts do not have."""
+    """Raise TightropeError if a whole recipe for texts sets options that only images have."""
     wrong = [
         name for name in ("channels_last", "augmentation") if recipe[name] not in (False, "off")
     ]
@@ -43,7 +43,7 @@ def check_recipe(recipe: Recipe, *, images: bool) -> None:
 
 
 def chosen_amp(asked: str, device: str) -> str:
-    """`bf16` for auto where the device multiplies in it, else `off`; or what was asked for."""
+    """Resolve `auto` to `bf16` if the device supports it natively, else `off`."""
     if asked != "auto":
         return asked
     if device == "cuda":

@@ -1,4 +1,4 @@
-"""What a training begins with: the model of a source, its examples, and what encodes them."""
+"""Starting point of a training run: model, train split, tokenizer or image processor."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,15 +22,15 @@ from tightrope.training.examples import Subject, image_subject, text_subject
 from tightrope.training.recipe import Recipe
 from tightrope.training.tokenizer import load_tokenizer, save_tokenizer
 
-# decoded images of up to so many bytes are kept, larger splits are decoded in each epoch
+# a split of at most this size is kept decoded; a larger split is decoded in every epoch
 KEPT_BYTES = 2**30
 
 
 class Start(NamedTuple):
-    """A model and the train split.
+    """A model and its train split.
 
-    `facts` are what the manifest of the checkpoint says of the inputs, `save(folder)` writes what
-    encodes them, and `subject(recipe)` is what is trained.
+    `facts` are the input fields of the checkpoint's manifest, `save(folder)` writes the tokenizer
+    or image processor, and `subject(recipe)` returns the training subject.
     """
 
     model: Any
@@ -47,10 +47,10 @@ def load_start(
     activation: str | None = None,
     seed: int,
 ) -> Start:
-    """The model of manifest `source`, and the train split of manifest `data`.
+    """Load the model of manifest `source` and the train split of manifest `data`.
 
-    Where an `activation` is named, it takes the place of the checkpoint's own. Raises
-    TightropeError where a recipe has no examples.
+    `activation`, if given, replaces the checkpoint's. Raises TightropeError if there is a recipe
+    but no examples.
     """
     origin, material = read_manifest(source), read_manifest(data)
     model = load_classifier(
@@ -73,7 +73,7 @@ def load_start(
 def start_of_texts(
     model: Any, source: Path, name: str, examples: Sequence[Example], recipe: Recipe | None
 ) -> Start:
-    """With the tokenizer; raises TightropeError where the recipe wants more tokens than it has."""
+    """Start for texts; raise TightropeError if the recipe's sequence is too long for the model."""
     longest = positions(model.config.to_dict())
     limit = {"source": name, "max_sequence": longest}
     require_sequence(limit, (recipe or {}).get("sequence", 0), key="train.sequence")
@@ -91,7 +91,7 @@ def start_of_texts(
 def start_of_images(
     model: Any, source: Path, name: str, examples: Sequence[Example], recipe: Recipe | None
 ) -> Start:
-    """With the settings of the image processor, which say the one size that the model takes."""
+    """Start for images; the settings of the image processor fix the input size."""
     settings = load_settings(source.parent)
 
     def subject(chosen: Recipe) -> Subject:
@@ -105,6 +105,6 @@ def start_of_images(
 
 
 def decoded(rows: EncodedImages) -> Sequence[Arrays]:
-    """The rows themselves where they are few, else one that decodes them when asked."""
+    """Decode all rows in advance if they fit in KEPT_BYTES, else each on access."""
     small = sum(array.nbytes for array in rows[0].values()) * len(rows) <= KEPT_BYTES
     return list(rows) if small else rows

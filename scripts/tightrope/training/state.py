@@ -1,4 +1,4 @@
-"""The last state of a training, from which it goes on after it was killed."""
+"""Saved state of a training run, from which it resumes after it was killed."""
 
 import shutil
 import time
@@ -16,24 +16,24 @@ Tensors = dict[str, torch.Tensor]
 
 
 class TrainingState:
-    """A folder with the last state: `state.json`, and the tensors in the file that it names.
+    """Folder with the last state: `state.json`, and the tensor file that it names.
 
-    The JSON is written last, so that there is a whole state at any moment. A state of another
-    `key`, or one whose tensors are not those that were written, is as none.
+    The JSON is written last, so that a complete state exists at any moment. A state with another
+    `key`, or whose tensors have another sha256, counts as missing.
     """
 
     def __init__(self, folder: Path | str, key: str, *, every_s: float = EVERY_S) -> None:
-        """The state of the training `key` in `folder`, due again so many seconds after the last."""
+        """Use `folder` for training run `key`; a new state is due `every_s` after the last."""
         self.folder, self.key, self.every_s = Path(folder), key, every_s
         self.file = self.folder / "state.json"
         self.written = time.monotonic()
 
     def due(self) -> bool:
-        """Whether the last state is so old that one is to be written."""
+        """Whether the last state is older than `every_s`."""
         return time.monotonic() - self.written >= self.every_s
 
     def write(self, tensors: Tensors, facts: dict[str, Any], *, step: int) -> None:
-        """Replace the last state by that after `step` steps; raises StorageError."""
+        """Replace the last state by the state after `step` steps; raises StorageError."""
         tensors = {name: value.cpu() for name, value in tensors.items()}
         target = self.folder / f"step-{step}.safetensors"
         with storage_errors(target):
@@ -49,7 +49,7 @@ class TrainingState:
         self.written = time.monotonic()
 
     def read(self) -> tuple[Tensors, dict[str, Any]] | None:
-        """Tensors and facts of the last state of this training, None where there is none."""
+        """Return tensors and facts of the last state of this training run, None if missing."""
         try:
             document = read_json(self.file)
             if document["key"] != self.key:

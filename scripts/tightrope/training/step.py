@@ -1,4 +1,4 @@
-"""One step of a training: mixed precision, torch.compile, AdamW and a one-cycle schedule."""
+"""Training step: mixed precision, torch.compile, AdamW and a one-cycle schedule."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,14 @@ Tensors = dict[str, torch.Tensor]
 
 
 def prepare_device(device: str, threads: int) -> None:
-    """Set the threads of the CPU, and take only algorithms whose results repeat.
+    """Set the number of CPU threads and require deterministic algorithms.
 
-    Raises TightropeError where `device` is cuda and PyTorch sees no GPU.
+    Raises TightropeError if `device` is cuda and PyTorch sees no GPU.
     """
-    # read when cuBLAS is first called; without it, it refuses to repeat its results
+    # read at the first cuBLAS call; without it cuBLAS has no deterministic algorithms
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(threads)
-    # on a GPU some layers, as average pooling, have none: then it is said in the log
+    # on a GPU some layers, such as average pooling, have none: log a warning for them
     torch.use_deterministic_algorithms(True, warn_only=device == "cuda")
     if device == "cuda":
         if not torch.cuda.is_available():
@@ -36,18 +36,18 @@ def prepare_device(device: str, threads: int) -> None:
 
 
 class Trainer:
-    """A model on its device with all that a step of its training changes.
+    """A model on its device with its optimizer, schedule and gradient scaler.
 
-    `amp` is the type of autocast, or off. fp16 scales its gradients, so that small ones do not
-    vanish, and leaves out a step in which they overflow.
+    `amp` is the autocast dtype, or off. fp16 scales its gradients so that small ones do not
+    underflow, and skips a step in which they overflow.
     """
 
     def __init__(
         self, model: Any, recipe: Recipe, *, steps: int, device: str, amp: str, dynamic: bool
     ) -> None:
-        """Put `model` on the device; compiled, one program is for every shape with `dynamic`.
+        """Move `model` to the device; if compiled, `dynamic` uses one program for every shape.
 
-        Raises TightropeError where it is to be compiled and there is no compiler.
+        Raises TightropeError if the recipe compiles and there is no compiler.
         """
         if recipe["compile"] and (missing := missing_compiler()):
             raise TightropeError(f"train.compile: {missing}")
@@ -60,7 +60,7 @@ class Trainer:
         self.mixed = torch.autocast(device, dtype=AMP[amp], enabled=amp != "off")
 
     def learn(self, parts: list[Batch]) -> torch.Tensor:
-        """Learn from the parts of one batch; the mean loss over all of it, float32 []."""
+        """Train on the micro-batches of one batch; return the batch's mean loss, float32 []."""
         self.optimizer.zero_grad(set_to_none=True)
         loss = sum(self.gradients(parts))
         self.scaler.unscale_(self.optimizer)
@@ -71,7 +71,7 @@ class Trainer:
         return loss
 
     def gradients(self, parts: list[Batch]) -> Iterator[torch.Tensor]:
-        """Add the gradients of each part; yields its share of the mean loss."""
+        """Accumulate the gradients of each micro-batch; yield its share of the mean loss."""
         samples = sum(len(labels) for _, labels in parts)
         for batch, labels in parts:
             wanted = torch.from_numpy(labels).to(self.device, non_blocking=True)
@@ -83,7 +83,7 @@ class Trainer:
             yield loss.detach()
 
     def inputs(self, batch: Arrays) -> Tensors:
-        """The arrays as tensors on the device, images in the layout of the model."""
+        """Return the arrays as tensors on the device, images in the model's memory format."""
         tensors = {name: torch.from_numpy(array) for name, array in batch.items()}
         return {
             name: tensor.to(
@@ -95,10 +95,10 @@ class Trainer:
         }
 
     def compile(self, batches: Iterable[Batch]) -> None:
-        """Have the program of each of the batches compiled; what is trained stays as it is.
+        """Compile for the shape of each batch; weights, buffers and random state do not change.
 
-        A program may depend on the first shape that it was made for: made in this way it is the
-        same where a training goes on as where it began.
+        A compiled program may depend on the first shape it was compiled for. Compiling in a fixed
+        order gives a resumed run the same programs as an uninterrupted one.
         """
         kept = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         gpus = [torch.cuda.current_device()] if self.device == "cuda" else []
@@ -112,7 +112,7 @@ class Trainer:
 
     @torch.no_grad()
     def accuracy(self, batches: Iterable[Batch]) -> float:
-        """The share of right answers, in fp32 and not compiled; the training is as before."""
+        """Return the accuracy, in fp32 and not compiled; restores the training mode."""
         training, right, samples = self.model.training, 0, 0
         self.model.eval()
         for batch, labels in batches:
@@ -122,12 +122,12 @@ class Trainer:
         return right / samples
 
     def wait(self) -> None:
-        """Return when all steps are done."""
+        """Wait until all steps are finished on the device."""
         if self.device == "cuda":
             torch.cuda.synchronize()
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
-        """All that a step changes: tensors, and values of the schedule and the scaler as JSON."""
+        """Return all that a step changes: tensors, and schedule and scaler values as JSON."""
         tensors = {f"model.{name}": value for name, value in self.values()}
         for number, weight in enumerate(self.weights()):
             for name, value in self.optimizer.state.get(weight, {}).items():
@@ -140,7 +140,7 @@ class Trainer:
 
     @torch.no_grad()
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        """Go on from a `state` of the same training."""
+        """Resume from the `state` of the same training run."""
         for name, value in self.values():
             value.copy_(tensors[f"model.{name}"])
         for number, weight in enumerate(self.weights()):
@@ -148,7 +148,7 @@ class Trainer:
             found = {name: tensors[name] for name in tensors if name.startswith(begins)}
             state = self.optimizer.state[weight]
             for name, value in found.items():
-                # moments lie in memory as the weights do, which the fused optimizer relies on
+                # the fused optimizer needs moments in the memory format of their weights
                 like = torch.empty_like(weight) if value.shape == weight.shape else value
                 place = like.to(self.device, copy=True)
                 state[name.removeprefix(begins)] = place.copy_(value)
@@ -162,25 +162,25 @@ class Trainer:
             torch.cuda.set_rng_state(tensors["random.cuda"])
 
     def values(self) -> list[tuple[str, torch.Tensor]]:
-        """Name and tensor of each weight and buffer, each once."""
+        """Return name and tensor of each weight and buffer, without duplicates."""
         return [*self.model.named_parameters(), *self.model.named_buffers()]
 
     def weights(self) -> list[torch.Tensor]:
-        """The weights in the order of the optimizer."""
+        """Return the weights in the order of the optimizer."""
         return [weight for group in self.groups() for weight in group["params"]]
 
     def groups(self) -> list[dict[str, Any]]:
-        """The groups of the optimizer."""
+        """Return the parameter groups of the optimizer."""
         return self.optimizer.param_groups
 
     def release(self) -> None:
-        """Give the model back as it came: on the CPU, its weights contiguous, no gradients."""
+        """Move the model back to the CPU, weights contiguous and without gradients."""
         self.optimizer.zero_grad(set_to_none=True)
         self.model.to(device="cpu", memory_format=torch.contiguous_format)
 
 
 def optimizer_of(model: Any, recipe: Recipe, steps: int) -> tuple[Any, Any]:
-    """AdamW and a one-cycle schedule of so many steps; vectors do not decay, frozen ones stay."""
+    """Return AdamW over trainable weights (no decay of vectors) and a one-cycle schedule."""
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     decayed = [weight for weight in trained if weight.ndim > 1]
     plain = [weight for weight in trained if weight.ndim <= 1]

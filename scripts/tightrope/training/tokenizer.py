@@ -1,4 +1,4 @@
-"""The tokenizer of a text classifier: that of its checkpoint, or one trained on its texts."""
+"""Tokenizer of a text classifier: from its checkpoint, or trained on its texts."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,10 @@ SPECIAL = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL_TOKENS, strict=
 
 
 def load_tokenizer(source: Path, name: str, examples: Sequence[Example], config: Any) -> Any:
-    """The fast tokenizer beside `source`, else one trained on the examples; None for neither."""
+    """Load the fast tokenizer next to `source`, else train one on the examples.
+
+    Returns None without tokenizer files and examples.
+    """
     files = [*source.parent.glob("*token*.json"), *source.parent.glob("vocab*")]
     if files or any(source.parent.glob("*.model")):
         try:
@@ -45,7 +48,7 @@ def load_tokenizer(source: Path, name: str, examples: Sequence[Example], config:
 
 
 def save_tokenizer(tokenizer: Any, folder: Path) -> None:
-    """Write it, where there is one, without padding, a limit, or a path of this machine."""
+    """Write the tokenizer, if any, without padding, truncation or a path of this machine."""
     if tokenizer is not None:
         tokenizer.name_or_path = ""
         tokenizer.backend_tokenizer.no_padding()
@@ -54,10 +57,10 @@ def save_tokenizer(tokenizer: Any, folder: Path) -> None:
 
 
 def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> Any:
-    """A lower-casing WordPiece `tokenizers.Tokenizer` of at most `vocabulary` tokens.
+    """Train a lower-casing WordPiece `tokenizers.Tokenizer` of at most `vocabulary` tokens.
 
-    Its tokens are the characters of the texts and then the commonest words. The trainers of
-    `tokenizers` are not used: what they learn differs from run to run.
+    The vocabulary is the characters of the texts, then the most frequent words. The trainers of
+    `tokenizers` are not used, because their results differ from run to run.
     """
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 

@@ -1,4 +1,4 @@
-"""From a source checkpoint to the classifier that every variant is built from."""
+"""Train or convert a source checkpoint into the classifier that every variant is built from."""
 
 from pathlib import Path
 from typing import Any, TextIO
@@ -30,17 +30,17 @@ def train_model(
     provenance: Any = None,
     parts: int = 1,
 ) -> None:
-    """Write the fp32 classifier and its tokenizer or image processor beside `manifest`, that last.
+    """Write the fp32 classifier, its tokenizer or image processor, and last its `manifest`.
 
-    With a recipe the checkpoint of manifest `source` is fine-tuned on `device` on the train split
-    of manifest `data`; without one it is only converted. The same bytes come out on the same
-    machine with the same number of threads. A line now and then goes to `terminal`. An ONNX file,
-    whose own names of its inputs are `inputs`, is kept as it is. Where an `activation` is named, it
-    takes the place of the checkpoint's own before anything is learned.
+    All files are in the folder of `manifest`. With a recipe, the checkpoint of manifest `source` is
+    fine-tuned on `device` on the train split of manifest `data`; without a recipe it is only
+    converted. Results are byte-identical on the same machine with the same number of threads.
+    Progress lines go to `terminal`. An ONNX file is kept as it is; `inputs` maps to its own input
+    names. `activation`, if given, replaces the checkpoint's before training.
 
-    In folder `state` lies the last state while it trains, to go on from after it was killed, if
-    what `provenance` tells of code and libraries is still so. Each batch is learned from in so
-    many `parts`.
+    Folder `state` holds the last state during training. A killed run resumes from it if
+    `provenance`, which identifies code and libraries, has not changed. Each batch is split into
+    `parts` micro-batches.
     """
     origin, material = read_manifest(source), read_manifest(data)
     if keep := keeper_of(origin["source"]):
@@ -77,13 +77,13 @@ def train_model(
 
 
 def told(course: Course) -> dict[str, Any]:
-    """What of a training is the same each time that it is done."""
+    """Return the reproducible results of a training run."""
     epochs = [{name: epoch[name] for name in ("loss", "accuracy")} for epoch in course.epochs]
     return {"losses": averaged(course.losses), "epochs": epochs, "parts": course.parts}
 
 
 def save(folder: Path, start: Start) -> None:
-    """Write config.json, model.safetensors and what encodes inputs; no path of this machine."""
+    """Write config.json, weights, tokenizer or image processor, without paths of this machine."""
     start.model.config._name_or_path = ""
     with storage_errors(folder):
         start.model.save_pretrained(folder)

@@ -1,1 +1,1 @@
-"""Where checkpoints come from, one module with the same five functions per kind of source."""
+"""One module per kind of checkpoint source, each with the same five functions."""

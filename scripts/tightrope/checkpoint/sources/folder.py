@@ -1,4 +1,4 @@
-"""The files of a checkpoint in a folder, whatever put them there."""
+"""Checkpoint files in a folder, shared by several kinds of source."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from tightrope.inputs.image_settings import FILE as PROCESSOR
 from tightrope.model.config import positions
 
 NEEDED = ("config.json", "model.safetensors")
-# what encodes inputs
+# files of the tokenizer or the image processor
 ENCODERS = (
     PROCESSOR,
     "tokenizer.json",
@@ -29,19 +29,19 @@ FILES = (*NEEDED, *ENCODERS)
 
 
 def files_in(text: str, folder: Path) -> list[Path]:
-    """Its files that are used; raises ConfigError where one that is needed is missing."""
+    """Return the used files in `folder`; raise ConfigError if a required file is missing."""
     check_present(text, folder)
     return [folder / name for name in FILES if (folder / name).is_file()]
 
 
 def copy(files: list[Path], folder: Path) -> None:
-    """Put copies of the files into `folder`."""
+    """Copy the files into `folder`."""
     for file in files:
         write_bytes(folder / file.name, read_bytes(file))
 
 
 def check_present(text: str, folder: Path) -> None:
-    """Raise ConfigError where config.json or model.safetensors is missing."""
+    """Raise ConfigError if config.json or model.safetensors is missing."""
     for name in NEEDED:
         if (folder / name).is_file():
             continue
@@ -57,13 +57,13 @@ def check_present(text: str, folder: Path) -> None:
 
 
 def check_folder(source: Source, folder: Path) -> dict[str, Any]:
-    """The config.json of a fetched checkpoint, after its weights and it were found to be usable."""
+    """Check the weights of a fetched checkpoint and return its checked config.json."""
     check_weights(source.text, folder / "model.safetensors", source.sha256)
     return read_config(source.text, folder, task=source.task)
 
 
 def positions_in(text: str, folder: Path) -> int | None:
-    """Most tokens that the model in `folder` takes; raises ConfigError for a broken config.json."""
+    """Return the token limit of the model in `folder`; raise ConfigError for a bad config.json."""
     check_present(text, folder)
     try:
         return positions(json.loads((folder / "config.json").read_text()))

@@ -1,4 +1,4 @@
-"""Checkpoints of the Hugging Face hub."""
+"""Checkpoints of the Hugging Face Hub."""
 
 from pathlib import Path
 
@@ -16,23 +16,23 @@ check = check_folder
 
 
 def local_files(source: Source) -> list[Path]:
-    """None; raises ConfigError where the place is not written as one of the hub."""
+    """Return no files; raise ConfigError for an invalid Hub source."""
     parse_place(source.text, source.place)
     return []
 
 
 def libraries(_source: Source) -> dict[str, str | None]:
-    """None: the revision says what is fetched."""
+    """Return nothing: the revision determines the fetched files."""
     return {}
 
 
 def longest_sequence(_source: Source) -> None:
-    """Not known before it is fetched."""
+    """Return None: unknown before the model is fetched."""
     return None
 
 
 def fetch(source: Source, folder: Path) -> str:
-    """Put the files of the model into `folder`; the commit that was fetched."""
+    """Download the model files into `folder`; return the fetched commit."""
     with storage_errors(folder):
         revision = fetch_model(source, folder)
     check_present(source.text, folder)
@@ -40,7 +40,7 @@ def fetch(source: Source, folder: Path) -> str:
 
 
 def fetch_model(source: Source, folder: Path) -> str:
-    """What `fetch` does, with nothing checked."""
+    """Download the model files like `fetch`, but without checks."""
     from huggingface_hub import HfApi, snapshot_download
 
     wanted = parse_place(source.text, source.place)

@@ -1,4 +1,4 @@
-"""Models that are an ONNX file, with the tokenizer or the image processor beside it."""
+"""ONNX models, with the tokenizer or image processor in the same folder."""
 
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from tightrope.signature import IMAGE
 
 
 def local_files(source: Source) -> list[Path]:
-    """The file, and the tokenizer or the image processor beside it.
+    """Return the ONNX file and the tokenizer or image processor files next to it.
 
-    Raises ConfigError for a missing file, and where a model of images has no image processor, for
-    nothing else says how an image becomes its input.
+    Raises ConfigError for a missing file, and for an image model without an image processor,
+    because nothing else defines its preprocessing.
     """
     file = Path(source.place).expanduser()
     if not file.is_file():
@@ -32,12 +32,12 @@ def local_files(source: Source) -> list[Path]:
 
 
 def libraries(_source: Source) -> dict[str, str | None]:
-    """That which reads it."""
+    """Return the version of onnx, which reads the file."""
     return library_versions("onnx")
 
 
 def longest_sequence(source: Source) -> None:
-    """Not known; raises ConfigError for a missing file."""
+    """Return None: unknown; raise ConfigError for a missing file."""
     local_files(source)
 
 
@@ -50,7 +50,7 @@ def fetch(source: Source, folder: Path) -> None:
 
 
 def check(source: Source, folder: Path) -> dict[str, Any]:
-    """What stands in the place of a config.json, after the file was found to be one to be used."""
+    """Check the ONNX file; return a substitute for config.json."""
     from tightrope.onnx.imported import FILE, read_onnx_file
 
     read_onnx_file(source.text, folder / FILE)

@@ -1,4 +1,4 @@
-"""Checkpoints in installed packages, which are not imported."""
+"""Checkpoints in installed packages, without importing the packages."""
 
 from pathlib import Path
 
@@ -11,19 +11,19 @@ check = check_folder
 
 
 def local_files(source: Source) -> list[Path]:
-    """None: its version stands for them. Raises ConfigError where one is missing."""
+    """Return no files: the package version identifies them. Raise ConfigError if one is missing."""
     files_in(source.text, folder_of(source))
     return []
 
 
 def libraries(source: Source) -> dict[str, str | None]:
-    """The version of the package."""
+    """Return the version of the package."""
     name = source.place.partition("/")[0]
     return {name: package_version(name)}
 
 
 def longest_sequence(source: Source) -> int | None:
-    """Most tokens that the model takes."""
+    """Return the model's token limit."""
     return positions_in(source.text, folder_of(source))
 
 
@@ -33,7 +33,7 @@ def fetch(source: Source, folder: Path) -> None:
 
 
 def folder_of(source: Source) -> Path:
-    """The folder in the package; raises ConfigError where either does not exist."""
+    """Return the folder in the package; raise ConfigError if package or folder is missing."""
     name, _, inner = source.place.partition("/")
     folder = package_folder(source.text, name) / inner
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""Checkpoints in folders of this machine."""
+"""Checkpoints in local folders."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ check = check_folder
 
 
 def local_files(source: Source) -> list[Path]:
-    """The files of the folder that are copied."""
+    """Return the files that are copied from the folder."""
     return files_in(source.text, folder_of(source))
 
 
 def libraries(_source: Source) -> dict[str, str | None]:
-    """None: the files themselves are inputs."""
+    """Return nothing: the files themselves are inputs of the job."""
     return {}
 
 
 def longest_sequence(source: Source) -> int | None:
-    """Most tokens that the model takes."""
+    """Return the model's token limit."""
     return positions_in(source.text, folder_of(source))
 
 
@@ -30,7 +30,7 @@ def fetch(source: Source, folder: Path) -> None:
 
 
 def folder_of(source: Source) -> Path:
-    """The folder that is named; raises ConfigError where there is none."""
+    """Return the configured folder; raise ConfigError if it does not exist."""
     folder = Path(source.place).expanduser()
     if not folder.is_dir():
         raise ConfigError(f"{source.text}: there is no such folder")

@@ -1,4 +1,4 @@
-"""Architectures with random weights: for tests and latency only."""
+"""Architectures with random weights, for tests and latency only."""
 
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,18 @@ check = check_folder
 
 
 def local_files(source: Source) -> list[Path]:
-    """None; raises ConfigError where the sizes are not written as they must be."""
+    """Return no files; raise ConfigError if the sizes cannot be parsed."""
     parse_architecture(source.text, source.place)
     return []
 
 
 def libraries(_source: Source) -> dict[str, str | None]:
-    """Those that draw the weights."""
+    """Return versions of the libraries that initialize the weights."""
     return library_versions("torch", "transformers")
 
 
 def longest_sequence(source: Source) -> int | None:
-    """Most tokens that the model takes, where its sizes say so."""
+    """Return the model's token limit if its sizes set one."""
     model_type, sizes = parse_architecture(source.text, source.place)
     return positions({**sizes, "model_type": model_type})
 
@@ -40,7 +40,7 @@ def fetch(source: Source, folder: Path) -> None:
 
 
 def parse_architecture(source: str, place: str) -> tuple[str, dict[str, Any]]:
-    """Read `bert?hidden_size=32&num_hidden_layers=2`: the model type, and fields of its config."""
+    """Parse `bert?hidden_size=32&num_hidden_layers=2` into model type and config fields."""
     model_type, _, words = place.partition("?")
     try:
         fields = parse_qsl(words, strict_parsing=True) if words else []
@@ -50,7 +50,7 @@ def parse_architecture(source: str, place: str) -> tuple[str, dict[str, Any]]:
 
 
 def write_random_model(source: Source, folder: Path) -> None:
-    """Write config.json and model.safetensors of the architecture, weights drawn by its seed."""
+    """Write config.json and model.safetensors with weights initialized from the seed."""
     import torch
     from transformers import AutoConfig, AutoModel
 
@@ -67,7 +67,7 @@ def write_random_model(source: Source, folder: Path) -> None:
     torch.manual_seed(source.seed)
     try:
         model = AutoModel.from_config(AutoConfig.for_model(model_type, **sizes))
-    except Exception as error:  # each config and model checks its sizes in a way of its own
+    except Exception as error:  # configs and models raise different errors for bad sizes
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ConfigError(f"{source.text}: these sizes make no model ({reason})") from error
     model.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""Scikit-learn's 1,797 handwritten digits, images of 8 x 8 pixels: there without a network."""
+"""Scikit-learn's 1,797 handwritten digits, images of 8 x 8 pixels; needs no network."""
 
 import io
 from pathlib import Path
@@ -14,17 +14,17 @@ WHITE = 16
 
 
 def local_files(_source: str, _place: str, **_settings: Any) -> list[Path]:
-    """None."""
+    """Return no files."""
     return []
 
 
 def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
-    """Those that hold, decode and store them."""
+    """Return versions of the libraries that hold, decode and store the digits."""
     return library_versions("pillow", "pyarrow", "scikit-learn")
 
 
 def read(_source: str, _place: str, store: "ImageStore", **_settings: Any) -> Material:
-    """The digits as grey PNG files of 8 x 8 pixels, in one pool."""
+    """Return the digits as grey PNG files of 8 x 8 pixels, in a single pool."""
     import numpy
     from PIL import Image
     from sklearn.datasets import load_digits

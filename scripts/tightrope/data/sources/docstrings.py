@@ -1,4 +1,4 @@
-"""First paragraphs of the docstrings of installed packages, one class a package."""
+"""First paragraphs of docstrings of installed packages, one class per package."""
 
 import ast
 import inspect
@@ -19,10 +19,10 @@ from tightrope.errors import ConfigError
 from tightrope.sources.packages import package_folder, package_version
 
 SHORTEST, LONGEST = 30, 400
-# Spare texts, because some of a quota fall out as duplicates of another package's.
+# Oversampling factor, because texts that duplicate another package's are dropped later.
 SPARE = 1.03
 MASK = "package"
-# Names by which a package is known besides its own.
+# Other names of a package.
 ALIASES = {
     "datasets": ("hugging face", "huggingface"),
     "huggingface_hub": ("hugging face", "huggingface"),
@@ -43,7 +43,7 @@ Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
-    """None, their versions stand for them; raises ConfigError where a package is missing."""
+    """Return no files, versions identify the packages; raise ConfigError if one is missing."""
     names = package_names(place)
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"{source}: docstrings needs two or more different packages")
@@ -53,31 +53,31 @@ def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
 
 
 def libraries(_source: str, place: str, **_settings: Any) -> dict[str, str | None]:
-    """The versions of the packages."""
+    """Return the versions of the packages."""
     return {name: package_version(name) for name in package_names(place)}
 
 
 def read(source: str, place: str, *, texts: int | None, seed: int, **_settings: Any) -> Material:
-    """At least so many `texts` in all, None for all that there are."""
+    """Return at least `texts` texts in total, or all texts for None."""
     return read_docstrings(source, package_names(place), texts=texts, seed=seed)
 
 
 def package_names(place: str) -> list[str]:
-    """Names in a comma-separated list, in the given order."""
+    """Split a comma-separated list into names, in the given order."""
     return [name.strip() for name in place.split(",") if name.strip()]
 
 
 def read_docstrings(source: str, packages: list[str], *, texts: int | None, seed: int) -> Material:
-    """At least `texts` texts in all, as many of each package; None reads every file.
+    """Return at least `texts` texts in total, equally many per package; None reads every file.
 
-    The files of a package are read in an order drawn by `seed`, until its share is full.
-    Raises ConfigError for a package that is not installed; none is imported.
+    The files of a package are read in an order drawn from `seed`, until its share is full. Raises
+    ConfigError for a package that is not installed; none is imported.
     """
     share = None if texts is None else int(-(-texts // len(packages)) * SPARE) + 1
     mask = masking_pattern(packages)
     folders = [package_folder(source, name) for name in packages]
     read_package = partial(texts_of_package, mask=mask, seed=seed, share=share)
-    # parsing is all the work, and packages share nothing
+    # parsing dominates the time, and packages are independent
     with ProcessPoolExecutor(min(len(folders), len(os.sched_getaffinity(0)))) as pool:
         found = list(pool.map(read_package, folders))
     rows = [(text, label) for label, texts in enumerate(found) for text in texts]
@@ -87,12 +87,12 @@ def read_docstrings(source: str, packages: list[str], *, texts: int | None, seed
 def texts_of_package(
     folder: Path, *, mask: re.Pattern[str], seed: int, share: int | None
 ) -> list[str]:
-    """The first `share` of the package's texts, all for None."""
+    """Return the first `share` texts of the package, or all for None."""
     return list(islice(unique_texts(folder, mask, seed), share))
 
 
 def unique_texts(folder: Path, mask: re.Pattern[str], seed: int) -> Iterator[str]:
-    """Masked first paragraphs of a package that differ in more than case and punctuation."""
+    """Yield masked first paragraphs that differ in more than case and punctuation."""
     seen = set()
     for file in shuffled_sources(folder, seed):
         for docstring in docstrings(file):
@@ -103,7 +103,7 @@ def unique_texts(folder: Path, mask: re.Pattern[str], seed: int) -> Iterator[str
 
 
 def shuffled_sources(folder: Path, seed: int) -> list[Path]:
-    """The package's .py files without its tests, in an order drawn by `seed`."""
+    """Return the package's .py files without tests, in an order drawn from `seed`."""
     names = sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*.py")
@@ -114,7 +114,7 @@ def shuffled_sources(folder: Path, seed: int) -> list[Path]:
 
 
 def docstrings(file: Path) -> list[str]:
-    """Every docstring of a source file; none where it does not parse (a template, say)."""
+    """Return every docstring of a source file; none if it does not parse (a template, say)."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
@@ -126,12 +126,12 @@ def docstrings(file: Path) -> list[str]:
 
 
 def first_paragraph(docstring: str) -> str:
-    """Text up to the first blank line, as one line."""
+    """Return the text up to the first blank line, as a single line."""
     return " ".join(inspect.cleandoc(docstring).split("\n\n")[0].split())
 
 
 def masking_pattern(packages: list[str]) -> re.Pattern[str]:
-    """Matches the names of `packages` in any case: long ones anywhere, short ones as a word."""
+    """Return a regex of package names in any case: long ones anywhere, short ones as a word."""
     names = {alias for name in packages for alias in (name, *ALIASES.get(name, ()))}
     words = [
         re.escape(name) if len(name) > 3 else rf"(?<![^\W_]){re.escape(name)}(?![^\W_])"

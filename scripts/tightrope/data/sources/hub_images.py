@@ -1,4 +1,4 @@
-"""Labelled images of a data set of the Hugging Face hub."""
+"""Labelled images of a dataset on the Hugging Face Hub."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,23 +17,23 @@ local_files = hub_tables.local_files
 
 
 def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
-    """Those that read, decode and store them."""
+    """Return versions of the libraries that read, decode and store the images."""
     return library_versions("pillow", "pyarrow", "datasets")
 
 
 def read(
     source: str, place: str, store: "ImageStore", *, columns: dict[str, str], **_settings: Any
 ) -> Material:
-    """Images and labels of a data set of the hub."""
+    """Return images and labels of a Hub dataset."""
     tables, commit = fetch_tables(source, place)
     return images_of(source, tables, columns, store)._replace(revision=commit)
 
 
 def images_of(source: str, tables: Any, columns: dict[str, str], store: "ImageStore") -> Material:
-    """Material of a `datasets.DatasetDict` with a column of images.
+    """Return Material of a `datasets.DatasetDict` with an image column.
 
-    Rows without an image or a label (-1 or None) are left out and counted. Raises TightropeError
-    for a column that is missing or holds no images, and for a broken image.
+    Rows without an image or a label (-1 or None) are dropped and counted. Raises TightropeError for
+    a column that is missing or holds no images, and for a broken image.
     """
     from datasets import Image
 
@@ -57,7 +57,7 @@ def images_of(source: str, tables: Any, columns: dict[str, str], store: "ImageSt
 def rows_of(
     name: str, table: Any, index: dict[Any, int], columns: dict[str, str], store: "ImageStore"
 ) -> list[Row]:
-    """Images with label indices, without the rows that lack one of the two."""
+    """Return images with label indices; drop rows that lack image or label."""
     rows = []
     for number, row in enumerate(table.select_columns(list(columns.values())), start=1):
         label = index.get(row[columns["label"]])

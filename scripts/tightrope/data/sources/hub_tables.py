@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, of texts or of images."""
+"""Datasets of the Hugging Face Hub, for texts or images."""
 
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ REMEDY = (
 
 
 def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
-    """None; raises ConfigError where the place is not written as one of the hub."""
+    """Return no files; raise ConfigError for an invalid Hub source."""
     parse_place(source, place)
     return []
 
 
 def fetch_tables(source: str, place: str) -> tuple[Any, str]:
-    """The `datasets.DatasetDict` and the commit that was fetched, without running code of it."""
+    """Return the `datasets.DatasetDict` and the fetched commit; runs no code of the dataset."""
     from datasets import load_dataset
     from huggingface_hub import HfApi
 
@@ -36,7 +36,7 @@ def fetch_tables(source: str, place: str) -> tuple[Any, str]:
 
 
 def roles_of(source: str, tables: Any, columns: dict[str, str]) -> dict[str, Any]:
-    """The tables for train and evaluation, or one of the two; each has all of `columns`."""
+    """Return the tables for train and evaluation, or one of them; each has all `columns`."""
     named = {
         role: next((name for name in names if name in tables), None)
         for role, names in ROLES.items()
@@ -56,7 +56,7 @@ def roles_of(source: str, tables: Any, columns: dict[str, str]) -> dict[str, Any
 
 
 def label_index(roles: dict[str, Any], column: str) -> tuple[list[str], dict[Any, int]]:
-    """Names of the labels, the data set's own or the sorted values; the index of each value."""
+    """Return label names (the dataset's, else sorted values) and the index of each value."""
     names = getattr(next(iter(roles.values())).features[column], "names", None)
     if names:
         return list(names), {number: number for number in range(len(names))}
@@ -68,7 +68,7 @@ def label_index(roles: dict[str, Any], column: str) -> tuple[list[str], dict[Any
 def material_of_parts(
     labels: list[str], roles: dict[str, Any], parts: dict[str, list[Row]]
 ) -> Material:
-    """Material of the rows that were kept of each table; one table alone is a pool."""
+    """Return Material of the kept rows of each table; a single table is a pool."""
     left_out = sum(map(len, roles.values())) - sum(map(len, parts.values()))
     if len(parts) == 2:
         return Material(labels, parts["train"], parts["evaluation"], left_out=left_out)

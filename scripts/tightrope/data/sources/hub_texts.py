@@ -1,4 +1,4 @@
-"""Labelled texts of a data set of the Hugging Face hub."""
+"""Labelled texts of a dataset on the Hugging Face Hub."""
 
 from typing import Any
 
@@ -12,21 +12,21 @@ local_files = hub_tables.local_files
 
 
 def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
-    """The one that reads them."""
+    """Return the version of datasets, which reads the texts."""
     return library_versions("datasets")
 
 
 def read(source: str, place: str, *, columns: dict[str, str], **_settings: Any) -> Material:
-    """Texts and labels of a data set of the hub."""
+    """Return texts and labels of a Hub dataset."""
     tables, commit = fetch_tables(source, place)
     return material_of(source, tables, columns)._replace(revision=commit)
 
 
 def material_of(source: str, tables: Any, columns: dict[str, str]) -> Material:
-    """Material of a `datasets.DatasetDict` with a column of texts.
+    """Return Material of a `datasets.DatasetDict` with a text column.
 
-    Rows without a text or a label (-1 or None) are left out and counted: what is on the hub
-    cannot be mended here. Raises TightropeError for a column that is missing or holds no texts.
+    Rows without a text or a label (-1 or None) are dropped and counted, because users cannot fix
+    data on the Hub. Raises TightropeError for a column that is missing or holds no texts.
     """
     roles = roles_of(source, tables, columns)
     for table in roles.values():
@@ -42,7 +42,7 @@ def material_of(source: str, tables: Any, columns: dict[str, str]) -> Material:
 
 
 def rows_of(table: Any, index: dict[Any, int], columns: dict[str, str]) -> list[Row]:
-    """Stripped texts with label indices, without the rows that lack one of the two."""
+    """Return stripped texts with label indices; drop rows that lack text or label."""
     pairs = zip(table[columns["text"]], table[columns["label"]], strict=True)
     found = (((text or "").strip(), label) for text, label in pairs)
     return [(text, index[label]) for text, label in found if text and label in index]

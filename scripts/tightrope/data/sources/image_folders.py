@@ -1,4 +1,4 @@
-"""Labelled images in local files: class folders, loose or in archives."""
+"""Labelled local images in class folders, loose or in archives."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,17 +25,17 @@ SUFFIXES = (
     *(".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
     *(".ppm", ".pgm", ".pbm", ".pnm"),
 )
-# a folder within those of the classes, as Tiny ImageNet has them
+# a folder inside each class folder, as in Tiny ImageNet
 INNER = "images"
 Reader = Callable[[], bytes]
-# the words of errors on what may be matched
+# allowed matches, for error messages
 ALLOWED = "a folder of class folders, an archive of them (.zip, .tar, .tar.gz), images or a table"
 
 
 def matching_images(source: str, pattern: str) -> list[Path]:
-    """The tables, archives, folders or images that `pattern` matches, of one of these kinds.
+    """Return the tables, archives, folders or images that `pattern` matches, all of one kind.
 
-    Raises ConfigError naming `source` for none, for something else and for several kinds.
+    Raises ConfigError naming `source` for no match, another kind of file, or several kinds.
     """
     paths = [path for path in matching_paths(pattern) if not is_hidden(path)]
     if not paths:
@@ -52,7 +52,7 @@ def matching_images(source: str, pattern: str) -> list[Path]:
 
 
 def kind_of(path: Path) -> str:
-    """folder, archive, table or image by the name of the path, else nothing."""
+    """Return folder, archive, table or image by the name of the path, else an empty string."""
     if path.is_dir():
         return "folder"
     if is_archive(path):
@@ -63,26 +63,26 @@ def kind_of(path: Path) -> str:
 
 
 def is_image(path: Path) -> bool:
-    """Whether its name says that it is one."""
+    """Whether the file name has an image suffix."""
     return path.suffix.lower() in SUFFIXES
 
 
 def is_hidden(path: Path) -> bool:
-    """Whether the name is one of those that programs make for themselves."""
+    """Whether the name belongs to a hidden file or to metadata that programs write."""
     return path.name.startswith((".", "__MACOSX"))
 
 
 def read_class_folders(source: str, pattern: str, store: "ImageStore") -> Material:
-    """Every image that `pattern` matches or that lies in what it matches.
+    """Read every image that `pattern` matches or that is inside a match.
 
-    Its class is its folder, or where that is called `images` the one above. The nearest folder
-    above the class, or the archive, whose name has a word for a split says which it belongs to.
-    Raises TightropeError for a folder without images and for an image that lies in no class
-    folder, and what `ImageStore.add` raises.
+    The class of an image is its folder, or the parent if the folder is called `images`. The split
+    comes from the nearest folder above the class, or the archive, whose name has a word for a
+    split. Raises TightropeError for a folder without images, for an image outside class folders,
+    and whatever `ImageStore.add` raises.
     """
     paths = matching_images(source, pattern)
     base = fixed_part(pattern)
-    # with a pattern each folder that it matches is a class or holds classes
+    # a folder that a wildcard matches is no root: it is a class or holds classes
     roots = [path for path in paths if kind_of(path) == "archive" or path == base]
     roles: dict[str, list[Labelled]] = {}
     folders: set[Path] = set()
@@ -107,20 +107,20 @@ def read_class_folders(source: str, pattern: str, store: "ImageStore") -> Materi
     for folder in sorted(folders - filled):
         raise TightropeError(f"{folder}: a folder without images; fill it or take it out")
     for rows in roles.values():
-        # as files come in an order of their own from each kind of archive
+        # each kind of archive yields its files in a different order
         rows.sort(key=lambda row: row[0].name)
     train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
     return labelled(train, evaluation)._replace(left_out=left_out)
 
 
 def class_folder(image: Path) -> Path:
-    """The folder whose name is the class of the image."""
+    """Return the folder whose name is the class of the image."""
     folder = image.parent
     return folder.parent if folder.name == INNER else folder
 
 
 def fixed_part(pattern: str) -> Path:
-    """The path up to the first part of the pattern that matches more than one name."""
+    """Return the path up to the first wildcard part of the pattern."""
     path = Path(pattern).expanduser()
     parts = list(path.parts)
     fixed = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts))
@@ -128,15 +128,15 @@ def fixed_part(pattern: str) -> Path:
 
 
 def role_of_folders(folder: Path, base: Path) -> str:
-    """The split named by `folder` or by the nearest above it, as far as they lie in `base`."""
+    """Return the split named by `folder` or its nearest parent below `base`."""
     names = folder.relative_to(base).parts if folder.is_relative_to(base) else ()
     return next((role for name in reversed(names) if (role := role_of(name)) != POOL), POOL)
 
 
 def every_file(paths: list[Path]) -> Iterator[tuple[Path, Reader | None]]:
-    """The path of each file with a function that reads it, None for a folder.
+    """Yield the path of each file with a function that reads it, None for a folder.
 
-    Files of an archive are paths below the archive's. Hidden files are left out.
+    Archive members are paths below the archive's path. Hidden files are skipped.
     """
     for path in paths:
         if path.is_dir():
@@ -151,9 +151,9 @@ def every_file(paths: list[Path]) -> Iterator[tuple[Path, Reader | None]]:
 
 
 def files_below(top: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
-    """`top` and every folder and file below it, sorted, but hidden ones; links are followed.
+    """Yield `top` and all folders and files below it, sorted, without hidden ones; follow links.
 
-    A link to a folder that it lies in is left out.
+    A link to a folder that contains it is skipped.
     """
     place = top.resolve()
     if place in above:
@@ -169,7 +169,7 @@ def files_below(top: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
 
 
 def reader_of(path: Path) -> Reader:
-    """A function that reads the file; raises TightropeError for one that is too large."""
+    """Return a function that reads the file and raises TightropeError if it is too large."""
 
     def read() -> bytes:
         from tightrope.data.image_store import check_size
@@ -181,14 +181,14 @@ def reader_of(path: Path) -> Reader:
 
 
 def listing_digest(paths: list[Path]) -> str:
-    """A digest of names, sizes and times of every file below `paths`, to notice a change.
+    """Return a digest of names, sizes and times of every file below `paths`, to detect changes.
 
-    It stands for the files where they are too many to be inputs of a rule.
+    It replaces the files if they are too many for inputs of a rule.
     """
     found = []
     for top in paths:
         for path in files_below(top) if top.is_dir() else [top]:
-            # a link that leads nowhere is an error when it is read
+            # a broken link is an error only when it is read
             status = path.stat() if path.exists() else path.lstat()
             time = 0 if path.is_dir() else status.st_mtime_ns
             found.append((str(path), status.st_size, time))

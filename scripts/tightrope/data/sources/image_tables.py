@@ -1,4 +1,4 @@
-"""Labelled images of local tables, which name files or hold the images themselves."""
+"""Labelled images of local tables, as file names or as embedded image bytes."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A row of a table: where it stands, the file that it names or its image, and its label."""
+    """A table row: its position for errors, its file name or image bytes, and its label."""
 
     name: str
     content: str | bytes
@@ -37,13 +37,13 @@ def read_image_tables(
     columns: dict[str, str],
     images: str | None,
 ) -> Material:
-    """The images of every row of the tables that `pattern` matches.
+    """Read the images of every row of the tables that `pattern` matches.
 
-    A name of a file is relative to the table's folder, or to `images`, a folder or an archive
-    beside the table. A name may leave out leading folders of a member of an archive where one
-    alone ends so. Folders above an image, else the table's name, say which split it belongs to.
-    Raises TightropeError naming table and row for an image that is not there, named twice or
-    broken, and for a label below 0.
+    File names are relative to the table's folder, or to `images`, a folder or archive given
+    relative to the table. For an archive member, leading folders may be omitted if the rest is
+    unambiguous. The split comes from the folders above an image, else from the table's name. Raises
+    TightropeError naming table and row for an image that is missing, named twice or broken, and for
+    a label below 0.
     """
     roles: dict[str, list[Labelled]] = {}
     for table in matching_images(source, pattern):
@@ -54,7 +54,7 @@ def read_image_tables(
 
 
 def images_place(table: Path, images: str | None) -> Path:
-    """The folder or archive that holds the images a table names; raises ConfigError for none."""
+    """Return the folder or archive with a table's images; raise ConfigError if there is none."""
     place = table.parent / Path(images or ".").expanduser()
     if place.is_dir() or (place.is_file() and is_archive(place)):
         return place
@@ -67,7 +67,7 @@ def images_place(table: Path, images: str | None) -> Path:
 def read_table_images(
     table: Path, store: "ImageStore", columns: dict[str, str], images: str | None
 ) -> Iterator[tuple[str, Labelled]]:
-    """Split, image and label of each row of one table, in the order of its rows."""
+    """Yield split, image and label of each row of a table, in row order."""
     rows = list(table_rows(table, columns))
     place = images_place(table, images)
     named = {}
@@ -96,7 +96,7 @@ def read_table_images(
 
 
 def table_rows(table: Path, columns: dict[str, str]) -> Iterator[Row]:
-    """Every row; raises TightropeError for what is no file name and no image, and a label < 0."""
+    """Yield every row; raise TightropeError if it has no file name or image, or a label < 0."""
     values, labels = read_columns(table, columns)
     for number, (value, label) in enumerate(zip(values.tolist(), labels, strict=True), start=1):
         name = f"{table}: row {number} {ROWS}"
@@ -115,7 +115,7 @@ def table_rows(table: Path, columns: dict[str, str]) -> Iterator[Row]:
 def members(
     archive: Path, named: dict[PurePosixPath, Row]
 ) -> Iterator[tuple[PurePosixPath, str, Callable[[], bytes]]]:
-    """What `named` calls each member that it names, its full name, and what reads it."""
+    """Yield key in `named`, full name and reader of each archive member that `named` refers to."""
     found: dict[PurePosixPath, str] = {}
     for name, read in read_archive(archive):
         parts = PurePosixPath(name).parts

@@ -1,4 +1,4 @@
-"""Labelled images in local files: class folders, archives or tables."""
+"""Labelled local images in class folders, archives or tables."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def local_files(source: str, place: str, *, images: str | None) -> list[Path]:
-    """The tables and archives among what the source reads."""
+    """Return the tables and archives that the source reads."""
     paths = matching_images(source, place)
     files = [path for path in paths if kind_of(path) in ("archive", "table")]
     if kind_of(paths[0]) == "table":
@@ -31,7 +31,7 @@ def local_files(source: str, place: str, *, images: str | None) -> list[Path]:
 
 
 def libraries(source: str, place: str, *, images: str | None) -> dict[str, Any]:
-    """Those that decode and store them, and a digest of the loose ones."""
+    """Return versions of decoding and storing libraries, and a digest of loose images."""
     versions = library_versions("pillow", "pyarrow")
     paths = matching_images(source, place)
     if kind_of(paths[0]) == "table":
@@ -44,7 +44,7 @@ def libraries(source: str, place: str, *, images: str | None) -> dict[str, Any]:
 def read(
     source: str, place: str, store: "ImageStore", *, columns: dict[str, str], images: str | None
 ) -> Material:
-    """Everything that the source has, by the kind of what the pattern matches."""
+    """Read all images of the source, by the kind of file that the pattern matches."""
     if kind_of(matching_images(source, place)[0]) == "table":
         return read_image_tables(source, place, store, columns=columns, images=images)
     return read_class_folders(source, place, store)

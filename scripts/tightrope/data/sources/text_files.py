@@ -1,4 +1,4 @@
-"""Labelled texts in local tables."""
+"""Labelled texts of local tables."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from tightrope.sources.tables import ROWS, TABLES, read_columns, shown, table_su
 
 
 def matching_files(source: str, pattern: str) -> list[Path]:
-    """The tables that `pattern` matches, sorted; raises ConfigError naming `source` for none."""
+    """Return the sorted tables that match `pattern`; raise ConfigError with `source` for none."""
     files = [file for file in matching_paths(pattern) if file.is_file()]
     if not files:
         raise ConfigError(f"{source}: no file matches; give the path of a table or a pattern")
@@ -22,21 +22,21 @@ def matching_files(source: str, pattern: str) -> list[Path]:
 
 
 def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
-    """The tables that the pattern `place` matches."""
+    """Return the tables that the pattern `place` matches."""
     return matching_files(source, place)
 
 
 def libraries(source: str, place: str, **_settings: Any) -> dict[str, str | None]:
-    """Those that read the tables."""
+    """Return versions of the libraries that read the tables."""
     suffixes = {table_suffix(file) for file in matching_files(source, place)}
     return library_versions("pandas", *["pyarrow"] * (".parquet" in suffixes))
 
 
 def read(source: str, pattern: str, *, columns: dict[str, str], **_settings: Any) -> Material:
-    """Texts and labels of every file that `pattern` matches.
+    """Return texts and labels of every file that `pattern` matches.
 
-    The words of a file's name say whether it is train or evaluation (test counts only where
-    there is no other evaluation file); with one of the two alone, all files are one pool.
+    The words of a file name decide between train and evaluation (test is used only without another
+    evaluation file). With only one of the two, all files are one pool.
     """
     roles: dict[str, list[Path]] = {}
     for file in matching_files(source, pattern):
@@ -47,7 +47,7 @@ def read(source: str, pattern: str, *, columns: dict[str, str], **_settings: Any
 
 
 def read_tables(files: list[Path], columns: dict[str, str]) -> list[tuple[str, Any]]:
-    """Stripped text and label of every row of `files`, none of them blank."""
+    """Return stripped text and label of every row of `files`; blanks are errors."""
     rows: list[tuple[str, Any]] = []
     for file in files:
         values, labels = read_columns(file, columns)
@@ -56,7 +56,7 @@ def read_tables(files: list[Path], columns: dict[str, str]) -> list[tuple[str, A
 
 
 def stripped_texts(file: Path, column: str, values: Any) -> list[str]:
-    """Texts without the space around them; raises TightropeError for what is none."""
+    """Return texts without surrounding space; raise TightropeError for values that are no text."""
     texts = values.tolist()
     remedy = "set columns.text of the model to the column that holds texts"
     for row, text in enumerate(texts, start=1):
@@ -74,7 +74,7 @@ def stripped_texts(file: Path, column: str, values: Any) -> list[str]:
 
 
 def is_number(text: str) -> bool:
-    """Whether the text is nothing but a number."""
+    """Whether the text is only a number."""
     try:
         float(text)
     except ValueError:

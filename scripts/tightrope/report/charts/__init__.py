@@ -1,1 +1,1 @@
-"""The charts of the page."""
+"""Charts of the page."""

@@ -1,4 +1,4 @@
-"""The chart of activations as a plain Vega-Lite specification: speed by engine, accuracy beside."""
+"""Chart of activations as a Vega-Lite specification: speed-ups, with accuracy in the names."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,8 +16,8 @@ from tightrope.report.charts.parts import (
     values,
 )
 
-LINE = 18  # pixels of one variant
-NAME = 26  # above them, of the activation's name
+LINE = 18  # pixels per variant
+NAME = 26  # pixels above them, for the activation's name
 
 
 def activation_chart(
@@ -27,12 +27,12 @@ def activation_chart(
     *,
     description: str,
 ) -> dict[str, Any]:
-    """Speed-ups over the reference's activation (logarithmic), a band for each of `names`.
+    """Chart speed-ups over the reference's activation (logarithmic), a band per entry of `names`.
 
-    A name has model and name (the text of its band), bands are in the order given; within a band
-    each of `variants` has a line. A mark has model, activation, variant, engine, precision, ratio,
-    low, high, tie (bool), and the texts speedup, interval and verdict for the tooltip. As wide as
-    its container.
+    A name has model and name (the text of its band); bands keep the given order, with a line per
+    entry of `variants` in each. A mark has model, activation, variant, engine, precision, ratio,
+    low, high, tie (bool), and the tooltip texts speedup, interval and verdict. As wide as its
+    container.
     """
     across = horizontal([*marks, {"ratio": 1}], ("low", "ratio", "high"), "ratio")
     across.title = "speed-up over the reference's activation (logarithmic)"

@@ -1,6 +1,6 @@
-"""Charts of INT8 as plain Vega-Lite specifications: by calibration, and by operator.
+"""Charts of INT8 as Vega-Lite specifications: by calibration, and by operator.
 
-Neither names a colour: methods are positions in the palette of `palette.chart_config`.
+They name no colour: methods are positions in the palette of `palette.chart_config`.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from tightrope.report.charts.parts import clone, finished, horizontal, labels, v
 from tightrope.report.charts.trade_off import budget_layers, vertical
 from tightrope.report.style.palette import METHOD_COLOURS
 
-EXTENT = 34  # pixels left of both panels, so that the same count stands at the same place
-SPREAD = 0.025  # of the width, between series at the same count
-ROW_HEIGHT = 24  # a line for the name, below it the bar
-LEAST = 1e-6  # of the highest bar; what is less has no length
+EXTENT = 34  # pixels left of both panels, so that their x axes align
+SPREAD = 0.025  # offset between series at the same count, as a share of the width
+ROW_HEIGHT = 24  # pixels for the name and the bar below it
+LEAST = 1e-6  # share of the highest bar below which a bar has no length
 TOLD = {"change": "accuracy change", "agreed": "agreement with fp32"}
 Point = dict[str, Any]
 
@@ -27,11 +27,11 @@ def accuracy_over_samples(
     budget_points: float | None,
     description: str,
 ) -> dict[str, Any]:
-    """Accuracy change (points) with its interval over calibration samples, as wide as the page.
+    """Chart accuracy change (points) with its interval over calibration samples, page-wide.
 
     A point has variant, method, precision, mixed (bool: drawn hollow), samples, delta, delta_low,
-    delta_high, agreement (percent, or None), and the texts change and agreed for the tooltip.
-    `extent` are points that the axes must also reach.
+    delta_high, agreement (percent, or None), and the tooltip texts change and agreed. The axes also
+    cover the points of `extent`.
     """
     across, up = samples_axis(extent), vertical(extent, budget_points)
     across["axis"].labels, across.title = False, None
@@ -51,7 +51,7 @@ def accuracy_over_samples(
 def agreement_over_samples(
     points: Sequence[Point], *, extent: Sequence[Point], description: str
 ) -> dict[str, Any]:
-    """The share of answers that are those in fp32 (percent) over the same axis, points as above."""
+    """Chart the share of predictions equal to those in fp32 (percent), same points and x axis."""
     less = [
         {**one, "less": one["agreement"] - 100} for one in spread(points, extent) if agrees(one)
     ]
@@ -59,7 +59,7 @@ def agreement_over_samples(
     seen = [one["agreement"] - 100 for one in extent if agrees(one)]
     up = clone(vertical([dict.fromkeys(ends, value) for value in (*seen, -1)], None), "less")
     up["axis"].labelExpr = "format(datum.value + 100, '~r')"
-    # room for a mark at 100, but not for another label
+    # leave room for a mark at 100, but not for another label
     low = up["scale"]["domain"][0]
     up["scale"].domain = [low, min(0.4, -0.05 * low)]
     title = "agreement with fp32, %"
@@ -74,7 +74,7 @@ def agreement_over_samples(
 
 
 def agrees(point: Point) -> bool:
-    """Whether it is known how many answers of that point are those in fp32."""
+    """Return whether the agreement of a point with fp32 is known."""
     return point["agreement"] is not None
 
 
@@ -87,7 +87,7 @@ def panel(
     height: int,
     description: str,
 ) -> dict[str, Any]:
-    """One of the panels that stand above each other."""
+    """Return one of the stacked panels."""
     up["axis"].minExtent = up["axis"].maxExtent = EXTENT
     if up["scale"]["type"] == "symlog":
         title += " (compressed)"
@@ -96,7 +96,7 @@ def panel(
 
 
 def series(across: alt.X, up: alt.Y, told: str) -> list[alt.Chart]:
-    """A mark for each point, hollow where precisions are mixed, and a line through each series."""
+    """Return a mark per point, hollow for mixed precisions, and a line through each series."""
     told_as = {"variant": "variant", "samples": "samples", told: TOLD[told]}
     tips = [alt.Tooltip(f"{name}:N", title=title) for name, title in told_as.items()]
     shape = alt.Shape("method:N", scale=alt.Scale(domain=list(METHOD_COLOURS)), legend=None)
@@ -112,12 +112,12 @@ def series(across: alt.X, up: alt.Y, told: str) -> list[alt.Chart]:
 
 
 def method_colour() -> alt.Color:
-    """Method by colour; an ordinal field takes another palette than engines do."""
+    """Encode the method as colour; an ordinal field uses another palette than engines do."""
     return alt.Color("method:O", scale=alt.Scale(domain=list(METHOD_COLOURS)), legend=None)
 
 
 def samples_axis(extent: Sequence[Point]) -> alt.X:
-    """A logarithmic axis named at the counts of calibration samples that there are."""
+    """Return a logarithmic axis with a tick at each number of calibration samples."""
     counts = sorted({point["samples"] for point in extent})
     scale = alt.Scale(type="log", domain=domain(counts), nice=False)
     axis = alt.Axis(values=counts, format=",d", labelOverlap=True)
@@ -125,13 +125,13 @@ def samples_axis(extent: Sequence[Point]) -> alt.X:
 
 
 def domain(counts: Sequence[int]) -> list[float]:
-    """The ends of the axis, with room beside the first and the last count."""
+    """Return the ends of the axis, with room around the first and the last count."""
     pad = max((counts[-1] / counts[0]) ** 0.12, 1.5)
     return [counts[0] / pad, counts[-1] * pad]
 
 
 def spread(points: Sequence[Point], extent: Sequence[Point]) -> list[Point]:
-    """Points with a `place` on the axis, series with the same count beside each other."""
+    """Add a `place` on the axis to each point, so that series at the same count do not overlap."""
     low, high = domain(sorted({point["samples"] for point in extent}))
     names = list(dict.fromkeys((one["method"], one["precision"]) for one in points))
     middle = (len(names) - 1) / 2
@@ -142,10 +142,10 @@ def spread(points: Sequence[Point], extent: Sequence[Point]) -> list[Point]:
 
 
 def sensitivity_chart(rows: Sequence[Point], *, description: str) -> dict[str, Any]:
-    """KL divergence (millinats, logarithmic) of operators, one named bar each, in that order.
+    """Chart the KL divergence (millinats, logarithmic) of operators, a named bar each, in order.
 
-    A row has operator, millinats, in_float (bool: drawn in another colour), name (what is written
-    above the bar), and the texts label and agreement.
+    A row has operator, millinats, in_float (bool: drawn in another colour), name (the text above
+    the bar), and the texts label and agreement.
     """
     most = max((row["millinats"] for row in rows), default=0)
     long = [row for row in rows if row["millinats"] > most * LEAST]

@@ -1,4 +1,4 @@
-"""The histogram of lengths, with the edges of the buckets, as a plain Vega-Lite specification."""
+"""Histogram of lengths with bucket edges, as a Vega-Lite specification."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,15 @@ import altair as alt
 
 from tightrope.report.charts.parts import finished, labels, values
 
-BARS = 64  # more would be thinner than a line on a narrow page
-HEAD_ROOM = 1.15  # above the highest bar, for the label of the length that `fixed` pads to
+BARS = 64  # more bars would be thinner than a line on a narrow page
+HEAD_ROOM = 1.15  # axis height over the highest bar, for the label of `fixed`'s length
 
 
 def length_bars(lengths: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
-    """At most 64 bars, equally wide, of `tokens` (distinct lengths) and `samples` (counts).
+    """Bin `samples` (counts) by `tokens` (distinct lengths) into at most 64 bars of equal width.
 
-    A bar has `low` and `high` (tokens, half a token outside the lengths that it holds),
-    `samples`, and its name `tokens`: "24", or "24 to 27". Bars without samples are left out.
+    A bar has `low` and `high` (tokens, half a token outside its lengths), `samples`, and its name
+    `tokens`: "24", or "24 to 27". Bars without samples are left out.
     """
     counts = dict(zip(lengths["tokens"], lengths["samples"], strict=True))
     if not counts:
@@ -39,9 +39,9 @@ def length_chart(
     longest: int | None,
     description: str,
 ) -> dict[str, Any]:
-    """How many samples have which length: `bars` of `length_bars`, as wide as the container.
+    """Chart the number of samples by length from `length_bars`, as wide as the container.
 
-    A dashed line closes each bucket, a full one is the length that `fixed` pads to.
+    A dashed line ends each bucket, a solid line marks the length that `fixed` pads to.
     """
     lines = sorted({*edges, *([longest] if longest else [])})
     across, up = tokens_axis([*lines, bars[-1]["high"]], lines), samples_axis(bars)
@@ -62,7 +62,7 @@ def length_chart(
 
 
 def tokens_axis(reach: Sequence[float], lines: Sequence[int]) -> alt.X:
-    """Tokens from zero, named at the edges of the buckets: half a token beyond the last in it."""
+    """Return a token axis from zero, with ticks half a token past each bucket's last length."""
     axis = alt.Axis(grid=False, labelExpr="floor(datum.value)", labelOverlap="greedy")
     if lines:
         axis.values = [0, *(line + 0.5 for line in lines)]
@@ -71,7 +71,7 @@ def tokens_axis(reach: Sequence[float], lines: Sequence[int]) -> alt.X:
 
 
 def samples_axis(bars: Sequence[dict[str, Any]]) -> alt.Y:
-    """Counts from zero, whole numbers only."""
+    """Return an axis of whole counts from zero."""
     most = max(bar["samples"] for bar in bars)
     axis = alt.Axis(tickCount=min(4, most), format=",d")
     scale = alt.Scale(domain=[0, most * HEAD_ROOM], nice=False)

@@ -1,4 +1,4 @@
-"""The chart of speed-ups."""
+"""Chart of speed-ups."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,18 +16,18 @@ from tightrope.report.charts.parts import (
     values,
 )
 
-ROW_HEIGHT = 38  # a line for the name, below it the mark
+ROW_HEIGHT = 38  # pixels for the name and the mark below it
 MARK_OFFSET = 8
 
 
 def speedup_chart(
     rows: Sequence[dict[str, Any]], *, extent: Sequence[float], description: str
 ) -> dict[str, Any]:
-    """Speed-ups with their intervals (logarithmic), one named row each, baseline at 1.
+    """Chart speed-ups with their intervals (logarithmic), a named row each, baseline at 1.
 
-    A row has variant, engine, precision, ratio, low, high, label and tie (bool), and the texts
-    speedup, interval and verdict for the tooltip; rows are drawn in the order given. `extent`
-    are ratios that the axis must also reach.
+    A row has variant, engine, precision, ratio, low, high, label and tie (bool), and the tooltip
+    texts speedup, interval and verdict; rows are drawn in the given order. The axis also covers the
+    ratios in `extent`.
     """
     wide = [*rows, *({"ratio": ratio} for ratio in (*extent, 1))]
     across = horizontal(wide, ("low", "ratio", "high"), "ratio")
@@ -50,7 +50,7 @@ def speedup_chart(
 
 
 def ratio_marks(across: alt.X, order: alt.Y) -> list[alt.Chart]:
-    """One mark a row: full, or hollow for a tie, with the page's colour inside."""
+    """Return a mark per row: filled, or for a tie hollow, with the page's colour inside."""
     common = {"size": 95, "opacity": 1, "yOffset": MARK_OFFSET}
     place = (across, order, precision_shape())
     full, ties = (alt.Chart().transform_filter(f"{sign}datum.tie") for sign in ("!", ""))

@@ -1,4 +1,4 @@
-"""The chart of accuracy against latency."""
+"""Chart of accuracy against latency."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,17 +16,17 @@ from tightrope.report.charts.parts import (
     values,
 )
 
-LINEAR_SPAN = 12  # points of accuracy; beyond it the axis is compressed around zero
+LINEAR_SPAN = 12  # accuracy points; a wider range gets a symlog axis
 
 
 def accuracy_latency_chart(
     points: Sequence[dict[str, Any]], *, budget_points: float | None, description: str
 ) -> dict[str, Any]:
-    """Accuracy change (points) against latency (ms, logarithmic), as wide as its container.
+    """Chart accuracy change (points) against latency (ms, logarithmic), as wide as the container.
 
-    A point has variant, engine, precision, latency_ms, latency_low, latency_high, delta,
-    delta_low, delta_high, front (its number on the Pareto front, or None), deploy (bool), and
-    the texts latency and change for the tooltip; points come fastest first.
+    A point has variant, engine, precision, latency_ms, latency_low, latency_high, delta, delta_low,
+    delta_high, front (its number on the Pareto front, or None), deploy (bool), and the tooltip
+    texts latency and change; points come fastest first.
     """
     across = horizontal(points, ("latency_low", "latency_ms", "latency_high"), "latency_ms")
     across.title = "latency, ms (logarithmic)"
@@ -57,7 +57,7 @@ def accuracy_latency_chart(
 
 
 def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The numbers of the Pareto front; neighbours too close to be read apart share one text."""
+    """Return the number labels of the Pareto front; neighbours too close to read share one."""
     latencies = [point["latency_ms"] for point in points]
     near = (max(latencies) / min(latencies)) ** 0.06
     groups: list[list[dict[str, Any]]] = []
@@ -77,7 +77,7 @@ def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def budget_layers(budget_points: float | None, up: alt.Y) -> list[alt.Chart]:
-    """The line below which accuracy falls out of the budget, with its name."""
+    """Return the line below which the accuracy drop exceeds the budget, with its name."""
     if budget_points is None:
         return []
     line = alt.Chart(values([{"delta": -budget_points, "name": "accuracy budget"}]))
@@ -86,7 +86,7 @@ def budget_layers(budget_points: float | None, up: alt.Y) -> list[alt.Chart]:
 
 
 def vertical(points: Sequence[dict[str, Any]], budget_points: float | None) -> alt.Y:
-    """The accuracy axis; where a variant falls far it is compressed, so that others stay apart."""
+    """Return the accuracy axis, compressed if a variant falls far, so that others stay apart."""
     seen = [0, *(point[name] for point in points for name in ("delta", "delta_low", "delta_high"))]
     low, high = min(*seen, -(budget_points or 0)), max(seen)
     pad = 0.08 * max(high - low, 1)

@@ -1,4 +1,4 @@
-"""The chart of trainings as a plain Vega-Lite specification: accuracy over time."""
+"""Chart of trainings as a Vega-Lite specification: accuracy over time."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -8,18 +8,18 @@ import altair as alt
 
 from tightrope.report.charts.parts import finished, labels, values
 
-HEAD_ROOM = 0.03  # beyond the slowest training for each letter of a name, of the time it took
+HEAD_ROOM = 0.03  # axis room per letter of a name, as a share of the slowest training's time
 HEIGHT = 240  # pixels
 LINE = 16  # pixels from one name to the next
-NEAR = 0.25  # of the longest training: closer, one name would run into the next
+NEAR = 0.25  # share of the longest training; names closer than this would overlap
 Point = dict[str, Any]
 
 
 def training_chart(points: Sequence[Point], *, description: str) -> dict[str, Any]:
-    """Accuracy (percent) after each epoch over the seconds up to then, a line for each model.
+    """Chart accuracy (percent) after each epoch over the elapsed seconds, a line per model.
 
-    A point has model, epoch, seconds, accuracy, low and high (of the seeds), last (bool: the model
-    is named there), and the text told for the tooltip. As wide as its container.
+    A point has model, epoch, seconds, accuracy, low and high (over the seeds), last (bool: the
+    model is named at this point), and the tooltip text `told`. As wide as its container.
     """
     longest = max(point["seconds"] for point in points)
     letters = max(len(point["model"]) for point in points)
@@ -50,9 +50,9 @@ def training_chart(points: Sequence[Point], *, description: str) -> dict[str, An
 
 
 def named(points: Sequence[Point], *, line: float) -> list[Point]:
-    """The points that are named, `name_at` the accuracy at whose height the name stands.
+    """Return the named points; `name_at` is the accuracy at which the name is drawn.
 
-    Names of trainings that end at about the same time are a `line` (percent) apart.
+    Names of trainings that end at about the same time are `line` (percent) apart.
     """
     near = NEAR * max(point["seconds"] for point in points)
     found: list[Point] = []

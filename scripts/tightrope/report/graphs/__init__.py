@@ -1,1 +1,1 @@
-"""Pictures of ONNX graphs."""
+"""Diagrams of ONNX graphs."""

@@ -1,4 +1,4 @@
-"""The operators of a layer as chips in lines: how wide each is, and where it stands."""
+"""Layout of a layer's operators as rows of chips: their widths and positions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ Run = Mapping[str, Any]
 TIMES = "\N{MULTIPLICATION SIGN}"
 HEIGHT, GAP, LINE = 20.0, 5.0, 26.0
 PADDING, MARK = 7.0, 12.0
-# what only brings numbers into another place or form; the chip of one has no fill
+# operators that only move, reshape or cast data; their chips have no fill
 MOVES = frozenset(
     (
         *("Cast", "Concat", "ConstantOfShape", "Expand", "Flatten", "Gather", "GatherElements"),
@@ -21,7 +21,7 @@ MOVES = frozenset(
 
 
 class Chip(NamedTuple):
-    """A run of operators at its place: left and top edge and width in the picture's units."""
+    """Chip of an operator run: left and top edge and width in the diagram's units."""
 
     x: float
     y: float
@@ -34,7 +34,7 @@ class Chip(NamedTuple):
 
 
 def chips(runs: Iterable[Run], *, left: float, top: float, width: float) -> list[Chip]:
-    """The runs in lines from `top` on, none reaching beyond `left + width`."""
+    """Lay out the runs in rows from `top` on, none beyond `left + width`."""
     placed: list[Chip] = []
     x, y = left, top
     for run in runs:
@@ -52,12 +52,12 @@ def chips(runs: Iterable[Run], *, left: float, top: float, width: float) -> list
 
 
 def text_of(run: Run) -> str:
-    """What stands on the chip."""
+    """Return the text on the chip."""
     return run["type"] + (f" {TIMES}{run['count']:,}" if run["count"] > 1 else "")
 
 
 def title_of(run: Run) -> str:
-    """What a pointer on the chip tells."""
+    """Return the tooltip of the chip."""
     modules = list(dict.fromkeys(run["modules"]))
     named = ", ".join(modules[:6]) + (", \N{HORIZONTAL ELLIPSIS}" if len(modules) > 6 else "")
     inside = f"{run['inside']:,} operators inside" if run["inside"] else ""
@@ -66,7 +66,7 @@ def title_of(run: Run) -> str:
 
 
 def shortened(text: str, room: float, letter: float) -> str:
-    """`text`, cut in its middle where it does not fit into that room."""
+    """Cut `text` in the middle to fit into `room`; `letter` is the width of a letter."""
     most = max(int(room / letter), 3)
     if len(text) <= most:
         return text

@@ -1,4 +1,4 @@
-"""What is told of an ONNX file: its layers, their operators, parameters and share of the time."""
+"""Description of an ONNX file: layers with operators, parameters and share of the time."""
 
 import json
 from collections import Counter
@@ -21,10 +21,10 @@ Document = dict[str, Any]
 
 
 def describe(graph: onnx.GraphProto, costs: Document | None = None) -> Document:
-    """Everything that the picture of `graph` shows; `costs` are those of `measure_costs`.
+    """Return everything that the diagram of `graph` shows; `costs` come from `measure_costs`.
 
-    `blocks` has the layers in their order, equal ones in a row once with how many `times`;
-    `seconds` of a layer are of all of these, None where nothing of it was timed.
+    `blocks` holds the layers in order, consecutive equal layers once with their count in `times`;
+    `seconds` of a layer is the sum over its repetitions, None if nothing in it was timed.
     """
     known = parameters_of(graph)
     shape, rows = slowest_shape(costs)
@@ -61,7 +61,7 @@ def describe_layer(
     facts: Sequence[Operator],
     known: Mapping[str, onnx.TensorProto],
 ) -> Document:
-    """One layer: its parameters, the runs of its operators, and how long they take."""
+    """Describe one layer: its parameters, operator runs and time."""
     nodes = [graph.node[place] for place in places]
     used = {one: known[one] for node in nodes for one in read_by(node) if one in known}
     weights = with_dequantized((one for one in used if len(used[one].dims) > 1), nodes)
@@ -75,9 +75,9 @@ def describe_layer(
 
 
 def blocks_of(layers: Sequence[Document]) -> list[Document]:
-    """The layers, those that repeat once: `times`, and the layers of one repetition.
+    """Fold repeated layers into blocks: `times`, and the layers of one repetition.
 
-    A layer there has the `names` and the sum of the `seconds` of all repetitions.
+    Each of these layers has the `names` and the sum of the `seconds` of all repetitions.
     """
     blocks = []
     for first, length, times in folded([sign_of(layer) for layer in layers]):
@@ -87,13 +87,13 @@ def blocks_of(layers: Sequence[Document]) -> list[Document]:
 
 
 def sign_of(layer: Document) -> str:
-    """What equal layers have in common: all but their name and their time."""
+    """Return the signature of equal layers: all fields but name and time."""
     parts = [layer[field] for field in ("parameters", "weight_bytes", "operators")]
     return json.dumps(parts)
 
 
 def together(layers: Sequence[Document]) -> Document:
-    """Equal layers as one."""
+    """Merge equal layers into one."""
     timed = [layer["seconds"] for layer in layers if layer["seconds"] is not None]
     kept = {key: own for key, own in layers[0].items() if key not in ("name", "seconds")}
     names = [layer["name"] for layer in layers]
@@ -101,7 +101,7 @@ def together(layers: Sequence[Document]) -> Document:
 
 
 def value(one: onnx.ValueInfoProto) -> Document:
-    """Name, type and shape of an input or an output; an unknown size is None."""
+    """Return name, type and shape of an input or output; an unknown size is None."""
     kind = one.type.tensor_type
     sizes = [
         size.dim_param or (size.dim_value if size.HasField("dim_value") else None)
@@ -112,7 +112,7 @@ def value(one: onnx.ValueInfoProto) -> Document:
 
 
 def slowest_shape(costs: Document | None) -> tuple[Document | None, dict[str, Document]]:
-    """The shape at which the operators take longest in float, and the row of each of them there."""
+    """Return the shape with the longest total float time, and each operator's row at that shape."""
     by_shape: dict[tuple[Any, ...], dict[str, Document]] = {}
     for name, rows in (costs or {}).get("operators", {}).items():
         for row in rows:
@@ -125,5 +125,5 @@ def slowest_shape(costs: Document | None) -> tuple[Document | None, dict[str, Do
 
 
 def seconds_of(row: Document | None, precision: str) -> float | None:
-    """What the operator of that row of the costs takes, in int8 where it computes so."""
+    """Return the operator's time from its costs row, the int8 time if it computes in int8."""
     return row["int8_s" if precision == "int8" else "float_s"] if row else None

@@ -1,14 +1,14 @@
-"""Equal layers in a row, told once: a sequence folded where a part of it repeats."""
+"""Folding of consecutive equal layers, also where a part of several layers repeats."""
 
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-# layers of a part that repeats: those of an encoder without names are a handful
+# maximum layers per repeated part; an encoder block without names has only a handful
 LONGEST = 64
 
 
 class Block(NamedTuple):
-    """The part of a sequence that starts at `first` and is there `times` times in a row."""
+    """Part of a sequence that starts at `first` and repeats `times` times in a row."""
 
     first: int
     length: int
@@ -16,9 +16,9 @@ class Block(NamedTuple):
 
 
 def folded(signs: Sequence[Hashable]) -> list[Block]:
-    """`signs` as blocks, in their order; equal signs stand for equal layers.
+    """Split `signs` into blocks, in order; equal signs stand for equal layers.
 
-    From each place on the repetition is taken that spares the most; among these the shortest.
+    Greedy: each position starts the repetition that saves the most layers, the shortest on ties.
     """
     numbers: dict[Hashable, int] = {}
     row = [numbers.setdefault(sign, len(numbers)) for sign in signs]
@@ -31,7 +31,7 @@ def folded(signs: Sequence[Hashable]) -> list[Block]:
 
 
 def longest_repetition(row: Sequence[int], first: int) -> Block:
-    """The repetition from `first` on that spares the most places, a single one where none does."""
+    """Return the repetition from `first` that saves the most layers, else a single layer."""
     best = Block(first, 1, 1)
     for length in range(1, min(LONGEST, (len(row) - first) // 2) + 1):
         part, times = row[first : first + length], 1

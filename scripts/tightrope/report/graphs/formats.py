@@ -1,4 +1,4 @@
-"""The number formats of an ONNX graph: what is stored, and in which each operator computes."""
+"""Number formats of an ONNX graph: of stored tensors and of each operator's computation."""
 
 import math
 import re
@@ -15,13 +15,13 @@ QUANTIZE = ("QuantizeLinear", "DynamicQuantizeLinear")
 DEQUANTIZE = "DequantizeLinear"
 CONVERSIONS = (*QUANTIZE, DEQUANTIZE)
 BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "UNDEFINED": 0, "STRING": 0}
-# of products and convolutions the third operand is a bias, which int8 leaves in more bits
+# the third operand of a matrix product or convolution is a bias, which int8 keeps in more bits
 OPERANDS = 2
 Types = dict[str, int]
 
 
 def size_bytes(tensor: TensorProto) -> int:
-    """Bytes of its numbers by shape and type, packed; 0 for texts."""
+    """Return the packed size of a tensor in bytes, from shape and type; 0 for strings."""
     name = TensorProto.DataType.Name(tensor.data_type)
     digits = re.search(r"\d+", name)
     bits = BITS[name] if name in BITS else int(digits[0]) if digits else 0
@@ -29,7 +29,7 @@ def size_bytes(tensor: TensorProto) -> int:
 
 
 def format_of(kind: int | None) -> str:
-    """The name of a data type of ONNX: fp32, fp16, bf16, fp8, int8, int4 and so on, else OTHER."""
+    """Return the name of an ONNX data type: fp32, fp16, bf16, fp8, int8, int4 etc., else OTHER."""
     name = TensorProto.DataType.Name(kind or 0)
     if name.startswith(("FLOAT8", "FLOAT6", "FLOAT4")):
         return f"fp{name[5]}"
@@ -39,18 +39,18 @@ def format_of(kind: int | None) -> str:
 
 
 def tensor_types(graph: onnx.GraphProto) -> Types:
-    """The data type of each tensor of `graph` that is known."""
+    """Return the known data types of the tensors in `graph`."""
     values = (*graph.value_info, *graph.input, *graph.output)
     found = {one.name: one.type.tensor_type.elem_type for one in values}
     return found | {one.name: one.data_type for one in graph.initializer}
 
 
 def precisions(graph: onnx.GraphProto) -> list[str]:
-    """The format in which each operator of `graph` computes, in their order.
+    """Return the format in which each operator of `graph` computes, in node order.
 
-    That of the quantized numbers where it lies between Q/DQ as runtimes fuse them: a product
-    whose operands all come through DequantizeLinear, any other operator where besides its
-    results all go through QuantizeLinear. Else that of its operands, and of Q/DQ that of the
+    An operator between Q/DQ that runtimes fuse has the quantized format: a matrix product or
+    convolution if all its operands come from DequantizeLinear, any other operator if also all its
+    results go to QuantizeLinear. Otherwise it has the format of its operands, and Q/DQ that of the
     quantized side.
     """
     types = tensor_types(graph)
@@ -72,7 +72,10 @@ def precision_of(
     dequantized: dict[str, int | None],
     readers: dict[str, set[str]],
 ) -> str:
-    """The format of one operator; `readers` are the kinds that read each tensor, "" outside."""
+    """Return the format of one operator.
+
+    `readers` holds the operator types that consume each tensor, "" for graph outputs.
+    """
     if node.op_type in CONVERSIONS:
         side = node.input[0] if node.op_type == DEQUANTIZE else node.output[0]
         return format_of(types.get(side))
@@ -88,22 +91,22 @@ def precision_of(
 
 
 def first_known(names: Iterable[str], types: Types) -> str:
-    """int8 or another quantized format where a tensor has it, else that of the first float one."""
+    """Return the first quantized format of the tensors, else the first known format."""
     found = [format_of(types.get(name)) for name in names]
     quantized = [one for one in found if re.fullmatch(r"int[248]|fp[468]", one)]
     return next((one for one in [*quantized, *found] if one != OTHER), OTHER)
 
 
 def is_float(kind: int | None) -> bool:
-    """Whether that data type of ONNX is one of floating point."""
+    """Return whether an ONNX data type is floating-point."""
     return "FLOAT" in TensorProto.DataType.Name(kind or 0) or kind == TensorProto.DOUBLE
 
 
 def parameters_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """The parameters of `graph` by name: constants of at least one axis that are computed with.
+    """Return the parameters of `graph` by name: constants of rank 1 or higher used in computation.
 
-    Floating-point and quantized numbers; scales and zero-points of Q/DQ and constants of shapes
-    are none.
+    They are floating-point or quantized; scales and zero-points of Q/DQ and constant shapes are not
+    parameters.
     """
     scales: set[str] = set()
     dequantized: set[str] = set()
@@ -121,7 +124,7 @@ def parameters_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
 
 
 def constants(graph: onnx.GraphProto) -> Iterable[onnx.TensorProto]:
-    """Initializers, and the values of Constant under the name of their output."""
+    """Yield initializers, and the values of Constant under their output name."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute if node.op_type == "Constant" else ():
@@ -134,7 +137,7 @@ def constants(graph: onnx.GraphProto) -> Iterable[onnx.TensorProto]:
 
 
 def total(tensors: Iterable[onnx.TensorProto]) -> dict[str, int]:
-    """`parameters`, how many numbers these tensors hold, and `weight_bytes`, what they take."""
+    """Return `parameters`, the number of values in the tensors, and `weight_bytes`, their size."""
     known = list(tensors)
     return {
         "parameters": sum(math.prod(tensor.dims) for tensor in known),

@@ -1,4 +1,4 @@
-"""The layers of an ONNX graph: its operators grouped by the modules that they come from."""
+"""Layers of an ONNX graph: operators grouped by the modules that they come from."""
 
 import re
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ Graph = onnx.GraphProto
 
 
 def layers_of(graph: Graph, paths: Sequence[ModulePath | None]) -> list[tuple[str, list[int]]]:
-    """Name of each layer and the places of its operators, in the order of the computation.
+    """Return the name and the operator indices of each layer, in execution order.
 
-    `paths` are the `module_paths` of the graph.
-    A layer is a module of a list, as `encoder.layer.0` or `stages.1.layers.2`, else a module two
-    levels deep, as `bert.embeddings`. An operator that no name places belongs where its operands
-    come from, and without any where its result goes; one that several layers read is in SHARED.
-    Where fewer than half of the products have a name, each product begins a layer instead.
+    `paths` are the `module_paths` of the graph. A layer is a module of a list, such as
+    `encoder.layer.0` or `stages.1.layers.2`, else a module two levels deep, such as
+    `bert.embeddings`. An operator without a path belongs to the layer that produces its operands;
+    if none does, to the layer that consumes its outputs, or to SHARED if several layers do. If
+    fewer than half of the products have a path, each product starts a layer instead.
     """
     products = weighted_products(graph)
     named = [place for place in products if paths[place] is not None]
@@ -39,7 +39,7 @@ def layers_of(graph: Graph, paths: Sequence[ModulePath | None]) -> list[tuple[st
 
 
 def weighted_products(graph: Graph) -> list[int]:
-    """The places of products and convolutions one operand of which is a constant."""
+    """Return the indices of matrix products and convolutions with a constant operand."""
     constants = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type in ("Constant", DEQUANTIZE) and constants.issuperset(node.input):
@@ -52,7 +52,7 @@ def weighted_products(graph: Graph) -> list[int]:
 
 
 def layer_names(paths: Sequence[ModulePath]) -> dict[ModulePath, str]:
-    """The name of the layer of each module."""
+    """Return the layer name of each module path."""
     blocks = {
         path[:end]
         for path in paths
@@ -60,7 +60,7 @@ def layer_names(paths: Sequence[ModulePath]) -> dict[ModulePath, str]:
         if path[end - 1].isdigit() and not path[end].isdigit()
     }
     inside = {path: [end for end in range(len(path) + 1) if path[:end] in blocks] for path in paths}
-    # lists whose blocks hold lists of blocks, as the stages of a convolutional network
+    # lists whose blocks contain lists of blocks, such as the stages of a convolutional network
     staged = {path[: ends[0] - 1] for path, ends in inside.items() if len(ends) > 1}
     names: dict[ModulePath, str] = {}
     for path, ends in inside.items():
@@ -72,7 +72,7 @@ def layer_names(paths: Sequence[ModulePath]) -> dict[ModulePath, str]:
 
 
 def begun_by_products(graph: Graph, products: Sequence[int]) -> list[str | None]:
-    """Layers of a graph whose names tell nothing: each product begins one, named by its kind."""
+    """Start a layer at each product, named by its type, for graphs without useful names."""
     own: list[str | None] = [None] * len(graph.node)
     for number, place in enumerate(products, start=1):
         own[place] = f"{graph.node[place].op_type} {number}"
@@ -80,7 +80,7 @@ def begun_by_products(graph: Graph, products: Sequence[int]) -> list[str | None]
 
 
 def spread(graph: Graph, own: Sequence[str | None]) -> list[str]:
-    """`own` with a layer for every operator."""
+    """Assign a layer to every operator, starting from `own`."""
     rank = {name: number for number, name in enumerate(dict.fromkeys(filter(None, own)))}
     placed = list(own)
     makers: dict[str, int] = {}
@@ -103,7 +103,7 @@ def spread(graph: Graph, own: Sequence[str | None]) -> list[str]:
 
 
 def read_by(node: onnx.NodeProto) -> list[str]:
-    """The tensors that an operator reads, those of its inner graphs included."""
+    """Return the tensors that a node consumes, including those of its subgraphs."""
     names = [name for name in node.input if name]
     for graph in inner_graphs_of(node):
         names += [name for inner in graph.node for name in read_by(inner)]
@@ -113,10 +113,10 @@ def read_by(node: onnx.NodeProto) -> list[str]:
 def without_strange_tails(
     graph: Graph, placed: Sequence[str], own: Sequence[str | None]
 ) -> list[str]:
-    """`placed`, the end of a layer moved on where the layer of that list before it has none.
+    """Move the end of a layer to its consumer if the previous layer of that list has no such end.
 
-    So the pooling behind the last of equal blocks is no part of that block. What is moved are
-    operators without a layer of their own, all read by one other layer.
+    For example, the pooling after the last of several equal blocks is not part of that block. Only
+    operators without a layer in `own` are moved, and only if a single other layer consumes them.
     """
     members: dict[str, list[int]] = {}
     for place, name in enumerate(placed):
@@ -140,6 +140,6 @@ def without_strange_tails(
 
 
 def readers_of(graph: Graph, places: Sequence[int], placed: Sequence[str]) -> set[str]:
-    """The layers that read what those operators give."""
+    """Return the layers that consume the outputs of the given operators."""
     given = {name for place in places for name in graph.node[place].output}
     return {placed[place] for place, node in enumerate(graph.node) if given & set(read_by(node))}

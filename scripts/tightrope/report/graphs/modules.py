@@ -1,4 +1,4 @@
-"""Which module of the checkpoint each operator of an ONNX graph comes from, by its names."""
+"""Map each operator of an ONNX graph to its checkpoint module, by names."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ import onnx
 
 from tightrope.report.graphs.formats import CONVERSIONS, DEQUANTIZE
 
-# of the module around the classifier, in files that were exported here
+# name of the wrapper module around the classifier in files exported by this pipeline
 WRAPPER = "classifier"
 # ("bert", "encoder", "layer", "0", "output", "dense")
 ModulePath = tuple[str, ...]
@@ -14,11 +14,12 @@ Graph = onnx.GraphProto
 
 
 def module_paths(graph: Graph) -> list[ModulePath | None]:
-    """For each operator the path of its module, None where no name tells it.
+    """Return the module path of each operator, None if no name identifies it.
 
-    Told by parameters that it alone reads, as PyTorch names them; by its own name where that is a
-    path, as `/bert/encoder/layer.0/output/dense/MatMul`, or the module's own name; or, of an
-    operator with weights, by what alone reads its result, as a product's bias.
+    The path comes from parameters that only this operator consumes, as PyTorch names them; else
+    from its own name, if that is a path such as `/bert/encoder/layer.0/output/dense/MatMul` or the
+    name of a module; else, for an operator with weights, from the sole consumer of its result, such
+    as the bias after a product.
     """
     parameters = parameters_read(graph)
     inside = [path[0] == WRAPPER and len(path) > 1 for path in parameters.values()]
@@ -30,7 +31,7 @@ def module_paths(graph: Graph) -> list[ModulePath | None]:
     known = set(told.values())
     paths = [
         told.get(place) or path_in_name(node.name, known)
-        if node.op_type not in CONVERSIONS  # named by the tensors that they convert
+        if node.op_type not in CONVERSIONS  # Q/DQ are named after the tensors that they convert
         else None
         for place, node in enumerate(graph.node)
     ]
@@ -44,10 +45,10 @@ def module_paths(graph: Graph) -> list[ModulePath | None]:
 
 
 def parameters_read(graph: Graph) -> dict[int, ModulePath]:
-    """For each operator that alone reads a named parameter the module of that.
+    """Return the module of each operator that is the sole consumer of a named parameter.
 
-    Equal constants are kept once, under the name of one of them: what several operators read
-    tells of none.
+    Equal constants are stored once, under one of their names: a constant with several consumers
+    identifies no module.
     """
     dotted = {tensor.name for tensor in graph.initializer if "." in tensor.name.strip(".")}
     readers = sole_readers(graph)
@@ -64,7 +65,7 @@ def parameters_read(graph: Graph) -> dict[int, ModulePath]:
 
 
 def sole_readers(graph: Graph) -> dict[str, int]:
-    """For each tensor that one operator reads, its place."""
+    """Return the consumer's index for each tensor with a single consumer."""
     readers: dict[str, set[int]] = {}
     for place, node in enumerate(graph.node):
         for name in node.input:
@@ -73,9 +74,9 @@ def sole_readers(graph: Graph) -> dict[str, int]:
 
 
 def path_in_name(name: str, known: Iterable[ModulePath]) -> ModulePath | None:
-    """The module in the name of an operator, None where it is no path and none of the `known`.
+    """Return the module in an operator's name, None if it is neither a path nor in `known`.
 
-    With slashes the last part is the operator; `layer1/layer1.0` says `layer1` twice.
+    With slashes the last part is the operator; `layer1/layer1.0` contains `layer1` twice.
     """
     if "/" in name:
         scopes = [scope for scope in name.split("/")[:-1] if scope]
@@ -88,5 +89,5 @@ def path_in_name(name: str, known: Iterable[ModulePath]) -> ModulePath | None:
 
 
 def split(name: str) -> ModulePath:
-    """The parts of a dotted name."""
+    """Split a dotted name into its parts."""
     return tuple(part for part in name.split(".") if part)

@@ -1,4 +1,4 @@
-"""Netron's viewer for one graph, served to this machine's own browser and to nobody else."""
+"""Serve Netron's viewer for one graph, to this machine's own browser only."""
 
 import html
 import importlib.util
@@ -12,7 +12,7 @@ from tightrope.errors import TightropeError, nearest
 
 HOST = "127.0.0.1"
 REPORTS = Path("reports")
-# Its page would ask the network who the reader is, and report what is looked at
+# block the page's requests that would identify the user and report usage
 POLICY = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "worker-src 'self' blob:; connect-src 'self' data: blob:"
@@ -20,9 +20,9 @@ POLICY = (
 
 
 def graph_file(model: str, graph: str, *, reports: Path = REPORTS) -> Path:
-    """The file for Netron of that graph of a model.
+    """Return the ONNX file for Netron of a model's graph.
 
-    Raises TightropeError naming what there is, or the command that makes it.
+    Raises TightropeError with the available graphs, or the command that creates the file.
     """
     drawn = sorted(
         path.parent.name for path in reports.glob("*/graphs") if any(path.glob("*.onnx"))
@@ -44,7 +44,7 @@ def graph_file(model: str, graph: str, *, reports: Path = REPORTS) -> Path:
 
 
 def viewer_folder() -> Path:
-    """Where the web page of the package netron lies; raises TightropeError without the package."""
+    """Return the folder of netron's web page; raise TightropeError if netron is not installed."""
     found = importlib.util.find_spec("netron")
     if found is None or found.origin is None:
         raise TightropeError("netron is not installed; make netron installs it into .venv")
@@ -52,9 +52,9 @@ def viewer_folder() -> Path:
 
 
 def viewer_page(folder: Path, name: str) -> bytes:
-    """The page, told to open the file of that name from here.
+    """Return the page, set up to open the file `name` from this server.
 
-    Without the date of its release: half a year after it the page would refuse to work.
+    It omits Netron's release date: half a year after that date the page would refuse to work.
     """
     page = (folder / "index.html").read_text(encoding="utf-8")
     version = re.search(r'<meta name="version" content="([^"]*)">', page)
@@ -77,14 +77,14 @@ def viewer_page(folder: Path, name: str) -> bytes:
 
 
 class Viewer(SimpleHTTPRequestHandler):
-    """Answers with the page, its parts and the graph."""
+    """HTTP handler that serves the page, its parts and the graph."""
 
     def __init__(self, *arguments: object, graph: Path, folder: Path) -> None:
         self.graph, self.viewer = graph, folder
         super().__init__(*arguments, directory=str(folder))
 
     def do_GET(self) -> None:
-        """The page at the root, the graph in /data, else a file of the viewer."""
+        """Serve the page at the root, the graph under /data, else a file of the viewer."""
         path = unquote(self.path.partition("?")[0])
         if path in ("/", "/index.html"):
             self.give(viewer_page(self.viewer, self.graph.name), "text/html; charset=utf-8")
@@ -94,7 +94,7 @@ class Viewer(SimpleHTTPRequestHandler):
             super().do_GET()
 
     def give(self, content: bytes, kind: str) -> None:
-        """Send `content` as that kind."""
+        """Send `content` with content type `kind`."""
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
@@ -102,19 +102,19 @@ class Viewer(SimpleHTTPRequestHandler):
         self.wfile.write(content)
 
     def end_headers(self) -> None:
-        """Nothing but this server may be asked, and no consent is asked for what is not sent."""
+        """Allow requests to this server only; skip the consent dialog, since nothing is sent."""
         self.send_header("Content-Security-Policy", POLICY)
         self.send_header("Set-Cookie", "consent=none; SameSite=Strict")
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing of each request."""
+        """Do not log requests."""
 
 
 def open_server(graph: Path, *, port: int) -> ThreadingHTTPServer:
-    """A server of the viewer, for `serve_forever`; port 0 takes a free one.
+    """Return a server of the viewer, for `serve_forever`; port 0 takes a free port.
 
-    Raises TightropeError where the port is taken or netron is missing.
+    Raises TightropeError if the port is in use or netron is missing.
     """
     handler = partial(Viewer, graph=graph, folder=viewer_folder())
     try:

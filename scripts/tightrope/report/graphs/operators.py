@@ -1,4 +1,4 @@
-"""The operators of a layer as a picture shows them: equal ones in a row are one."""
+"""Operators of a layer as a diagram shows them, with consecutive equal operators merged."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -9,15 +9,15 @@ from tightrope.report.graphs.formats import CONVERSIONS, DEQUANTIZE
 from tightrope.report.graphs.modules import ModulePath
 from tightrope.report.graphs.without_weights import all_nodes, inner_graphs_of
 
-# what a picture does not show: how numbers are stored, not what is computed
+# operators that a diagram omits: they store or convert values and compute nothing
 UNSEEN = (*CONVERSIONS, "Constant")
-# runs of operators in a layer; of one with more only the kinds are told
+# maximum operator runs per layer; beyond it, runs of the same kind are merged
 LONGEST_LAYER = 60
 Document = dict[str, Any]
 
 
 class Operator(NamedTuple):
-    """An operator, the format in which it computes, its module, and its time where there is one."""
+    """Operator with its compute format, module path, and seconds if timed."""
 
     node: onnx.NodeProto
     precision: str
@@ -26,11 +26,11 @@ class Operator(NamedTuple):
 
 
 def runs(operators: Iterable[Operator], layer: str, weights: set[str]) -> list[Document]:
-    """What the picture shows of these operators, equal ones in a row as one with their `count`.
+    """Return the operators that the diagram shows, consecutive equal ones merged with a `count`.
 
-    `weighted` are those that read one of `weights`, `modules` the names of those modules within
-    the layer that operators come from; `inside` is how many operators their inner graphs
-    have. Where there are too many runs, equal ones anywhere are one.
+    `weighted` runs consume one of `weights`; `modules` are the names, within the layer, of the
+    modules that the operators come from; `inside` counts the operators in their subgraphs. If there
+    are too many runs, equal runs are merged wherever they occur.
     """
     found: list[Document] = []
     for node, precision, path, _ in operators:
@@ -50,7 +50,7 @@ def runs(operators: Iterable[Operator], layer: str, weights: set[str]) -> list[D
 
 
 def merged(found: Iterable[Document]) -> list[Document]:
-    """Runs of the same kind and format as one, most first."""
+    """Merge runs of the same type and format, most frequent first."""
     sums: dict[tuple[Any, ...], Document] = {}
     for run in found:
         key = run["type"], run["precision"], run["weighted"]
@@ -61,7 +61,7 @@ def merged(found: Iterable[Document]) -> list[Document]:
 
 
 def with_dequantized(names: Iterable[str], nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    """The names of those parameters, and of what DequantizeLinear makes of them."""
+    """Return the names of the parameters and of their DequantizeLinear outputs."""
     own = set(names)
     made = [node for node in nodes if node.op_type == DEQUANTIZE and node.input[0] in own]
     return own | {node.output[0] for node in made}

@@ -1,4 +1,4 @@
-"""The picture of a graph: its layers from the input to the output, as an SVG of any width."""
+"""Diagram of a graph: its layers from input to output, as an SVG of any width."""
 
 import textwrap
 import xml.etree.ElementTree as ElementTree
@@ -32,9 +32,9 @@ CARD, GAP, SHEET, BAR = 12.0, 16.0, 4.0, 4.0
 
 
 def picture(graph: Document, *, width: float = WIDE, label: str, alone: bool = True) -> str:
-    """The SVG of a graph that `describe` told, as wide as that; what is `alone` brings its style.
+    """Return the SVG of a graph from `describe`, `width` units wide; `alone` embeds its style.
 
-    Text, chips and bars keep within the edges whatever the names are: they break or are cut.
+    Text, chips and bars stay within the edges for any names: they wrap or are cut.
     """
     svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "graph", "role": "group"})
     svg.set("aria-label", clean(label))
@@ -51,7 +51,7 @@ def picture(graph: Document, *, width: float = WIDE, label: str, alone: bool = T
 
 
 def sentence(words: str, *, width: float = WIDE) -> str:
-    """An SVG that says, in the place of a picture, why there is none."""
+    """Return an SVG that states why there is no diagram."""
     svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "graph", "role": "group"})
     add(svg, "style").text = css()
     lines = textwrap.wrap(words, int(width / (FACT_SIZE * SANS_WIDTH))) or [""]
@@ -62,7 +62,7 @@ def sentence(words: str, *, width: float = WIDE) -> str:
 
 
 def legend(svg: Element, graph: Document, width: float) -> float:
-    """The formats with their numbers of operators, and what the bars are; where it ends."""
+    """Draw formats with operator counts and the meaning of the bars; return the bottom edge."""
     x, y = EDGE, 14.0
     for precision, words in legend_words(graph["by_precision"]):
         own = MARK + len(words) * FACT_SIZE * SANS_WIDTH + 10
@@ -82,7 +82,7 @@ def legend(svg: Element, graph: Document, width: float) -> float:
 
 
 def ends(svg: Element, values: Iterable[Document], y: float, width: float) -> float:
-    """Inputs or outputs, a pill each; where they end."""
+    """Draw each input or output as a pill; return the bottom edge."""
     letter, x, top = CHIP_SIZE * MONO_WIDTH, EDGE, y
     for one in values:
         words = shortened(shape_words(one), width - 2 * EDGE - 20, letter)
@@ -96,13 +96,13 @@ def ends(svg: Element, values: Iterable[Document], y: float, width: float) -> fl
 
 
 def flow(svg: Element, y: float) -> float:
-    """An arrow down to what comes next, which starts where it ends."""
+    """Draw an arrow to the next element; return the top edge of that element."""
     add(svg, "path", {"class": "flow", "d": f"M24 {number(y)}v{GAP - 1}m-4 -4.5l4 4.5l4 -4.5"})
     return y + GAP
 
 
 def draw_block(svg: Element, block: Document, y: float, width: float, longest: float) -> float:
-    """The layers of a block, sheets behind them where they repeat; where it ends."""
+    """Draw the layers of a block, stacked sheets behind repeated ones; return the bottom edge."""
     times, layers = block["times"], block["layers"]
     if times == 1:
         return draw_layer(svg, layers[0], y, EDGE, width - 2 * EDGE, longest, 1)
@@ -120,7 +120,7 @@ def draw_block(svg: Element, block: Document, y: float, width: float, longest: f
 def draw_frame(
     svg: Element, layers: Sequence[Document], y: float, width: float, longest: float, times: int
 ) -> float:
-    """Several layers that repeat together; where their frame ends."""
+    """Draw several layers that repeat together, in a frame; return the bottom edge."""
     frame = add(svg, "rect", {"class": "card"})
     text(svg, f"{times} {TIMES}", EDGE + CARD, y + 21, "name")
     bottom = y + 32 - GAP
@@ -141,7 +141,7 @@ def draw_layer(
     times: int,
     framed: bool = False,
 ) -> float:
-    """One layer as a card: its name, what it weighs, its operators, its bar; where it ends."""
+    """Draw a layer as a card: name, facts, operators and time bar; return the bottom edge."""
     card = add(svg, "rect", {"class": "card"})
     left, room = x + CARD, width - 2 * CARD
     badge = f"{times} {TIMES} " if times > 1 and not framed else ""
@@ -172,7 +172,7 @@ def draw_layer(
 
 
 def draw_chip(svg: Element, chip: Chip) -> None:
-    """A run of operators: tinted and marked by its format, only outlined where it moves data."""
+    """Draw an operator run: tinted and marked by format, only outlined if it moves data."""
     group = add(svg, "g", {"class": class_of(chip.precision)})
     add(group, "title").text = clean(chip.title)
     kind = "plain" if chip.moves else "tint"

@@ -1,4 +1,4 @@
-"""The files on one ONNX graph: its record, its picture, and itself without weights for Netron."""
+"""Write the files on an ONNX graph: record, diagram, and ONNX without weights for Netron."""
 
 from functools import partial
 from pathlib import Path
@@ -24,11 +24,11 @@ def render_graph(
     title: str,
     limits: Limits,
 ) -> None:
-    """Write what is told of the ONNX file `source`: JSON, SVG, and ONNX without its weights.
+    """Write JSON, SVG and weightless ONNX that describe the ONNX file `source`.
 
-    `costs` of its operators give the share of the time. Where the file holds a failure, or
-    cannot be drawn, all three say why. Raises ArtifactError for a file that cannot be read, and
-    TightropeError where a failure is transient and another attempt is left.
+    `costs` of its operators give the time shares. If `source` holds a failure or cannot be drawn,
+    all three files state why. Raises ArtifactError for an unreadable file, and TightropeError if a
+    failure is transient and another attempt is left.
     """
     try:
         work = partial(draw, source, costs, record, drawing, structure, title=title)
@@ -50,7 +50,7 @@ def draw(
     *,
     title: str,
 ) -> None:
-    """What `render_graph` does in its child; the record comes last."""
+    """Do the work of `render_graph` in its child process; write the record last."""
     model = without_weights(load_onnx(source), f"{title}: the structure, weights are left out")
     facts = describe(model.graph, read_costs(costs))
     write_bytes(structure, model.SerializeToString(deterministic=True))
@@ -59,7 +59,7 @@ def draw(
 
 
 def read_costs(path: Path | str | None) -> Any:
-    """The costs in that file, None without one or where they could not be measured."""
+    """Read the costs, None without a file or if they could not be measured."""
     try:
         return read_made_json(path) if path else None
     except WorkFailed:

@@ -1,9 +1,9 @@
-"""Colours, marks and fonts of the picture of a graph, light and dark."""
+"""Colours, marks and fonts of graph diagrams, light and dark."""
 
 from tightrope.report.style.palette import FONT, INKS, SHAPES
 
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace"
-# Format to (light, dark), told apart as the engines of the charts are; a mark says it too.
+# Format to (light, dark), with the contrast limits of the charts' engines; marks differ too.
 FORMAT_COLOURS = {
     "fp32": ("#6b7590", "#b9c3d6"),
     "fp16": ("#b53bf0", "#a347ff"),
@@ -12,16 +12,16 @@ FORMAT_COLOURS = {
     "fp8": ("#9a4206", "#bd7f0c"),
 }
 FORMAT_SHAPES = {name: SHAPES[name] for name in FORMAT_COLOURS}
-# formats that no engine has
+# (light, dark) of formats that no engine has
 RARE = ("#5c0f2c", "#d32a66")
 RARE_SHAPE = SHAPES["tf32"]
-# ratios of a letter's width to the size of its font: no letter of MONO is wider, few of FONT are
+# letter width over font size: an upper bound for MONO, rarely exceeded for FONT
 MONO_WIDTH, SANS_WIDTH = 0.62, 0.56
 NAME_SIZE, CHIP_SIZE, FACT_SIZE = 12.5, 11, 11.5
 
 
 def css() -> str:
-    """The style sheet of pictures, each of class `graph`."""
+    """Return the style sheet of diagrams, each of class `graph`."""
     return "".join(
         [
             scheme("light"),
@@ -44,7 +44,7 @@ def css() -> str:
 
 
 def scheme(name: str) -> str:
-    """The colours of the scheme "light" or "dark"."""
+    """Return the colours of the scheme "light" or "dark" as CSS."""
     ink, dark = INKS[name], name == "dark"
     colours = {
         "ink": ink["text"],
@@ -59,10 +59,10 @@ def scheme(name: str) -> str:
 
 
 def class_of(precision: str) -> str:
-    """The class of the colour of a format."""
+    """Return the CSS class of a format's colour."""
     return precision if precision in FORMAT_COLOURS else "rare"
 
 
 def shape_of_format(precision: str) -> str:
-    """The path of its mark, of radius 1 around the origin."""
+    """Return the SVG path of a format's mark, of radius 1 around the origin."""
     return FORMAT_SHAPES.get(precision, RARE_SHAPE)

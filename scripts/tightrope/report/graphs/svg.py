@@ -1,4 +1,4 @@
-"""The elements of a picture: texts, rectangles and marks in an SVG."""
+"""SVG elements of a diagram: texts, rectangles and marks."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -7,19 +7,19 @@ from xml.etree.ElementTree import Element
 
 from tightrope.report.graphs.style import class_of, shape_of_format
 
-# what XML cannot hold, in names that come from anywhere
+# characters that are invalid in XML but may occur in names
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def mark(svg: Element, precision: str, x: float, y: float, *, own: bool = True) -> None:
-    """The mark of a format, by which it is told apart without its colour."""
+    """Draw the mark of a format, which identifies it without its colour."""
     name = f"mark {class_of(precision)}" if own else "mark"
     where = f"translate({number(x)} {number(y)}) scale(4)"
     add(svg, "path", {"class": name, "d": shape_of_format(precision), "transform": where})
 
 
 def text(svg: Element, words: str, x: float, y: float, kind: str, anchor: str = "start") -> None:
-    """A line of text from `x` on, or up to it."""
+    """Draw a line of text that starts at `x`, or ends there with `anchor` "end"."""
     facts = {"class": kind, "x": number(x), "y": number(y)}
     made = add(svg, "text", facts | ({"text-anchor": anchor} if anchor != "start" else {}))
     made.text = clean(words)
@@ -28,29 +28,29 @@ def text(svg: Element, words: str, x: float, y: float, kind: str, anchor: str = 
 def rectangle(
     svg: Element, kind: str, x: float, y: float, width: float, height: float, radius: float
 ) -> Element:
-    """A rectangle of that class with round corners."""
+    """Draw a rectangle of class `kind` with rounded corners."""
     made = add(svg, "rect", {"class": kind})
     place(made, x, y, width, height, radius)
     return made
 
 
 def place(made: Element, x: float, y: float, width: float, height: float, radius: float) -> None:
-    """Give a rectangle its place."""
+    """Set position and size of a rectangle."""
     sizes = {"x": x, "y": y, "width": width, "height": height, "rx": radius}
     for name, size in sizes.items():
         made.set(name, number(size))
 
 
 def add(parent: Element, kind: str, attributes: Mapping[str, str] | None = None) -> Element:
-    """A new element in `parent`."""
+    """Add a new element to `parent`."""
     return ElementTree.SubElement(parent, kind, dict(attributes or {}))
 
 
 def number(value: float) -> str:
-    """At most two decimals."""
+    """Format a number with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def clean(words: str) -> str:
-    """`words` with every letter that XML can hold."""
+    """Replace the characters in `words` that are invalid in XML."""
     return FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", words)

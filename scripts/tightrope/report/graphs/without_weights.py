@@ -1,15 +1,15 @@
-"""An ONNX file without its weights: all that is needed to look at a graph, in a few kilobytes."""
+"""ONNX files without weights: all that is needed to inspect a graph, in a few kilobytes."""
 
 from collections.abc import Iterator
 
 import onnx
 from onnx import TensorProto, shape_inference
 
-# shapes and constants, which say what a graph does
+# keep small constants such as shapes, which define the graph's behaviour
 LARGEST_CONSTANT_BYTES = 1024
-# where a reader would look for them: its error message then says why
+# file name of the removed weights: a loader's error message then shows the cause
 LEFT_OUT = "weights-are-left-out"
-# names that inference gives to sizes that it does not know
+# prefix of the names that shape inference gives to unknown sizes
 INVENTED = "unk__"
 CONTENTS = (
     *("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data"),
@@ -18,10 +18,10 @@ CONTENTS = (
 
 
 def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto:
-    """`model`, changed in place: every large constant keeps its name, type and shape only.
+    """Remove the data of large constants from `model`, in place; keep name, type and shape.
 
-    The result describes itself with `description` and holds the shapes of inner tensors as far as
-    they can be inferred. It can be looked at, as in Netron, and not be run.
+    The result has `description` as its doc string, and the inferred shapes of inner tensors as far
+    as inference succeeds. It can be inspected, as in Netron, but not run.
     """
     for tensor in all_constants(model.graph):
         if tensor.ByteSize() > LARGEST_CONSTANT_BYTES:
@@ -30,7 +30,7 @@ def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto
     model.doc_string = description
     try:
         model = shape_inference.infer_shapes(model)
-    except (shape_inference.InferenceError, ValueError):  # an operator contradicts itself
+    except (shape_inference.InferenceError, ValueError):  # inconsistent operator
         return model
     for one in model.graph.value_info:
         for size in one.type.tensor_type.shape.dim:
@@ -40,7 +40,7 @@ def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto
 
 
 def leave_out(tensor: TensorProto) -> None:
-    """Make `tensor` one whose content lies in a file that is not there."""
+    """Make `tensor` refer to an external file that does not exist."""
     for field in CONTENTS:
         tensor.ClearField(field)
     del tensor.external_data[:]
@@ -50,7 +50,7 @@ def leave_out(tensor: TensorProto) -> None:
 
 
 def all_constants(graph: onnx.GraphProto) -> Iterator[TensorProto]:
-    """Initializers and the tensors in attributes, those of inner graphs included."""
+    """Yield initializers and tensors in attributes, including those of subgraphs."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
@@ -62,13 +62,13 @@ def all_constants(graph: onnx.GraphProto) -> Iterator[TensorProto]:
 
 
 def inner_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in attributes of its operators."""
+    """Yield the subgraphs in the attributes of a graph's nodes."""
     for node in graph.node:
         yield from inner_graphs_of(node)
 
 
 def inner_graphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """Its own graphs: branches of If, the body of Loop or Scan."""
+    """Yield the subgraphs of a node: branches of If, the body of Loop or Scan."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -76,7 +76,7 @@ def inner_graphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Every operator, those of inner graphs included."""
+    """Yield every node, including those of subgraphs."""
     yield from graph.node
     for inner in inner_graphs(graph):
         yield from all_nodes(inner)

@@ -1,4 +1,4 @@
-"""The words in the picture of a graph: names of equal layers, sizes, shares, shapes."""
+"""Text in the diagram of a graph: names of equal layers, sizes, shares, shapes."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ SHARED_WORDS = "read by several layers"
 
 
 def span(names: Sequence[str]) -> str:
-    """One name for equal layers: from `layer.0` to `layer.4`, with a dash."""
+    """Return one name for equal layers: from `layer.0` to `layer.4`, with a dash."""
     first, last = names[0], names[-1]
     if first == SHARED:
         return SHARED_WORDS
@@ -30,9 +30,9 @@ def span(names: Sequence[str]) -> str:
 
 
 def name_lines(names: Sequence[str], badge: str, letters: int) -> list[str]:
-    """The name of a layer behind its badge, in lines of at most so many letters.
+    """Wrap the badge and name of a layer into lines of at most `letters` characters.
 
-    It breaks before a dot; a part that is too long for a line is cut in its middle.
+    Lines break before a dot; a part too long for a line is cut in its middle.
     """
     lines = [badge]
     for at, part in enumerate(span(names).split(".")):
@@ -44,7 +44,7 @@ def name_lines(names: Sequence[str], badge: str, letters: int) -> list[str]:
 
 
 def facts_of(layer: Document, times: int, longest: float) -> str:
-    """Share of the time, bytes and parameters of a layer, of each where it is there `times`."""
+    """Return a layer's time share, and its parameters and bytes, per repetition if `times` > 1."""
     words = []
     if layer["seconds"] is not None and longest:
         words.append(f"{significant(100 * layer['seconds'] / longest, 2)} % of the time")
@@ -56,7 +56,7 @@ def facts_of(layer: Document, times: int, longest: float) -> str:
 
 
 def count(value: int) -> str:
-    """A number of parameters: 1.77 M, 24.6 k, 770."""
+    """Format a number of parameters: 1.77 M, 24.6 k, 770."""
     for unit, word in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if value >= unit:
             return f"{significant(value / min(unit, 1e3) if word == ' k' else value / unit)}{word}"
@@ -64,24 +64,24 @@ def count(value: int) -> str:
 
 
 def size(value: int) -> str:
-    """Bytes in MB, small ones in kB."""
+    """Format bytes in MB, small sizes in kB."""
     return f"{megabytes(value)} MB" if value >= 1e5 else f"{significant(value / 1e3)} kB"
 
 
 def shape_words(one: Document) -> str:
-    """An input or an output with its type and its shape."""
+    """Format an input or output with type and shape."""
     sizes = ", ".join("?" if own is None else str(own) for own in one["shape"])
     return f"{one['name']} {one['type']} [{sizes}]"
 
 
 def legend_words(by_precision: Mapping[str, int]) -> list[tuple[str | None, str]]:
-    """Each format with how many operators compute in it, and the other signs of a picture."""
+    """Return each format with its operator count, followed by the other signs of a diagram."""
     known = [(name, f"{name} {own:,}") for name, own in by_precision.items() if name != OTHER]
     return [*known, (None, "bold: has weights"), (None, "outlined: only moves or counts numbers")]
 
 
 def time_words(time: Document, letters: int) -> list[str]:
-    """What the bars show, in lines of at most so many letters."""
+    """Explain the bars, in lines of at most `letters` characters."""
     shape = ", ".join(f"{name} {own}" for name, own in time["shape"].items())
     method = "share of the time of the operators with weights, each timed alone in ONNX Runtime"
     return textwrap.wrap(f"{method}; {shape}", max(letters, 20))

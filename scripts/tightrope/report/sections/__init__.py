@@ -1,1 +1,1 @@
-"""What each section of the page says."""
+"""Template data of each section of the page."""

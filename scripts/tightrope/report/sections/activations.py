@@ -1,4 +1,4 @@
-"""What the report says of models that differ in their activation: accuracy beside speed."""
+"""Report section on models that differ in their activation: accuracy and speed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,9 +26,9 @@ Columns = Sequence[tuple[Shape, str]]
 
 
 def activations_section(summary: Record, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A table and its figures, one for each shape, of each reference, host and device.
+    """Return a table with a figure per shape, for each reference, host and device.
 
-    `hosts` are names by fingerprint, empty where there is one.
+    `hosts` are names by fingerprint, empty for a single host.
     """
     groups: dict[Any, list[Record]] = {}
     for entry in summary.get("activations") or ():
@@ -40,10 +40,9 @@ def activations_section(summary: Record, hosts: Mapping[str, str]) -> list[dict[
 def table(
     summary: Record, place: Place, group: Sequence[Record], hosts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """One table: `columns` are (shape, variant), each of `rows` has a cell for each of them.
+    """Return one table; `columns` are (shape, variant), each of `rows` has a cell per column.
 
-    The first row is the reference of `place`, whose cells are its own results; the others follow
-    by accuracy.
+    The first row is the reference of `place` with its own results; the others follow by accuracy.
     """
     reference, key, device = place
     timed = [row for entry in group for row in entry.get("latency") or ()]
@@ -71,12 +70,12 @@ def table(
 
 
 def sizes(shape: Shape) -> list[int]:
-    """What shapes are ordered by."""
+    """Return the sort key of a shape."""
     return [size for _, size in shape]
 
 
 def reference_row(summary: Record, place: Place, columns: Columns) -> dict[str, Any]:
-    """The row of the model that the others are put beside, with its own times."""
+    """Return the row of the reference model, with its own times."""
     model, host, device = place
     results = {
         result["variant"]: result
@@ -96,7 +95,7 @@ def reference_row(summary: Record, place: Place, columns: Columns) -> dict[str, 
 
 
 def row_beside(summary: Record, host: str, entry: Record, columns: Columns) -> dict[str, Any]:
-    """The row of one model beside the reference, with its speed-ups over that one."""
+    """Return the row of a model compared with the reference, with its speed-ups over it."""
     accuracy = entry.get("accuracy") or {}
     return {
         **row_of(summary, entry["model"], host, accuracy),
@@ -108,7 +107,7 @@ def row_beside(summary: Record, host: str, entry: Record, columns: Columns) -> d
 
 
 def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str, Any]:
-    """What every row has: activation, accuracy, and what the training took on that host."""
+    """Return the fields of every row: activation, accuracy, training time and memory on `host`."""
     trainings = summary.get("training") or ()
     trained = next(
         (
@@ -129,12 +128,12 @@ def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str
 
 
 def facts_of(summary: Record, model: str) -> Record:
-    """What the summary says of that model, empty where it says nothing."""
+    """Return the summary's entry of a model, empty without one."""
     return (summary.get("models") or {}).get(model) or {}
 
 
 def cell_of(entry: Record, shape: Shape, variant: str) -> dict[str, Any]:
-    """Times of one variant at one shape beside the reference's; `reason` where there are none."""
+    """Return the speed-up of a variant at a shape over the reference; `reason` if there is none."""
     own = [row for row in entry.get("latency") or () if row["variant"] == variant]
     row = next((one for one in own if shape_of(one) == shape), own[0] if own else {})
     speedup = row.get("speedup") or {}
@@ -148,7 +147,7 @@ def cell_of(entry: Record, shape: Shape, variant: str) -> dict[str, Any]:
 def figure_of(
     rows: Sequence[Record], shape: Shape, variants: Sequence[str], place: int, host: str | None
 ) -> dict[str, Any] | None:
-    """The chart of one shape with its words; None where nothing was timed at it."""
+    """Return the chart of a shape with its description, None if nothing was timed at it."""
     first = place * len(variants)
     marks = [
         mark_of(row, variant, cell["speedup"])
@@ -170,13 +169,13 @@ def figure_of(
 
 
 def row_name(row: Record) -> str:
-    """ "relu, 33.4 % (+0.3)": the activation and, where it was judged, its accuracy and change."""
+    """Return "relu, 33.4 % (+0.3)": the activation and, if evaluated, accuracy and change."""
     parts = [f", {row['top1']} %" if row["top1"] else "", f" ({row['change']})"]
     return row["activation"] + parts[0] + (parts[1] if row["change"] else "")
 
 
 def mark_of(row: Record, variant: str, speedup: Record) -> dict[str, Any]:
-    """One mark of the chart."""
+    """Return one mark of the chart."""
     known, value = parse(variant), speedup["ratio"]
     ends = {end: speedup.get(end) for end in ("low", "high")}
     return {

@@ -1,4 +1,4 @@
-"""What the report says of the answers of one model's variants beside their baseline's."""
+"""Report section on the predictions of a model's variants compared with their baseline."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,10 +11,11 @@ Record = Mapping[str, Any]
 def answers_section(
     measured: Iterable[Record], baselines: Mapping[str, str], budget_points: float | None
 ) -> dict[str, Any] | None:
-    """One of `rows` for each variant whose answers were judged; None where none was.
+    """Return `rows` with one per evaluated variant; None without any.
 
-    A row has result, accuracy, baseline (whether it is one) and flipped. `too_small` has
-    (sentence, variants) for those whose split could not have found a drop as large as the budget.
+    A row has result, accuracy, baseline (whether it is a baseline) and flipped. `too_small` has
+    (sentence, variants) for those whose split was too small to detect a drop as large as the
+    budget.
     """
     judged = [result for result in measured if result.get("accuracy")]
     if not judged:
@@ -39,7 +40,7 @@ def answers_section(
 
 
 def rights(example: Record) -> dict[str, bool]:
-    """Whether the baseline and whether the variant was right on a flipped example."""
+    """Return whether the baseline and the variant are right on a flipped example."""
     return {
         "baseline_right": example["baseline"] == example["label"],
         "right": example["prediction"] == example["label"],
@@ -47,7 +48,7 @@ def rights(example: Record) -> dict[str, bool]:
 
 
 def shortfall(accuracy: Record, budget_points: float | None) -> str | None:
-    """What the split could have found and what not; None where it is large enough."""
+    """Return which drop the split could detect and which not, None if it is large enough."""
     found = points_up(accuracy.get("detectable"), accuracy.get("samples"))
     if accuracy.get("large_enough") is not False or not is_number(budget_points) or not found:
         return None

@@ -1,4 +1,4 @@
-"""The figures of the report: for each model and shape a chart, its words and its table."""
+"""Figures of the report: a chart with description and table per model and shape."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,13 +21,13 @@ Record = Mapping[str, Any]
 
 
 def shapes_in(results: Iterable[Record]) -> list[tuple[tuple[str, int], ...]]:
-    """Every shape that was measured, smallest first."""
+    """Return every measured shape, smallest first."""
     seen = {shape_of(row) for result in results for row in result.get("latency") or ()}
     return sorted(seen, key=lambda shape: [size for _, size in shape])
 
 
 def row_at(result: Record, shape: tuple[tuple[str, int], ...]) -> Record | None:
-    """The latency row of that shape, or None."""
+    """Return the latency row of a shape, or None."""
     return next((row for row in result.get("latency") or () if shape_of(row) == shape), None)
 
 
@@ -40,11 +40,11 @@ def trade_offs(
     *,
     host: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Accuracy against latency of one model's results on one host, a figure for each shape.
+    """Return a figure per shape: accuracy against latency of one model's results on one host.
 
-    `deploy` has the recommended variants by shape, `equals` those that are equal to one of them in
-    speed, with it; `host` is named in the titles. A figure has title, description, chart, points
-    (fastest first, the front numbered) and unplaced (variants without a time).
+    `deploy` holds the recommended variants by shape, `equals` these and the variants equal to one
+    of them in speed; `host` is named in the titles. A figure has title, description, chart, points
+    (fastest first, the Pareto front numbered) and unplaced (variants without a time).
     """
     figures = []
     for shape in shapes_in(results):
@@ -79,9 +79,9 @@ def trade_offs(
 def trade_off_point(
     result: Record, row: Record, baselines: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """One variant at one shape, None without a time or an accuracy change.
+    """Return the point of a variant at a shape, None without a time or an accuracy change.
 
-    Its time is the baseline's over its speed-up, so that the chart and the decision compare alike.
+    Its time is the baseline's over its speed-up, so that the chart and the decision agree.
     """
     accuracy, speedup = result["accuracy"], row.get("speedup") or {}
     delta = 0.0 if result["variant"] in baselines.values() else accuracy.get("delta")
@@ -111,10 +111,10 @@ def trade_off_point(
 
 
 def number_front(placed: list[dict[str, Any]], equal: set[str]) -> None:
-    """Sort by latency and number each point that no other beats, fastest first.
+    """Sort the points by latency and number the Pareto front, fastest first.
 
-    Those that are `equal` in speed do not beat each other, and a variant of which it is undecided
-    whether it keeps the answers beats none.
+    Variants that are `equal` in speed do not dominate each other, and a variant with undecided
+    accuracy dominates none.
     """
     placed.sort(key=lambda point: (point["latency_ms"], -point["delta"]))
 
@@ -134,7 +134,7 @@ def number_front(placed: list[dict[str, Any]], equal: set[str]) -> None:
 
 
 def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
-    """What the chart shows, in words."""
+    """Describe the chart in words."""
     front = [
         f"{point['variant']} ({point['latency']}, {point['change']})"
         for point in placed
@@ -147,17 +147,17 @@ def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
 
 
 def titled(*parts: str | None) -> str:
-    """The parts that there are, with dots between."""
+    """Join the non-empty parts with dots."""
     return " \N{MIDDLE DOT} ".join(filter(None, parts))
 
 
 def speedups(
     results: Sequence[Record], baselines: Mapping[str, str], *, host: str | None = None
 ) -> list[dict[str, Any]]:
-    """Speed-ups of one model's results on one host, a figure for each device and shape.
+    """Return a figure per device and shape: speed-ups of one model's results on one host.
 
     `host` is named in the titles. A figure has title, baseline, description, chart and rows
-    (fastest first). The axes of one device reach equally far, so that its shapes can be compared.
+    (fastest first). All shapes of a device have the same axis range, so that they can be compared.
     """
     figures = []
     devices = sorted({str(result.get("device")) for result in results})
@@ -185,7 +185,7 @@ def speedups(
 
 
 def speedup_rows(results: Iterable[Record], shape: Any) -> list[dict[str, Any]]:
-    """The variants that were raced against the baseline at that shape, fastest first."""
+    """Return the variants with a speed-up over the baseline at a shape, fastest first."""
     rows = []
     for result in results:
         row = row_at(result, shape)
@@ -216,7 +216,7 @@ def speedup_rows(results: Iterable[Record], shape: Any) -> list[dict[str, Any]]:
 
 
 def describe_speedups(title: str, rows: Sequence[Record]) -> str:
-    """What the chart shows, in words."""
+    """Describe the chart in words."""
     ties = sum(row["tie"] for row in rows)
     first = rows[0]
     return (
@@ -227,5 +227,5 @@ def describe_speedups(title: str, rows: Sequence[Record]) -> str:
 
 
 def without_records(entry: Record) -> dict[str, Any]:
-    """The fields that the chart draws."""
+    """Return the fields that the chart draws."""
     return {key: value for key, value in entry.items() if key not in ("result", "row")}

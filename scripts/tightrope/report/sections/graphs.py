@@ -1,4 +1,4 @@
-"""The report's look inside the ONNX files: a picture of each, and the file for Netron."""
+"""Report section on the ONNX files: a diagram of each, and the file for Netron."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -19,10 +19,11 @@ Record = Mapping[str, Any]
 
 
 def graphs_section(paths: Iterable[Path], page: Path) -> list[dict[str, Any]]:
-    """What is told of the graphs whose records these are, by model; links are seen from `page`.
+    """Return the graphs of these records by model, with links relative to `page`.
 
-    A record lies at `{model}/graphs/{graph}.json`, the file for Netron beside it. Of one that was
-    not drawn only `reason` says why. Raises ArtifactError for a record that is no JSON.
+    A record is at `{model}/graphs/{graph}.json`, with the file for Netron in the same folder. A
+    graph that was not drawn has only a `reason`. Raises ArtifactError for a record that is not
+    JSON.
     """
     models: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
@@ -41,7 +42,7 @@ def graphs_section(paths: Iterable[Path], page: Path) -> list[dict[str, Any]]:
 
 
 def drawn(document: Record, title: str) -> dict[str, Any]:
-    """The facts of a graph in words, and its pictures for wide and for narrow pages."""
+    """Return the facts of a graph in words, and its diagrams for wide and narrow pages."""
     formats = [name for name in document["by_precision"] if name != OTHER]
     facts = [
         f"{whole(document['operators'])} operators",

@@ -1,4 +1,4 @@
-"""What the report says of INT8: calibrations, audits, and what int8-auto left in float."""
+"""Report section on INT8: calibrations, audits, and operators that int8-auto left in float."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,11 +17,11 @@ def int8_section(
     hosts: Mapping[str, str],
     budget_points: float | None,
 ) -> dict[str, Any] | None:
-    """All that is told of one model, None where nothing in INT8 or FP8 was judged or audited.
+    """Return the section of a model, None if no INT8 or FP8 variant was evaluated or audited.
 
-    `rows` are of the table, `figures` have two panels each, `searches` a sentence and trials,
-    `sensitivities` a chart and rows. `methods` and
-    `mixed` precisions are those that the figures draw.
+    `rows` are those of the table, `figures` have two panels each, `searches` a sentence and trials,
+    `sensitivities` a chart and rows. `methods` and `mixed` precisions are those that the figures
+    draw.
     """
     rows = [table_row(result) for result in results if is_quantized(result)]
     rows = [row for row in rows if row["accuracy"] or row["audit"]]
@@ -45,12 +45,12 @@ def int8_section(
 
 
 def is_quantized(result: Record) -> bool:
-    """Whether that result is of INT8 or FP8."""
+    """Return whether a result is INT8 or FP8."""
     return str(result.get("precision")).startswith(PRECISIONS)
 
 
 def has_vnni(results: Iterable[Record], hosts: Mapping[str, Record]) -> bool:
-    """Whether an INT8 result of a CPU comes from an x86 host whose products do not saturate."""
+    """Return whether a CPU's INT8 result comes from an x86 host whose products do not saturate."""
     sets = [
         (hosts.get(result.get("host")) or {}).get("isa") or []
         for result in results
@@ -60,7 +60,7 @@ def has_vnni(results: Iterable[Record], hosts: Mapping[str, Record]) -> bool:
 
 
 def table_row(result: Record) -> dict[str, Any]:
-    """A result with the parts of its calibration, its audit and the noisiest tensor of that."""
+    """Return a result with its calibration parts, its audit and the audit's noisiest tensor."""
     method, samples, repair = calibration_parts(result.get("calibration"))
     audit = result.get("audit") or {}
     return {
@@ -75,7 +75,7 @@ def table_row(result: Record) -> dict[str, Any]:
 
 
 def calibration_parts(calibration: str | None) -> tuple[str | None, int | None, str | None]:
-    """Method, samples and repair in the name of a calibration, each None where there is none."""
+    """Return method, samples and repair from a calibration name, each None if missing."""
     method, *rest = (calibration or "").split("-", 2)
     if not rest or not rest[0].isdigit():
         return None, None, None
@@ -83,13 +83,13 @@ def calibration_parts(calibration: str | None) -> tuple[str | None, int | None, 
 
 
 def by_samples(entry: tuple[str, Any]) -> tuple[str, int, str]:
-    """The key by which calibrations are sorted: a hundred samples come after twenty."""
+    """Return the sort key of calibrations: a hundred samples come after twenty."""
     method, samples, _ = calibration_parts(entry[0].partition("-")[2])
     return method or "", samples or 0, entry[0]
 
 
 def search_part(result: Record) -> dict[str, Any]:
-    """The sentence on the search of an int8-auto variant, and what it rests on."""
+    """Return the sentence on the search of an int8-auto variant, with its data."""
     search = result["search"]
     left, trials = len(search["in_float"]), len(search["trials"])
     smooth = search.get("smoothquant")

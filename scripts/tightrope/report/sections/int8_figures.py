@@ -1,4 +1,4 @@
-"""The figures on INT8: accuracy over calibration samples, and the sensitivity of operators."""
+"""Figures on INT8: accuracy over calibration samples, and operator sensitivity."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ MARK = "\N{BLACK DIAMOND}"
 def calibration_figures(
     rows: Sequence[Record], hosts: Mapping[str, str], budget_points: float | None
 ) -> list[dict[str, Any]]:
-    """A figure for each engine, device and host, all on the same axes, of what has no repair."""
+    """Return a figure per engine, device and host, on common axes, without repaired variants."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     devices = {row["result"].get("device") for row in rows}
     for row in rows:
@@ -40,7 +40,7 @@ def calibration_figures(
 
 
 def calibration_point(row: Record) -> dict[str, Any] | None:
-    """What is drawn of a row, None of one with a repair or without a change of accuracy."""
+    """Return the point of a row, None if it has a repair or no accuracy change."""
     accuracy = row["accuracy"]
     delta = accuracy.get("delta")
     if row["samples"] is None or row["repair"] or not is_number(delta):
@@ -68,7 +68,7 @@ def calibration_point(row: Record) -> dict[str, Any] | None:
 def calibration_figure(
     title: str, group: list[dict[str, Any]], every: list[dict[str, Any]], budget: float | None
 ) -> dict[str, Any]:
-    """Two panels, one above the other, and their table; `every` point has room on the axes."""
+    """Return two stacked panels and their table; the axes cover the points of `every`."""
     group.sort(key=lambda point: (point["precision"], point["method"], point["samples"]))
     change, agreed = (describe(title, group, field) for field in ("change", "agreed"))
     panels = [
@@ -90,7 +90,7 @@ def calibration_figure(
 
 
 def describe(title: str, group: Iterable[Record], field: str) -> str:
-    """What a panel shows, in words."""
+    """Describe a panel in words."""
     found = [
         f"{one['precision']} {one['method']} {one['samples']}: {one[field]}"
         for one in group
@@ -100,9 +100,10 @@ def describe(title: str, group: Iterable[Record], field: str) -> str:
 
 
 def sensitivity_figure(name: str, record: Record, searches: Iterable[Record]) -> dict[str, Any]:
-    """Operators alone in INT8, the most sensitive first; those that int8-auto left are marked.
+    """Return operators alone in INT8, most sensitive first; those that int8-auto left are marked.
 
-    `name` has scheme and calibration; `rows` are of all operators, drawn the first ones.
+    `name` has scheme and calibration; `rows` holds all operators, the chart the first
+    MOST_OPERATORS.
     """
     own = [one for one in searches if one["calibration"] == name.partition("-")[2]]
     left = {operator for one in own for operator in one["in_float"]}
@@ -126,7 +127,7 @@ def sensitivity_figure(name: str, record: Record, searches: Iterable[Record]) ->
 
 
 def sensitivity_bar(row: Record) -> dict[str, Any]:
-    """What is drawn of an operator."""
+    """Return the bar of an operator."""
     return {
         "operator": row["operator"],
         "millinats": 1e3 * row["kl"],

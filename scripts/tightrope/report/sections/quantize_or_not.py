@@ -1,4 +1,4 @@
-"""What the report says of quantizing at all: a table, and a sentence where it is not worth it."""
+"""Report section on whether to quantize: a table, and a sentence if it is not worth it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from tightrope.report.style.numbers import points, ratio, shape_label, shape_of
 
 Record = Mapping[str, Any]
 DO_NOT = "do not quantize"
-# the look of the verdict on accuracy that means the same
+# CSS class of the accuracy verdict with the same meaning
 LOOKS = {"quantize": "kept", DO_NOT: "dropped"}
 LONGEST = 90
 
@@ -16,10 +16,10 @@ LONGEST = 90
 def quantization_section(
     entries: Sequence[Record], deployed: Iterable[Record], hosts: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """`rows` of the table on one model, and `sentence` where none of its engines gains.
+    """Return table `rows` of one model, and `sentence` if none of its engines gains.
 
-    None without entries of `quantization`. `deployed` are the results that are recommended: where
-    one is quantized there is no sentence, for its engine has no entry. `hosts` are `host_names`.
+    None without entries of `quantization`. `deployed` are the recommended results: if one is
+    quantized there is no sentence, since its engine has no entry. `hosts` are `host_names`.
     """
     if not entries:
         return None
@@ -38,14 +38,14 @@ def quantization_section(
 
 
 def engine_of(entry: Record) -> tuple[str, str, str]:
-    """What the entries of one engine on one device and host have in common."""
+    """Return the key of an engine on a device and host."""
     return entry["engine"], entry["device"], entry["host"]
 
 
 def engine_names(
     engines: Iterable[tuple[str, str, str]], hosts: Mapping[str, str]
 ) -> dict[tuple[str, str, str], str]:
-    """Each engine in words, with its device and its host where these have several."""
+    """Name each engine, with its device and host if there are several."""
     devices, places = ({key[index] for key in engines} for index in (1, 2))
     found = {}
     for engine, device, host in engines:
@@ -56,12 +56,12 @@ def engine_names(
 
 
 def sizes(entry: Record) -> list[int]:
-    """The key by which shapes are sorted."""
+    """Return the sort key of an entry's shape."""
     return [size for _, size in shape_of(entry["shape"])]
 
 
 def table_row(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """An entry with what the table prints of it; `alike` are groups of its `others`."""
+    """Return an entry with the table's texts; `alike` groups its `others`."""
     others = entry.get("others") or ()
     return {
         **entry,
@@ -76,7 +76,7 @@ def table_row(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def alike(others: Iterable[Record]) -> list[dict[str, Any]]:
-    """The variants that have the same verdict for the same reasons, as one group each."""
+    """Group the variants that have the same verdict for the same reasons."""
     groups: dict[Any, dict[str, Any]] = {}
     for other in others:
         told = {name: other[name] for name in ("verdict", "why")}
@@ -87,17 +87,17 @@ def alike(others: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 def look(judged: Record) -> str:
-    """The class of style of a verdict."""
+    """Return the CSS class of a verdict."""
     return LOOKS.get(judged["verdict"], "undecided")
 
 
 def short(entry: Record, variant: str) -> str:
-    """What a variant's name says besides the device and the engine of its entry."""
+    """Return a variant's name without the device and engine of its entry."""
     return variant.removeprefix(f"{entry['device']}-{entry['engine']}-")
 
 
 def against(entries: Sequence[Record]) -> str:
-    """All that speaks against quantizing one engine, in words; every entry has a reason."""
+    """State everything against quantizing an engine; every entry has a reason."""
     slow = [one for one in entries if is_slow(one)]
     lossy = [one for one in entries if (one.get("accuracy") or {}).get("verdict") == "dropped"]
     failed = [one for one in entries if one.get("failed")]
@@ -110,13 +110,13 @@ def against(entries: Sequence[Record]) -> str:
 
 
 def is_slow(judged: Record) -> bool:
-    """Whether it is surely not faster than its engine in float."""
+    """Return whether the whole speed-up interval over the engine in float is at most 1."""
     speedup = judged.get("speedup")
     return bool(speedup) and speedup["high"] <= 1
 
 
 def slower(entries: Sequence[Record]) -> str:
-    """That it does not gain, with the best that it came to."""
+    """State that quantizing gives no speed-up, with the best ratio."""
     best = max((entry["speedup"] for entry in entries), key=lambda speedup: speedup["ratio"])
     word = "slower" if all(entry["speedup"]["high"] < 1 for entry in entries) else "no faster"
     rivals = listed(short(entry, entry["unquantized"]) for entry in entries)
@@ -127,7 +127,7 @@ def slower(entries: Sequence[Record]) -> str:
 
 
 def tempting(entry: Record) -> bool:
-    """Whether another variant was only left because of its answers."""
+    """Return whether a faster variant was rejected only for its accuracy."""
     return any(
         (other.get("accuracy") or {}).get("verdict") == "dropped"
         and (other.get("speedup") or {}).get("low", 0) > 1
@@ -136,14 +136,14 @@ def tempting(entry: Record) -> bool:
 
 
 def less_accurate(entries: Sequence[Record]) -> str:
-    """That the answers are not kept, with the smallest loss."""
+    """State that accuracy is not kept, with the smallest loss."""
     best = max((entry["accuracy"] for entry in entries), key=lambda one: one["delta"])
     change = points(best["delta"], best.get("samples"))
     return f"loses too much accuracy with {quantized(entries)} ({change} points)"
 
 
 def failing(entries: Sequence[Record]) -> str:
-    """That nothing came out of it, with the beginning of the first reason."""
+    """State that the variants failed, with the start of the first reason."""
     reason = entries[0]["failed"].splitlines()[0].partition(";")[0]
     text = (
         reason if len(reason) <= LONGEST else f"{reason[:LONGEST].rstrip()}\N{HORIZONTAL ELLIPSIS}"
@@ -152,10 +152,10 @@ def failing(entries: Sequence[Record]) -> str:
 
 
 def quantized(entries: Sequence[Record]) -> str:
-    """The quantized variants of these entries of one engine."""
+    """Return the quantized variants of an engine's entries."""
     return listed(short(entry, entry["variant"]) for entry in entries)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Each name once."""
+    """Join the distinct names with "or"."""
     return " or ".join(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""How steady the measurements were: remarks on each row, and how many rows have which."""
+"""Stability of the measurements: remarks on each row, and the number of rows with each."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -9,14 +9,14 @@ Record = Mapping[str, Any]
 
 
 class Remark(NamedTuple):
-    """A word that marks a row, and what it means there, in sentences."""
+    """Word that marks a row, and its meaning in sentences."""
 
     word: str
     reasons: list[str]
 
 
 def remarks(result: Record, row: Record) -> list[Remark]:
-    """What a reader must know of one latency row; empty for a steady one.
+    """Return the remarks on a latency row; empty for a steady row.
 
     The words are `disturbed` or `provisional`, `noisy`, `time limit` and `threads`.
     """
@@ -34,11 +34,11 @@ def remarks(result: Record, row: Record) -> list[Remark]:
 
 
 def disturbed_section(summary: Record) -> dict[str, Any] | None:
-    """What other load left without a number; None where nothing was disturbed.
+    """Return the measurements that other load left without a number; None if undisturbed.
 
-    `rows` are latencies and `races` those without a winner; `undecided` is whether they could
-    change the decision at some shape. `what` says of all kinds of measurements how many, `reasons`
-    why, each once.
+    `rows` counts the latencies and `races` the races without a winner; `undecided` is whether they
+    could change the decision at some shape. `what` has the counts per kind of measurement,
+    `reasons` the distinct reasons.
     """
     results, traffic = (summary.get(kind) or () for kind in ("results", "traffic"))
     rows = [row for result in results for row in result.get("latency") or ()]
@@ -69,21 +69,21 @@ def disturbed_section(summary: Record) -> dict[str, Any] | None:
 
 
 def plural(count: int, word: str) -> str:
-    """ "1 shape", "2 shapes"."""
+    """Format a count with its noun: "1 shape", "2 shapes"."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def late(row: Record) -> str:
-    """What it means that measuring ended at the time limit; a baseline alone has no interval."""
+    """Explain a stop at the time limit; a baseline alone has no interval."""
     if row.get("speedup"):
         return "stopped at the time limit: the interval is wider than asked for"
     return "stopped at the time limit, with fewer quiet pairs of blocks than asked for"
 
 
 def other_threads(result: Record, row: Record) -> str | None:
-    """That another number of threads worked than configured; None where it is as it should be.
+    """Report that more or fewer threads worked than configured, None if neither.
 
-    Only on a CPU: what drives a GPU needs one thread.
+    Only on a CPU: driving a GPU needs one thread.
     """
     asked, busy = result.get("threads"), row.get("threads_busy")
     if result.get("device") != "cpu" or not is_number(asked) or not is_number(busy):
@@ -94,11 +94,11 @@ def other_threads(result: Record, row: Record) -> str | None:
 
 
 def steadiness(results: Iterable[Record]) -> dict[str, Any] | None:
-    """How many latency rows have which remark; None where noise was not judged.
+    """Count the latency rows with each remark; None if noise was not recorded.
 
-    `rows`, `noisy`, `late` (None where no row says that it could have stopped late), `disturbed`
-    (pairs of blocks that other load disturbed), `spread` (the most that the baseline's time
-    differed from job to job, a fraction), `thread_rows`, and `threads`: (words, variants) pairs.
+    `rows`, `noisy`, `late` (None if no row could have stopped late), `disturbed` (pairs of blocks
+    disturbed by other load), `spread` (the largest variation of the baseline's time between jobs, a
+    fraction), `thread_rows`, and `threads`: (words, variants) pairs.
     """
     rows = [(result, row) for result in results for row in result.get("latency") or ()]
     if not any("noisy" in row for _, row in rows):

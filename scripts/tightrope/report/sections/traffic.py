@@ -1,4 +1,4 @@
-"""What the report says of one model under real traffic."""
+"""Report section on one model under real traffic."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,13 +11,12 @@ SETTINGS = ("batch", "p99_bound_s", "samples", "longest", "edges", "lengths", "l
 
 
 def traffic_section(entries: Sequence[Record], split: int | None = None) -> dict[str, Any] | None:
-    """The measured entries of one model, the one with the highest throughput first.
+    """Return the measured entries of a model, highest throughput first.
 
-    None where nothing was measured. `settings` are those of the first entry, for they are one
-    model's and the same in all; `size` is that of images, empty for texts; `sent_of` is the
-    evaluation `split` where not all of its samples were sent; `figures` is empty where no lengths
-    were recorded; `largest` is what the bars in the table are drawn against; `dates` are the first
-    and the last measurement.
+    None without measurements. `settings` are those of the first entry, which all entries of a model
+    share; `size` is that of images, empty for texts; `sent_of` is the evaluation `split` if not all
+    of its samples were sent; `figures` is empty if no lengths were recorded; `largest` is the full
+    scale of the table's bars; `dates` are those of the first and the last measurement.
     """
     measured = [entry for entry in entries if entry.get("status") == "ok"]
     if not measured:
@@ -39,13 +38,13 @@ def traffic_section(entries: Sequence[Record], split: int | None = None) -> dict
 
 
 def best_throughput(entry: Record) -> float:
-    """The most samples a second of any way to pad, 0 where none was measured."""
+    """Return the highest samples per second over all padding modes, 0 if none was measured."""
     found = [row.get("samples_per_s") for row in entry.get("rows") or ()]
     return max((value for value in found if is_number(value)), default=0.0)
 
 
 def length_figure(settings: Record) -> dict[str, Any] | None:
-    """The histogram of lengths with its words and its table; None without lengths."""
+    """Return the length histogram with its description and table; None without lengths."""
     bars = length_bars(settings["lengths"] or {"tokens": [], "samples": []})
     if not bars:
         return None
@@ -64,7 +63,7 @@ def length_figure(settings: Record) -> dict[str, Any] | None:
 def describe_lengths(
     lengths: Mapping[str, Sequence[int]], edges: Sequence[int], longest: int | None
 ) -> str:
-    """What the histogram shows, in words: the share of the samples in each bucket."""
+    """Describe the histogram in words: the share of the samples in each length bucket."""
     pairs = list(zip(lengths["tokens"], lengths["samples"], strict=True))
     total = sum(lengths["samples"])
     shares, below = [], 0

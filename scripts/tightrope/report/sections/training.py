@@ -1,4 +1,4 @@
-"""What the report says of measured trainings."""
+"""Report section on measured trainings."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 
 def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
-    """Tables of the measured trainings, one for those that did the same work; None without any.
+    """Return tables of measured trainings, one per distinct workload; None without any.
 
-    `largest` is what the bars of a table are drawn against, `device_memory` whether its memory is
-    that of a GPU; `failed` are the entries without a result.
+    `largest` is the full scale of a table's bars, `device_memory` whether its memory is GPU memory;
+    `failed` are the entries without a result.
     """
     if not entries:
         return None
@@ -30,16 +30,16 @@ def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
 
 
 def work_of(entry: Record) -> tuple[Any, ...]:
-    """What must be alike in the trainings of one table, so that their times say something."""
+    """Return the key that trainings of a table must share for comparable times."""
     where = (entry.get(name) for name in ("host", "device", "threads", "unit"))
     seeds = tuple(entry.get("seeds") or ())
     return (*where, entry.get("samples"), entry.get("judged_samples"), entry.get("epochs"), seeds)
 
 
 def table(group: Sequence[Record]) -> dict[str, Any]:
-    """One table and its `figures`: each plain training stands before those compared with it.
+    """Return one table and its `figures`; each plain training precedes those compared with it.
 
-    What other load disturbed is in the table alone.
+    Trainings disturbed by other load are in the table only.
     """
     families = list(dict.fromkeys(family_of(entry) for entry in group))
     entries = sorted(
@@ -58,17 +58,17 @@ def table(group: Sequence[Record]) -> dict[str, Any]:
 
 
 def family_of(entry: Record) -> str:
-    """The model whose training an entry is compared with, or its own."""
+    """Return the model whose training an entry is compared with, or its own."""
     return entry.get("reference") or entry["model"]
 
 
 def spread_words(seconds: Record | None) -> str | None:
-    """Seconds with their spread."""
+    """Format seconds with their spread."""
     return plus_minus(seconds, significant, lambda one: significant(one, 2))
 
 
 def words(entry: Record) -> dict[str, Any]:
-    """The means of an entry with their spreads, as they are printed."""
+    """Format the means of an entry with their spreads."""
     judged = entry.get("judged_samples")
     return {
         "plain": entry["model"] == entry.get("reference"),
@@ -83,7 +83,7 @@ def words(entry: Record) -> dict[str, Any]:
 
 
 def plus_minus(spread: Record | None, words: Any, width: Any = None) -> str | None:
-    """ "78.3 ± 0.4": the mean and the sample standard deviation; None where there is no mean."""
+    """Format "78.3 ± 0.4": mean and sample standard deviation; None without a mean."""
     if not spread:
         return None
     mean, wide = words(spread["mean"]), (width or words)(spread["spread"])
@@ -91,7 +91,7 @@ def plus_minus(spread: Record | None, words: Any, width: Any = None) -> str | No
 
 
 def figure(entries: Sequence[Record]) -> dict[str, Any]:
-    """The chart of accuracy over time with its words and its `points`."""
+    """Return the chart of accuracy over time with its description and `points`."""
     found = [point for entry in entries for point in epochs(entry)]
     last = [point for point in found if point["last"]]
     description = "Accuracy over the time of the training. After the last epoch: " + "; ".join(
@@ -102,7 +102,7 @@ def figure(entries: Sequence[Record]) -> dict[str, Any]:
 
 
 def epochs(entry: Record) -> list[dict[str, Any]]:
-    """The points of one model in the chart: means over the seeds, lowest and highest accuracy."""
+    """Return the chart points of a model: mean, lowest and highest accuracy over the seeds."""
     runs, count = entry["runs"], entry["epochs"]
     found = []
     for number in range(count):

@@ -1,1 +1,1 @@
-"""Numbers and colours of the page."""
+"""Number formats and colours of the page."""

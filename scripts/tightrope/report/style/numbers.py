@@ -1,6 +1,6 @@
-"""Numbers as the report prints them: no more digits than the measurement supports.
+"""Number formats of the report: no more digits than the measurement supports.
 
-Every function gives None for a missing or non-finite value; the template shows that as a dash.
+Every function returns None for a missing or non-finite value; the template shows it as a dash.
 """
 
 import math
@@ -14,17 +14,17 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def is_number(value: Any) -> bool:
-    """Whether `value` is a finite number."""
+    """Return whether `value` is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def is_positive(value: Any) -> bool:
-    """Whether `value` is a finite number above zero."""
+    """Return whether `value` is a finite number above zero."""
     return is_number(value) and value > 0
 
 
 def significant(value: float | None, digits: int = 3) -> str | None:
-    """`value` with that many significant digits, thousands separated, never in exponents."""
+    """Format `value` with `digits` significant digits, thousands separated, without exponent."""
     if not is_number(value):
         return None
     if value == 0:
@@ -35,56 +35,56 @@ def significant(value: float | None, digits: int = 3) -> str | None:
 
 
 def bounded(value: float | None, floor: float, factor: float = 1) -> str | None:
-    """`value * factor` with two significant digits, "< floor" where a positive one is below."""
+    """Format `value * factor` with two significant digits, "< floor" if positive and below it."""
     if is_number(value) and 0 < value * factor < floor:
         return f"<{JOINED}{floor:f}".rstrip("0")
     return significant(value * factor, 2) if is_number(value) else None
 
 
 def scaled(value: float | None, factor: float) -> str | None:
-    """`value * factor` with three significant digits: seconds to ms, bytes to MB."""
+    """Format `value * factor` with three significant digits: seconds to ms, bytes to MB."""
     return significant(value * factor) if is_number(value) else None
 
 
 def milliseconds(seconds: float | None) -> str | None:
-    """Seconds as milliseconds: 0.0098 gives "9.80"."""
+    """Format seconds as milliseconds: 0.0098 gives "9.80"."""
     return scaled(seconds, 1e3)
 
 
 def megabytes(size: float | None) -> str | None:
-    """Bytes as decimal megabytes: 90,900,000 gives "90.9"."""
+    """Format bytes as decimal megabytes: 90,900,000 gives "90.9"."""
     return scaled(size, 1e-6)
 
 
 def whole(value: float | None) -> str | None:
-    """A count with thousands separated."""
+    """Format a count with thousands separated."""
     return f"{round(value):,}" if is_number(value) else None
 
 
 def signed(value: float, decimals: int) -> str:
-    """`value` with its sign; what rounds to zero has none."""
+    """Format `value` with its sign, without one if it rounds to zero."""
     text = f"{value:+.{decimals}f}"
     return text[1:] if not float(text) else text.replace("-", MINUS)
 
 
 def point_decimals(samples: int | None) -> int:
-    """Decimals of a percentage over that many samples, about as fine as one sample is."""
+    """Return the decimals of a percentage over `samples`, about the resolution of one sample."""
     count = samples if is_number(samples) else 1000
     return 0 if count < 100 else 1 if count < 10_000 else 2
 
 
 def percentage(fraction: float | None, samples: int | None = None) -> str | None:
-    """A fraction in percent, without the sign: 0.783 gives "78.3"."""
+    """Format a fraction in percent, without the percent sign: 0.783 gives "78.3"."""
     return f"{100 * fraction:.{point_decimals(samples)}f}" if is_number(fraction) else None
 
 
 def points(fraction: float | None, samples: int | None = None) -> str | None:
-    """A difference of accuracies in signed percentage points: -0.012 gives -1.2."""
+    """Format an accuracy difference in signed percentage points: -0.012 gives -1.2."""
     return signed(100 * fraction, point_decimals(samples)) if is_number(fraction) else None
 
 
 def points_up(fraction: float | None, samples: int | None = None) -> str | None:
-    """A size in percentage points without a sign, rounded up: what is found is no smaller."""
+    """Format a drop in unsigned percentage points, rounded up so as not to understate it."""
     if not is_number(fraction):
         return None
     decimals = point_decimals(samples)
@@ -93,27 +93,27 @@ def points_up(fraction: float | None, samples: int | None = None) -> str | None:
 
 
 def points_interval(accuracy: Mapping[str, Any] | None) -> str | None:
-    """The 95 % interval of an accuracy record's `delta`: "+0.2 to +1.7"."""
+    """Format the 95 % confidence interval of an accuracy record's `delta`: "+0.2 to +1.7"."""
     record = accuracy or {}
     ends = [points(record.get(end), record.get("samples")) for end in ("delta_low", "delta_high")]
     return f"{ends[0]} to {ends[1]}" if all(ends) else None
 
 
 def ratio_decimals(speedup: Mapping[str, Any]) -> int:
-    """Two decimals, one where the interval is wider than one whole."""
+    """Return two decimals, one if the interval is wider than 1 or the ratio at least 10."""
     low, high = speedup.get("low"), speedup.get("high")
     wide = is_number(low) and is_number(high) and high - low > 1
     return 1 if wide or speedup.get("ratio", 0) >= 10 else 2
 
 
 def ratio(speedup: Mapping[str, Any] | None) -> str | None:
-    """A speed-up record's ratio, 4.18 with the times sign."""
+    """Format the ratio of a speed-up record: 4.18 with the times sign."""
     value = (speedup or {}).get("ratio")
     return f"{value:,.{ratio_decimals(speedup)}f}{TIMES}" if is_number(value) else None
 
 
 def ratio_interval(speedup: Mapping[str, Any] | None) -> str | None:
-    """The 95 % interval of a speed-up record: "4.02 to 4.35"."""
+    """Format the 95 % confidence interval of a speed-up record: "4.02 to 4.35"."""
     low, high = ((speedup or {}).get(end) for end in ("low", "high"))
     if not (is_number(low) and is_number(high)):
         return None
@@ -122,18 +122,18 @@ def ratio_interval(speedup: Mapping[str, Any] | None) -> str | None:
 
 
 def gain(value: float | None) -> str | None:
-    """A quotient that has no interval, with two digits: 2.314 gives 2.3 with the times sign."""
+    """Format a ratio without interval to two digits: 2.314 gives 2.3 with the times sign."""
     text = significant(value, 2)
     return f"{text}{TIMES}" if text else None
 
 
 def shape_of(row: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """The input dimensions of a latency row or of a recommendation's shape; hashable."""
+    """Return the input dimensions of a latency row or shape as a hashable tuple."""
     return tuple((name, row[name]) for name in DIMENSIONS if is_number(row.get(name)))
 
 
 def shape_label(shape: tuple[tuple[str, int], ...]) -> str:
-    """A shape in words: batch 16 and 128 tokens, batch 1 and 64 by 64 pixels."""
+    """Describe a shape: batch 16 and 128 tokens, batch 1 and 64 by 64 pixels."""
     sizes = dict(shape)
     words = [f"batch{JOINED}{sizes['batch']:,}"] if "batch" in sizes else []
     if "sequence" in sizes:
@@ -145,14 +145,14 @@ def shape_label(shape: tuple[tuple[str, int], ...]) -> str:
 
 
 def moment(text: str | None) -> str | None:
-    """An ISO date-time in UTC as "2026-11-20 22:14 UTC"; other text as it is."""
+    """Format an ISO date-time in UTC as "2026-11-20 22:14 UTC", other text unchanged."""
     if not text or len(text) < 16 or text[10] not in "T ":
         return text
     return f"{text[:10]} {text[11:16]} UTC"
 
 
 def executed(counts: Mapping[str, Mapping[str, int]] | None) -> str | None:
-    """Operators by the precision that ran, most first: "int8 36, fp32 31"."""
+    """Count operators by executed precision, most first: "int8 36, fp32 31"."""
     totals: dict[str, int] = {}
     for precisions in (counts or {}).values():
         for precision, count in precisions.items():

@@ -1,6 +1,6 @@
 """Colours and shapes of the charts, light and dark.
 
-Engine by colour and precision by shape; calibration method by both.
+Colour encodes the engine, shape the precision; both encode the calibration method.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ SHAPES = {
     "fp8": "M-0.35,-1L0.35,-1L0.35,-0.35L1,-0.35L1,0.35L0.35,0.35L0.35,1L-0.35,1L-0.35,0.35"
     "L-1,0.35L-1,-0.35L-0.35,-0.35Z",
 }
-# Engine to (light, dark): at least 3:1 against the page, and 20 CIELAB units from each other,
-# also as people with deuteranopia, protanopia or tritanopia see them.
+# Engine to (light, dark): contrast at least 3:1 against the page, and 20 CIELAB units between
+# engines, also under deuteranopia, protanopia and tritanopia.
 COLOURS = {
     "pytorch": ("#2b3032", "#dfe7f1"),
     "torchscript": ("#9c818a", "#6b7574"),
@@ -32,7 +32,7 @@ COLOURS = {
     "tvm": ("#482f02", "#946b17"),
     "tensorrt": ("#06a25b", "#36af71"),
 }
-# Calibration method to (light, dark), told apart as the engines are.
+# Calibration method to (light, dark), with the same contrast limits as engines.
 METHOD_COLOURS = {
     "minmax": ("#0a3776", "#1162d4"),
     "entropy": ("#c27e0a", "#e9560c"),
@@ -41,7 +41,7 @@ METHOD_COLOURS = {
     "nncf": ("#188b8b", "#a8f0f0"),
 }
 METHOD_SHAPES = dict(zip(METHOD_COLOURS, SHAPES.values(), strict=False))
-# of what is marked among bars that have the quiet ink
+# (light, dark) of highlighted bars; other bars have the quiet ink
 MARKED = ("#0a4fa3", "#86b7f7")
 INKS = {
     "light": {"page": "#fcfcfa", "text": "#1d1f22", "quiet": "#5d6269", "line": "#e4e4df"},
@@ -51,7 +51,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 
 
 def chart_config(scheme: str) -> dict[str, Any]:
-    """Vega-Lite config of every chart for the colour scheme "light" or "dark"."""
+    """Return the Vega-Lite config of every chart for the colour scheme "light" or "dark"."""
     ink = INKS[scheme]
     engines, methods = (
         [pair[scheme == "dark"] for pair in pairs.values()] for pairs in (COLOURS, METHOD_COLOURS)

@@ -1,1 +1,1 @@
-"""What ONNX Runtime engines share."""
+"""Code that ONNX Runtime engines share."""

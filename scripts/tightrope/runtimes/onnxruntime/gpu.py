@@ -1,4 +1,4 @@
-"""ONNX Runtime on an NVIDIA GPU: inputs and outputs bound to buffers there."""
+"""ONNX Runtime on an NVIDIA GPU, with inputs and outputs bound to GPU buffers."""
 
 import itertools
 import os
@@ -18,12 +18,12 @@ from tightrope.runtimes.onnxruntime.session import Options, Providers
 from tightrope.runtimes.program_by_shape import ByShape
 
 CUDA = "CUDAExecutionProvider"
-# of a run that is not captured
+# graph id of a run without graph capture
 NO_GRAPH = "-1"
 
 
 def prepare() -> None:
-    """Load the CUDA libraries that pip has installed; TF32 off for all of this process.
+    """Load the CUDA libraries that pip installed, and disable TF32 in this process.
 
     Raises WorkFailed where there is no GPU, or none that this ONNX Runtime can use.
     """
@@ -34,20 +34,20 @@ def prepare() -> None:
 
 
 def load_tensorrt() -> None:
-    """Load the TensorRT to which this ONNX Runtime is linked; WorkFailed where it is not there."""
+    """Load the TensorRT linked by this ONNX Runtime; raise WorkFailed where it is missing."""
     for library in linked_tensorrt():
         if not loaded(library):
             raise WorkFailed(without_tensorrt(library), transient=False)
 
 
 def cuda_provider(options: Options) -> tuple[str, dict[str, str]]:
-    """The CUDA provider, with a CUDA graph for each shape where the options have `graphs`."""
+    """Return the CUDA provider, with a CUDA graph per shape if the options have `graphs`."""
     graphs = str(bool(options["graphs"]))
     return CUDA, {"device_id": "0", "use_tf32": "0", "enable_cuda_graph": graphs}
 
 
 def without_graphs(providers: Providers) -> Providers:
-    """The same providers for a session that is profiled: a replayed graph names no operator."""
+    """Return the providers without CUDA graphs, to profile: replayed graphs name no operators."""
     return [
         (name, {**settings, "enable_cuda_graph": "False"} if name == CUDA else settings)
         for name, settings in providers
@@ -57,7 +57,7 @@ def without_graphs(providers: Providers) -> Providers:
 def bound_runner(
     session: onnxruntime.InferenceSession, options: Options
 ) -> Callable[[Arrays], np.ndarray]:
-    """`run(inputs) -> float32 logits [batch, classes]`, of buckets where there are graphs."""
+    """Return `run(inputs) -> float32 logits [batch, classes]`; with graphs it pads to buckets."""
     numbers = itertools.count(1)
     graphs = options["graphs"]
     buckets = Buckets(options["buckets"]) if graphs and options.get("buckets") else None
@@ -69,7 +69,7 @@ def bound_runner(
 
 
 class BoundProgram:
-    """A session at one shape: its buffers are bound once, `graph` numbers its CUDA graph."""
+    """Session at one shape with buffers bound once; `graph` is the id of its CUDA graph."""
 
     def __init__(
         self,
@@ -96,18 +96,18 @@ class BoundProgram:
         self.options.add_run_config_entry("gpu_graph_id", graph)
 
     def launch(self) -> None:
-        """Compute from what is in the buffers; done when this returns."""
+        """Compute from the buffers, and return when done."""
         self.session.run_with_iobinding(self.binding, self.options)
 
     def __call__(self, inputs: Arrays) -> np.ndarray:
-        """Logits of inputs of this shape, copied to the host."""
+        """Return the logits of inputs of this shape, copied to the host."""
         for name, array in inputs.items():
             self.inputs[name].update_inplace(array)
         self.launch()
         return np.array(self.logits.numpy())
 
     def device_seconds(self, inputs: Arrays, calls: int) -> list[float]:
-        """Seconds of each of `calls` calls without transfers, by the host's clock."""
+        """Return the seconds of each of `calls` calls without transfers, by the host clock."""
         self(inputs)
         clock: list[Any] = [time.perf_counter()]
         for _ in range(calls):

@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime: how they are opened, and what runs in them on which provider."""
+"""Open sessions of ONNX Runtime, and profile their operators per provider."""
 
 import json
 import tempfile
@@ -19,20 +19,20 @@ LEVELS = {
     "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
 }
 TYPES = {"float": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "int8", "uint8": "int8"}
-# names and options, the first before the others
+# names and options, in order of preference
 Providers = Sequence[tuple[str, dict[str, str]]]
 Options = dict[str, Any]
 
 
 def session_options(threads: int, options: Options) -> onnxruntime.SessionOptions:
-    """So many intra-op threads, which sleep between calls; the rest as configured."""
+    """Return options: `threads` intra-op threads that sleep between calls, rest as configured."""
     chosen = onnxruntime.SessionOptions()
     chosen.intra_op_num_threads = threads
     chosen.inter_op_num_threads = 1
     chosen.log_severity_level = 3
     chosen.graph_optimization_level = LEVELS[options["optimization"]]
     chosen.enable_cpu_mem_arena = chosen.enable_mem_pattern = options["arena"]
-    # a spinning pool of an idle engine would slow down the engine that is timed next to it
+    # spinning threads of an idle engine would slow down the engine that is timed
     chosen.add_session_config_entry("session.force_spinning_stop", "1")
     chosen.add_session_config_entry(
         "session.intra_op.allow_spinning", str(int(options["spinning"]))
@@ -43,10 +43,10 @@ def session_options(threads: int, options: Options) -> onnxruntime.SessionOption
 def open_session(
     path: Path, options: onnxruntime.SessionOptions, providers: Providers = ((CPU, {}),)
 ) -> onnxruntime.InferenceSession:
-    """A session on these providers.
+    """Open a session on these providers.
 
-    Raises ArtifactError for a file that is no ONNX, WorkFailed where a provider is missing: ONNX
-    Runtime would go on with the next.
+    Raises ArtifactError for a file that is not valid ONNX, WorkFailed where a provider is missing,
+    because ONNX Runtime would fall back to the next one.
     """
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=list(providers))
@@ -70,10 +70,10 @@ def profiled(
     *,
     example: Arrays,
 ) -> tuple[Executed, dict[str, int]]:
-    """What a call with `example` runs after optimization, by class and type; how many on what.
+    """Count the operators that a run of `example` executes, by class and type, and per provider.
 
-    Raises WorkFailed where anything but counting in integers, which belongs on the CPU, ran on
-    another provider than the first.
+    Operators are counted after optimization. Raises WorkFailed where one ran on another provider
+    than the first, except integer arithmetic such as that of shapes, which belongs on the CPU.
     """
     with tempfile.TemporaryDirectory() as folder:
         chosen = session_options(threads, options)
@@ -94,10 +94,10 @@ def profiled(
 
 
 def operand_type(node: dict[str, Any]) -> str | None:
-    """int8 where an operand is, else the type of the first one; None for counting in integers.
+    """Return int8 if any operand is, else the type of the first, None for integer arithmetic.
 
-    A runtime's name for int8 by the range of each call is DynamicQuantizeMatMul, of which the
-    first operand is still in fp32.
+    ONNX Runtime's operator for int8 with dynamic ranges is DynamicQuantizeMatMul; its first operand
+    is still fp32.
     """
     names = [next(iter(operand)) for operand in node["input_type_shape"]]
     kinds = [TYPES[name] for name in names if name in TYPES]

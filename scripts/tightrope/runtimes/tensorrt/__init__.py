@@ -1,1 +1,1 @@
-"""What TensorRT engines share."""
+"""Code that TensorRT engines share."""

@@ -1,4 +1,4 @@
-"""What TensorRT said when a build failed: Polygraphy's own error only says that it did."""
+"""Report TensorRT's error for a failed build: Polygraphy's error says only that it failed."""
 
 import logging
 from collections.abc import Iterator
@@ -11,22 +11,22 @@ from tightrope.errors import WorkFailed, is_out_of_memory
 
 
 class Errors(logging.Handler):
-    """Keeps the messages of errors, in their order."""
+    """Log handler that collects error messages in order."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the message of `record`."""
+        """Store the message of `record`."""
         self.messages.append(record.getMessage())
 
 
 @contextmanager
 def with_reasons() -> Iterator[None]:
-    """In this context a failure of Polygraphy is a WorkFailed with the first error that was logged.
+    """Turn a failure of Polygraphy in this context into a WorkFailed with the first logged error.
 
-    What follows the first error in TensorRT's log follows from it.
+    Later errors in TensorRT's log are consequences of the first.
     """
     G_LOGGER.use_python_logging_system = True
     G_LOGGER.letter = G_LOGGER.colors = False

@@ -1,8 +1,8 @@
-"""What a TensorRT engine really runs, from what its inspector says of each layer.
+"""Count the operators that a TensorRT engine executes, from its inspector's layer information.
 
-Of the operators of a transformer most are fused by Myelin, TensorRT's compiler. Its layers are of
-the types `gemm`, `fusion` (a product with what follows it) and `kgen` (a kernel of its own), and
-only the kernel's name tells attention from a sum.
+Myelin, TensorRT's compiler, fuses most operators of a transformer. Its layer types are `gemm`,
+`fusion` (a product with what follows it) and `kgen` (a generated kernel); only the name of the
+kernel tells attention from a sum.
 """
 
 import json
@@ -13,16 +13,16 @@ from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import Executed, counted
 
 Layer = dict[str, Any]
-# what stands for data and for the order of streams, and computes nothing
+# layers for data and for the order of streams, which compute nothing
 NO_OPERATORS = ("constant", "noop", "signal", "wait")
 TYPES = {
     **{"fp32": "fp32", "float": "fp32", "fp16": "fp16", "half": "fp16"},
     **{"bf16": "bf16", "bfloat16": "bf16", "int8": "int8", "fp8": "fp8"},
 }
-# "Half", or in the midst of a description: "Row major linear FP16 format"
+# "Half", or within a description: "Row major linear FP16 format"
 TYPE = re.compile(rf"\b({'|'.join(TYPES)})\b", re.IGNORECASE)
-# class of products -> what the type of a layer has, and what the name of its kernel has. A kernel
-# for convolutions may be called implicit_gemm, one for attention gemm_mha.
+# class of products -> pattern in the type of a layer, pattern in the name of its kernel. A
+# convolution kernel may be called implicit_gemm, an attention kernel gemm_mha.
 PRODUCTS = {
     "attention": (re.compile("mha|attention"), re.compile("mha")),
     "convolution": (re.compile("conv(?!ert)"), re.compile("_(?:fprop|dgrad|conv)")),
@@ -31,25 +31,26 @@ PRODUCTS = {
         re.compile(r"gemm|gemv|^__myl_\w*?Fc(?![a-z])"),
     ),
 }
-# the type of the operands that a kernel's name begins with: sm80_xmma_gemm_i8i8_i8i32_f32_...
+# first operand type in the name of a kernel: sm80_xmma_gemm_i8i8_i8i32_f32_...
 OPERANDS = re.compile(r"gemm(?:_interleaved|_indexed)?_(i8|int8|e4m3|e5m2|f8|f16|bf16|f32)")
 OPERAND_TYPES = {
     **{"i8": "int8", "int8": "int8", "e4m3": "fp8", "e5m2": "fp8", "f8": "fp8"},
     **{"f16": "fp16", "bf16": "bf16", "f32": "fp32"},
 }
 NARROW = ("int8", "fp8")
-# "name [profile 1]"; the layers of the first profile have no such mark
+# "name [profile 1]"; layers of the first profile have no such suffix
 PROFILE = re.compile(r"\[profile +[1-9]\d*\]")
 
 
 def executed(information: str) -> Executed:
-    """How many operators of each class the first profile of an engine runs in which precision.
+    """Count the operators of the first profile of an engine by class and precision.
 
     `information` is `EngineInspector.get_engine_information(LayerInformationFormat.JSON)` of an
-    engine built with `ProfilingVerbosity.DETAILED`. Products are `attention`, `convolution` and
-    `gemm`, of which a kernel's name may tell tf32 from fp32; what is in no word of ours is kept in
-    TensorRT's. For an engine of dynamic shapes the inspector needs an execution context whose input
-    shapes are set, else it names no types. Raises WorkFailed for an engine without details.
+    engine built with `ProfilingVerbosity.DETAILED`. Products have the classes `attention`,
+    `convolution` and `gemm`; the name of a kernel may tell tf32 from fp32. Unknown classes and
+    types keep TensorRT's names. For an engine with dynamic shapes the inspector needs an execution
+    context with input shapes set, else it reports no types. Raises WorkFailed for an engine without
+    details.
     """
     layers = [one for one in layers_of(information) if not PROFILE.search(one["Name"])]
     kinds = [(kind_of(one), one) for one in layers]
@@ -61,7 +62,7 @@ def executed(information: str) -> Executed:
 
 
 def layers_of(information: str) -> list[Layer]:
-    """The layers of an inspector's JSON; raises WorkFailed where they hold no details."""
+    """Return the layers of an inspector's JSON; raise WorkFailed where they hold no details."""
     try:
         # names of fused operators are joined by control characters
         document = json.loads(information, strict=False)
@@ -71,7 +72,7 @@ def layers_of(information: str) -> list[Layer]:
             f"what the inspector of the engine says is no JSON with layers: {information[:60]!r}",
             transient=False,
         ) from None
-    # with LAYER_NAMES_ONLY a layer is its name, with NONE there are none
+    # with LAYER_NAMES_ONLY a layer is only its name, with NONE the list is empty
     if not layers or not all(isinstance(one, dict) and "LayerType" in one for one in layers):
         raise WorkFailed(
             "the engine holds no details of its layers, so nobody can tell what it runs in: "
@@ -82,7 +83,7 @@ def layers_of(information: str) -> list[Layer]:
 
 
 def kind_of(layer: Layer) -> str:
-    """The class of products that the layer is of, else the type that TensorRT gives it."""
+    """Return the class of product of a layer, else the type that TensorRT gives it."""
     named, kernel = layer["LayerType"], layer.get("TacticName", "")
     for text, which in ((named.casefold(), 0), (kernel, 1)):
         for kind, patterns in PRODUCTS.items():
@@ -92,10 +93,10 @@ def kind_of(layer: Layer) -> str:
 
 
 def product_precision(layer: Layer) -> str:
-    """In what a product is computed: what its kernel's name says, else the type of its data.
+    """Return the precision of a product: by its kernel's name, else by the type of its data.
 
-    A kernel may convert operands itself: with weights of another type than int8 or fp8 data, the
-    product is in the type of the weights.
+    A kernel may convert operands itself: if the data is int8 or fp8 and the weights have another
+    type, the product runs in the type of the weights.
     """
     kernel = layer.get("TacticName", "")
     match = OPERANDS.search(kernel)
@@ -108,23 +109,23 @@ def product_precision(layer: Layer) -> str:
 
 
 def precision(layer: Layer) -> str:
-    """The type of the numbers that a layer reads, or where it reads none that it writes."""
+    """Return the type that a layer reads, or the type that it writes if it reads none."""
     tensors = [*layer.get("Inputs", []), *layer.get("Outputs", [])]
     words = [type_of(one) for one in tensors]
     return next((one for one in words if one in TYPES.values()), words[0] if words else "unknown")
 
 
 def first_type(tensors: list[dict[str, Any]]) -> str:
-    """The type of the first tensor, which is the data; of a fused product others may follow."""
+    """Return the type of the first tensor, the data; a fused product may read more tensors."""
     return type_of(tensors[0]) if tensors else "unknown"
 
 
 def type_of(tensor: dict[str, Any]) -> str:
-    """The type of a tensor, which some layers give apart from its format."""
+    """Return the type of a tensor, which some layers list apart from its format."""
     return word(tensor.get("Format/Datatype") or tensor.get("Datatype") or "unknown")
 
 
 def word(text: str) -> str:
-    """Our word for the type in a text, or the text itself where it holds none that we know."""
+    """Return the name of the type in a text, or the text itself if it holds no known type."""
     match = TYPE.search(text)
     return TYPES[match[1].casefold()] if match else text

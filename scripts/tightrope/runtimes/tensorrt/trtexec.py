@@ -1,4 +1,4 @@
-"""NVIDIA's own timing program, as a check of ours: the flags of TensorRT 11."""
+"""Time an engine with NVIDIA's trtexec, as a check: the flags of TensorRT 11."""
 
 import statistics
 import subprocess
@@ -15,12 +15,10 @@ from tightrope.signature import signature
 def words(
     program: str, plan: Path, profile: int, shapes: dict[str, tuple[int, ...]], times: Path
 ) -> list[str]:
-    """Its command line for a profile of a plan at the `shapes` of its inputs.
+    """Return the command line of trtexec for a profile of a plan at the `shapes` of its inputs.
 
-    Times of calls are written to `times`.
-
-    Of version 11, which replays a CUDA graph and leaves transfers out unless told otherwise; with
-    version 10 it was the other way round.
+    trtexec writes the time of each call to `times`. By default, version 11 replays a CUDA graph and
+    leaves transfers out; version 10 did the opposite.
     """
     return [
         program,
@@ -35,9 +33,9 @@ def words(
 
 
 def measured(program: str, folder: Path, shape: dict[str, int]) -> float:
-    """Median seconds of a call's computing on the GPU, of the engine in `folder`.
+    """Return the median compute seconds per call on the GPU, of the engine in `folder`.
 
-    Raises TightropeError with the last words of a trtexec that failed.
+    Raises TightropeError with the last line of output where trtexec failed.
     """
     manifest = read_json(folder / "engine.json")
     taken = signature(manifest["inputs"])
@@ -54,5 +52,5 @@ def measured(program: str, folder: Path, shape: dict[str, int]) -> float:
 
 
 def median_compute(calls: list[dict[str, float]]) -> float:
-    """Median seconds of `computeMs` of the calls that trtexec has exported."""
+    """Return the median `computeMs` of the calls that trtexec exported, in seconds."""
     return statistics.median(call["computeMs"] for call in calls) / 1e3

@@ -1,4 +1,4 @@
-"""ONNX files whose tensors have the types that a strongly typed runtime is to compute in."""
+"""Convert ONNX files to the tensor types that a strongly typed runtime computes in."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tightrope.errors import TightropeError, WorkFailed, in_one_line
 from tightrope.onnx.opset import SMALLEST_SCALE, STANDARD, at_opset, opset_of
 
 FLOAT = TensorProto.FLOAT
-# what takes the place of float32
+# type that replaces float32
 TYPES = {
     "fp32": FLOAT,
     "tf32": FLOAT,
@@ -20,24 +20,24 @@ TYPES = {
     "int8-fp16": TensorProto.FLOAT16,
     "fp8": TensorProto.FLOAT16,
 }
-# of the zero-points of a quantized file
+# type of the zero-points of a quantized file
 ZEROS = {"int8-fp16": TensorProto.INT8, "fp8": TensorProto.FLOAT8E4M3FN}
 WORDS = {TensorProto.FLOAT16: "tensor(float16)", TensorProto.BFLOAT16: "tensor(bfloat16)"}
-# the first opset in which every common operator has the type: scales of Q/DQ, convolutions
+# first opset in which every common operator supports the type: scales of Q/DQ, convolutions
 OPSETS = {TensorProto.FLOAT16: 19, TensorProto.BFLOAT16: 22}
-# attributes that say the type of an output
+# attributes that set the type of an output
 SAYING_TYPES = ("to", "dtype", "output_dtype")
 PAIR = ("QuantizeLinear", "DequantizeLinear")
 
 
 def typed(model: onnx.ModelProto, precision: str) -> onnx.ModelProto:
-    """A copy of `model` whose float32 tensors are of the type of `precision`.
+    """Return a copy of `model` whose float32 tensors have the type of `precision`.
 
-    fp32 and tf32 leave it as it is; int8-fp16 and fp8 take a Q/DQ file in int8 or E4M3, of which
-    the scales become float16 too, for what DequantizeLinear gives has the type of its scale.
-    Inputs and outputs keep their types. Raises WorkFailed where the opset has no such types and
-    cannot be raised, an operator would get mixed types or be left in float32, or the Q/DQ is not
-    what the precision says.
+    fp32 and tf32 leave it unchanged. int8-fp16 and fp8 take a Q/DQ file in int8 or E4M3, whose
+    scales become float16 too, because the output of DequantizeLinear has the type of its scale.
+    Inputs and outputs keep their types. Raises WorkFailed where the opset lacks the types and
+    cannot be raised, where an operator would get mixed types or stay in float32, or where the Q/DQ
+    does not match the precision.
     """
     kind = TYPES[precision]
     made = onnx.ModelProto()
@@ -67,7 +67,7 @@ def require_pairs(model: onnx.ModelProto, precision: str) -> None:
 def fault(
     node: onnx.NodeProto, constants: dict[str, onnx.TensorProto], precision: str
 ) -> str | None:
-    """What is wrong with the scale or the zero-point of one of a pair."""
+    """Return the fault in the scale or zero-point of a Q/DQ node, None for no fault."""
     if len(node.input) < 3 or not constants.keys() >= set(node.input[1:]):
         return "no constant scale and zero-point"
     scale, zero = (numpy_helper.to_array(constants[name]) for name in node.input[1:])
@@ -80,9 +80,9 @@ def fault(
 
 
 def with_opset_for(model: onnx.ModelProto, kind: int) -> onnx.ModelProto:
-    """`model` in an opset in which its operators have that type: its own where they have it.
+    """Return `model` in an opset whose operators support that type: its current one if possible.
 
-    Raises WorkFailed naming the opset found and the one needed where there is no way to it.
+    Raises WorkFailed naming both opsets where the model cannot be converted.
     """
     found, needed = opset_of(model), OPSETS[kind]
     nodes = [node for graph in graphs_in(model.graph) for node in graph.node]
@@ -96,7 +96,7 @@ def with_opset_for(model: onnx.ModelProto, kind: int) -> onnx.ModelProto:
 
 
 def float_only(node: onnx.NodeProto, opset: int, kind: int) -> list[str]:
-    """Inputs and outputs that may be float32 and not of that type, as the scales of Resize."""
+    """Return inputs and outputs that may be float32 but not of that type, as scales of Resize."""
     if node.domain not in STANDARD or not onnx.defs.has(node.op_type, opset, ""):
         return []
     schema = onnx.defs.get_schema(node.op_type, opset, "")
@@ -110,7 +110,7 @@ def float_only(node: onnx.NodeProto, opset: int, kind: int) -> list[str]:
 
 
 def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graph and those within it, of branches and loops."""
+    """Yield the graph and its subgraphs, those of branches and loops."""
     yield graph
     for part in (part for node in graph.node for part in node.attribute):
         for inner in (*([part.g] if part.HasField("g") else []), *part.graphs):
@@ -118,9 +118,9 @@ def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def retype(model: onnx.ModelProto, kind: int) -> None:
-    """Give constants that type, and every operator that says the type of what it gives.
+    """Change constants and type attributes of operators from float32 to that type.
 
-    A constant of which an operator takes nothing but float32 stays.
+    A constant that an operator accepts only in float32 stays.
     """
     opset = opset_of(model)
     del model.graph.value_info[:]
@@ -139,12 +139,12 @@ def retype(model: onnx.ModelProto, kind: int) -> None:
 
 
 def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    """Everything to which a graph gives a type."""
+    """Yield every value to which a graph assigns a type."""
     yield from (*graph.input, *graph.output, *graph.value_info)
 
 
 def retype_attributes(node: onnx.NodeProto, kind: int) -> None:
-    """Change what an operator says of types: of a constant, of the result of a cast."""
+    """Change the types in an operator's attributes: of a constant, of the result of a cast."""
     if node.op_type == "ConstantOfShape" and not node.attribute:
         node.attribute.append(helper.make_attribute("value", zero_of(kind)))
     for part in node.attribute:
@@ -158,15 +158,15 @@ def retype_attributes(node: onnx.NodeProto, kind: int) -> None:
 
 
 def zero_of(kind: int) -> onnx.TensorProto:
-    """A constant [1] of value 0."""
+    """Return a constant [1] of value 0."""
     return numpy_helper.from_array(np.zeros(1, helper.tensor_dtype_to_np_dtype(kind)))
 
 
 def narrow(tensor: onnx.TensorProto, kind: int) -> None:
-    """Change a float32 constant to that type; no finite number becomes infinite, none becomes 0.
+    """Convert a float32 constant to that type; no finite number becomes infinite, none becomes 0.
 
-    A number beyond the range stands for minus infinity in a mask. A quarter of the largest one
-    does so too, and the sum of two masks and a score is still finite: a row that is masked whole
+    A number beyond the range stands for minus infinity in a mask. It becomes a quarter of the
+    largest number, so that the sum of two masks and a score is still finite, and a fully masked row
     gives no NaN in a softmax.
     """
     if tensor.data_type != FLOAT:
@@ -182,7 +182,7 @@ def narrow(tensor: onnx.TensorProto, kind: int) -> None:
 
 
 def cast_at_both_ends(graph: onnx.GraphProto, kind: int) -> None:
-    """Cast float32 inputs to that type and outputs from it; the names outside stay."""
+    """Cast float32 inputs to that type and outputs back; the names of both stay."""
     floats = [[one.name for one in ends if is_float(one)] for ends in (graph.input, graph.output)]
     inner = {name: f"{name}_{TensorProto.DataType.Name(kind)}" for ends in floats for name in ends}
     for node in (node for one in graphs_in(graph) for node in one.node):
@@ -204,14 +204,14 @@ def cast_at_both_ends(graph: onnx.GraphProto, kind: int) -> None:
 
 
 def is_float(value: onnx.ValueInfoProto) -> bool:
-    """Whether a tensor is of float32."""
+    """Return whether a tensor is float32."""
     return value.type.tensor_type.elem_type == FLOAT
 
 
 def require_types(model: onnx.ModelProto, precision: str) -> None:
-    """Raise WorkFailed unless ONNX's own inference finds one type in each operator, and no float32.
+    """Raise WorkFailed unless ONNX infers one type per operator, and no float32.
 
-    Operators must stand after what they read.
+    Operators must be in topological order.
     """
     try:
         onnx.checker.check_model(model, full_check=True)

@@ -1,4 +1,4 @@
-"""Which TensorRT this project knows, and which plan it can load."""
+"""Check the version of TensorRT, and whether it can load a plan."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ NEEDED = 11
 
 
 def require_version(found: str) -> None:
-    """Raise WorkFailed unless TensorRT `found`, such as 11.4.0.106, is of the version needed."""
+    """Raise WorkFailed where TensorRT `found`, such as 11.4.0.106, is older than NEEDED."""
     if int(found.partition(".")[0]) < NEEDED:
         raise WorkFailed(
             f"TensorRT {found} found, {NEEDED} needed: since {NEEDED} the ONNX file alone decides "
@@ -21,7 +21,7 @@ def require_version(found: str) -> None:
 def require_same(built: dict[str, str], here: dict[str, str], options: dict[str, Any]) -> None:
     """Raise WorkFailed where a plan was built by another TensorRT or for another GPU.
 
-    Both have `tensorrt`, a version, and `gpu`, a model's name; `options` may have allowed for it.
+    Both dicts have `tensorrt` (version) and `gpu` (model); `options` may allow a difference.
     """
     allowed = {
         "tensorrt": options["version_compatible"],

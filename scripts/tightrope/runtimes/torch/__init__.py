@@ -1,1 +1,1 @@
-"""What PyTorch engines share."""
+"""Code that PyTorch engines share."""

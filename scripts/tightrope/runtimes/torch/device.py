@@ -1,4 +1,4 @@
-"""Where PyTorch computes, and in which kind of fp32."""
+"""Set the device of PyTorch, and fp32 or TF32 for its products."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -24,31 +24,31 @@ ATTENTION = {
 
 
 def prepare(device: str, precision: str, threads: int) -> None:
-    """Set the threads of the CPU, and for `cuda` whether fp32 is rounded to TF32.
+    """Set the CPU threads and, for `cuda`, whether fp32 is rounded to TF32.
 
     Raises WorkFailed where there is no GPU, or none that this PyTorch can use.
     """
     torch.set_num_threads(threads)
     if device == "cuda":
         require_gpu(f"PyTorch {torch.__version__}", torch.version.cuda)
-        # by the older of two interfaces, which Inductor reads; unsaid, convolutions take TF32
+        # the older of two interfaces, because Inductor reads it; by default convolutions use TF32
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
         torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
 
 def attention(kind: str) -> AbstractContextManager[None]:
-    """In this context attention runs in the kernels of that kind, `auto` as PyTorch chooses.
+    """Return a context in which attention runs in kernels of that kind; `auto`: PyTorch chooses.
 
-    Outside of it, where it cannot be had for the inputs, PyTorch raises an error.
+    PyTorch raises an error where these kernels do not support the inputs.
     """
     return nullcontext() if kind == "auto" else sdpa_kernel(ATTENTION[kind])
 
 
 def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callable[[Arrays], Any]:
-    """`run(inputs) -> float32 logits [batch, classes]`, numpy, of a program on that device.
+    """Return `run(inputs) -> float32 logits [batch, classes]`, numpy, of a program on that device.
 
-    On a GPU with a CUDA graph for each of the `buckets` of the options, if they have `graphs`;
-    else for any shape.
+    On a GPU, if the options have `graphs`, there is a CUDA graph per bucket of `buckets`; else any
+    shape runs.
     """
     if device == "cpu":
         return runner(program)
@@ -65,15 +65,15 @@ def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callabl
 
 
 def with_tf32(executed: Executed, device: str) -> Executed:
-    """`executed` with products in fp32 called tf32 where the GPU rounds to that.
+    """Return `executed` with fp32 products named tf32 where the GPU rounds to TF32.
 
-    The profiler knows the types of tensors, which are the same for both.
+    The profiler reports the types of tensors, which are the same for both.
     """
     return as_tf32(executed) if device == "cuda" and rounds_to_tf32() else executed
 
 
 def rounds_to_tf32() -> bool:
-    """Whether a product in fp32 on the GPU loses what TF32's 10 bits of mantissa cannot hold."""
+    """Return whether an fp32 product on the GPU loses what TF32's 10-bit mantissa cannot hold."""
     size, value = 1024, 1 + 2.0**-12
     matrix = torch.full((size, size), value, device="cuda")
     product = matrix @ torch.eye(size, device="cuda")

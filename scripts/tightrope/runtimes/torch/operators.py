@@ -1,4 +1,4 @@
-"""Which operators PyTorch runs, and in which precision: its profiler's word, and oneDNN's."""
+"""List the operators that PyTorch runs and their precision, by its profiler or oneDNN's log."""
 
 import os
 import re
@@ -20,16 +20,16 @@ DTYPES = {
     "c10::Float8_e4m3fn": "fp8",
 }
 TENSORS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
-# a matrix product for which Inductor chose a kernel of its own
+# name prefix of a matrix product in one of Inductor's template kernels
 TEMPLATE = "triton_tem"
 ONEDNN = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "s8": "int8", "u8": "int8"}
 PRIMITIVE = re.compile(r"onednn_verbose,.*?exec,cpu,(\w+),.*?\bsrc(?:_\w+)?:(\w+):.*?\bwei:(\w+):")
 
 
 def profiled(run: Callable[[], Any]) -> Executed:
-    """Matrix products of one call of `run`, by PyTorch's profiler.
+    """Return the matrix products of one call of `run`, by PyTorch's profiler.
 
-    A product in which another one is nested (linear calls addmm) is counted once, as the inner.
+    Nested products (linear calls addmm) are counted once, as the innermost.
     """
     run()
     with torch.profiler.profile(
@@ -49,29 +49,29 @@ def profiled(run: Callable[[], Any]) -> Executed:
 
 
 def is_product_event(event: Any) -> bool:
-    """Whether an event of the profiler is a product of floating-point or integer matrices."""
+    """Return whether a profiler event is a product of floating-point or integer matrices."""
     words = event.name().replace("mm", "matmul")
     known = "::" in words or words.startswith(TEMPLATE)
     return known and is_product(words) and any(d in DTYPES for d in event.dtypes())
 
 
 def short(name: str) -> str:
-    """`_scaled_dot_product_attention` of `aten::_scaled_dot_product_attention`."""
+    """Strip the namespace: `aten::addmm` becomes `addmm`."""
     return name.rpartition("::")[2]
 
 
 def precision_of(event: Any) -> str:
-    """int8 for the operators of quantized modules, else the type of the first tensor."""
+    """Return int8 for operators of quantized modules, else the type of the first tensor."""
     if event.name().startswith("quantized::"):
         return "int8"
     return next(DTYPES[name] for name in event.dtypes() if name in DTYPES)
 
 
 def in_graph(program: torch.export.ExportedProgram) -> Executed:
-    """Matrix products in the graph of `program`, by the type of their first operand.
+    """Return the matrix products in the graph of `program`, by the type of their first operand.
 
-    For packages compiled for a GPU, which call kernels past PyTorch's dispatcher: what Inductor
-    makes of a graph keeps the types that are in it.
+    For packages compiled for a GPU, whose kernels bypass PyTorch's dispatcher: Inductor keeps the
+    types of the graph.
     """
     found = []
     for node in program.graph.nodes:
@@ -82,11 +82,11 @@ def in_graph(program: torch.export.ExportedProgram) -> Executed:
 
 
 def logged_by_onednn(run: Callable[[], Any]) -> Executed:
-    """Matrix products that oneDNN computes in one call of `run`, by its own log.
+    """Return the matrix products that oneDNN computes in one call of `run`, by oneDNN's log.
 
-    For compiled packages, which call its kernels past PyTorch's dispatcher: their source and
-    weight types are those of the kernel that was chosen. What runs outside oneDNN (attention in
-    PyTorch's own kernel) is not in it.
+    For compiled packages, whose kernels bypass PyTorch's dispatcher: the logged source and weight
+    types are those of the chosen kernel. Products outside oneDNN (attention in PyTorch's own
+    kernel) are not in the log.
     """
     run()
     verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
@@ -102,7 +102,7 @@ def logged_by_onednn(run: Callable[[], Any]) -> Executed:
 
 @contextmanager
 def captured_output() -> Iterator[list[str]]:
-    """The lines that the process and its C++ libraries write to standard output meanwhile."""
+    """Capture the lines that the process and its C++ libraries write to standard output."""
     lines: list[str] = []
     sys.stdout.flush()
     before = os.dup(1)
@@ -120,7 +120,7 @@ def captured_output() -> Iterator[list[str]]:
 
 
 def flush_c_output() -> None:
-    """Write what C's buffered output still holds."""
+    """Flush C's buffered output."""
     import ctypes
 
     ctypes.CDLL(None).fflush(None)

@@ -1,1 +1,1 @@
-"""What the TVM engine is made of."""
+"""Parts of the TVM engine."""

@@ -1,4 +1,4 @@
-"""The loops of the operators of tvm_convolutions, and a schedule for those of one channel each."""
+"""TVM loops of the operators in `convolutions`, and a schedule for the depthwise ones."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,15 +11,15 @@ from tvm.target import Target
 from tightrope.runtimes.tvm.convolutions import sizes
 from tightrope.runtimes.tvm.schedules import ACCUMULATORS, lanes
 
-# fused with nothing: a new shape before or behind it costs nothing then, but in its indices would
-# be divisions
+# fused with nothing: a reshape before or after it is then free; fused, it would add divisions to
+# the indices
 ALONE = {"op_pattern": 8}
-# multiplications in one body of the loops of a depthwise convolution
+# most multiplications in an unrolled loop body of a depthwise convolution
 UNROLLED = 256
 
 
 def patches_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
-    """The loops of `patches`."""
+    """Emit the loops of `patches`."""
     x, kernel, stride, padding, dilation = importer.retrieve_args(node)
 
     def compute(x: te.Tensor) -> te.Tensor:
@@ -42,7 +42,7 @@ def patches_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
 
 
 def depthwise_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
-    """The loops of `depthwise`, its image padded by a function before."""
+    """Emit the loops of `depthwise`, with the image padded by a function before."""
     x, weight, stride, padding, dilation = importer.retrieve_args(node)
     builder = importer.block_builder
 
@@ -67,7 +67,7 @@ def depthwise_in_loops(node: torch.fx.Node, importer: Any) -> relax.Var:
     return builder.emit_te(compute, x, weight, primfunc_name_hint="depthwise")
 
 
-# what `from_exported_program` makes of the operators of tvm_convolutions
+# converters of the operators in `convolutions` for `from_exported_program`
 CONVERSIONS: dict[str, Callable[[torch.fx.Node, Any], relax.Var]] = {
     "patches.default": patches_in_loops,
     "depthwise.default": depthwise_in_loops,
@@ -75,10 +75,10 @@ CONVERSIONS: dict[str, Callable[[torch.fx.Node, Any], relax.Var]] = {
 
 
 class Depthwise(dlight.base.ScheduleRule):
-    """Sums over the places of a kernel, each channel by itself, in register tiles."""
+    """Schedule rule for depthwise convolutions: sums over the kernel in register tiles."""
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """The schedule, or None where `func` is no such sum or its channels make no vector."""
+        """Return the schedule, None where `func` is no depthwise convolution."""
         schedule = s_tir.Schedule(func)
         sums = schedule.get_child_blocks(schedule.get_sblock("root"))[0]
         block = schedule.get(sums)
@@ -90,7 +90,7 @@ class Depthwise(dlight.base.ScheduleRule):
 
 
 class Patch(NamedTuple):
-    """The tile of what a depthwise convolution gives; `unroll` places of a row of the kernel."""
+    """Output tile of a depthwise convolution; `unroll` columns of the kernel are unrolled."""
 
     columns: int
     vectors: int
@@ -98,7 +98,7 @@ class Patch(NamedTuple):
 
 
 def patch(columns: int, channels: int, places: int, width: int) -> Patch:
-    """The tile that loads least: neighbours share most of what their kernels see."""
+    """Return the tile with the fewest loads: neighbours share most of their inputs."""
     most = ACCUMULATORS.get(width, 12)
     wide = max(n for n in range(1, most + 1) if columns % n == 0)
     vectors = max(n for n in range(1, most // wide + 1) if channels % (n * width) == 0)
@@ -106,7 +106,7 @@ def patch(columns: int, channels: int, places: int, width: int) -> Patch:
 
 
 def in_windows(schedule: s_tir.Schedule, tile: Patch, width: int) -> s_tir.Schedule:
-    """The sums over a kernel in register tiles, the epilogue on the tile at once."""
+    """Schedule the sums over a kernel in register tiles, with the epilogue on each tile."""
     sums, *epilogue = schedule.get_child_blocks(schedule.get_sblock("root"))
     for block in epilogue[:-1]:
         schedule.compute_inline(block)

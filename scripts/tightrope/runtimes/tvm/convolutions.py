@@ -1,7 +1,7 @@
-"""Convolutions for TVM: channels last, as functions that its schedules know.
+"""Convolutions for TVM: channels last, as operators that its schedules recognize.
 
-A convolution is a matrix product of the patches that its kernel sees, or, of each channel by
-itself, a sum over the places of the kernel.
+A convolution is a matrix product of its patches (im2col); a depthwise convolution is a sum over the
+positions of its kernel.
 """
 
 from typing import Any
@@ -17,9 +17,9 @@ Pair = list[int]
 def patches(
     x: torch.Tensor, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
 ) -> torch.Tensor:
-    """What a kernel sees at each of its places of `x` [batch, height, width, channels].
+    """Extract the patch under the kernel at each position of `x` [batch, height, width, channels].
 
-    [batch, rows, columns, kernel height, kernel width, channels], zeros beyond the edge.
+    Returns [batch, rows, columns, kernel height, kernel width, channels], zeros beyond the edge.
     """
     batch, height, width, channels = x.shape
     rows, columns = sizes((height, width), kernel, stride, padding, dilation)
@@ -34,7 +34,7 @@ def patches(
 def depthwise(
     x: torch.Tensor, weight: torch.Tensor, stride: Pair, padding: Pair, dilation: Pair
 ) -> torch.Tensor:
-    """Each channel of `x` [batch, height, width, channels] with its kernel of `weight`.
+    """Convolve each channel of `x` [batch, height, width, channels] with its kernel in `weight`.
 
     `weight` is [kernel height, kernel width, channels]; the result is [batch, rows, columns,
     channels].
@@ -61,7 +61,7 @@ def _(
 
 
 def sizes(size: Any, kernel: Any, stride: Pair, padding: Pair, dilation: Pair) -> tuple[int, int]:
-    """Rows and columns of what a convolution gives of an image of that size."""
+    """Return rows and columns of a convolution's output for an image of that size."""
     rows, columns = (
         (size[axis] + 2 * padding[axis] - dilation[axis] * (kernel[axis] - 1) - 1) // stride[axis]
         + 1
@@ -71,7 +71,7 @@ def sizes(size: Any, kernel: Any, stride: Pair, padding: Pair, dilation: Pair) -
 
 
 class Convolution(nn.Module):
-    """A convolution with the sizes of `layer`, which models ask for, as MobileNetV2 does."""
+    """Convolution with the attributes of `layer`, which models such as MobileNetV2 read."""
 
     def __init__(self, layer: nn.Conv2d) -> None:
         super().__init__()
@@ -79,12 +79,12 @@ class Convolution(nn.Module):
             setattr(self, name, getattr(layer, name))
         self.bias = layer.bias
         self.kernel = list(layer.kernel_size)
-        # stride, padding and dilation: the places that the kernel is put to
+        # stride, padding and dilation, which set the positions of the kernel
         self.places = list(layer.stride), list(layer.padding), list(layer.dilation)
 
 
 class Product(Convolution):
-    """A convolution of all channels as the product of its patches and its weight."""
+    """Convolution over all channels, as the product of its patches and its weight."""
 
     def __init__(self, layer: nn.Conv2d) -> None:
         super().__init__(layer)
@@ -92,7 +92,7 @@ class Product(Convolution):
         self.weight = nn.Parameter(weight.contiguous(), False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[batch, inputs, height, width] to [batch, outputs, rows, columns]."""
+        """Map [batch, inputs, height, width] to [batch, outputs, rows, columns]."""
         x = x.permute(0, 2, 3, 1)
         rows, columns = sizes(x.shape[1:3], self.kernel, *self.places)
         if (self.kernel, *self.places) == ([1, 1], [1, 1], [0, 0], [1, 1]):
@@ -106,7 +106,7 @@ class Product(Convolution):
 
 
 class Depthwise(Convolution):
-    """A convolution of each channel by itself."""
+    """Depthwise convolution."""
 
     def __init__(self, layer: nn.Conv2d) -> None:
         super().__init__(layer)
@@ -114,7 +114,7 @@ class Depthwise(Convolution):
         self.weight = nn.Parameter(weight.contiguous(), False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[batch, channels, height, width] to [batch, channels, rows, columns]."""
+        """Map [batch, channels, height, width] to [batch, channels, rows, columns]."""
         found = depthwise(x.permute(0, 2, 3, 1), self.weight, *self.places)
         if self.bias is not None:
             found = found + self.bias
@@ -122,7 +122,7 @@ class Depthwise(Convolution):
 
 
 class Scale(nn.Module):
-    """Batch norm with the statistics of training: a factor and a summand for each channel."""
+    """Batch norm with the statistics of training: a factor and a shift per channel."""
 
     def __init__(self, layer: nn.BatchNorm2d) -> None:
         super().__init__()
@@ -137,12 +137,12 @@ class Scale(nn.Module):
         self.shift = nn.Parameter(shift.float(), False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[batch, channels, height, width], of the same shape."""
+        """Map [batch, channels, height, width] to the same shape."""
         return (x.permute(0, 2, 3, 1) * self.factor + self.shift).permute(0, 3, 1, 2)
 
 
 def replacement(layer: nn.Module) -> nn.Module | None:
-    """What computes the same as `layer`, None where that is to stay."""
+    """Return a channels-last module that computes the same as `layer`, None if `layer` stays."""
     if type(layer) is nn.BatchNorm2d and layer.running_mean is not None:
         return Scale(layer)
     if type(layer) is not nn.Conv2d or isinstance(layer.padding, str):
@@ -155,9 +155,9 @@ def replacement(layer: nn.Module) -> nn.Module | None:
 
 
 def channels_last(module: nn.Module) -> nn.Module:
-    """`module` with its convolutions and batch norms channels last, in evaluation mode.
+    """Replace the convolutions and batch norms of `module` by channels-last ones, for evaluation.
 
-    Other convolutions stay: of some groups, transposed, padded by name or by what is no zero.
+    Other convolutions stay: grouped, transposed, with padding given by name or not with zeros.
     """
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):

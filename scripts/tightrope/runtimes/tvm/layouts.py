@@ -1,8 +1,8 @@
-"""Changes of layout in a program of TVM, moved to where they cost nothing.
+"""Move layout changes of a TVM program to where they cost nothing.
 
-A permutation or a new shape of what an elementwise function takes becomes one of what it gives.
-So those of a convolution that works channels last meet the ones of the next and cancel out, and
-what follows a matrix product is done on its tiles before they leave the registers.
+A permutation or reshape of the input of an elementwise function becomes one of its output. So the
+layout changes of consecutive channels-last convolutions meet and cancel, and the epilogue of a
+matrix product runs on its tiles while they are in registers.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ ELEMENTWISE = {
 
 
 def settled(module: ir.IRModule) -> ir.IRModule:
-    """The module with its changes of layout behind elementwise functions, as few as can be."""
+    """Return the module with layout changes moved after elementwise functions and merged."""
     mover = Mover(module)
     mover.builder_.update_func(module.get_global_var("main"), mover.visit_expr(module["main"]))
     return relax.transform.DeadCodeElimination()(mover.builder_.get())
@@ -33,7 +33,7 @@ class Mover(PyExprMutator):
     """Rebuilds a function call by call."""
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
-        """`call` on what its arguments have become, or what gives the same."""
+        """Return `call` on its rewritten arguments, or an equivalent expression."""
         call = self.builder_.normalize(super().visit_call_(call))
         name = operator(call)
         if name == PERMUTATION:
@@ -45,7 +45,7 @@ class Mover(PyExprMutator):
         return self.moved(call) if name in ELEMENTWISE else call
 
     def permuted(self, x: relax.Expr, axes: list[int]) -> relax.Expr:
-        """The permutation of `x`, in one with that by which `x` was made."""
+        """Permute `x`, merged with the permutation that produced `x`, if any."""
         made = self.made_by(x, PERMUTATION)
         if made is not None:
             first = axes_of(made)
@@ -53,13 +53,13 @@ class Mover(PyExprMutator):
         return x if axes == sorted(axes) else relax.op.permute_dims(x, axes)
 
     def reshaped(self, x: relax.Expr, shape: list[int]) -> relax.Expr:
-        """`x` in that shape, in one with the one by which `x` was made."""
+        """Reshape `x`, merged with the reshape that produced `x`, if any."""
         made = self.made_by(x, SHAPE)
         x = x if made is None else made.args[0]
         return x if shape_of(x) == shape else relax.op.reshape(x, shape)
 
     def mean(self, call: relax.Call) -> relax.Expr:
-        """The mean over axes of what was not yet permuted, where the others keep their order."""
+        """Take the mean before a permutation where the remaining axes keep their order."""
         made = self.made_by(call.args[0], PERMUTATION)
         if made is None or call.attrs.keepdims or not call.attrs.axis:
             return call
@@ -69,7 +69,7 @@ class Mover(PyExprMutator):
         return relax.op.mean(made.args[0], over) if rest == sorted(rest) else call
 
     def moved(self, call: relax.Call) -> relax.Expr:
-        """The elementwise `call` before a change of layout that all its arguments bear."""
+        """Move the elementwise `call` before a layout change that all its arguments share."""
         for change in self.changes(call):
             arguments = [self.before(x, change) for x in call.args]
             if any(x is None for x in arguments):
@@ -82,9 +82,9 @@ class Mover(PyExprMutator):
         return call
 
     def changes(self, call: relax.Call) -> Iterator[relax.Call]:
-        """A permutation, then a shape of more axes than before, that made what `call` takes.
+        """Yield a permutation, then a reshape that adds axes, that produced an argument of `call`.
 
-        None of fewer axes: moved to and fro there would be no end.
+        Reshapes that remove axes are excluded: they would be moved back and forth without end.
         """
         shape = shape_of(call)
         for kind, most in ((PERMUTATION, len(shape)), (SHAPE, len(shape) - 1)):
@@ -93,7 +93,7 @@ class Mover(PyExprMutator):
             yield from islice((one for one in whole if len(shape_of(one.args[0])) <= most), 1)
 
     def before(self, x: relax.Expr, change: relax.Call) -> relax.Expr | None:
-        """`x`, an argument beside what `change` gives, as it is before; None where it cannot be."""
+        """Return the argument `x` as it is before `change`, None where that is impossible."""
         shape, kind = shape_of(x), operator(change)
         if not shape or set(shape) == {1}:
             return x
@@ -104,28 +104,28 @@ class Mover(PyExprMutator):
         earlier, later = shape_of(change.args[0]), shape_of(change)
         if shape == later:
             return self.builder_.emit(self.reshaped(x, earlier))
-        # a number for each of the last axis
+        # one value per index of the last axis
         return x if shape == earlier[-1:] == later[-1:] else None
 
     def made_by(self, x: relax.Expr, kind: str) -> relax.Call | None:
-        """The operator of that kind which made `x`, if one did."""
+        """Return the call of operator `kind` that produced `x`, None if another did."""
         made = self.lookup_binding(x) if isinstance(x, relax.Var) else None
         return made if operator(made) == kind else None
 
 
 def operator(expression: Any) -> str:
-    """The name of the operator that is called, else nothing."""
+    """Return the name of the called operator, else an empty string."""
     called = expression.op if isinstance(expression, relax.Call) else None
     return called.name if isinstance(called, ir.Op) else ""
 
 
 def axes_of(call: relax.Call) -> list[int]:
-    """The axes of a permutation; unsaid, they are reversed."""
+    """Return the axes of a permutation; if not given, they are reversed."""
     count = len(shape_of(call.args[0]))
     axes = call.attrs.axes if call.attrs.axes is not None else reversed(range(count))
     return [int(axis) % count for axis in axes]
 
 
 def shape_of(x: relax.Expr) -> list[int]:
-    """The sizes of a tensor, none of what is no tensor."""
+    """Return the sizes of a tensor, an empty list for anything else."""
     return [int(size) for size in getattr(x.ty, "shape", None) or []]

@@ -1,6 +1,6 @@
-"""Activations and the softmax by polynomials, which run in vectors.
+"""Lower activations and softmax to polynomials, which vectorize.
 
-As functions of the mathematical library they would be a call for each number.
+The functions of the math library would need one call per number.
 """
 
 import math
@@ -10,7 +10,7 @@ from tvm import relax, tirx, topi
 
 
 def gelu(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """The exact GELU, its error function a polynomial."""
+    """Lower the exact GELU, with its error function as a polynomial."""
 
     def compute(x: Any) -> Any:
         half = tirx.const(0.5, x.dtype)
@@ -21,7 +21,7 @@ def gelu(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 
 
 def gelu_tanh(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """The GELU by a hyperbolic tangent, that a quotient of polynomials."""
+    """Lower the tanh GELU, with the tanh as a quotient of polynomials."""
 
     def compute(x: Any) -> Any:
         cubed = topi.multiply(topi.multiply(x, topi.multiply(x, x)), tirx.const(0.044715, x.dtype))
@@ -33,12 +33,12 @@ def gelu_tanh(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 
 
 def softmax(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """The softmax, its exponential a polynomial."""
+    """Lower the softmax, with its exponential as a polynomial."""
     return builder.call_te(topi.nn.fast_softmax, call.args[0], call.attrs.axis)
 
 
 def sigmoid(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """The logistic function, its exponential a polynomial."""
+    """Lower the sigmoid, with its exponential as a polynomial."""
 
     def compute(x: Any) -> Any:
         one = tirx.const(1, x.dtype)
@@ -48,11 +48,11 @@ def sigmoid(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 
 
 def tanh(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """The hyperbolic tangent, a quotient of polynomials."""
+    """Lower the tanh to a quotient of polynomials."""
     return builder.call_te(topi.fast_tanh, call.args[0])
 
 
-# what `LegalizeOps` puts in the place of its own
+# replacements for the default rules of `LegalizeOps`
 POLYNOMIALS = {
     "relax.nn.gelu": gelu,
     "relax.nn.gelu_tanh": gelu_tanh,

@@ -1,4 +1,4 @@
-"""From a checkpoint to TVM's loops: a module for each bucket, the weights once for all."""
+"""Lower a checkpoint to TVM loops: a module per bucket, with shared weights."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from tightrope.signature import Signature
 def imported(
     source: Path, taken: Signature, buckets: Buckets
 ) -> tuple[dict[Bucket, tvm.IRModule], dict[str, np.ndarray]]:
-    """A module for each bucket, and the weights: inputs of all of them in the order of the keys."""
+    """Return a module per bucket, and the weights that all take as inputs in order of the keys."""
     classifier = logits_module(source, torch.float32, attention="eager")
     classifier = channels_last(transposed(classifier))
     modules: dict[Bucket, tvm.IRModule] = {}
@@ -46,7 +46,7 @@ def imported(
 def translated(
     exported: torch.export.ExportedProgram,
 ) -> tuple[tvm.IRModule, dict[str, np.ndarray]]:
-    """An exported program as a module, and the weights that it takes behind its inputs."""
+    """Return an exported program as a module, and the weights that follow its inputs."""
     module, parameters = detach_params(
         from_exported_program(
             exported,
@@ -64,7 +64,7 @@ def translated(
 
 
 class Linear(torch.nn.Module):
-    """A linear layer whose weight is [inputs, outputs]."""
+    """Linear layer whose weight is [inputs, outputs]."""
 
     def __init__(self, layer: torch.nn.Linear) -> None:
         super().__init__()
@@ -72,13 +72,13 @@ class Linear(torch.nn.Module):
         self.bias = layer.bias
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Features [..., inputs] to [..., outputs]."""
+        """Map features [..., inputs] to [..., outputs]."""
         product = torch.matmul(x, self.weight)
         return product if self.bias is None else product + self.bias
 
 
 def transposed(module: torch.nn.Module) -> torch.nn.Module:
-    """`module` with the weights of its linear layers as a product reads them, [inputs, outputs].
+    """Transpose the weights of the linear layers of `module` to [inputs, outputs].
 
     Else every call of the program would transpose them.
     """
@@ -90,7 +90,7 @@ def transposed(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def lowered(module: tvm.IRModule) -> tvm.IRModule:
-    """The module as fused loops, without schedules."""
+    """Lower the module to fused loops, without schedules."""
     passes = [
         relax.transform.CanonicalizeBindings(),
         relax.transform.LegalizeOps(POLYNOMIALS),
@@ -105,13 +105,13 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def scheduled(module: tvm.IRModule, tiles: dict[Product, Tiles]) -> tvm.IRModule:
-    """The module with its loops scheduled; products in `tiles` as said there."""
+    """Schedule the loops of the module; matrix products in `tiles` use those tiles."""
     rules = (Matmul(tiles), Depthwise(), Rows(), Elements(), Others())
     return dlight.ApplyDefaultSchedule(*rules)(module)
 
 
 def products(module: tvm.IRModule) -> list[Product]:
-    """The matrix products that a call of "main" makes."""
+    """Return the matrix products that a call of "main" runs."""
     functions = {name.name_hint: product_of(loops) for name, loops in module.functions_items()}
     found: list[Product] = []
 

@@ -1,4 +1,4 @@
-"""How TVM's loops run on a CPU: one schedule for each kind of function of a classifier."""
+"""Schedules of TVM loops on a CPU: one rule per kind of function in a classifier."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -8,19 +8,19 @@ from tvm.s_tir import dlight
 from tvm.target import Target
 from tvm.target.codegen import target_has_features
 
-# vectors of a tile of the product: registers of AVX-512 are 32, others 16, and some are needed
-# for the factors
+# lanes -> most vectors in an output tile: AVX-512 has 32 registers, others 16, and the factors
+# need some
 ACCUMULATORS = {16: 24, 8: 12, 4: 12}
-# a multiplier takes 4 cycles, two of them work at a time
+# vectors that keep two multipliers with a latency of 4 cycles busy
 BUSY = 8
-# 32-bit numbers in a vector
+# 32-bit lanes of a vector
 FEATURES = {"avx512f": 16, "avx2": 8}
-# a function on fewer elements is done before a second thread has begun
+# a function on fewer elements ends before a second thread starts
 PARALLEL_FROM = 8192
 
 
 class Tiles(NamedTuple):
-    """How a matrix product is cut: the tile of the result that stays in registers."""
+    """Tiling of a matrix product: the output tile that stays in registers."""
 
     rows: int = 8
     vectors: int = 2
@@ -29,7 +29,7 @@ class Tiles(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A matrix product [*batch, rows, depth] x [*batch, depth, columns] of one type."""
+    """Matrix product [*batch, rows, depth] x [*batch, depth, columns] of one dtype."""
 
     batch: int
     rows: int
@@ -39,7 +39,7 @@ class Product(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions."""
+        """Number of multiplications and additions."""
         return 2 * self.batch * self.rows * self.columns * self.depth
 
     def __str__(self) -> str:
@@ -47,13 +47,13 @@ class Product(NamedTuple):
 
 
 class Matmul(dlight.base.ScheduleRule):
-    """Products, and what is fused behind them, in register tiles: `chosen` or by rule."""
+    """Rule for matrix products and their fused epilogues: register tiles, `chosen` or estimated."""
 
     def __init__(self, chosen: dict[Product, Tiles]) -> None:
         self.chosen = chosen
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """The schedule, or None where `func` is no product."""
+        """Return the schedule, None where `func` is no matrix product or no tile divides it."""
         product = product_of(func)
         if product is None:
             return None
@@ -63,10 +63,10 @@ class Matmul(dlight.base.ScheduleRule):
 
 
 class Rows(dlight.base.ScheduleRule):
-    """Softmax, layer norm and the like: rows in parallel, each step vectorized along the row."""
+    """Rule for softmax, layer norm and the like: parallel rows, steps vectorized along the row."""
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """The schedule, or None where rows are not what `func` is about."""
+        """Return the schedule, None where `func` does not work by rows."""
         schedule = s_tir.Schedule(func)
         infos = dlight.normalize_prim_func(schedule)
         if not infos or all(i.is_injective() for i in infos) or not infos[-1].is_injective():
@@ -78,10 +78,10 @@ class Rows(dlight.base.ScheduleRule):
 
 
 class Elements(dlight.base.ScheduleRule):
-    """Elementwise functions, copies and gathers: one loop, vectorized and in parallel."""
+    """Rule for elementwise functions, copies and gathers: one loop, vectorized and parallel."""
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """The schedule, or None where `func` reduces."""
+        """Return the schedule, None where `func` reduces."""
         schedule = s_tir.Schedule(func)
         infos = dlight.normalize_prim_func(schedule)
         if not infos or not all(i.is_injective() for i in infos):
@@ -102,10 +102,10 @@ class Elements(dlight.base.ScheduleRule):
 
 
 class Others(dlight.base.ScheduleRule):
-    """What is left: each block by itself, in vectors along its last axis and in parallel."""
+    """Rule for all other functions: each block vectorized along its last axis and parallel."""
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """The schedule, or None where blocks are no plain loops."""
+        """Return the schedule, None where blocks are no plain loops."""
         schedule = s_tir.Schedule(func)
         infos = dlight.normalize_prim_func(schedule)
         if not infos or any(set(info.dom_kind()) - {"S", "R"} for info in infos):
@@ -116,7 +116,7 @@ class Others(dlight.base.ScheduleRule):
 
 
 def product_of(func: Any) -> Product | None:
-    """The matrix product in the first block of `func`, None where there is none."""
+    """Return the matrix product in the first block of `func`, None where there is none."""
     if not isinstance(func, tirx.PrimFunc):
         return None
     schedule = s_tir.Schedule(func)
@@ -132,21 +132,21 @@ def product_of(func: Any) -> Product | None:
 
 
 def lanes(target: Target, columns: int) -> int:
-    """Numbers of 32 bits in a vector of `target`, fewer where `columns` cannot be split so."""
+    """Return the 32-bit lanes of a vector of `target`, fewer where they do not divide `columns`."""
     return max(n for n in range(1, widest(target) + 1) if columns % n == 0)
 
 
 def widest(target: Target) -> int:
-    """Numbers of 32 bits in the widest vector: 512, 256 or 128 bits."""
-    # llvm_get_vector_width of TVM 0.27 says 512 for processors without AVX-512 as well
+    """Return the 32-bit lanes of the widest vector: of 512, 256 or 128 bits."""
+    # llvm_get_vector_width of TVM 0.27 returns 512 for processors without AVX-512 too
     return next((n for name, n in FEATURES.items() if target_has_features(name, target)), 4)
 
 
 def tilings(product: Product, width: int) -> Iterator[Tiles]:
-    """Register tiles that divide the product, the most promising first.
+    """Return register tiles that divide the product, the most promising first.
 
-    None where the columns are no multiple of a vector. Tiles of a single row only where no other
-    divides: there TVM simplifies the indices of batches for seconds or hours.
+    Empty where the columns are not a multiple of a vector. Tiles of a single row only where no
+    other divides: for them TVM simplifies batch indices for seconds or hours.
     """
     divisors = [n for n in range(2, ACCUMULATORS.get(width, 12) + 1) if product.rows % n == 0]
     most = ACCUMULATORS.get(width, 12)
@@ -162,15 +162,15 @@ def tilings(product: Product, width: int) -> Iterator[Tiles]:
 
 
 def cost(tiles: Tiles) -> tuple[float, bool, int]:
-    """What a tile is expected to take: loads for each multiplication, idle multipliers."""
+    """Return the estimated cost of a tile: loads per multiplication, idle multipliers."""
     size = tiles.rows * tiles.vectors
-    # a vector of the right factor comes from a cache further away
+    # vectors of the right factor come from a slower cache
     loads = (tiles.rows + 2 * tiles.vectors) / size
     return round(loads + max(0, BUSY - size), 2), not tiles.columns_first, -tiles.unroll
 
 
 def tiled(func: Any, tiles: Tiles, width: int) -> s_tir.Schedule:
-    """The product in register tiles, tiles in parallel, the epilogue on the tile at once."""
+    """Schedule the product in parallel register tiles, with the epilogue on each tile."""
     schedule = s_tir.Schedule(func)
     product, *epilogue = schedule.get_child_blocks(schedule.get_sblock("root"))
     for block in epilogue[:-1]:
@@ -183,7 +183,7 @@ def tiled(func: Any, tiles: Tiles, width: int) -> s_tir.Schedule:
     outer = (j0, i0) if tiles.columns_first else (i0, j0)
     schedule.reorder(*batch, *outer, k0, k1, i1, j1, lane)
     schedule.reverse_compute_at(last, outer[-1])
-    # of batch and tiles in one loop, TVM may simplify the indices for hours
+    # with batch and tiles fused into one loop, TVM may simplify the indices for hours
     schedule.parallel(schedule.fuse(*(batch or outer)))
     schedule.vectorize(lane)
     start = schedule.decompose_reduction(product, k0)
@@ -196,7 +196,7 @@ def tiled(func: Any, tiles: Tiles, width: int) -> s_tir.Schedule:
 
 
 def by_block(schedule: s_tir.Schedule, info: Any, target: Target) -> None:
-    """The loops of a block: those of the result in parallel, its last in vectors, sums within."""
+    """Schedule a block: parallel output loops, the last vectorized, reductions inside."""
     loops = schedule.get_loops(info.block_rv)
     kinds = info.dom_kind()
     outer = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == "S"]
@@ -219,7 +219,7 @@ def by_block(schedule: s_tir.Schedule, info: Any, target: Target) -> None:
 
 
 def by_rows(schedule: s_tir.Schedule, infos: list[Any], target: Target) -> s_tir.Schedule:
-    """Each row in one pass of the blocks; sums and maxima in vectors, then across the vector."""
+    """Schedule the blocks per row; sums and maxima reduce in vectors, then across the vector."""
     steps = []
     partial = []
     for info in infos[:-1]:
@@ -245,7 +245,7 @@ def by_rows(schedule: s_tir.Schedule, infos: list[Any], target: Target) -> s_tir
 
 
 def vectorized(schedule: s_tir.Schedule, loop: Any, target: Target) -> list[Any]:
-    """Split `loop`, its inner part a vector; the loops around that."""
+    """Split `loop` and vectorize the inner part; return the outer loops."""
     width = lanes(target, extent(schedule, loop))
     if width == 1:
         return [loop]
@@ -255,5 +255,5 @@ def vectorized(schedule: s_tir.Schedule, loop: Any, target: Target) -> list[Any]
 
 
 def extent(schedule: s_tir.Schedule, loop: Any) -> int:
-    """How often the loop runs."""
+    """Return the number of iterations of the loop."""
     return int(schedule.get(loop).extent)

@@ -1,8 +1,8 @@
-"""Which tiles a matrix product is fastest with on this machine: measured, kept, used again.
+"""Tune the tiles of matrix products on this machine: measure, record and reuse them.
 
-MetaSchedule would be the stock way. With TVM 0.27.0.post1 and its FFI 0.1.15.post2 it ends the
-process: `tvm.ir.save_json(tvm.ir.PrimType("int32"))` is a segmentation fault, and its database,
-its builder's processes and two of its mutators save the loops that way.
+MetaSchedule would be the standard way. With TVM 0.27.0.post1 and its FFI 0.1.15.post2 it crashes
+the process: `tvm.ir.save_json(tvm.ir.PrimType("int32"))` is a segmentation fault, and its database,
+its builder processes and two of its mutators save loops that way.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import ArtifactError
 from tightrope.runtimes.tvm.schedules import Product, Tiles, lanes, tiled, tilings
 
-# candidates of a product, the most promising first
+# candidates per product, the most promising first
 CANDIDATES = 48
 LAPS = 6
-# right factors and operations of a lap at most
+# most bytes of right factors and most operations per lap
 LAP_BYTES = 64 << 20
 LAP = 2_000_000_000
 
@@ -33,10 +33,10 @@ LAP = 2_000_000_000
 def tuned(
     calls: Iterable[list[Product]], host: Target, *, seconds: float, work: Path
 ) -> tuple[dict[Product, Tiles], dict[str, Any]]:
-    """The best tiles known of each product, and how they were found.
+    """Return the best known tiles of each product, and a summary of the tuning.
 
-    Candidates are tried in turns, the costliest product first, for that many seconds; records in
-    `work` are by TVM version, target and threads, and the next build goes on where they end.
+    Candidates are tried in turns, the costliest product first, for the given number of seconds.
+    Records in `work` are per TVM version, target and threads; the next build continues from them.
     """
     file = work / f"{key(host)}.json"
     records = read_records(file)
@@ -57,7 +57,7 @@ def tuned(
 
 
 def read_records(file: Path) -> dict[str, Any]:
-    """The records of former builds, none where there is no file or a broken one."""
+    """Return the records of earlier builds, empty where the file is missing or broken."""
     try:
         return read_json(file) if file.is_file() else {}
     except ArtifactError as error:
@@ -66,12 +66,12 @@ def read_records(file: Path) -> dict[str, Any]:
 
 
 def key(host: Target) -> str:
-    """A name for what a record holds for: TVM, the processor with its features, threads."""
+    """Return the key of records: a digest of TVM version, processor features and threads."""
     return hashlib.sha256(f"{tvm.__version__} {host}".encode()).hexdigest()[:16]
 
 
 def try_next(record: dict[str, Any], turn: int, product: Product, host: Target) -> None:
-    """Measure the candidate of that turn, unless a former build did, and keep it if it is best."""
+    """Measure the candidate of that turn, unless an earlier build did; keep it if it is best."""
     width = lanes(host, product.columns)
     tiles = next(islice(tilings(product, width), turn, None), None)
     if turn < record["tried"] or tiles is None:
@@ -83,9 +83,9 @@ def try_next(record: dict[str, Any], turn: int, product: Product, host: Target) 
 
 
 def measured(product: Product, tiles: Tiles, width: int, host: Target) -> float:
-    """Seconds of one call of the product with those tiles, the least of some laps.
+    """Return the seconds per call of the product with those tiles, the minimum of LAPS laps.
 
-    A lap takes a right factor after the other, as the layers of a network do: a single one would
+    A lap goes through several right factors, as the layers of a network do: a single factor would
     stay in the cache.
     """
     call = tvm.compile(tiled(loops_of(product), tiles, width).mod, host).jit()["main"]
@@ -94,7 +94,7 @@ def measured(product: Product, tiles: Tiles, width: int, host: Target) -> float:
     left = tvm.runtime.tensor(random.standard_normal((batch, rows, depth)).astype(dtype))
     values = random.standard_normal((batch, depth, columns)).astype(dtype)
     result = tvm.runtime.empty((batch, rows, columns), dtype)
-    # in a product of batches both factors were just written
+    # in a batched product both factors were just written, so they are in the cache
     count = 1 if batch > 1 else min(LAP_BYTES // values.nbytes, LAP // product.operations)
     rights = [tvm.runtime.tensor(values) for _ in range(max(1, count))]
 
@@ -108,7 +108,7 @@ def measured(product: Product, tiles: Tiles, width: int, host: Target) -> float:
 
 
 def loops_of(product: Product) -> Any:
-    """The product as loops without a schedule."""
+    """Return the product as loops without a schedule."""
     batch, rows, columns, depth, dtype = product
     left = te.placeholder((batch, rows, depth), dtype, "left")
     right = te.placeholder((batch, depth, columns), dtype, "right")
