@@ -115,9 +115,14 @@ def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(
     assert done.returncode == 0, done.stdout
     found = json.loads((project / RECORD).read_text())
     assert found["status"] == "failed"
-    assert found["reason"].startswith("train: the loss is not a number any more; lower train.")
+    assert found["reason"].startswith(
+        "train: training diverged (loss is NaN or infinite); lower train."
+    )
     done = project.snakemake("--allowed-rules", "summarize", "render_report")
     assert f"strict: 1 failed: {MODEL}/training: train: the loss" in done.stdout
     assert done.returncode == 1
     assert f"1 failed, the report says why: {MODEL}/training" in done.stdout
-    assert "the loss is not a number any more" in (project / "reports/summary.html").read_text()
+    assert (
+        "training diverged (loss is NaN or infinite)"
+        in (project / "reports/summary.html").read_text()
+    )

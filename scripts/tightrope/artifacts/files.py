@@ -91,7 +91,7 @@ def is_about_writing(error: OSError, path: Path) -> bool:
 def cannot_be_written(path: Path | str, error: OSError) -> StorageError:
     """Return the StorageError for a file or folder that cannot be written."""
     return StorageError(
-        f"{path}: cannot be written ({error.strerror}); free space there or mend its "
+        f"{path}: cannot be written ({error.strerror}); free space there or fix its "
         "permissions, then run again"
     )
 
@@ -125,5 +125,5 @@ def read_json(path: Path | str) -> Any:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:
         raise ArtifactError(
-            f"{path}: no valid JSON ({error}); it was cut off or edited: delete it and run again"
+            f"{path}: invalid JSON ({error}); it was truncated or edited: delete it and run again"
         ) from error

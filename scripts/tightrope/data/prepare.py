@@ -88,7 +88,7 @@ def check_labels(material: Material) -> None:
         if label not in known:
             raise TightropeError(
                 f"{image.name}: its label {material.labels[label]!r} is none of the {len(known)} "
-                "labels of the training images; mend it, or bring images of it"
+                "labels of the training images; fix it, or bring images of it"
             )
 
 

@@ -60,7 +60,7 @@ def complete_fields(name: str, document: Any) -> dict[str, Any]:
         )
     unknown = [step for step in UNKNOWN_STEPS if document.get(step)]
     if unknown:
-        raise TightropeError(f"{name}: not yet: {unknown[0]}; take a model without it")
+        raise TightropeError(f"{name}: not supported yet: {unknown[0]}; take a model without it")
     defaults = {**COMMON, **PROCESSORS[processor]}
     given = {key: value for key, value in document.items() if value is not None}
     fields = {**defaults, **given, "image_processor_type": processor}
@@ -68,7 +68,7 @@ def complete_fields(name: str, document: Any) -> dict[str, Any]:
         fields["size"] = edges(fields["size"], square="shortest_edge" not in defaults["size"])
         fields["crop_size"] = edges(fields["crop_size"], square=True)
     except (TypeError, ValueError) as error:
-        raise TightropeError(f"{name}: cannot be used ({error}); mend the file") from error
+        raise TightropeError(f"{name}: cannot be used ({error}); fix the file") from error
     return fields
 
 

@@ -77,7 +77,10 @@ def load_settings(folder: Path | str) -> ImageSettings:
     config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
     channels = config.get("num_channels", 3)
     if channels != 3:
-        raise TightropeError(f"{folder / 'config.json'}: not yet: images of {channels} channels")
+        raise TightropeError(
+            f"{folder / 'config.json'}: {channels}-channel images are not supported yet; "
+            "use a 3-channel model"
+        )
     if file.is_file():
         return parse_settings(str(file), read_json(file))
     size = config.get("image_size") or SQUARE
@@ -91,7 +94,7 @@ def parse_settings(name: str, document: Any) -> ImageSettings:
     try:
         return settings_of(fields)
     except (KeyError, TypeError, ValueError) as error:
-        raise TightropeError(f"{name}: cannot be used ({error}); mend the file") from error
+        raise TightropeError(f"{name}: cannot be used ({error}); fix the file") from error
 
 
 def settings_of(fields: dict[str, Any]) -> ImageSettings:

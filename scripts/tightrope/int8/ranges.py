@@ -172,5 +172,5 @@ def not_finite(
     operator = next((node.name for node in model.graph.node if name in node.output), "the graph")
     return (
         f"{path}: tensor {name} of operator {operator} is not finite (NaN or infinity) on "
-        f"calibration sample {sample}; mend the checkpoint, or leave the sample out"
+        f"calibration sample {sample}; fix the checkpoint, or leave the sample out"
     )

@@ -69,7 +69,7 @@ def import_text(text: str, *, path: Path | str) -> tuple[str, Ranges]:
         if match is None:
             raise TightropeError(
                 f"{path}: line {number}: not 'tensor: 8 hex digits' but {line[:60]!r}; the file "
-                "was cut off or edited, take it from TensorRT again"
+                "was truncated or edited, take it from TensorRT again"
             )
         tensor = match["tensor"]
         (scale,) = struct.unpack(">f", bytes.fromhex(match["scale"]))

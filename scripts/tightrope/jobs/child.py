@@ -104,7 +104,7 @@ class Child:
                 self.check_limits()
                 if time.monotonic() - began > seconds:
                     self.kill()
-                    raise self.failed(f"gave no answer within {seconds:.0f} s", transient=True)
+                    raise self.failed(f"timed out after {seconds:.0f} s", transient=True)
             kind, value = self.pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise self.failed(self.how_it_ended(), transient=True) from None

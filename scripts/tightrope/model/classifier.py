@@ -81,8 +81,8 @@ def require_masked_padding(model: Any, source: str) -> None:
         ).logits
     if (alone - padded).abs().max() > 1e-3 * alone.abs().max():
         raise TightropeError(
-            f"{source}: not yet: its answers change with the padding behind a text, though it is "
-            "masked; take an encoder"
+            f"{source}: not supported yet: its logits depend on the padding behind a text, "
+            "though it is masked; use an encoder model"
         )
 
 

@@ -34,8 +34,8 @@ def require_one_file(path: Path | str, size_bytes: int) -> None:
     """Raise TightropeError where a model of `size_bytes` does not fit into one ONNX file."""
     if size_bytes > LARGEST_BYTES:
         raise TightropeError(
-            f"{path}: not yet: the model has {size_bytes / 2**30:.1f} GiB, one ONNX file holds "
-            "at most 2 GiB"
+            f"{path}: not supported yet: the model has {size_bytes / 2**30:.1f} GiB, one "
+            "ONNX file holds at most 2 GiB"
         )
 
 

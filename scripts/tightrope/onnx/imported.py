@@ -29,12 +29,15 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
         outside = [one for one in model.graph.initializer if one.data_location == EXTERNAL]
         if outside:
             raise TightropeError(
-                f"{source}: not yet: weights in a second file; save it with onnx.save as one file"
+                f"{source}: not supported yet: weights in a second file; save it with onnx.save as "
+                "one file"
             )
         onnx.checker.check_model(model)
     except (DecodeError, onnx.checker.ValidationError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise ArtifactError(f"{source}: no valid ONNX file ({reason}); export it again") from error
+        raise ArtifactError(
+            f"{source}: not a valid ONNX file ({reason}); export it again"
+        ) from error
     standard = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
     opset = max(standard, default=0)
     if opset < OLDEST_OPSET:

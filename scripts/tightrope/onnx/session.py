@@ -56,7 +56,7 @@ def require_equal(
         if ours.shape != theirs.shape:
             raise ArtifactError(f"{path}: logits {ours.shape}, the checkpoint gives {theirs.shape}")
         if not np.isfinite(theirs).all():
-            raise ArtifactError(f"{path}: the checkpoint answers with what is no number (NaN, inf)")
+            raise ArtifactError(f"{path}: the checkpoint returns NaN or inf")
         difference = float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-6))
         if not difference <= tolerance:
             raise ArtifactError(

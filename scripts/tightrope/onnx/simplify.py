@@ -57,7 +57,7 @@ def simplify_onnx(
         model, worst = shorter, difference(shorter)
     except (ArtifactError, ValidationError) as error:
         # the unpruned model is correct, and only computes unused rows
-        print(f"unread rows stay: {in_one_line(error)}")
+        print(f"unused tokens not pruned: {in_one_line(error)}")
     print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
     save_onnx(model, target)
 

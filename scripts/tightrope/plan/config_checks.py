@@ -110,7 +110,7 @@ def check_buckets(config: Document) -> None:
     """Measured sizes must lie within the shape buckets, and TVM needs buckets."""
     planned = {variant.engine for variant in configured_variants(config)}
     if config["buckets"] is None and "tvm" in planned:
-        raise ConfigError("config: buckets = null: tvm compiles static shapes; say buckets: auto")
+        raise ConfigError("config: buckets = null: tvm compiles static shapes; set buckets: auto")
     if not has_static_engines(config):
         return
     loaded = [parse(name) for name in config["traffic"]["variants"]]

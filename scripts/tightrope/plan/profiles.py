@@ -71,5 +71,5 @@ def outside(place: str, profiles: list[Profile]) -> ConfigError:
     """Return the error for a size that lies in no profile, by the location of its key."""
     return ConfigError(
         f"config: {place}: in none of tensorrt.profiles, which are for {all_ranges(profiles)}; "
-        "widen one of them, or say profiles: auto"
+        "widen one of them, or set profiles: auto"
     )

@@ -14,7 +14,7 @@ from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_label, shape_of
 
 Record = Mapping[str, Any]
-NO_LABELS = "no labels: accuracy was not judged"
+NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tightrope.errors import TightropeError
 
 TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
-ROWS = "(a heading is no row)"
+ROWS = "(not counting the header)"
 
 
 def table_suffix(file: Path) -> str:
@@ -65,7 +65,7 @@ def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
         if not isinstance(label, str | int) and not is_whole(label):
             raise TightropeError(
                 f"{file}: row {row} {ROWS}: column {column!r} holds {shown(label)}; labels are "
-                "whole numbers or names: set columns.label of the model, or mend the table"
+                "whole numbers or names: set columns.label of the model, or fix the table"
             )
     return [label if isinstance(label, str) else int(label) for label in labels]
 

@@ -10,8 +10,8 @@ from tightrope.machine.interference import FOREIGN, disturbance
 IDLE_SHARE = 0.02
 DRIFT = 0.10
 CAUSES = {
-    "waited": "their threads waited for a processor that another program had",
-    "preempted": "their threads lost their processor to another program",
+    "waited": "their threads waited for a CPU that another program used",
+    "preempted": "their threads were preempted by another program",
     "stolen": "the hypervisor took the processor",
 }
 

@@ -174,8 +174,8 @@ def why_not_raced(result: Entry, rival: str, rows: dict[str, Entry], race: Entry
         return "not measured at this shape"
     if {result["variant"], rival} <= set(race["raced"]):
         if race["heats"] > 1:
-            return f"not raced with {rival}: the finalists did not fit the memory together"
-        return f"too few undisturbed rounds beside {rival}"
+            return f"not raced with {rival}: the finalists did not fit in memory together"
+        return f"too few undisturbed rounds paired with {rival}"
     if row["disturbed"]:
         return "disturbed by other load"
     return f"not raced with {rival}: another quantized variant is faster"
@@ -188,7 +188,7 @@ def speed_reason(rival: str, speedup: Entry) -> str:
     elif speedup["high"] < 1:
         word = "slower"
     else:
-        word = "no faster" if speedup["high"] == 1 else "not surely faster"
+        word = "no faster" if speedup["high"] == 1 else "not significantly faster"
     return f"{word} than {rival}"
 
 
@@ -196,7 +196,7 @@ def accuracy_reason(result: Entry) -> str:
     """Describe the accuracy verdict in words."""
     accuracy = result["accuracy"]
     if accuracy is None:
-        return "accuracy was not judged: speed alone decides"
+        return "accuracy was not evaluated: speed alone decides"
     if accuracy["verdict"] != "undecided":
         return f"accuracy {accuracy['verdict']}"
     if accuracy["delta"] is None:

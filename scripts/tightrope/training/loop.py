@@ -171,8 +171,8 @@ class Loop:
         self.pending.clear()
         if not np.isfinite(self.course.losses[-1]):
             raise TightropeError(
-                "train: the loss is not a number any more; lower train.learning_rate, or take "
-                "another train.amp"
+                "train: training diverged (loss is NaN or infinite); lower train.learning_rate, or "
+                "take another train.amp"
             )
         return self.course.losses
 

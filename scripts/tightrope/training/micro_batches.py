@@ -73,9 +73,9 @@ def too_large(failed: WorkFailed, batch: int, parts: int) -> str:
     reason = failed.reason.partition(";")[0]
     if parts == 1 and batch > 1:
         remedy = f"lower train.batch = {batch}, or say train.out_of_memory: halve"
-        return f"a batch of {batch} does not fit the memory ({reason}); {remedy}"
+        return f"a batch of {batch} does not fit in memory ({reason}); {remedy}"
     return (
-        f"not even {-(-batch // parts)} of a batch of {batch} fit the memory ({reason}); take a "
+        f"not even {-(-batch // parts)} of a batch of {batch} fit in memory ({reason}); take a "
         "smaller model or input, or more memory"
     )
 

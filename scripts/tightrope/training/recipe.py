@@ -37,9 +37,7 @@ def check_recipe(recipe: Recipe, *, images: bool) -> None:
         name for name in ("channels_last", "augmentation") if recipe[name] not in (False, "off")
     ]
     if wrong and not images:
-        raise TightropeError(
-            f"train.{wrong[0]}: texts have no such thing; it is for images, remove it"
-        )
+        raise TightropeError(f"train.{wrong[0]}: only for images; remove it")
 
 
 def chosen_amp(asked: str, device: str) -> str:

@@ -94,13 +94,13 @@ def test_what_is_no_number_is_refused_and_nothing_is_written(tmp_path: Path, num
 def test_json_that_was_cut_off_is_named(tmp_path: Path, length: int) -> None:
     whole = json.dumps({"status": "ok", "samples": list(range(20))})
     (tmp_path / "a.json").write_text(whole[:length])
-    with pytest.raises(ArtifactError, match=r"a\.json: no valid JSON .* delete it and run again"):
+    with pytest.raises(ArtifactError, match=r"a\.json: invalid JSON .* delete it and run again"):
         read_json(tmp_path / "a.json")
 
 
 def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(ArtifactError, match=r"a\.json: no valid JSON"):
+    with pytest.raises(ArtifactError, match=r"a\.json: invalid JSON"):
         read_json(tmp_path / "a.json")
 
 

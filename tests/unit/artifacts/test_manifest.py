@@ -69,7 +69,7 @@ def test_json_that_is_no_manifest_is_named(tmp_path: Path, text: str) -> None:
 
 def test_a_manifest_that_was_cut_off_is_named(manifest: Path) -> None:
     manifest.write_text(manifest.read_text()[:-20])
-    with pytest.raises(ArtifactError, match=r"engine\.json: no valid JSON"):
+    with pytest.raises(ArtifactError, match=r"engine\.json: invalid JSON"):
         read_manifest(manifest)
 
 

@@ -54,7 +54,7 @@ def test_scratch_makes_other_models_of_images(tmp_path: Path, model_type: str) -
     ["hidden_sizes=[8,16]&depths=[1,1]", "hidden_sizes=8", "hidden_act=no&depths=[1,1,1,1]"],
 )
 def test_sizes_that_make_no_convnext_are_one_line(tmp_path: Path, sizes: str) -> None:
-    with pytest.raises(ConfigError, match="these sizes make no model") as caught:
+    with pytest.raises(ConfigError, match="invalid model sizes") as caught:
         prepare_checkpoint(tmp_path, f"scratch:convnext?{sizes}")
     assert "\n" not in str(caught.value)
 
@@ -85,7 +85,9 @@ def test_a_model_of_another_task_is_refused(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_of_grey_images_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TightropeError, match=r"config\.json: not yet: images of 1 channels"):
+    with pytest.raises(
+        TightropeError, match=r"config\.json: 1-channel images are not supported yet"
+    ):
         prepare_checkpoint(tmp_path, f"{TINY}&num_channels=1")
 
 

@@ -48,7 +48,7 @@ def test_scratch_draws_the_same_weights_for_the_same_seed(tiny: Path, tmp_path: 
         ("scratch:nonsense", "knows no architecture 'nonsense'"),
         ("scratch:bert?hiden_size=3", "has no hiden_size"),
         ("scratch:bert?hidden_size", "sizes are written like"),
-        ("scratch:bert?hidden_size=30&num_attention_heads=4", "make no model"),
+        ("scratch:bert?hidden_size=30&num_attention_heads=4", "invalid model sizes"),
     ],
 )
 def test_an_impossible_architecture_is_a_config_error(

@@ -364,7 +364,7 @@ def test_a_parquet_table_may_hold_the_images_themselves(tmp_path: Path) -> None:
 
 
 BAD_ROWS = [
-    (("no/such.png", "cat"), {}, "row 41 (a heading is no row) names no/such.png: there is no"),
+    (("no/such.png", "cat"), {}, "row 41 (not counting the header) names no/such.png: there is no"),
     (("no/such.png", "cat"), {"images": "a.zip"}, "names no/such.png, which is not in"),
     (("00.png", "dog"), {}, "names 00.png, as"),
     ((" ", "dog"), {}, "column 'file' is blank in 1 of 41 rows"),
@@ -399,7 +399,9 @@ def test_a_label_below_0_is_named_with_its_row(tmp_path: Path, label: int) -> No
     rows = [(name, number % 2) for number, (name, _) in enumerate(flat_images(tmp_path))]
     table = write_table(tmp_path, [*rows[:9], (rows[9][0], label), *rows[10:]])
     error = error_of(tmp_path / "out", f"files:{table}", **COLUMNS)
-    assert error.startswith(f"{table}: row 10 (a heading is no row): label {label}; a class has")
+    assert error.startswith(
+        f"{table}: row 10 (not counting the header): label {label}; a class has"
+    )
 
 
 def test_a_label_that_no_training_image_has_is_named(tmp_path: Path) -> None:

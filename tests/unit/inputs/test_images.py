@@ -108,7 +108,7 @@ CONVNEXT = {"image_processor_type": "ConvNextImageProcessor"}
         ([], "no settings of an image processor"),
         ({"size": 224}, "image processor without a name is not known; known are Beit"),
         ({"image_processor_type": "LevitImageProcessor"}, "LevitImageProcessor is not known"),
-        ({**CONVNEXT, "do_pad": True}, "not yet: do_pad"),
+        ({**CONVNEXT, "do_pad": True}, "not supported yet: do_pad"),
         ({**CONVNEXT, "size": {"longest_edge": 9}}, "a size of longest_edge gives images of sev"),
         ({**CONVNEXT, "size": {"height": 64, "width": 64}}, "ConvNext has a shortest_edge"),
         ({**CONVNEXT, "size": 0}, "sizes are whole numbers of pixels"),
@@ -132,7 +132,9 @@ def test_settings_that_are_not_known_are_one_line_that_names_the_file(
 
 def test_a_model_of_grey_images_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"num_channels": 1}')
-    with pytest.raises(TightropeError, match=r"config\.json: not yet: images of 1 channels"):
+    with pytest.raises(
+        TightropeError, match=r"config\.json: 1-channel images are not supported yet"
+    ):
         load_settings(tmp_path)
 
 

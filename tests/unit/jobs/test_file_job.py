@@ -74,7 +74,7 @@ def test_an_error_of_the_surroundings_ends_the_job_without_an_output(
 
 def test_a_damaged_input_ends_the_job_without_an_output(tmp_path: Path) -> None:
     (tmp_path / "cut.json").write_text('{"status": "fai')
-    with pytest.raises(ArtifactError, match=r"cut\.json: no valid JSON"):
+    with pytest.raises(ArtifactError, match=r"cut\.json: invalid JSON"):
         run_file_job(job_of(tmp_path, one=tmp_path / "cut.json"), "not made", die)
     (tmp_path / "cut.onnx").write_bytes(b"\x08")
     with pytest.raises(ArtifactError, match=r"cut\.onnx: no readable ONNX file"):

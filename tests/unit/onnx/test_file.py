@@ -205,7 +205,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_model_beyond_one_file_is_not_yet() -> None:
     require_one_file("a.onnx", 2**30)
-    with pytest.raises(TightropeError, match=r"a\.onnx: not yet: the model has 2\.5 GiB"):
+    with pytest.raises(TightropeError, match=r"a\.onnx: not supported yet: the model has 2\.5 GiB"):
         require_one_file("a.onnx", 5 * 2**29)
 
 
@@ -314,7 +314,10 @@ def test_where_the_unread_rows_cannot_be_told_the_model_is_simplified_without(
     monkeypatch.setattr(first_token, "TRIALS", ((1, 10_000), (2, 10_000)))
     target = tmp_path / "model.simplified.onnx"
     simplify_onnx(tiny.onnx, tiny.checkpoint, tiny.data, target, threads=1)
-    assert "unread rows stay: ArtifactError: ONNX Runtime cannot run" in capsys.readouterr().out
+    assert (
+        "unused tokens not pruned: ArtifactError: ONNX Runtime cannot run"
+        in capsys.readouterr().out
+    )
     full = simplified(load_onnx(tiny.onnx))
     assert [node.op_type for node in load_onnx(target).graph.node] == [
         node.op_type for node in full.graph.node

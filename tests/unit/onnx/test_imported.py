@@ -195,7 +195,7 @@ def saved(model: onnx.ModelProto, folder: Path) -> Path:
 
 def test_a_file_that_is_no_onnx_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"no protobuf at all")
-    with pytest.raises(ArtifactError, match="onnx:m: no valid ONNX file"):
+    with pytest.raises(ArtifactError, match="onnx:m: not a valid ONNX file"):
         read_onnx_file("onnx:m", tmp_path / "model.onnx")
 
 
@@ -213,7 +213,7 @@ def test_weights_in_a_second_file_are_not_yet_read(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     model = small_model()
     onnx.save(model, path, save_as_external_data=True, size_threshold=0, location="weights.bin")
-    with pytest.raises(TightropeError, match="onnx:m: not yet: weights in a second file"):
+    with pytest.raises(TightropeError, match="onnx:m: not supported yet: weights in a second file"):
         read_onnx_file("onnx:m", path)
 
 
@@ -221,5 +221,5 @@ def test_a_model_above_two_gib_is_not_yet_taken(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     with path.open("wb") as stream:
         stream.truncate(2**31)
-    with pytest.raises(TightropeError, match=r"onnx:m: not yet: .* 2\.0 GiB"):
+    with pytest.raises(TightropeError, match=r"onnx:m: not supported yet: .* 2\.0 GiB"):
         read_onnx_file("onnx:m", path)

@@ -106,7 +106,7 @@ def test_the_recommendation_comes_first_with_its_reason_and_intervals(render, su
 
 
 def test_a_model_without_labels_says_that_accuracy_was_not_judged(render, summary):
-    assert render(summary).text.count("no labels: accuracy was not judged") >= 2
+    assert render(summary).text.count("no labels: accuracy was not evaluated") >= 2
 
 
 def test_a_model_for_which_nothing_qualifies_says_so_and_why(render, summary):

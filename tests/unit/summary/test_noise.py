@@ -37,7 +37,7 @@ def test_the_most_frequent_cause_is_named_first() -> None:
 
 def test_where_waiting_is_not_counted_the_lost_processor_is_the_cause() -> None:
     words = why_disturbed(shape(pairs=[PREEMPTED], foreign_cores=[1.0]), 0, 3, NOBODY)
-    assert words.endswith("their threads lost their processor to another program")
+    assert words.endswith("their threads were preempted by another program")
 
 
 def test_the_loudest_programs_are_named_with_their_share_of_a_core() -> None:

@@ -177,7 +177,7 @@ def test_what_is_surely_not_faster_is_not_worth_it_though_the_answers_are_kept(
 def test_a_tie_is_undecided() -> None:
     found = two(1.01, spread=0.03)
     assert (found["verdict"], found["speedup"]["verdict"]) == ("undecided", "tie")
-    assert found["why"] == [f"not surely faster than {FLOAT}", "accuracy kept"]
+    assert found["why"] == [f"not significantly faster than {FLOAT}", "accuracy kept"]
 
 
 def test_dropped_answers_are_not_worth_any_speed() -> None:
@@ -317,7 +317,7 @@ def test_being_slower_than_what_may_be_no_choice_decides_nothing() -> None:
 
 
 def test_without_labels_speed_alone_decides_and_it_says_so() -> None:
-    told = "accuracy was not judged: speed alone decides"
+    told = "accuracy was not evaluated: speed alone decides"
     for ratio, verdict in ((2.0, "quantize"), (1.0, "undecided"), (0.5, "do not quantize")):
         (found,) = entries(
             result(FLOAT, row(1.0), verdict=None),
@@ -475,8 +475,8 @@ def test_the_example_holds_what_its_results_and_races_come_to() -> None:
 @pytest.mark.parametrize(
     ("heats", "reason"),
     [
-        (2, f"not raced with {FLOAT}: the finalists did not fit the memory together"),
-        (1, f"too few undisturbed rounds beside {FLOAT}"),
+        (2, f"not raced with {FLOAT}: the finalists did not fit in memory together"),
+        (1, f"too few undisturbed rounds paired with {FLOAT}"),
     ],
 )
 def test_a_pair_that_raced_but_never_met_says_why(heats: int, reason: str) -> None:

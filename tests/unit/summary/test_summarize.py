@@ -500,7 +500,7 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
     engine, latency, accuracy = write_run(tmp_path, BASELINE)
     latency.write_text(latency.read_text()[:-50])
     checkpoint, data = write_model(tmp_path)
-    with pytest.raises(ArtifactError, match=rf"{latency.name}: no valid JSON"):
+    with pytest.raises(ArtifactError, match=rf"{latency.name}: invalid JSON"):
         summarize(
             engines=[engine],
             latencies=[latency],

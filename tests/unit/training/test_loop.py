@@ -192,7 +192,9 @@ def test_with_validate_a_tenth_is_judged_and_not_trained_on() -> None:
 def test_a_loss_that_is_no_number_ends_the_training() -> None:
     one = subject()
     one.rows[3]["pixel_values"][:] = np.nan
-    with pytest.raises(TightropeError, match=r"not a number any more; lower train\.learning_rate"):
+    with pytest.raises(
+        TightropeError, match=r"diverged \(loss is NaN or infinite\); lower train\.learning_rate"
+    ):
         train(one)
 
 

@@ -1,4 +1,4 @@
-"""A batch that does not fit the memory: halved or told, and any other end is told as it is."""
+"""A batch that does not fit in memory: halved or told, and any other end is told as it is."""
 
 import os
 import time
@@ -33,12 +33,12 @@ def test_a_batch_that_does_not_fit_is_halved_until_it_does() -> None:
 
 def test_a_batch_that_does_not_fit_ends_the_training_with_its_remedy() -> None:
     words = (
-        r"^a batch of 8 does not fit the memory \(RuntimeError: .*can't allocate memory.*\); lower "
+        r"^a batch of 8 does not fit in memory \(RuntimeError: .*can't allocate memory.*\); lower "
         r"train\.batch = 8, or say train\.out_of_memory: halve$"
     )
     with pytest.raises(WorkFailed, match=words):
         run_training(too_large_below(4), {"batch": 8}, limits=LIMITS)
-    with pytest.raises(WorkFailed, match="not even 1 of a batch of 8 fit the memory"):
+    with pytest.raises(WorkFailed, match="not even 1 of a batch of 8 fit in memory"):
         run_training(too_large_below(16), HALVE, limits=LIMITS)
 
 

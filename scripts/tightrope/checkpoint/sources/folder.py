@@ -46,7 +46,9 @@ def check_present(text: str, folder: Path) -> None:
         if (folder / name).is_file():
             continue
         if (folder / f"{name}.index.json").is_file():
-            raise ConfigError(f"{text}: not yet: weights in several files; save them as {name}")
+            raise ConfigError(
+                f"{text}: not supported yet: weights in several files; save them as {name}"
+            )
         pickles = sorted(file.name for file in folder.glob("*.bin"))
         if name == "model.safetensors" and pickles:
             raise ConfigError(
@@ -68,4 +70,4 @@ def positions_in(text: str, folder: Path) -> int | None:
     try:
         return positions(json.loads((folder / "config.json").read_text()))
     except ValueError as error:
-        raise ConfigError(f"{text}: config.json is no valid JSON ({error})") from error
+        raise ConfigError(f"{text}: config.json is invalid JSON ({error})") from error

@@ -69,5 +69,5 @@ def write_random_model(source: Source, folder: Path) -> None:
         model = AutoModel.from_config(AutoConfig.for_model(model_type, **sizes))
     except Exception as error:  # configs and models raise different errors for bad sizes
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ConfigError(f"{source.text}: these sizes make no model ({reason})") from error
+        raise ConfigError(f"{source.text}: invalid model sizes ({reason})") from error
     model.save_pretrained(folder)

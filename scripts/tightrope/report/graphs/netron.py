@@ -38,7 +38,7 @@ def graph_file(model: str, graph: str, *, reports: Path = REPORTS) -> Path:
     made = ", ".join(sorted(one.stem for one in path.parent.glob("*.onnx")))
     there = f"; there is {made} of it" if made else ""
     raise TightropeError(
-        f"{path}: not made yet{there}; make it with snakemake --cores 1 {path} (and the "
+        f"{path}: not created yet{there}; create it with snakemake --cores 1 {path} (and the "
         "--configfile of your run)"
     )
 

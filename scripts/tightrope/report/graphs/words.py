@@ -10,7 +10,7 @@ from tightrope.report.style.numbers import megabytes, significant, whole
 
 Document = Mapping[str, Any]
 DOT = " \N{MIDDLE DOT} "
-SHARED_WORDS = "read by several layers"
+SHARED_WORDS = "shared by several layers"
 
 
 def span(names: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ def layers_of(information: str) -> list[Layer]:
     # with LAYER_NAMES_ONLY a layer is only its name, with NONE the list is empty
     if not layers or not all(isinstance(one, dict) and "LayerType" in one for one in layers):
         raise WorkFailed(
-            "the engine holds no details of its layers, so nobody can tell what it runs in: "
+            "the engine holds no details of its layers, so its precisions are unknown: "
             "build it with ProfilingVerbosity.DETAILED",
             transient=False,
         )

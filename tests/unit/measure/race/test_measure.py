@@ -167,7 +167,7 @@ def test_those_that_do_not_fit_the_memory_together_race_in_heats(candidates: Can
     assert all(len(timed(shape)) == 2 for shape in first["shapes"])
     assert set().union(*(timed(shape) for shape in (*first["shapes"], *second["shapes"]))) == names
     assert candidates.terminal.getvalue() == (
-        "tiny: 2 finalists fit the memory together, 1 more follow\n"
+        "tiny: 2 finalists fit in memory together, 1 more follow\n"
     )
 
 

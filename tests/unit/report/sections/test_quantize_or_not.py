@@ -209,7 +209,9 @@ def test_the_table_has_verdict_speed_accuracy_answers_and_reasons(page):
 def test_without_labels_the_table_says_that_speed_alone_decides(page):
     text = page().text
     table = text[text.rindex("To quantize or not") :]
-    assert "slower than cpu-onnxruntime-fp32; accuracy was not judged: speed alone decides" in table
+    assert (
+        "slower than cpu-onnxruntime-fp32; accuracy was not evaluated: speed alone decides" in table
+    )
 
 
 def test_what_not_to_quantize_stands_under_what_to_deploy(page):
