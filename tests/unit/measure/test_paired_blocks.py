@@ -93,7 +93,9 @@ def race(
             engine = Journaled(run, processor)
             workers.append(stack.enter_context(Child(engine, LIMITS, role)))
             workers[-1].ask("load")
-        shape = compare(workers, index, {**PLAN, **changes}, 1, machine(quiet_seconds))
+        shape = compare(
+            workers, index, {**PLAN, **changes}, threads=1, machine=machine(quiet_seconds)
+        )
         return shape, [worker.ask("read_journal") for worker in workers]
 
 
@@ -452,7 +454,9 @@ def test_what_was_measured_before_is_gone_on_from() -> None:
         ]
         for worker in workers:
             worker.ask("load")
-        shape = compare(workers, 0, {**PLAN, "pairs": 8}, 1, machine(), first)
+        shape = compare(
+            workers, 0, {**PLAN, "pairs": 8}, threads=1, machine=machine(), earlier=first
+        )
     known = len(first["foreign_cores"])
     assert shape["pairs"][: len(first["pairs"])] == first["pairs"]
     assert shape["foreign_cores"][:known] == first["foreign_cores"]

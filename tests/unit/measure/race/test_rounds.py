@@ -75,7 +75,8 @@ class Raced:
         races = [RaceAtShape(place, one, within) for place, one in enumerate(chosen)]
         engines = {name: self.engine(name, load, len(chosen)) for name, load in self.loads.items()}
         plan = {**PLAN, **changes}
-        race = Race(engines, races, plan, seconds, 1, limits, machine(quiet_seconds))
+        options = {"seconds": seconds, "threads": 1, "limits": limits}
+        race = Race(engines, races, plan, machine=machine(quiet_seconds), **options)
         race.run()
         return race
 
