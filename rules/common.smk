@@ -14,17 +14,17 @@ from tightrope.plan.job_params import accuracy_libraries, traffic_libraries
 from tightrope.terminal import decision
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
-# relative: inputs are compared by path, and the project may be moved
+# relative: Snakemake compares inputs by path, and the project may be moved
 SCRIPTS = os.path.relpath(f"{workflow.basedir}/scripts")
 STARTED = time.time()
-# with more --cores than there are, two measurements would run at once
+# at least --cores: with more --cores than CPUs, two measurements would otherwise run in parallel
 WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)
 code_of = partial(code_digest, SCRIPTS)
 versions_of = library_versions
 
 config.update(plan.checked_or_exit(config, f"{workflow.basedir}/config/schema.yaml"))
 PLAN = plan.make_plan(config)
-# a resource: how long a job may wait before it measures makes no record stale
+# a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]
 JOBS = plan.columns(PLAN.jobs)
 TRAFFIC_JOBS = plan.columns(PLAN.traffic)
@@ -38,7 +38,7 @@ RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 os.environ.setdefault(plan.ATTEMPTS, "1")
 
 
-# what rules ask for their wildcards: functions of the plan
+# functions of the wildcards, for the rules
 engine_code = partial(code.build_code, SCRIPTS)
 data_code = partial(code.data_code, SCRIPTS, config)
 checkpoint_code = partial(code.checkpoint_code, SCRIPTS, config)
@@ -81,7 +81,7 @@ latency_libraries = partial(job_params.latency_libraries, PLAN)
 race_libraries = partial(job_params.race_libraries, PLAN)
 last_attempt = partial(plan.last_attempt, workflow)
 
-# given an engine, or libraries, a function of the wildcards
+# take an engine, or libraries, and return a function of the wildcards
 inputs_of = partial(partial, job_inputs.engine_inputs, config)
 options_of = partial(partial, job_params.engine_options, config)
 encoding_with = partial(partial, job_inputs.encoding_libraries, config)

@@ -1,4 +1,4 @@
-# Every engine is built as PyTorch's is; what differs is written out.
+# The other build rules inherit from build_pytorch and state only their differences.
 rule build_pytorch:
     input:
         source="artifacts/{model}/checkpoint/checkpoint.json",

@@ -64,7 +64,7 @@ rule measure_latency:
         "../scripts/measure_latency.py"
 
 
-# A model whose activation is another one beside the model that has the checkpoint's own.
+# Time a model with another activation paired with the model that has the checkpoint's own.
 use rule measure_latency as compare_activation with:
     input:
         unpack(audit_input),
@@ -119,7 +119,7 @@ rule measure_accuracy:
         "../scripts/measure_accuracy.py"
 
 
-# The decision: who is the fastest, from rounds that all finalists share.
+# Decide which finalist is the fastest, in rounds that all finalists share.
 rule race_finalists:
     input:
         engines=raced_engines,

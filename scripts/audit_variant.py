@@ -1,4 +1,4 @@
-"""Look whether a quantized engine still answers, before its latency is measured."""
+"""Audit a quantized engine for collapsed predictions before its latency is measured."""
 
 from tightrope.artifacts.paths import Artifacts
 from tightrope.jobs.execution import Execution

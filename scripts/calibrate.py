@@ -1,4 +1,4 @@
-"""Collect the calibration cache of one method and sample count."""
+"""Write the calibration cache of one method and sample count."""
 
 from tightrope.int8.calibrate import calibrate
 from tightrope.jobs.file_job import run_file_job

@@ -1,4 +1,4 @@
-"""Export the checkpoint to ONNX, batch and sequence dynamic."""
+"""Export the checkpoint to ONNX with a dynamic batch and, for texts, a dynamic sequence."""
 
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads

@@ -1,4 +1,4 @@
-"""Keep every prediction of one variant on the evaluation split."""
+"""Record every prediction of one variant on the evaluation split."""
 
 from tightrope.artifacts.paths import Artifacts
 from tightrope.jobs.execution import Execution

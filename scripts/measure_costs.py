@@ -1,4 +1,4 @@
-"""Time each operator in float and in int8."""
+"""Time each operator with weights alone, in float and in int8."""
 
 from tightrope.int8.costs import measure_costs
 from tightrope.jobs.file_job import run_file_job

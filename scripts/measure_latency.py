@@ -1,4 +1,4 @@
-"""Time one variant and its baseline in turn."""
+"""Time one variant and its baseline in alternating blocks."""
 
 from tightrope.artifacts.paths import Artifacts
 from tightrope.jobs.execution import Execution

@@ -1,4 +1,4 @@
-"""Measure what each operator alone in int8 changes."""
+"""Measure how each operator, alone in int8, changes the predictions."""
 
 from tightrope.int8.sensitivity import measure_sensitivity
 from tightrope.jobs.file_job import run_file_job

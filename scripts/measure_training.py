@@ -1,4 +1,4 @@
-"""Time some epochs of a model's training, and throw its weights away."""
+"""Time some epochs of a model's training and discard the weights."""
 
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.job import current_job

@@ -1,4 +1,4 @@
-"""Read the data of a model and write its splits."""
+"""Read the data of a model, split it, and write the splits."""
 
 from tightrope.data.prepare import prepare_data
 from tightrope.jobs.job import current_job

@@ -1,4 +1,4 @@
-"""Write the Q/DQ ONNX of one scheme from a calibration cache."""
+"""Quantize an ONNX file to Q/DQ by one scheme, with a calibration cache."""
 
 from tightrope.int8.quantize import found_by_search, quantize_onnx
 from tightrope.jobs.file_job import run_file_job
@@ -15,6 +15,6 @@ run_file_job(
         job.output.onnx,
         scheme=job.wildcards.scheme,
         repair=found_by_search(search) if search else job.params.repair,
-        may_stay_in_float=search is not None,  # the engine then fails and says so
+        may_stay_in_float=search is not None,  # the engine then fails with that reason
     ),
 )

@@ -1,4 +1,4 @@
-"""Race the finalists of one model on one device, all in the same rounds."""
+"""Race the finalists of one model on one device, timed in the same rounds."""
 
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.job import current_job

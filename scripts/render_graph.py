@@ -1,4 +1,4 @@
-"""Draw an ONNX file, and write its structure without weights for Netron."""
+"""Draw the graph of an ONNX file, and write it without weights for Netron."""
 
 from tightrope.jobs.child import Limits
 from tightrope.jobs.job import current_job

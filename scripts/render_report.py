@@ -1,4 +1,4 @@
-"""Render reports/summary.json as one HTML file that opens without a network."""
+"""Render reports/summary.json as one HTML file that needs no network."""
 
 from pathlib import Path
 

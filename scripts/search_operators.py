@@ -1,4 +1,4 @@
-"""Search the operators that stay in float so that the accuracy budget holds."""
+"""Search for the fewest operators in float that keep the accuracy budget."""
 
 from tightrope.int8.search import search_operators
 from tightrope.jobs.file_job import run_file_job

@@ -1,4 +1,4 @@
-"""Fold constants and drop dead nodes; the outputs must stay the checkpoint's."""
+"""Simplify an ONNX file, and check its logits against the checkpoint's."""
 
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads

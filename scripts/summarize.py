@@ -1,4 +1,4 @@
-"""Put every record into reports/summary.json and reports/summary.csv."""
+"""Write reports/summary.json and reports/summary.csv from all records."""
 
 from tightrope.jobs.job import current_job
 from tightrope.summary.summarize import summarize

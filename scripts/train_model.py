@@ -1,4 +1,4 @@
-"""Fine-tune the source checkpoint, or only convert it where the model has no recipe."""
+"""Fine-tune the source checkpoint, or only convert it if the model has no training recipe."""
 
 from tightrope.jobs.child import Limits
 from tightrope.jobs.job import current_job

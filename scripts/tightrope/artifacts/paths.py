@@ -1,4 +1,4 @@
-"""The files of one variant that a measurement reads."""
+"""Paths of the files that a measurement of one variant reads."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Manifests of an engine, its checkpoint and its data, and the ONNX file where one is read."""
+    """Manifests of an engine, its checkpoint and its data, and the ONNX file where required."""
 
     engine: Path
     checkpoint: Path
@@ -16,7 +16,7 @@ class Artifacts:
 
     @classmethod
     def of(cls, inputs: Any) -> Self:
-        """Those among the inputs of a Snakemake job."""
+        """Return the paths from the inputs of a Snakemake job."""
         paths = dict(inputs.items())
         onnx = paths.get("onnx")
         return cls(

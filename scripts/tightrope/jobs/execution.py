@@ -1,4 +1,4 @@
-"""With what a job that builds or runs an engine works."""
+"""Execution settings of a job that builds or runs an engine."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -18,9 +18,9 @@ class Execution:
 
     @classmethod
     def of(cls, job: Any) -> Self:
-        """That of a `tightrope.jobs.job.Job`.
+        """Return the execution settings of a job, see `tightrope.jobs.job.current_job`.
 
-        Raises TightropeError on a machine of another host key than the job names.
+        Raises TightropeError where this machine does not match the host key of the job.
         """
         require_host(job.params.host)
         threads = intra_op_threads(job.params.threads)

@@ -1,1 +1,1 @@
-"""Latency, accuracy and audit of an engine."""
+"""Measure the latency, accuracy and traffic of engines, and audit quantized ones."""

@@ -1,4 +1,4 @@
-"""What a variant answers on the evaluation split, kept one by one."""
+"""Measure accuracy: record every prediction of a variant on the evaluation split."""
 
 import time
 from functools import partial
@@ -19,7 +19,7 @@ from tightrope.machine.host import describe_host
 from tightrope.measure.answers import Answer, answer_chunk, largest_batch
 from tightrope.records.accuracy import AccuracyRecord
 
-# rows that are sorted by length together, after which the time is looked at
+# rows per chunk: sorted by length together; the time limit is checked after each chunk
 CHUNK = 256
 
 
@@ -33,11 +33,11 @@ def measure_accuracy(
     max_seconds: float,
     execution: Execution,
 ) -> None:
-    """Write the AccuracyRecord of `variant`, also when it cannot be run.
+    """Write the AccuracyRecord of `variant`, also if it cannot run.
 
-    Judged on the first examples that are answered within `max_seconds`. Data without labels
-    gives a record without predictions. A transient failure raises TightropeError unless this is
-    the last attempt.
+    Covers the first examples that the engine predicts within `max_seconds`. Without labels in the
+    data, nothing is predicted. A transient failure raises TightropeError unless this is the last
+    attempt.
     """
     built, source = read_json(artifacts.engine), read_manifest(artifacts.data)
     record = AccuracyRecord(
@@ -60,9 +60,9 @@ def measure_accuracy(
 def predict(
     artifacts: Artifacts, *, max_sequence: int, max_seconds: float, threads: int
 ) -> dict[str, Any]:
-    """Run in the child: `labels`, `predictions`, `margins`, `logits` in the order of the split.
+    """Return, in the child, `labels`, `predictions`, `margins`, `logits` in the split's order.
 
-    Of the first examples only, in whole chunks, where an engine is too slow for all of them.
+    Only the first whole chunks where the engine is too slow for all examples in `max_seconds`.
     """
     began = time.monotonic()
     examples = read_split(artifacts.data, "evaluation")

@@ -1,4 +1,4 @@
-"""The answers of an engine to examples, in batches of one length."""
+"""Predict examples with an engine, in batches of similar length."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ BATCH = 32
 
 
 class Answer(NamedTuple):
-    """What one example was answered; `logits` as they are recorded."""
+    """Prediction for one example; `logits` as they are recorded."""
 
     prediction: int
     margin: float
@@ -19,7 +19,7 @@ class Answer(NamedTuple):
 
 
 def answer_chunk(run: Run, rows: Sequence[Arrays], size: int, classes: int) -> list[Answer]:
-    """The answer to each row, in its order; run in batches of rows that are similar in length."""
+    """Return the answer to each row, in their order; batches hold rows of similar length."""
     found: dict[int, Answer] = {}
     for indices, batch in batches_by_length(rows, size):
         logits = run(batch)
@@ -30,7 +30,7 @@ def answer_chunk(run: Run, rows: Sequence[Arrays], size: int, classes: int) -> l
 
 
 def largest_batch(options: dict[str, Any]) -> int:
-    """Rows of a batch: BATCH, or the largest batch that an engine was built for."""
+    """Return the rows per batch: BATCH, or fewer where an engine was built for fewer."""
     if profiles := options.get("profiles"):
         longest = max(most[1:] for _, _, most in profiles)
         return min(BATCH, max(most[0] for _, _, most in profiles if most[1:] == longest))

@@ -1,4 +1,4 @@
-"""Whether a quantized engine still answers at all, before its latency is measured."""
+"""Audit a quantized engine for collapsed predictions before its latency is measured."""
 
 from collections import Counter
 from functools import partial
@@ -22,9 +22,9 @@ from tightrope.statistics import share
 
 SCHEMA = 1
 SAMPLES = 128
-# one answer to nearly all examples, where the model in float is not so sure
+# share of a single class from which predictions are collapsed, unless float also reaches it
 CONSTANT = 0.98
-# with so many answers unchanged nothing has collapsed, however near to an edge the model was
+# agreement with float from which an engine passes, even if float itself is close to a threshold
 MOSTLY = 0.9
 Facts = dict[str, Any]
 
@@ -38,13 +38,13 @@ def audit_variant(
     max_sequence: int,
     execution: Execution,
 ) -> None:
-    """Write whether the answers of the engine have collapsed, and which tensor is at fault.
+    """Write whether the predictions of the engine have collapsed, and which tensor is the cause.
 
-    On the first SAMPLES calibration examples, beside the ONNX file in float. `status` is `ok`,
-    `collapsed`, or `failed` where the engine was not built or cannot be run; `answers` and
-    `tensors` are the evidence, the tensors those of `quantization_noise.rounding`. They are empty
-    for an engine that quantizes itself. A transient failure raises TightropeError unless this is
-    the last attempt.
+    The reference is the ONNX file in float, on the first SAMPLES calibration examples. `status` is
+    `ok`, `collapsed`, or `failed` where the engine was not built or cannot run. The evidence is in
+    `answers` and in `tensors`, see `quantization_noise.rounding`; `tensors` is empty for an engine
+    that quantizes itself. A transient failure raises TightropeError unless this is the last
+    attempt.
     """
     built = read_json(artifacts.engine)
     record: Facts = {
@@ -68,7 +68,7 @@ def audit_variant(
 def audited(
     artifacts: Artifacts, quantized: Path | str | None, *, max_sequence: int, threads: int
 ) -> Facts:
-    """Run in the child: the fields of the record that the answers decide."""
+    """Return, in the child, the fields of the record that depend on the predictions."""
     examples = read_split(artifacts.data, "calibration")[:SAMPLES]
     rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
     classes = len(read_manifest(artifacts.checkpoint)["labels"])
@@ -88,12 +88,12 @@ def audited(
 
 
 def predictions(run: Any, rows: list[Arrays], size: int, classes: int) -> list[int]:
-    """The class that each row gets."""
+    """Return the predicted class of each row."""
     return [one.prediction for one in answer_chunk(run, rows, size, classes)]
 
 
 def answers_of(found: list[int], expected: list[int], labels: list[int]) -> Facts:
-    """Accuracies, agreement, and the shares of the commonest answer and label."""
+    """Return accuracies, agreement, and the shares of the most common prediction and label."""
     count = len(labels)
     own, float_ = (
         share(sum(one == label for one, label in zip(answers, labels, strict=True)), count)
@@ -111,14 +111,14 @@ def answers_of(found: list[int], expected: list[int], labels: list[int]) -> Fact
 
 
 def commonest(values: list[int]) -> float:
-    """The share of the value that comes most often."""
+    """Return the share of the most common value."""
     return max(Counter(values).values()) / len(values)
 
 
 def collapse(facts: Facts) -> str | None:
-    """Why these are no answers any more, None where they are.
+    """Return why the predictions have collapsed, None where they have not.
 
-    Of a model that is no better than chance in float nothing is said.
+    Low accuracy counts only where the model in float is better than chance.
     """
     if facts["agreement"] >= MOSTLY:
         return None
@@ -134,7 +134,7 @@ def collapse(facts: Facts) -> str | None:
 
 
 def fault(tensors: list[Facts]) -> str:
-    """The operator and tensor at fault, in words: the noisiest of those with a finding."""
+    """Describe the operator and tensor at fault: the noisiest with a finding, else the noisiest."""
     if not tensors:
         return "this engine quantizes itself, so the operator at fault is not known"
     worst = next((one for one in tensors if one["findings"]), tensors[0])

@@ -1,4 +1,4 @@
-"""Blocks of calls of one engine, the time that they may take, and what other load costs."""
+"""Blocks of calls of one engine, with their time limit, and time lost to other load."""
 
 import time
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import FOREIGN, Windows
 from tightrope.machine.quiet import QuietMachine
 
-# beyond its time limit a worker may finish the call that it is in
+# time beyond the limit in which a worker may finish its current call
 GRACE_SECONDS = 10.0
 
 Plan = dict[str, Any]
 
 
 class Stopwatch:
-    """A worker, and how much of its time for one shape its engine has used."""
+    """A worker with the time that its engine has used for one shape, and the limit of that time."""
 
     def __init__(self, worker: Child, max_seconds: float, blocks: list[list[float]]) -> None:
         self.worker = worker
@@ -25,7 +25,7 @@ class Stopwatch:
         self.calls = sum(len(block) for block in blocks)
 
     def block(self, index: int, seconds: float, calls: int) -> dict[str, Any]:
-        """A block of the worker, see `TimedEngine.block`; WorkFailed beyond the limit."""
+        """Run a block, see `TimedEngine.block`; raises WorkFailed beyond the limit."""
         return self.within(
             lambda left: ("block", index, seconds, calls, left),
             lambda block: len(block["samples_s"]),
@@ -36,7 +36,7 @@ class Stopwatch:
         request: Callable[[float], tuple[Any, ...]],
         count: Callable[[dict[str, Any]], int],
     ) -> dict[str, Any]:
-        """The answer to `request(seconds left)`, in which `count` calls were made."""
+        """Return the answer to `request(seconds left)`; `count(answer)` is its number of calls."""
         began, left = time.monotonic(), self.max_seconds - self.seconds
         answer = self.worker.ask(*request(left), seconds=left + GRACE_SECONDS)
         self.seconds += time.monotonic() - began
@@ -48,7 +48,7 @@ class Stopwatch:
 
 
 def warm_up(clock: Stopwatch, index: int, plan: Plan) -> dict[str, Any]:
-    """Warm-up of one worker, see `TimedEngine.warm_up`; a window is as long as a usual block."""
+    """Warm up one worker, see `TimedEngine.warm_up`; a window is as long as a default block."""
     calls, window = plan["warmup_calls"], plan["min_seconds"] / plan["pairs"]
 
     def request(left: float) -> tuple[Any, ...]:
@@ -59,10 +59,9 @@ def warm_up(clock: Stopwatch, index: int, plan: Plan) -> dict[str, Any]:
 
 
 def block_sizes(plan: Plan) -> tuple[float, list[int]]:
-    """Least seconds of a block, and least calls of each, over and over.
+    """Return the minimum seconds of a block, and the minimum calls per block as a repeating list.
 
-    With a fixed number of calls a block has no least time, and the calls of all blocks are
-    just as many.
+    With a fixed number of calls there is no minimum time, and the list sums to that number.
     """
     if plan["calls"] is None:
         return plan["min_seconds"] / plan["pairs"], [-(-plan["min_calls"] // plan["pairs"])]
@@ -72,12 +71,12 @@ def block_sizes(plan: Plan) -> tuple[float, list[int]]:
 
 
 def cpu_seconds(workers: list[Child]) -> float:
-    """CPU seconds that the workers and this process have used so far."""
+    """Return the CPU seconds that the workers and this process have used so far."""
     return own_seconds() + sum(worker.ask("cpu_seconds") for worker in workers)
 
 
 def lost_to_other_load(windows: Windows, machine: QuietMachine) -> float:
-    """After a pair: wait where the window that it ended was disturbed; seconds to be given back."""
+    """Close a due window and wait for a gap if it was disturbed; return seconds to give back."""
     began = windows.began[0]
     foreign = windows.close_when_due()
     if foreign is None or foreign <= FOREIGN:

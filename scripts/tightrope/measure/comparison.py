@@ -1,9 +1,9 @@
-"""A comparison in two halves, both engines loaded anew for the second.
+"""Compare two engines in two halves, with new processes for the second half.
 
-Two processes of the same engine differ by several tenths of a percent for as long as they live:
-the one that was loaded first came out 0.5 to 0.9 % slower (docs/results/2026-11-21-measurement.md).
-So each half has processes of its own, loaded in the other order. `loads: 1` saves the time of that
-where a difference of a percent does not matter.
+Two processes of the same engine differ by several tenths of a percent throughout their lifetime:
+the process loaded first was 0.5 to 0.9 % slower (docs/results/2026-11-21-measurement.md). So each
+half has new processes, loaded in the opposite order. `loads: 1` saves that time where a difference
+of one percent does not matter.
 """
 
 import math
@@ -25,13 +25,13 @@ def compare_loads(
     limits: Limits,
     machine: QuietMachine,
 ) -> tuple[list[Shape], dict[str, float]]:
-    """A shape of a LatencyRecord for each of the inputs, without its size, and facts of one load.
+    """Return a shape of a LatencyRecord per input, without its size, and facts of the loads.
 
-    `engines` are the engine, as "", and its baseline, if any, by the role that stands before the
-    reason of a failure; both have the same inputs. `plan` is `latency` of the configuration.
-    `machine` has the time that may be lost to other load, over both loads.
-    The facts are `import_s` and `load_s` of the engine's first load and `peak_rss_bytes`. Raises
-    WorkFailed as `compare` does, or where the limits are exceeded.
+    `engines` maps a role, which prefixes the reason of a failure, to an engine: "" to the
+    candidate, and another role to the baseline, if any. Both have the same inputs. `plan` holds
+    the `latency` settings, `machine` the time that may be lost to other load, over both loads. The
+    facts are `import_s` and `load_s` of the candidate's first load, and its `peak_rss_bytes`.
+    Raises WorkFailed as `compare` does, or where the limits are exceeded.
     """
     began = time.monotonic()
     shapes: list[Shape] = [{} for _ in engines[""].inputs]
@@ -62,14 +62,14 @@ def compare_loads(
 
 
 def part_of(plan: Plan, earlier: Shape) -> Plan:
-    """What to have measured at the end of this load; `earlier` is empty with the first one."""
+    """Return the target for the end of this load; `earlier` is empty for the first load."""
     if plan["loads"] == 1:
         return plan
     return second_half(plan, earlier) if earlier else first_half(plan)
 
 
 def first_half(plan: Plan) -> Plan:
-    """What to measure with the first loads: half of all minima, in blocks as long as ever.
+    """Return the target of the first load: half of all minima, with blocks of unchanged length.
 
     The interval of half of the pairs may be wider by the square root of two.
     """
@@ -85,14 +85,14 @@ def first_half(plan: Plan) -> Plan:
 
 
 def second_half(plan: Plan, first: Shape) -> Plan:
-    """What to have measured in the end: with the second loads no less than with the first."""
+    """Return the target of both loads: the second load measures at least as many pairs."""
     if plan["calls"] is not None:
         return plan
     return scaled(plan, max(plan["pairs"], 2 * len(undisturbed(first))))
 
 
 def scaled(plan: Plan, pairs: int) -> Plan:
-    """The plan with another least number of pairs, each block as long as before."""
+    """Return the plan with another minimum number of pairs, and blocks of unchanged length."""
     share = pairs / plan["pairs"]
     return plan | {
         "pairs": pairs,

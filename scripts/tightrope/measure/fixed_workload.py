@@ -1,4 +1,4 @@
-"""A fixed piece of work, timed before and after each measurement: did the machine change speed?"""
+"""Time a fixed workload before and after a measurement, to detect changes of machine speed."""
 
 import hashlib
 import os
@@ -10,17 +10,17 @@ from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.cores import frequency
 
 ROUNDS = 20
-# about 5 ms a round where the CPU has instructions for SHA-256
+# about 5 ms per round on a CPU with SHA-256 instructions
 WORK = bytes(8 << 20)
 LIMITS = Limits(memory_bytes=8e9, seconds=120)
 
 
 def reference_workload(processors: list[int]) -> dict[str, Any]:
-    """The state of these processors now, in a child of its own.
+    """Return the current speed of these processors, measured in a child process.
 
-    `rounds_s`: seconds of each of 20 rounds in which each of the processors hashes the same
-    8 MiB (SHA-256), all at once. `load_average`: that of the last minute, this program's own
-    work included. `frequency_khz`: of each processor, None where the kernel does not say.
+    `rounds_s`: seconds of each of 20 rounds in which all processors hash the same 8 MiB (SHA-256)
+    in parallel. `load_average`: that of the last minute, including this program.
+    `frequency_khz`: of each processor, None where the kernel does not report it.
     """
     rounds = supervised(timed_rounds, processors, limits=LIMITS)
     return {
@@ -31,7 +31,7 @@ def reference_workload(processors: list[int]) -> dict[str, Any]:
 
 
 def timed_rounds(processors: list[int]) -> list[float]:
-    """Run in the child: seconds of each round."""
+    """Return, in the child, the seconds of each round after a warm-up round."""
     os.sched_setaffinity(0, processors)
     samples = []
     with ThreadPoolExecutor(len(processors)) as pool:

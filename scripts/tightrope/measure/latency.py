@@ -1,4 +1,4 @@
-"""The latency of a variant, beside its baseline's on the same machine in the same minutes."""
+"""Measure the latency of a variant paired with its baseline on the same machine."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,14 +43,14 @@ def measure_latency(
     terminal: TextIO,
     audit: Path | str | None = None,
 ) -> None:
-    """Write the LatencyRecord of `variant`, also when it cannot be measured.
+    """Write the LatencyRecord of `variant`, also if it cannot be measured.
 
-    `baseline` is the engine.json of another engine, of the same model or of one that takes the same
-    inputs and has the same classes; for the baseline itself it is its own, which is then measured
-    alone, as is a variant whose baseline fails. What `audit` says has collapsed, or
-    failed, is not timed. `plan` is `latency` of the configuration; `quiet_seconds` may be lost to
-    other load, and lines about waiting go to `terminal`. A transient failure raises TightropeError
-    unless this is the last attempt.
+    `baseline` is the engine.json of an engine of the same model, or of a model with the same inputs
+    and classes. For the baseline itself it is its own engine.json. The baseline, and a variant
+    whose baseline fails, are measured alone. A variant whose `audit` is collapsed or failed is not
+    timed. `plan` holds the `latency` settings. Up to `quiet_seconds` may be lost to other load;
+    messages about waiting go to `terminal`. A transient failure raises TightropeError unless this
+    is the last attempt.
     """
     built, rival = read_json(artifacts.engine), read_json(baseline)
     record = LatencyRecord(
@@ -103,9 +103,9 @@ def measure_latency(
 def measure(
     record: LatencyRecord, engines: list[Path], paired: Callable[[list[Path]], None], limits: Limits
 ) -> None:
-    """Fill in `record` paired with the baseline, or alone where there is none or where it fails.
+    """Fill in `record` paired with the baseline, or alone without a baseline or if that fails.
 
-    `engines` are the variant's and the baseline's; `paired` fills in the record from those given.
+    `engines` are the variant's and the baseline's; `paired` fills in the record from its argument.
     """
     if record.baseline is None:
         return paired(engines[:1])
@@ -129,9 +129,9 @@ def measure_side_by_side(
     limits: Limits,
     machine: QuietMachine,
 ) -> None:
-    """Fill in `record`: all shapes, each engine in processes of its own.
+    """Fill in `record` for all shapes, one process per engine and load.
 
-    The engines share the memory that the job may use.
+    The engines share the memory limit of the job.
     """
     limits = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
     timed = {}

@@ -1,4 +1,4 @@
-"""What an engine answers, and whether it can be an answer at all."""
+"""Check the logits of an engine, and derive classes and margins from them."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
 
 
 def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, float]]:
-    """For each row of the batch its class and margin: the highest logit less the second.
+    """Return the class and the margin (highest logit minus the second) per row of the batch.
 
-    Raises WorkFailed where `check_logits` does.
+    Raises WorkFailed as `check_logits` does.
     """
     check_logits(logits, inputs, classes=classes)
     top = np.sort(logits, axis=1)[:, -2:]
@@ -35,5 +35,5 @@ def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, flo
 
 
 def rounded(logits: Any) -> list[list[float]]:
-    """`logits` [batch, classes] to DIGITS significant digits, nearly all that float32 has."""
+    """Return `logits` [batch, classes] to DIGITS significant digits; float32 has about seven."""
     return [[float(f"{value:.{DIGITS}g}") for value in row] for row in np.asarray(logits).tolist()]

@@ -1,4 +1,4 @@
-"""Blocks of an engine and of its baseline in turn, until the speed-up is known well enough."""
+"""Time an engine and its baseline in alternating blocks until the speed-up is precise enough."""
 
 import random
 import time
@@ -17,17 +17,17 @@ from tightrope.measure.blocks import (
 )
 from tightrope.statistics import speedup
 
-# pairs between two looks at the interval: with a look after every pair a comparison would stop at
-# the first interval that is narrow by chance
+# pairs between two checks of the interval: checked after every pair, a comparison would stop at the
+# first interval that is narrow by chance
 LOOK = 10
-# so long after the time limit no more pairs are measured where most do not count
+# time after the limit at which measuring stops before the minima, if most pairs are disturbed
 IN_VAIN_SECONDS = 5.0
 FEWEST_IN_VAIN = 4
 
 Shape = dict[str, Any]
 Blocks = list[list[float]]
 NAMES = ("blocks_s", "baseline_blocks_s")
-# what each load of the engines says for itself: the higher counts
+# facts of each load of the engines: the record keeps the highest value
 FACTS = ("threads_busy", "cores_used", "idle_share")
 
 
@@ -40,15 +40,15 @@ def compare(
     machine: QuietMachine,
     earlier: Shape | None = None,
 ) -> Shape:
-    """Time inputs `index` on the first worker and, where there are two, on the second.
+    """Time inputs `index` on one worker, or on two in alternating blocks.
 
-    `plan` is `latency` of the configuration. Warm-up comes first and is not kept. Then pairs of
-    blocks, which of the two goes first drawn at random from a fixed seed; a pair that other load
-    disturbed does not count, and is measured again while time is left. Time that other load took
-    is given back, as much as `machine` has left. Gives a shape of a LatencyRecord, without its
-    size, and goes on from the `earlier` one, which other workers with the same engines have
-    measured. Raises WorkFailed when one of the engines needs longer than `max_seconds` for its own
-    calls.
+    Return a shape of a LatencyRecord, without its size. It continues the `earlier` shape, which
+    other workers measured with the same engines. `plan` holds the `latency` settings.
+
+    Warm-up comes first and is not kept. Pairs of blocks follow; a fixed seed draws at random which
+    engine goes first. Pairs that other load disturbed do not count and are measured again while
+    time is left. Time lost to other load is given back, up to the rest of the budget of `machine`.
+    Raises WorkFailed when the calls of one engine take longer than `max_seconds`.
     """
     earlier = earlier or {}
     began = time.monotonic() - earlier.get("seconds", 0.0)
@@ -72,7 +72,7 @@ def compare(
 
 
 class Comparison:
-    """Pairs of blocks of one or two engines, as they are measured; warm-up comes first."""
+    """Pairs of blocks of one or two engines; creating it warms up the engines."""
 
     def __init__(
         self, workers: list[Child], index: int, plan: Plan, threads: int, earlier: Shape
@@ -95,7 +95,7 @@ class Comparison:
         self.used: list[dict[str, Any]] = []
 
     def measure_pair(self, window: int) -> None:
-        """A block of each, in an order drawn at random; `window` is the index of `Windows`."""
+        """Measure a block of each engine in random order; `window` is the index in `Windows`."""
         calls = self.counts[len(self.pairs) % len(self.counts)]
         pair: list[dict[str, Any]] = [{} for _ in self.workers]
         for which in self.order.sample(range(len(pair)), len(pair)):
@@ -106,12 +106,12 @@ class Comparison:
         self.pairs.append(of_pair(pair, self.threads, window))
 
     def shape(self) -> Shape:
-        """What has been measured of each pair."""
+        """Return the pairs measured so far as fields of a shape."""
         measured = {"pairs": self.pairs, "foreign_cores": self.foreign_cores}
         return measured | dict.fromkeys(NAMES) | dict(zip(NAMES, self.blocks, strict=False))
 
     def facts(self) -> dict[str, float]:
-        """What the engine, and the one that was not timed, did meanwhile."""
+        """Return threads and cores that the candidate used, and the CPU share of idle workers."""
         facts = [worker.ask("threads") for worker in self.workers]
         return {
             "threads_busy": facts[0]["busy"],
@@ -121,9 +121,9 @@ class Comparison:
 
 
 class StopRule:
-    """When a comparison has been measured well enough, by `plan`.
+    """Stop rule of a comparison, by `plan`.
 
-    Between two looks at the interval there are `LOOK` more undisturbed pairs.
+    The interval is checked every `LOOK` undisturbed pairs.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -131,12 +131,11 @@ class StopRule:
         self.next_look = plan["pairs"]
 
     def why(self, blocks: list[list[list[float]]], shape: Shape, seconds: float) -> str | None:
-        """Why no other pair is measured, else None.
+        """Return why measuring stops, None where it continues; `blocks` are those of each engine.
 
-        `width`, `time limit`, `calls`; `minimum`: a baseline measured alone has no interval, and
-        stops at the minima; `disturbed`: before the minima, because an engine that other load makes
-        many times slower would take minutes for pairs that do not count. `blocks` are those of each
-        engine.
+        `width`, `time limit` or `calls`; `minimum`: an engine measured alone has no interval and
+        stops at the minima; `disturbed`: stopped before the minima, because an engine that other
+        load slows down many times would take minutes for pairs that do not count.
         """
         plan, measured = self.plan, len(shape["pairs"])
         if plan["calls"] is not None:
@@ -157,11 +156,11 @@ class StopRule:
 
 
 def width(own: list[list[float]], theirs: list[list[float]]) -> float:
-    """The width of the speed-up's interval, relative to the speed-up."""
+    """Return the width of the confidence interval relative to the speed-up."""
     interval = speedup(own, theirs)
     return (interval.high - interval.low) / interval.value
 
 
 def idle_share(blocks: list[dict[str, Any]]) -> float:
-    """CPU seconds that workers used while it was not their turn, over seconds of all blocks."""
+    """Return the CPU seconds that workers used between their blocks, over seconds of all blocks."""
     return sum(block["idle_s"] for block in blocks) / sum(block["seconds"] for block in blocks)

@@ -1,4 +1,4 @@
-"""The process in which one engine is timed: what it answers to who measures."""
+"""Time one engine in a child process that answers requests of the measuring process."""
 
 import os
 import statistics
@@ -12,7 +12,7 @@ from tightrope.machine.processes import peak_rss_bytes
 from tightrope.measure.timing import timed_calls
 
 Run = Callable[[Any], Any]
-# the share of the timed seconds from which on a thread counts as busy
+# share of the timed seconds above which a thread counts as busy
 BUSY = 0.10
 STABLE = 0.05
 LEAD_SHARE = 0.1
@@ -21,11 +21,11 @@ FEWEST_CALLS, MOST_CALLS = 5, 1000
 
 
 class TimedEngine:
-    """One engine, loaded in the child and called there with the given inputs.
+    """Engine that is loaded in the child and called there with the given inputs.
 
-    `load` gives `run` and seconds of its import and load; it is called with the process pinned
-    to `processors`. `check` raises where the outputs for one of the `inputs` cannot be right.
-    The methods are the requests; `index` is the place of the inputs.
+    `load` returns `run` and the seconds of import and load; it runs with the process pinned to
+    `processors`. `check(outputs, inputs)` raises for outputs that cannot be right. The methods are
+    the requests; `index` selects the inputs.
     """
 
     def __init__(
@@ -47,17 +47,17 @@ class TimedEngine:
         self.settled_s: float | None = None
 
     def __call__(self, request: str, *arguments: Any) -> Any:
-        """Answer one of the requests named as the methods below."""
+        """Answer a request, named as one of the methods below."""
         return getattr(self, request)(*arguments)
 
     def load(self) -> dict[str, float]:
-        """Seconds of importing the runtime and of loading the engine."""
+        """Load the engine; return the seconds of importing the runtime and of loading."""
         os.sched_setaffinity(0, self.processors)
         self.run, seconds = self.loader()
         return seconds
 
     def first_call(self, index: int) -> float:
-        """Seconds of the first call; its outputs are checked after it."""
+        """Return the seconds of the first call; its outputs are checked afterwards."""
         began = time.perf_counter()
         outputs = self.run(self.inputs[index])
         seconds = self.first_s[index] = time.perf_counter() - began
@@ -66,11 +66,11 @@ class TimedEngine:
         return seconds
 
     def warm_up(self, index: int, calls: int | None, seconds: float, window: float) -> Any:
-        """Calls that are not kept: exactly `calls`, or else until stable or for `seconds`.
+        """Make warm-up calls: exactly `calls`, or with None until stable or for `seconds`.
 
-        Stable: the medians of two `window`s (seconds) in a row are within 5 %; a first call that
-        was longer than a window is one. Gives the number of `calls`, their `seconds`, and whether
-        they were `stable` (None with fixed calls).
+        Stable: the medians of two consecutive windows of `window` seconds are within 5 %; a first
+        call longer than a window counts as a window. Returns the number of `calls`, their
+        `seconds`, and whether they were `stable` (None with fixed calls).
         """
         began = time.perf_counter()
         run, inputs = self.run, self.inputs[index]
@@ -94,12 +94,12 @@ class TimedEngine:
         }
 
     def block(self, index: int, seconds: float, calls: int, limit: float) -> dict[str, Any]:
-        """At least so many `calls` for at least `seconds`, at most about `limit` seconds.
+        """Time at least `calls` for at least `seconds`, and for at most about `limit` seconds.
 
-        The first calls after another engine had the processor find cold caches: where a call is
-        shorter than the block, a tenth of the block goes by before the first that is kept.
-        Gives `samples_s`, what was counted in their `seconds`, see `foreign_load.Counters`, and
-        `idle_s`: CPU seconds that this process used since its last block.
+        Caches are cold after another engine ran: where a call is shorter than the block, calls in
+        a lead-in of a tenth of the block are not kept. Returns `samples_s`, the counters over
+        their `seconds`, see `foreign_load.Counters`, and `idle_s`: CPU seconds that this process
+        used since its last block.
         """
         run, inputs = self.run, self.inputs[index]
         idle = 0.0 if self.settled_s is None else time.process_time() - self.settled_s
@@ -124,9 +124,9 @@ class TimedEngine:
         }
 
     def device(self, index: int) -> list[float] | None:
-        """Seconds of calls on inputs that are on the GPU, None for an engine on the CPU.
+        """Return seconds of calls on inputs that are on the GPU, None for an engine on the CPU.
 
-        As many calls as take about `DEVICE_SECONDS`.
+        The calls take about `DEVICE_SECONDS` in total; there are `FEWEST_CALLS` to `MOST_CALLS`.
         """
         timed = getattr(self.run, "device_seconds", None)
         if timed is None:
@@ -135,8 +135,10 @@ class TimedEngine:
         return timed(self.inputs[index], max(calls, FEWEST_CALLS))
 
     def threads(self) -> dict[str, float]:
-        """`busy`: threads that worked in the blocks since the last request; `cores`: CPU time
-        of all threads in them over their wall time."""
+        """Return `busy` threads and used `cores` of the blocks since the last such request.
+
+        `busy` counts threads above the share `BUSY`; `cores` is CPU time over wall time.
+        """
         wall = self.timed_s or 1.0
         busy = sum(seconds > BUSY * wall for seconds in self.used.values())
         cores = sum(self.used.values()) / wall
@@ -145,14 +147,14 @@ class TimedEngine:
         return {"busy": busy, "cores": cores}
 
     def cpu_seconds(self) -> float:
-        """CPU seconds of all threads of this process so far."""
+        """Return the CPU seconds of all threads of this process so far."""
         return time.process_time()
 
     def peak_rss_bytes(self) -> int:
-        """As `peak_rss_bytes`: with the interpreter, and with compilers that it ran."""
+        """Return the peak resident memory of this process or of a compiler that it ran."""
         return peak_rss_bytes()
 
 
 def stable(medians: list[float]) -> bool:
-    """Whether the last two medians are within 5 % of each other."""
+    """Return whether the last two medians are within 5 % of each other."""
     return len(medians) > 1 and abs(medians[-1] / medians[-2] - 1) < STABLE

@@ -1,4 +1,4 @@
-"""Timed calls on one monotonic clock; what is called returns when its result is there."""
+"""Time calls with one monotonic clock; each call returns when its result is complete."""
 
 import gc
 import time
@@ -9,9 +9,9 @@ from typing import Any
 def timed_calls(
     run: Callable[[Any], Any], inputs: Any, *, seconds: float, calls: int, limit_seconds: float
 ) -> list[float]:
-    """Seconds of each call: at least `calls` and for at least `seconds`.
+    """Return the seconds per call of at least `calls` calls over at least `seconds`.
 
-    `limit_seconds` beats both, after the first call. The garbage collector is off meanwhile.
+    After the first call, `limit_seconds` overrides both. The garbage collector is off meanwhile.
     """
     clock = time.perf_counter
     samples: list[float] = []

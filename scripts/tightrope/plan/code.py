@@ -25,14 +25,14 @@ def build_code(scripts: str, engine: str) -> str:
 
 
 def data_code(scripts: str, config: Document, wildcards: Any) -> str:
-    """Return the digest for the job that prepares a model's data, with its kind of source."""
+    """Return the digest for the job that prepares a model's data, with its source module."""
     model = config["models"][wildcards.model]
     modules = data_sources.modules(model["data"], task=model["task"])
     return code_digest(scripts, "prepare_data.py", *modules)
 
 
 def checkpoint_code(scripts: str, config: Document, wildcards: Any) -> str:
-    """Return the digest for the job that prepares a model's checkpoint, with its kind of source."""
+    """Return the digest for the job that prepares a model's checkpoint, with its source module."""
     modules = checkpoint_source.modules(config["models"][wildcards.model]["checkpoint"])
     return code_digest(scripts, "prepare_checkpoint.py", *modules)
 
@@ -55,6 +55,6 @@ def latency_code(scripts: str, plan: Plan, wildcards: Any) -> str:
 
 
 def race_code(scripts: str, plan: Plan, wildcards: Any) -> str:
-    """Return the digest for the race of a model on a device, with all its engines there."""
+    """Return the digest for the race of a model on a device, with all its engines."""
     modules = engine_modules(*raced(plan, "{variant}", wildcards))
     return code_digest(scripts, "race_finalists.py", *modules)

@@ -104,7 +104,7 @@ def timed(
     threads: int,
     terminal: TextIO,
 ) -> dict[str, Any]:
-    """Train what `load` returns, each batch in `parts` micro-batches; return a run of the record."""
+    """Train what `load` returns, `parts` micro-batches per batch; return a run of the record."""
     prepare_device(device, threads)
     subject = load().subject(recipe)
     options = {"device": device, "terminal": terminal, "parts": parts}

@@ -1,1 +1,1 @@
-"""Race the finalists of a model on one device."""
+"""Race the finalists of a model on one device to decide which is the fastest."""

@@ -1,4 +1,4 @@
-"""What was measured of the finalists of one shape, and who of them is still in."""
+"""Race at one shape: measured blocks, eliminated finalists, and the end of the race."""
 
 import random
 from collections.abc import Mapping
@@ -16,18 +16,18 @@ from tightrope.records.race_statistics import (
     none_faster,
 )
 
-# rounds with each load before anything is stopped, and before the first look
+# fewest rounds of each load, and rounds before the first look
 FEWEST_OF_LOAD = 6
-# each look comes after so many times the rounds of the last
+# factor between the numbers of rounds of two consecutive looks
 LOOK_FACTOR = 1.5
 
 Facts = dict[str, Any]
 
 
 class RaceAtShape:
-    """What was measured of the finalists of one shape, and who of them is still in.
+    """Blocks of the finalists at one shape, and the finalists that are eliminated or failed.
 
-    `within` is the share within which two engines are equal.
+    Engines whose times differ by at most the share `within` are equal.
     """
 
     def __init__(self, index: int, finalists: Finalists, within: float) -> None:
@@ -43,17 +43,18 @@ class RaceAtShape:
         self.dead: set[str] = set()
         self.looks, self.next_look = 0, FEWEST_OF_LOAD
         self.stop: str | None = None
-        # more rounds with this load would say little: the other one is what is missing
+        # more rounds with this load would add little: the result needs the second load
         self.other_load = False
         self.seconds = 0.0
         self.draw = random.Random(index)
 
     def recorded(self) -> Facts:
-        """What a record keeps.
+        """Return the fields of the record.
 
-        `contenders` and `pairs`; by variant the `blocks_s` (seconds of each call) and `facts` (see
-        `interference.of_pair`) of each round, None where it did not run; `loads`, the load of each
-        round; `out`, by variant after which `round` it was surely slower and than whom (`by`).
+        `contenders` and `pairs` are those of `Finalists`. `blocks_s` (seconds per call) and `facts`
+        (see `interference.of_pair`) have an entry per variant and round, None where the variant did
+        not run; `loads` has the load of each round. `out` maps an eliminated variant to the number
+        of the `round` and to the significantly faster variant (`by`).
         """
         return {
             "contenders": self.finalists.contenders,
@@ -68,12 +69,12 @@ class RaceAtShape:
         }
 
     def contenders(self) -> list[str]:
-        """Who may still win."""
+        """Return the contenders that may still win."""
         gone = self.dead | set(self.out)
         return [name for name in self.finalists.contenders if name not in gone]
 
     def running(self) -> list[str]:
-        """Who takes part in the next round: who may still win, and undecided pairs."""
+        """Return the engines of the next round: remaining contenders and undecided pairs."""
         still = set(self.contenders())
         shape = self.recorded()
         for pair in self.finalists.pairs:
@@ -83,7 +84,7 @@ class RaceAtShape:
         return names if len(names) > 1 else []
 
     def look(self) -> None:
-        """After enough rounds: put out who is surely slower, and stop where nothing is open."""
+        """After enough rounds, eliminate significantly slower engines; stop if all is decided."""
         if len(self.loads) < self.next_look:
             return
         self.looks += 1
@@ -103,14 +104,14 @@ class RaceAtShape:
                 self.other_load = none_faster(shape, names, self.within, loads=2)
 
     def finish(self) -> None:
-        """A last look, with the rounds since the one before it; `stop` says why it ended."""
+        """Take a last look that includes the latest rounds, and set the reason `stop`."""
         if self.stop is None and self.loads:
             self.next_look = len(self.loads)
             self.look()
         self.stop = self.stop or (TIME_LIMIT if self.running() else "one left")
 
     def bury(self, name: str) -> None:
-        """Put out an engine that failed; who was out for it alone is in again."""
+        """Remove a failed engine; engines that it had eliminated return."""
         self.dead.add(name)
         back = [loser for loser, one in self.out.items() if one["by"] == name]
         for loser in back:
@@ -119,7 +120,7 @@ class RaceAtShape:
             self.stop = None
 
     def keep(self, round_blocks: Mapping[str, Facts], load: int, window: int, threads: int) -> None:
-        """Keep a round of blocks, by variant."""
+        """Record a round: blocks by variant."""
         self.loads.append(load)
         for name in self.blocks:
             block = round_blocks.get(name)

@@ -1,4 +1,4 @@
-"""What the records say of each variant before the race: its speed-up and its accuracy verdict."""
+"""Candidates of the race: speed-up and accuracy verdict of each variant, from its records."""
 
 import statistics
 from collections.abc import Iterable, Mapping
@@ -14,12 +14,12 @@ from tightrope.records.machine_speed import MachineSpeed, unsteadiness
 from tightrope.records.paired_accuracy import change, comparable, hits
 from tightrope.statistics import Interval, speedup
 
-# without a baseline times of other minutes are compared, which may be so much off
+# factor of uncertainty of a ratio of times that were measured in different minutes
 UNPAIRED = 1.25
 
 
 class Measured(NamedTuple):
-    """What is known of one variant before the race."""
+    """Engine manifest, records and file size of one variant before the race."""
 
     engine: Path
     latency: LatencyRecord
@@ -32,7 +32,7 @@ def read_measured(
     latencies: Iterable[Path | str],
     accuracies: Iterable[Path | str],
 ) -> dict[str, Measured]:
-    """The variants that were built, measured and judged without a failure."""
+    """Return the variants whose latency and accuracy records are both ok."""
     found = {}
     for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True):
         records = LatencyRecord.read(latency), AccuracyRecord.read(accuracy)
@@ -49,7 +49,7 @@ def candidates(
     accept_disturbed: bool,
     place: int,
 ) -> list[Candidate]:
-    """Each variant with a speed-up at the shape of that place."""
+    """Return the variants with a speed-up at the shape with index `place`."""
     reference = measured.get(baseline)
     machine = MachineSpeed(one.latency for one in measured.values())
     found = []
@@ -70,12 +70,12 @@ def speed(
     unsteady: float,
     accept_disturbed: bool,
 ) -> Interval | None:
-    """The speed-up over the baseline, that is `reference`; None where it was disturbed.
+    """Return the speed-up over the baseline `reference`; None if disturbed and not accepted.
 
-    Those of other minutes are compared with it: `unsteady`, see `statistics.speedup`.
-
-    Of one that was measured alone, because the baseline failed beside it, by the times of other
-    minutes; without a `reference` at all the calls per second.
+    `unsteady` adds the variation between minutes, see `statistics.speedup`, because candidates
+    were measured in different minutes. A variant measured alone, because the baseline failed in
+    its job, is compared with the baseline's times of other minutes, with the uncertainty
+    `UNPAIRED`. Without a `reference` the value is calls per second.
     """
     shape = one.latency.shapes[place]
     kept = undisturbed(shape)
@@ -100,7 +100,7 @@ def mean_seconds(blocks: list[list[float]]) -> float:
 
 
 def verdict(record: AccuracyRecord, reference: AccuracyRecord | None, budget: float) -> str:
-    """That on the change of accuracy, `kept` where it was not judged and of the baseline."""
+    """Return the verdict on the accuracy change, `kept` for the baseline or if not evaluated."""
     if not record.predictions or record.labels is None or record is reference:
         return "kept"
     if reference is None or not comparable(record, reference):

@@ -1,4 +1,4 @@
-"""The finalists of a model on one device, raced in one job: the record of who is the fastest."""
+"""Race the finalists of a model on one device in one job, and record their times."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,9 +28,9 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.record import RACE
 
 Shape = dict[str, int]
-# of the memory that is free, what the engines may take together
+# share of the free memory that the engines may use together
 MEMORY_SHARE = 0.9
-# on a GPU an engine's process also has a context and its libraries
+# GPU memory of the CUDA context and libraries, per process
 CONTEXT_BYTES = 600e6
 
 
@@ -57,11 +57,11 @@ def race_finalists(
 ) -> None:
     """Write the RaceRecord of `model` on `device`.
 
-    `engines`, `latencies` and `accuracies` are those of the same variants, in the same order;
-    `baseline` names the one that the others were compared with. `plan` is `latency` and `decision`
-    the section of that name of the configuration, `budget` the fraction by which the accuracy may
-    fall; `quiet_seconds` may be lost to other load. With `accept_disturbed` a variant whose latency
-    was disturbed may take part.
+    `engines`, `latencies` and `accuracies` belong to the same variants, in the same order;
+    `baseline` is the name of the baseline. `plan` holds the `latency` settings, `decision` the
+    settings of that name; `budget` is the fraction by which accuracy may fall. Up to
+    `quiet_seconds` may be lost to other load; messages about waiting go to `terminal`. With
+    `accept_disturbed`, variants with disturbed latencies may take part.
     """
     began = time.monotonic()
     measured = read_measured(engines, latencies, accuracies)
@@ -106,7 +106,7 @@ def race_finalists(
 
 
 class Heats(NamedTuple):
-    """Races of as many finalists at a time as fit the memory, written into `record`."""
+    """Heats of as many finalists as fit in memory together, written into `record`."""
 
     record: RaceRecord
     measured: Mapping[str, Measured]
@@ -115,7 +115,7 @@ class Heats(NamedTuple):
     terminal: TextIO
 
     def run(self, timed: Mapping[str, TimedEngine], chosen: list[Finalists]) -> None:
-        """Race the finalists `chosen` of each shape; who is still in meets the next ones."""
+        """Race the finalists `chosen` per shape; remaining contenders enter the next heat."""
         record = self.record
         waiting = list(dict.fromkeys(name for one in chosen for name in one.names))
         memory = {name: memory_bytes(self.measured[name], record.device) for name in waiting}
@@ -145,18 +145,18 @@ class Heats(NamedTuple):
             still = list(dict.fromkeys(left))
 
     def say(self, going: int, waiting: int) -> None:
-        """Tell the terminal that not all fit the memory."""
+        """Report on the terminal that not all finalists fit in memory."""
         words = f"{going} finalists fit the memory together, {waiting} more follow"
         print(f"{self.record.model}: {words}", file=self.terminal, flush=True)
 
 
 def races_of(chosen: list[Finalists], decision: Mapping[str, Any]) -> list[RaceAtShape]:
-    """The race at each shape, not run yet."""
+    """Return a new race per shape."""
     return [RaceAtShape(place, one, decision["equal_within"]) for place, one in enumerate(chosen)]
 
 
 def only(chosen: Finalists, names: Iterable[str]) -> Finalists:
-    """The finalists among these names."""
+    """Return the finalists restricted to these names."""
     among = set(names)
     return Finalists(
         [name for name in chosen.contenders if name in among],
@@ -167,7 +167,7 @@ def only(chosen: Finalists, names: Iterable[str]) -> Finalists:
 def those_that_fit(
     still: list[str], waiting: list[str], memory: Mapping[str, float], free: float
 ) -> list[str]:
-    """Who is still in, and the next ones beside whom there is memory; at least one of these."""
+    """Return `still`, and those of `waiting` that fit in memory as well, at least the first."""
     going = [*still, waiting[0]]
     for name in waiting[1:]:
         if sum(memory[one] for one in [*going, name]) <= free:
@@ -176,14 +176,14 @@ def those_that_fit(
 
 
 def memory_bytes(one: Measured, device: str) -> float:
-    """What an engine took of the memory that is scarce on that device."""
+    """Return the estimated memory of an engine: on a GPU device memory, else host memory."""
     if device == "cuda":
         return CONTEXT_BYTES + 2 * one.size_bytes
     return float(one.latency.peak_rss_bytes or one.size_bytes)
 
 
 def free_bytes(device: str, limits: Limits) -> float:
-    """What the engines of a heat may take together."""
+    """Return the memory that the engines of a heat may use together."""
     if device == "cuda" and (free := free_device_bytes()) is not None:
         return MEMORY_SHARE * free
     return min(limits.memory_bytes, MEMORY_SHARE * psutil.virtual_memory().available)

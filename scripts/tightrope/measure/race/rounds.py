@@ -1,4 +1,4 @@
-"""Rounds of blocks, one of each engine in random order, until the fastest is known."""
+"""Time engines in rounds, one block of each in random order, until the fastest is known."""
 
 import time
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ from tightrope.measure.timed_engine import TimedEngine
 
 
 class Race:
-    """Engines by their variant, and the races of them at some shapes.
+    """Races of the same engines, by variant, at several shapes.
 
-    `plan` is `latency` and `seconds` `decision.seconds` of the configuration, for all shapes with
-    both loads. `died` has the reason of each engine that gave no answer any more.
+    `plan` holds the `latency` settings; `seconds` is `decision.seconds`, for all shapes and both
+    loads. `died` maps a failed engine to its reason.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Race:
         self.workers: dict[str, Child] = {}
 
     def run(self) -> None:
-        """Both loads: processes of their own for each engine, the second in the other order."""
+        """Run both loads, one process per engine and load; the second load is in reversed order."""
         began = time.monotonic()
         self.deadline = began + self.seconds
         for load in (0, 1):
@@ -71,9 +71,9 @@ class Race:
             race.finish()
 
     def rounds(self, race: RaceAtShape, load: int, seconds: float) -> None:
-        """Rounds of one shape with one load, for about so many seconds, but never too few.
+        """Run rounds at one shape with one load for `seconds`, at least `FEWEST_OF_LOAD` rounds.
 
-        The first load ends earlier where only the second can tell more.
+        The first load ends early where only the second load can add information.
         """
         began, first = time.monotonic(), len(race.loads)
         clocks = self.warmed_up(race)
@@ -92,7 +92,7 @@ class Race:
         race.seconds += time.monotonic() - began
 
     def warmed_up(self, race: RaceAtShape) -> dict[str, Stopwatch]:
-        """A clock for each engine that runs, after its first call and its warm-up."""
+        """Return a stopwatch per engine still running, after its first call and warm-up."""
         clocks = {}
         for name in race.running():
             if name not in self.workers or self.asked(name, "first_call", race.index) is None:
@@ -113,7 +113,7 @@ class Race:
         load: int,
         window: int,
     ) -> None:
-        """A block of each engine, in an order of its own."""
+        """Measure a block of each engine, in random order."""
         seconds, calls = block_sizes(self.plan | {"calls": None})
         blocks = {}
         for name in race.draw.sample(names, len(names)):
@@ -124,7 +124,7 @@ class Race:
         race.keep(blocks, load, window, self.threads)
 
     def asked(self, name: str, *request: Any) -> Any:
-        """The answer of an engine; None, and it is out, where it fails."""
+        """Return the answer of an engine; if it fails, remove it and return None."""
         try:
             return self.workers[name].ask(*request)
         except WorkFailed as error:
@@ -132,15 +132,15 @@ class Race:
             return None
 
     def cpu_seconds(self) -> float:
-        """CPU seconds of this process and of all its engines so far, ended or not."""
+        """Return the CPU seconds of this process and of its engines, running or ended."""
         answers = [self.asked(name, "cpu_seconds") for name in list(self.workers)]
         return own_seconds() + sum(seconds for seconds in answers if seconds is not None)
 
     def bury(self, name: str, error: WorkFailed) -> None:
-        """An engine that fails is out at every shape; the others go on."""
+        """Remove a failed engine at every shape; the others continue."""
         self.died[name] = error.reason.removeprefix(f"{name}: ")
         worker = self.workers.pop(name)
         worker.kill()
-        worker.process.join()  # what it has used is counted then
+        worker.process.join()  # `own_seconds` counts a child only once it has been joined
         for race in self.races:
             race.bury(name)

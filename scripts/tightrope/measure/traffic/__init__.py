@@ -1,1 +1,1 @@
-"""An engine as a service under load."""
+"""Serve an engine with dynamic batching, under traffic from MLCommons LoadGen."""

@@ -1,4 +1,4 @@
-"""One test of MLCommons LoadGen around a serving engine; its numbers come from its own logs."""
+"""Run one test of MLCommons LoadGen on a serving engine, and read the results from its logs."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Facts = dict[str, Any]
 DETAIL = "mlperf_log_detail.txt"
 PREFIX = ":::MLLOG "
 NANOSECONDS = 1e9
-# those of the mlperf.conf inside LoadGen 6.0.17, for every model and scenario
+# seeds of mlperf.conf in LoadGen 6.0.17, the same for every model and scenario
 SEEDS = {
     "qsl_rng_seed": 2085463073848966840,
     "sample_index_rng_seed": 2747215439041700203,
@@ -25,7 +25,7 @@ SEEDS = {
 
 
 def single_stream(*, expected_per_s: float) -> Facts:
-    """Settings: one query after the other; `expected_per_s` is to be no less than comes."""
+    """Return settings for single queries; `expected_per_s` must be at least the actual rate."""
     return {
         "scenario": mlperf_loadgen.TestScenario.SingleStream,
         "single_stream_expected_latency_ns": round(NANOSECONDS / expected_per_s),
@@ -34,7 +34,7 @@ def single_stream(*, expected_per_s: float) -> Facts:
 
 
 def offline(*, expected_per_s: float) -> Facts:
-    """Settings: all samples in one query, as many as fill the time at `expected_per_s`."""
+    """Return settings for one query with as many samples as fill the time at `expected_per_s`."""
     return {
         "scenario": mlperf_loadgen.TestScenario.Offline,
         "offline_expected_qps": expected_per_s,
@@ -42,9 +42,9 @@ def offline(*, expected_per_s: float) -> Facts:
 
 
 def server(*, target_per_s: float, p99_bound_s: float, outstanding: int) -> Facts:
-    """Settings: queries at random times (Poisson), so many a second on average.
+    """Return settings for queries at random times (Poisson), on average `target_per_s`.
 
-    The test ends early, and is invalid, once more than `outstanding` queries wait.
+    The test ends early and is invalid once more than `outstanding` queries wait.
     """
     return {
         "scenario": mlperf_loadgen.TestScenario.Server,
@@ -58,12 +58,12 @@ def server(*, target_per_s: float, p99_bound_s: float, outstanding: int) -> Fact
 def run_test(
     serving: Serving, scenario: Facts, folder: Path, *, seconds: float, queries: int
 ) -> Facts:
-    """Run one test in the mode PerformanceOnly: what `numbers` says of its logs.
+    """Run one test in the mode PerformanceOnly; return `numbers` of its logs.
 
-    `scenario` comes from one of the functions above. The test has at least so many `seconds`
-    and `queries` (Offline: samples); its logs lie in `folder`, which is made. `serving` works in
-    this thread, LoadGen in another. Raises what the engine raised, and RuntimeError where
-    LoadGen wrote no result.
+    `scenario` comes from one of the functions above. The test has at least `seconds` and `queries`
+    (Offline: samples). It creates `folder` for its logs. `serving` runs in this thread, LoadGen in
+    another. Exceptions of the engine are raised unchanged; RuntimeError where LoadGen wrote no
+    result.
     """
     settings = mlperf_loadgen.TestSettings()
     fixed = {
@@ -83,10 +83,10 @@ def run_test(
 
 
 def converse(serving: Serving, settings: Any, logs: Any) -> None:
-    """Let LoadGen ask and `serving` answer until the test is over.
+    """Run LoadGen in a thread and answer its queries with `serving` until the test ends.
 
-    LoadGen's callback is a method in C that cannot fail: an exception of Python inside of one
-    would abort the process.
+    LoadGen's callback is a C method that cannot fail (`SimpleQueue.put`): a Python exception in a
+    callback would abort the process.
     """
     size = len(serving.rows)
     library = mlperf_loadgen.ConstructQSL(size, size, ignore, ignore)
@@ -95,7 +95,7 @@ def converse(serving: Serving, settings: Any, logs: Any) -> None:
 
     def ask() -> None:
         try:
-            # the last argument is a file that would replace the settings: none
+            # the last argument is a file that would override the settings: no file
             mlperf_loadgen.StartTestWithLogSettings(system, library, settings, logs, "")
         except BaseException as error:
             failed.append(error)
@@ -115,17 +115,20 @@ def converse(serving: Serving, settings: Any, logs: Any) -> None:
 
 
 def ignore(*_: Any) -> None:
-    """Do nothing when samples are to be loaded or queries to be flushed."""
+    """Do nothing: LoadGen's callback to load or unload samples, or to flush queries."""
 
 
 def complete(ids: list[int]) -> None:
-    """Tell LoadGen that these samples are answered."""
+    """Report these samples to LoadGen as completed."""
     responses = [mlperf_loadgen.QuerySampleResponse(one, 0, 0) for one in ids]
     mlperf_loadgen.QuerySamplesComplete(responses)
 
 
 def read_log(path: Path) -> Facts:
-    """The last value of each key in LoadGen's detailed log."""
+    """Return the last value per key of LoadGen's detailed log.
+
+    Raises RuntimeError for a log without a result.
+    """
     lines = path.read_text().splitlines() if path.is_file() else []
     entries = [json.loads(line.removeprefix(PREFIX)) for line in lines if line.startswith(PREFIX)]
     log = {entry["key"]: entry["value"] for entry in entries}
@@ -135,23 +138,23 @@ def read_log(path: Path) -> Facts:
 
 
 def numbers(log: Facts) -> Facts:
-    """`valid`, LoadGen's verdict, and its numbers for the scenario, times in seconds."""
+    """Return `valid`, LoadGen's verdict, and its results for the scenario, times in seconds."""
     return {"valid": log["result_validity"] == "VALID", **NUMBERS[log["effective_scenario"]](log)}
 
 
 def percentile_s(log: Facts, percent: int) -> float:
-    """A percentile of the latency as LoadGen says, whatever the count of samples supports."""
+    """Return LoadGen's latency percentile in seconds; the sample count may not support it."""
     return log[f"result_{percent}.00_percentile_latency_ns"] / NANOSECONDS
 
 
 def single_stream_numbers(log: Facts) -> Facts:
-    """Latencies of queries that came one by one."""
+    """Return the latency percentiles of SingleStream."""
     percentiles = {f"p{percent}_s": percentile_s(log, percent) for percent in (50, 90, 99)}
     return {"queries": log["result_query_count"], **percentiles}
 
 
 def offline_numbers(log: Facts) -> Facts:
-    """Throughput of all samples at once."""
+    """Return the throughput of Offline."""
     return {
         "samples": log["generated_samples_per_query"],
         "samples_per_s": log["result_samples_per_second"],
@@ -159,7 +162,7 @@ def offline_numbers(log: Facts) -> Facts:
 
 
 def server_numbers(log: Facts) -> Facts:
-    """The rate that was asked for and the one that came, and how late the answers were."""
+    """Return the target and the issued rate of Server, p99, and the queries over the bound."""
     return {
         "target_per_s": log["effective_target_qps"],
         "issued_per_s": log["result_scheduled_samples_per_sec"],

@@ -1,4 +1,4 @@
-"""How a variant does under traffic: MLCommons LoadGen asks, dynamic batching answers."""
+"""Measure a variant under traffic: MLCommons LoadGen sends queries, dynamic batching serves."""
 
 import os
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from tightrope.measure.traffic.scenarios import Bench, measure_padding, remove_f
 from tightrope.records.traffic import TrafficRecord
 from tightrope.signature import IMAGE
 
-# what the decoded images of one engine may take: 1783 of 3 x 224 x 224
+# memory for the decoded images of one engine: 1783 images of 3 x 224 x 224 in float32
 IMAGE_BYTES = 2**30
 
 Facts = dict[str, Any]
@@ -42,13 +42,13 @@ def measure_traffic(
     terminal: TextIO,
     image_bytes: int = IMAGE_BYTES,
 ) -> None:
-    """Write the TrafficRecord of `variant`, also when it cannot be run, and LoadGen's logs.
+    """Write the TrafficRecord of `variant`, also if it cannot run, and LoadGen's logs.
 
-    The logs lie in the folder of the record's name without `.json`; what was there before goes
-    first. `plan` holds `scenarios`, `padding` (of images `none` alone), `batch`, `buckets` (of
-    texts), `seconds`, `p99_bound_s`; `quiet_seconds` may be lost to other load, and lines about
-    waiting go to `terminal`. As many images are sent as `image_bytes` hold decoded. A
-    transient failure raises TightropeError unless this is the last attempt.
+    The logs are in the folder with the record's name without `.json`, which is deleted first.
+    `plan` holds `scenarios`, `padding` (for images only `none`), `batch`, `buckets` (for texts),
+    `seconds`, `p99_bound_s`. Up to `quiet_seconds` may be lost to other load; messages about
+    waiting go to `terminal`. As many images are sent as fit, decoded, in `image_bytes`. A transient
+    failure raises TightropeError unless this is the last attempt.
     """
     built, source = read_json(artifacts.engine), read_manifest(artifacts.data)
     taken = read_manifest(artifacts.checkpoint)
@@ -72,7 +72,7 @@ def measure_traffic(
     else:
         processors = sorted(os.sched_getaffinity(0))
         machine = QuietMachine(processors, quiet_seconds, terminal)
-        # bound to it, not sent through the pipe of the child, through which a terminal cannot go
+        # bound with partial: the terminal in `machine` cannot be sent through the child's pipe
         work = partial(
             serve_traffic,
             artifacts,
@@ -90,7 +90,7 @@ def measure_traffic(
 
 
 def clear_logs(target: Path) -> Path:
-    """The folder for the logs of record `target`; what was there is gone, with the record."""
+    """Delete record `target` and the folder of its logs; return the path of that folder."""
     folder = target.with_suffix("")
     with storage_errors(target):
         target.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ def serve_traffic(
     image_bytes: int,
     machine: QuietMachine,
 ) -> Facts:
-    """Run in the child: the facts of the record from `samples` on."""
+    """Run all tests, in the child; return the fields of the record from `samples` on."""
     taken = read_manifest(artifacts.checkpoint)
     encode = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)
     rows = ready_samples(encode(read_split(artifacts.data, "evaluation")), image_bytes=image_bytes)
@@ -129,9 +129,9 @@ def serve_traffic(
 
 
 def ready_samples(rows: Sequence[Arrays], *, image_bytes: int) -> list[Arrays]:
-    """All encoded texts, or as many images, each decoded now, as `image_bytes` hold; at least one.
+    """Return all encoded texts, or decode as many images as fit in `image_bytes`, at least one.
 
-    Those are the first of a split, in which every first n hold the labels in proportion.
+    These are the first images of the split; any first n images hold the labels in proportion.
     """
     if PIXELS not in rows[0]:
         return list(rows)

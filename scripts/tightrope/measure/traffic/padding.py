@@ -1,4 +1,4 @@
-"""Sequence lengths to which batches are padded, chosen from the lengths of the data."""
+"""Padded lengths of batches, and length buckets chosen from the lengths of the data."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -8,17 +8,18 @@ from itertools import accumulate
 from tightrope.errors import TightropeError
 
 PADDINGS = ("fixed", "longest", "bucketed")
-# what images have in its place: they are all of one size
+# the padding of images, which all have one size
 UNPADDED = "none"
 
 
 def bucket_edges(lengths: Iterable[int], count: int) -> list[int]:
-    """The `count` edges, ascending, to which padding adds the fewest tokens over all `lengths`.
+    """Return the `count` edges, ascending, that minimize the padded tokens over all `lengths`.
 
-    A length is padded to the smallest edge that holds it; the last edge is the longest length.
-    Fewer edges where there are fewer distinct lengths. Exact: the optimal partition of a sorted
-    line by dynamic programming (Fisher 1958, "On Grouping for Maximum Homogeneity"; Wang and
-    Song 2011, "Ckmeans.1d.dp"), in O(count * distinct lengths squared).
+    A length is padded to the smallest edge that is not shorter; the last edge is the longest
+    length. Fewer distinct lengths give fewer edges. The solution is exact: optimal partition of a
+    sorted line by dynamic programming (Fisher 1958, "On Grouping for Maximum Homogeneity"; Wang and
+    Song 2011, "Ckmeans.1d.dp"), in O(count * distinct lengths squared). Raises TightropeError for
+    no lengths or a `count` below 1.
     """
     histogram = sorted(Counter(lengths).items())
     if not histogram or count < 1:
@@ -26,13 +27,12 @@ def bucket_edges(lengths: Iterable[int], count: int) -> list[int]:
             f"{count} buckets for {len(histogram)} distinct lengths: at least one of each is needed"
         )
     edges = [length for length, _ in histogram]
-    samples = [0, *accumulate(number for _, number in histogram)]  # of the first so many lengths
+    samples = [0, *accumulate(number for _, number in histogram)]  # of the n shortest lengths
 
     def tokens(start: int, end: int) -> int:
         return edges[end - 1] * (samples[end] - samples[start])
 
-    # tokens and edges of the best partition of the first so many lengths, with one bucket more
-    # in each round
+    # tokens and edges of the best partition of the n shortest lengths; each iteration adds a bucket
     best: list[tuple[int, list[int]]] = [(0, [])]
     best += [(tokens(0, end), [edges[end - 1]]) for end in range(1, len(edges) + 1)]
     for _ in range(min(count, len(edges)) - 1):
@@ -45,9 +45,9 @@ def bucket_edges(lengths: Iterable[int], count: int) -> list[int]:
 
 
 def padded_length(length: int, edges: Sequence[int]) -> int:
-    """The smallest of the ascending `edges` that holds `length` tokens.
+    """Return the smallest of the ascending `edges` that is not shorter than `length` tokens.
 
-    Raises TightropeError beyond the last.
+    Raises TightropeError for a length beyond the last edge.
     """
     place = bisect_left(edges, length)
     if place == len(edges):
@@ -60,10 +60,10 @@ def padded_length(length: int, edges: Sequence[int]) -> int:
 def padded_lengths(
     padding: str, lengths: Sequence[int], *, max_sequence: int, edges: Sequence[int]
 ) -> list[int | None]:
-    """To how many tokens each sample is padded; None: to the longest of its batch.
+    """Return the padded length of each sample in tokens; None: the longest of its batch.
 
-    `fixed`: to `max_sequence`; `longest`: None; `bucketed`: to the smallest edge that holds it;
-    `none`, of images: None.
+    `fixed`: `max_sequence`; `longest`: None; `bucketed`: see `padded_length`; `none`, of images:
+    None. Raises TightropeError for another padding.
     """
     if padding == "fixed":
         return [max_sequence] * len(lengths)

@@ -1,4 +1,4 @@
-"""The highest rate of queries that still passes a test, by bisection."""
+"""Search for the highest query rate that passes a test, by bisection."""
 
 import math
 from collections.abc import Callable
@@ -11,11 +11,11 @@ STEP_UP = 1.5
 def highest_rate(
     passes: Callable[[float], bool], start: float, *, least: float = 0.0
 ) -> float | None:
-    """The highest rate that passed of those that were tried; None where none did.
+    """Return the highest tried rate that passed, None if none passed.
 
-    From `start` up by half while rates pass, or down to half while they fail, but not below
-    `least`; then the geometric mean of the highest that passed and the lowest that failed, until
-    they are within 5 %. At most 9 rates, each rounded to three digits.
+    From `start`, the rate is multiplied by 1.5 while rates pass, or halved while they fail, but not
+    below `least`. Then it is the geometric mean of the highest rate that passed and the lowest that
+    failed, until they are within 5 %. At most 9 rates, each rounded to three significant digits.
     """
     low: float | None = None
     high: float | None = None

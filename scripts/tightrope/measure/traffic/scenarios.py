@@ -1,4 +1,4 @@
-"""The scenarios of traffic: tests of LoadGen on one engine with one padding."""
+"""Traffic scenarios: tests of LoadGen on one engine with one padding."""
 
 import math
 import shutil
@@ -22,21 +22,22 @@ from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 Facts = dict[str, Any]
 
 REHEARSAL_BATCHES = 4
-# each is shorter than was asked for, but the last; the rate of a very short one is too low again
+# maximum number of runs of a test: a test that ends too early is repeated with the rate that it
+# measured, which for a very short test is too low again
 ATTEMPTS = 6
-# a rate so low that its queries take this many times `seconds` is not tried
+# a rate is not tried if the queries that p99 needs would take this many times `seconds`
 LONGEST_TEST = 12
-# where this share of the samples is shorter, the rest is more than p99 leaves out
+# quantile of a long sample: the longer 2 % are more than the 1 % that p99 leaves out
 LONG_SHARE = 0.98
-# of an offline test of texts
+# counters recorded for an offline test of texts
 COUNTED = ("batches", "tokens", "padded_tokens")
 
 
 @dataclass(frozen=True)
 class Bench:
-    """An engine with the samples, one padding of them, and the folder for LoadGen's logs.
+    """Engine, samples with one padding, and the folder for LoadGen's logs.
 
-    `machine` has the time that may be lost to other load.
+    `machine` holds the time that may be lost to other load.
     """
 
     run: Callable[[Arrays], Any]
@@ -49,13 +50,13 @@ class Bench:
     machine: QuietMachine
 
     def serving(self) -> Serving:
-        """The engine, ready for one test."""
+        """Return the engine as a new server for one test."""
         return Serving(
             self.run, self.rows, self.padded, batch=self.plan["batch"], classes=self.classes
         )
 
     def seconds(self, indices: list[int]) -> float:
-        """How long the samples with these indices take, all waiting at once, without LoadGen."""
+        """Return the seconds for these samples, all queued at once, without LoadGen."""
         serving = self.serving()
         serving.inbox.put([Query(id=0, index=index) for index in indices])
         serving.inbox.put(None)
@@ -64,10 +65,10 @@ class Bench:
         return time.perf_counter() - began
 
     def test(self, name: str, settings: Facts, queries: int) -> tuple[Facts, Serving]:
-        """LoadGen's numbers of one test, and what served it; logs of that name are replaced.
+        """Run one test; return LoadGen's results and the `Serving`. Replaces logs of that name.
 
-        `foreign_cores` are those that other programs used of the processors meanwhile. What they
-        disturbed is repeated while time may be lost to them.
+        `foreign_cores` are the cores of the processors that other programs used meanwhile. A test
+        that they disturbed is repeated while more time may be lost to other load.
         """
         folder, seconds = self.folder / f"{self.padding}-{name}", self.plan["seconds"]
         while True:
@@ -82,21 +83,21 @@ class Bench:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove the folder with all that is in it, where it exists."""
+    """Remove the folder and its contents, if it exists."""
     with storage_errors(folder):
         if folder.exists():
             shutil.rmtree(folder)
 
 
 def measure_padding(bench: Bench) -> tuple[list[Facts], Facts]:
-    """The tests of one padding, and the answers of its offline test.
+    """Return the tests of one padding, and the answers of its offline test.
 
-    Rehearsals come first, apart. The scenario server needs the offline test too.
+    Rehearsals without LoadGen come first. The scenario server requires the offline test.
     """
     scenarios = bench.plan["scenarios"]
     order = sorted(range(len(bench.rows)), key=lambda index: length(bench.rows[index]))
     some = order[:: max(1, len(order) // (REHEARSAL_BATCHES * bench.plan["batch"]))]
-    for _ in range(2):  # shapes that an engine sees for the first time take longer
+    for _ in range(2):  # the first call of each shape takes longer
         some_s = bench.seconds(some)
         short_s = bench.seconds(order[:1])
         long_s = bench.seconds([order[int(LONG_SHARE * (len(order) - 1))]])
@@ -112,7 +113,7 @@ def measure_padding(bench: Bench) -> tuple[list[Facts], Facts]:
 
 
 def timed(scenario: Callable[..., Facts], bench: Bench, *arguments: Any) -> Facts:
-    """What the scenario says, with its name and how long it took."""
+    """Run the scenario; return its results with padding, name and duration."""
     began = time.perf_counter()
     facts = scenario(bench, *arguments)
     spent = time.perf_counter() - began
@@ -121,7 +122,7 @@ def timed(scenario: Callable[..., Facts], bench: Bench, *arguments: Any) -> Fact
 
 
 def single_stream(bench: Bench, expected_per_s: float) -> Facts:
-    """Latencies of one query after the other, each a batch of one."""
+    """Measure latencies of one query at a time, in batches of one."""
     return repeated(
         "single_stream",
         lambda rate: loadgen.single_stream(expected_per_s=rate),
@@ -141,10 +142,9 @@ def repeated(
     bench: Bench,
     queries: int,
 ) -> tuple[Facts, Serving]:
-    """A test with the rate that is expected, which tells LoadGen how many queries to make.
+    """Run a test with an expected rate, from which LoadGen computes the number of queries.
 
-    One that was shorter than asked for, because that rate was too low, is repeated with the one
-    that came.
+    A rate that is too low makes the test too short; it is then repeated with the measured rate.
     """
     for _ in range(ATTEMPTS):
         numbers, serving = bench.test(name, settings(expected_per_s), queries)
@@ -155,7 +155,7 @@ def repeated(
 
 
 def offline(bench: Bench, expected_per_s: float, answers: Facts) -> Facts:
-    """Throughput with every sample waiting at once; fills in `answers`."""
+    """Measure throughput with all samples queued at once; fills in `answers`."""
     numbers, serving = repeated(
         "offline",
         lambda rate: loadgen.offline(expected_per_s=rate),
@@ -170,11 +170,11 @@ def offline(bench: Bench, expected_per_s: float, answers: Facts) -> Facts:
 
 
 def server(bench: Bench, capacity_per_s: float, long_s: float) -> Facts:
-    """The highest rate of queries at random times whose p99 is within the bound.
+    """Search for the highest rate of queries at random times whose p99 is within the bound.
 
-    The search starts at `capacity_per_s`. `long_s` is how long one of the longest samples takes
-    alone: where that is beyond the bound no rate can pass, and none is tried. Nor is a rate at
-    which the queries that p99 takes would need a multiple of `seconds`.
+    The search starts at `capacity_per_s`. `long_s` is the time of one of the longest samples alone:
+    if it exceeds the bound, no rate can pass and none is tried. Rates at which the queries that p99
+    needs would take more than `LONGEST_TEST` times `seconds` are not tried either.
     """
     bound, longest_s = bench.plan["p99_bound_s"], LONGEST_TEST * bench.plan["seconds"]
     rates: list[Facts] = []
@@ -200,16 +200,16 @@ def server(bench: Bench, capacity_per_s: float, long_s: float) -> Facts:
 
 
 def by_target(rate: Facts) -> float:
-    """The rate that was asked for, to order tests by it."""
+    """Return the target rate of a test."""
     return rate["target_per_s"]
 
 
 def server_test(bench: Bench, target_per_s: float, capacity_per_s: float) -> Facts:
-    """LoadGen's numbers at one rate of queries.
+    """Run a test at one query rate; return LoadGen's results.
 
-    It ends early once so many queries wait that it cannot be valid any more: of those that wait
-    no more than `capacity_per_s` times the bound are answered in time (twice that, to be sure),
-    and more than a hundredth of all queries, which p99 leaves out, are late.
+    The test ends early once too many queries wait for it to become valid: at most
+    `capacity_per_s` times the bound of them are answered in time (twice that, for safety), and of
+    the others more than p99 leaves out (1 % of all queries) are late.
     """
     bound, least = bench.plan["p99_bound_s"], SAMPLES_FOR_PERCENTILE[99]
     queries = max(least, target_per_s * bench.plan["seconds"])

@@ -1,4 +1,4 @@
-"""Dynamic batching around an engine: what waits when it is free is its next batch."""
+"""Dynamic batching: samples that wait when the engine is free form its next batch."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from tightrope.measure.logits import answers
 
 
 class Batch(NamedTuple):
-    """Samples that run together; `sequence` is None for the longest among them."""
+    """Samples that run together, padded to `sequence` tokens; None: to the longest of them."""
 
     tickets: list[int]
     indices: list[int]
@@ -20,19 +20,19 @@ class Batch(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One sample that is asked for; LoadGen's QuerySample has the same two attributes."""
+    """Query for one sample, with the same two attributes as LoadGen's QuerySample."""
 
     id: int
     index: int
 
 
 class Serving:
-    """An engine that answers queries in batches, in the thread that calls `work`.
+    """Engine that answers queries in batches, in the thread that calls `work`.
 
-    Others put lists of queries into `inbox`, and None when no more will come. For each index of
-    `rows` the last prediction and its margin (highest logit less the second) are kept; before
-    its first they are -1 and 0. `tokens` counts those of samples, `padded_tokens` those that
-    padding added; images have none.
+    Other threads put lists of queries into `inbox`, and None after the last. For each index of
+    `rows`, `predictions` and `margins` (highest logit minus the second) hold the latest answer, -1
+    and 0 before the first. `tokens` counts tokens of samples, `padded_tokens` those added by
+    padding; both stay 0 for images.
     """
 
     def __init__(
@@ -55,24 +55,24 @@ class Serving:
         self.batches = self.tokens = self.padded_tokens = 0
 
     def work(self, complete: Callable[[list[int]], None]) -> None:
-        """Answer until None is in the inbox; `complete` gets the ids of each batch once.
+        """Answer queries until the inbox holds None; call `complete` with the ids of each batch.
 
-        After an error of the engine every query is completed without an answer, and the error
-        is raised at the end: who waits for a query would wait for ever.
+        After an error of the engine, all queries are completed without an answer, because LoadGen
+        would wait for them forever. The error is raised at the end.
         """
         failed: BaseException | None = None
         while (batch := self.next_batch()) is not None:
             if failed is None:
                 try:
                     self.answer(batch)
-                except BaseException as error:  # also SystemExit: the queries are still open
+                except BaseException as error:  # even SystemExit: open queries must be completed
                     failed = error
             complete(batch.tickets)
         if failed is not None:
             raise failed
 
     def next_batch(self) -> Batch | None:
-        """The next batch of all that has come by now; None when all is done."""
+        """Return the next batch of the samples received so far, None after the last."""
         batch = None
         while batch is None and (self.open or self.waiting.queues):
             self.receive(block=not self.waiting.queues)
@@ -80,7 +80,7 @@ class Serving:
         return batch
 
     def receive(self, *, block: bool) -> None:
-        """Let all that is in the inbox wait; with `block`, once something is there."""
+        """Move all queries of the inbox to `waiting`; with `block`, wait for the first."""
         while self.open:
             try:
                 queries = self.inbox.get(block)
@@ -94,9 +94,9 @@ class Serving:
             block = False
 
     def answer(self, batch: Batch) -> None:
-        """Run one batch and keep its answers.
+        """Run one batch and store its predictions and margins.
 
-        Raises WorkFailed where the logits are not finite numbers [batch, classes].
+        Raises WorkFailed unless the logits are finite numbers [batch, classes].
         """
         rows = [self.rows[index] for index in batch.indices]
         inputs = stack(rows, sequence=batch.sequence)
@@ -111,11 +111,11 @@ class Serving:
 
 
 class Waiting:
-    """Samples that wait, in order of arrival, one queue for each length of padding.
+    """Waiting samples in order of arrival, one queue per padded length.
 
-    `padded[index]` is that of the sample with that index. The next batch comes from the queue
-    whose first sample has waited longest, so that none waits for ever: with one queue that is
-    the order of arrival, with several a batch never mixes buckets.
+    `padded[index]` is the padded length of a sample. The next batch comes from the queue whose
+    first sample has waited longest, so no sample waits forever. A batch never mixes length
+    buckets; with a single queue, batches are in order of arrival.
     """
 
     def __init__(self, padded: Sequence[int | None], batch: int) -> None:
@@ -125,13 +125,13 @@ class Waiting:
         self.queues: dict[int | None, deque[tuple[int, int, int]]] = {}
 
     def add(self, ticket: int, index: int) -> None:
-        """Let the sample with that index wait; its `ticket` comes back with its batch."""
+        """Append the sample with this index to its queue; its batch will contain `ticket`."""
         queue = self.queues.setdefault(self.padded[index], deque())
         queue.append((self.arrived, ticket, index))
         self.arrived += 1
 
     def take(self) -> Batch | None:
-        """The next batch, at most `batch` samples; None where nothing waits."""
+        """Return the next batch, at most `batch` samples; None if no sample waits."""
         if not self.queues:
             return None
         sequence = min(self.queues, key=lambda padded: self.queues[padded][0])
