@@ -91,7 +91,7 @@ wildcard_constraints:
     model=either(config["models"]),
     variant=either(set(JOBS["variant"])),
     device=either(DEVICES),
-    rest=either(plan.rests(PLAN)),
+    rest=either(plan.variant_suffixes(PLAN)),
     scheme=either(SCHEMES),
     graph=graphs.GRAPH,
     calibration=CALIBRATION,

@@ -23,7 +23,7 @@ from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import Limits
-from tightrope.machine.interference import FOREIGN
+from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.traffic.loadgen import read_log
 from tightrope.measure.traffic.measure import measure_traffic
@@ -527,7 +527,7 @@ def test_what_other_programs_used_is_kept_with_each_test(
         found = measure(tiny, engine, tmp_path / "v.traffic.json", padding=["fixed"])
     tests = [one for test in found.tests for one in test.get("rates", [test])]
     assert len(tests) >= 3
-    assert min(test["foreign_cores"] for test in tests) > FOREIGN
+    assert min(test["foreign_cores"] for test in tests) > MAX_FOREIGN_CORES
 
 
 def test_a_disturbed_test_is_repeated_while_time_may_be_lost(
@@ -537,4 +537,4 @@ def test_a_disturbed_test_is_repeated_while_time_may_be_lost(
         found = measure(tiny, engine, tmp_path / "v.traffic.json", quiet_seconds=1.0, **BRIEF)
     assert found.lost_s >= 1.0
     assert any(name.startswith("python") for name in found.loudest)
-    assert measured_in(found)["fixed", "offline"]["foreign_cores"] > FOREIGN
+    assert measured_in(found)["fixed", "offline"]["foreign_cores"] > MAX_FOREIGN_CORES

@@ -28,20 +28,20 @@ def write_failure(path: Path | str, *, reason: str, transient: bool) -> None:
     write_bytes(path, model.SerializeToString(deterministic=True))
 
 
-def read_made_json(path: Path | str) -> Any:
+def read_json_or_raise(path: Path | str) -> Any:
     """Return the JSON document in `path`; raise WorkFailed for a failure, else as `read_json`."""
     document = read_json(path)
-    require_made(failure_of(document))
+    raise_if_failed(failure_of(document))
     return document
 
 
-def read_made_onnx(path: Path | str) -> Any:
+def read_onnx_or_raise(path: Path | str) -> Any:
     """Return the onnx.ModelProto in `path` without verifying its checksum.
 
     Raises WorkFailed where the file holds a failure, ArtifactError when it cannot be read.
     """
     model = parsed(path)
-    require_made(failure_in_metadata(model))
+    raise_if_failed(failure_in_metadata(model))
     return model
 
 
@@ -57,7 +57,7 @@ def failure_in(path: Path | str) -> Failure | None:
     return failure_in_metadata(parsed(path))
 
 
-def require_made(failure: Failure | None) -> None:
+def raise_if_failed(failure: Failure | None) -> None:
     """Raise WorkFailed with the reason of a failure; not transient, the file stays as it is."""
     if failure is not None:
         raise WorkFailed(failure["reason"], transient=False)

@@ -16,7 +16,7 @@ KINDS = {
     "onnx": "file.onnx",
 }
 # modules that keep a checkpoint unchanged because PyTorch cannot load it
-KEEPERS = {"onnx": "onnx/imported"}
+IMPORTERS = {"onnx": "onnx/imported"}
 
 
 class Source(NamedTuple):
@@ -54,15 +54,15 @@ def modules(text: str) -> list[str]:
     return [f"tightrope/checkpoint/sources/{parse_source(text).kind}.py"]
 
 
-def keeper_of(text: str) -> Callable[..., None] | None:
+def importer_of(text: str) -> Callable[..., None] | None:
     """Return the function that keeps a checkpoint unchanged; None if it is loaded and trained."""
-    name = KEEPERS.get(parse_source(text).kind)
-    return import_module(f"tightrope/{name}".replace("/", ".")).keep_checkpoint if name else None
+    name = IMPORTERS.get(parse_source(text).kind)
+    return import_module(f"tightrope/{name}".replace("/", ".")).import_checkpoint if name else None
 
 
-def keeper_modules(text: str) -> list[str]:
-    """Return the source files that `keeper_of` loads for that source."""
-    name = KEEPERS.get(parse_source(text).kind)
+def importer_modules(text: str) -> list[str]:
+    """Return the source files that `importer_of` loads for that source."""
+    name = IMPORTERS.get(parse_source(text).kind)
     return [f"tightrope/{name}.py"] if name else []
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import openvino
 from openvino import frontend
 
-from tightrope.artifacts.failures import read_made_json
+from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import calibration_batches
@@ -106,7 +106,7 @@ def copied(engine: Path, target: Path) -> dict[str, Any]:
 
     Raises WorkFailed with the reason of the source engine where that failed.
     """
-    read_made_json(engine)
+    read_json_or_raise(engine)
     built = read_manifest(engine)
     for name in (FILE, Path(FILE).with_suffix(".bin")):
         shutil.copyfile(engine.parent / name, target / name)

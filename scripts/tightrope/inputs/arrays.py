@@ -12,7 +12,7 @@ Arrays = dict[str, np.ndarray]
 TOKENS = 8
 PIXELS = "pixel_values"
 # pixels that need about as much memory as a token of a text
-PIXELS_A_TOKEN = 64
+PIXELS_PER_TOKEN = 64
 
 
 def example_of(taken: Signature, batch: int, tokens: int = TOKENS) -> Arrays:
@@ -44,7 +44,7 @@ def stack(rows: Sequence[Arrays], *, sequence: int | None = None) -> Arrays:
 def length(row: Arrays) -> int:
     """Return the tokens of an encoded text; for an image, the tokens of equal memory cost."""
     if PIXELS in row:
-        return max(1, row[PIXELS][0].size // PIXELS_A_TOKEN)
+        return max(1, row[PIXELS][0].size // PIXELS_PER_TOKEN)
     return len(row["input_ids"])
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.failures import read_made_json
+from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.files import digest, sha256, write_json
 from tightrope.errors import ArtifactError
 
@@ -29,7 +29,7 @@ def read_sealed(path: Path | str) -> dict[str, Any]:
 
     Raises WorkFailed where calibration has failed.
     """
-    document = read_made_json(path)
+    document = read_json_or_raise(path)
     seal = document.pop("seal", None) if isinstance(document, dict) else None
     if seal != digest(document) or document["schema"] != SCHEMA:
         raise ArtifactError(f"{path}: not the cache that was written; delete it and run again")

@@ -107,11 +107,11 @@ def timed_pair(
     for _ in range(ROUNDS):
         for name, session in sessions.items():
             session.run(None, inputs)
-            found[name].append(seconds_a_call(session, inputs))
+            found[name].append(seconds_per_call(session, inputs))
     return {name: statistics.median(values) for name, values in found.items()}
 
 
-def seconds_a_call(session: Any, inputs: dict[str, np.ndarray]) -> float:
+def seconds_per_call(session: Any, inputs: dict[str, np.ndarray]) -> float:
     """Return the mean seconds per call over one block of calls."""
     began, calls = time.perf_counter(), 0
     while calls == 0 or time.perf_counter() - began < BLOCK_SECONDS:

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 from tightrope.int8.repairs import Ranges
 from tightrope.int8.schemes import Scheme
-from tightrope.onnx.edit import constant_of, drop_unread, unrounded
+from tightrope.onnx.edit import before_qdq, constant_of, drop_unused_initializers
 from tightrope.onnx.weights import WEIGHTED
 
 Repair = dict[str, Any]
@@ -58,7 +58,7 @@ def with_integer_biases(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelP
     return model
 
 
-def rounded_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProto:
+def quantized_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProto:
     """Let only the operators `nodes` of `model` read quantized activations.
 
     ONNX Runtime's quantizer connects every consumer to the quantized tensor, which would quantize
@@ -69,12 +69,12 @@ def rounded_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelProt
     rounded = {node.output[0] for node in convolutions(model, nodes)}
     for node in model.graph.node:
         if node.name not in nodes and node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
-            plain = [(name, unrounded(name, makers)) for name in node.input]
+            plain = [(name, before_qdq(name, makers)) for name in node.input]
             node.input[:] = [name if source in rounded else source for name, source in plain]
     return model
 
 
-def in_onnxruntimes_qdq(
+def onnxruntime_qdq(
     model: onnx.ModelProto, ranges: Ranges, nodes: list[str], scheme: Scheme, repair: Repair
 ) -> onnx.ModelProto:
     """Return `model` with Q/DQ around the operators `nodes`, by ONNX Runtime's quantizer."""
@@ -111,7 +111,7 @@ def in_onnxruntimes_qdq(
     quantized = quantizer.model.model
     del quantized.graph.value_info[:]
     if not repair.get("outputs"):
-        quantized = rounded_only_for(quantized, nodes)
+        quantized = quantized_only_for(quantized, nodes)
     quantized = with_integer_biases(quantized, nodes)
-    drop_unread(quantized)
+    drop_unused_initializers(quantized)
     return quantized

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError
 from tightrope.int8.repairs import SMOOTHED, Ranges
-from tightrope.onnx.edit import constant_of, drop_unread
+from tightrope.onnx.edit import constant_of, drop_unused_initializers
 from tightrope.onnx.opset import SMALLEST_SCALE, at_opset
 from tightrope.onnx.weights import weighted_nodes
 
@@ -18,7 +18,7 @@ OPSETS = {TensorProto.INT8: 13, TensorProto.FLOAT8E4M3FN: 19}
 LARGEST = {TensorProto.INT8: 127, TensorProto.FLOAT8E4M3FN: 448}
 
 
-def with_symmetric_pairs(
+def tensorrt_qdq(
     model: onnx.ModelProto, ranges: Ranges, nodes: list[str], *, kind: int, outputs: bool
 ) -> onnx.ModelProto:
     """Return a copy of `model` with Q/DQ of type `kind` on both inputs of the operators `nodes`.
@@ -35,32 +35,32 @@ def with_symmetric_pairs(
     inputs = [node.input[0] for node in chosen.values()]
     for_all = [*inputs, *results_of(made, chosen)] if outputs else []
     names = dict.fromkeys([*inputs, *for_all, *other_skips(made, chosen, ranges)])
-    pairs = {name: rounded_activation(made, name, ranges[name], kind) for name in names}
+    pairs = {name: quantized_activation(made, name, ranges[name], kind) for name in names}
     rounded = {name: pair[-1].output[0] for name, pair in pairs.items()}
     weights: dict[tuple[str, int], str] = {}
     written: list[onnx.NodeProto] = []
     for node in made.graph.node:
         for place, name in enumerate(node.input):
             if name in for_all or (
-                name in rounded and reads_rounded(node, place, chosen, constants)
+                name in rounded and reads_quantized(node, place, chosen, constants)
             ):
                 written += pairs.pop(name, [])
                 node.input[place] = rounded[name]
         if node.name in chosen:
             weight = node.input[1], channel_axis(node)
             if weight not in weights:
-                written.append(rounded_weight(made, *weight, kind))
+                written.append(quantized_weight(made, *weight, kind))
                 weights[weight] = written[-1].output[0]
             node.input[1] = weights[weight]
         written.append(node)
     kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in written]
     del made.graph.node[:], made.graph.value_info[:]
     made.graph.node.extend(kept)
-    drop_unread(made)
+    drop_unused_initializers(made)
     return made
 
 
-def reads_rounded(
+def reads_quantized(
     node: onnx.NodeProto, place: int, chosen: dict[str, onnx.NodeProto], constants: set[str]
 ) -> bool:
     """Return whether an input is of a quantized operator or of a sum of two computed tensors."""
@@ -92,7 +92,7 @@ def other_skips(
     return [name for name in found if name in ranges]
 
 
-def rounded_activation(
+def quantized_activation(
     model: onnx.ModelProto, name: str, bounds: list[float], kind: int
 ) -> list[onnx.NodeProto]:
     """Return the Q/DQ pair of tensor `name`, scaled by its largest absolute value."""
@@ -106,7 +106,7 @@ def rounded_activation(
     ]
 
 
-def rounded_weight(model: onnx.ModelProto, name: str, axis: int, kind: int) -> onnx.NodeProto:
+def quantized_weight(model: onnx.ModelProto, name: str, axis: int, kind: int) -> onnx.NodeProto:
     """Quantize the constant `name` per index of `axis`; return its DequantizeLinear node."""
     values = constant_of(model, name)
     others = tuple(index for index in range(values.ndim) if index != axis)

@@ -9,7 +9,7 @@ import onnx
 
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.int8.ranges import TOKENS, by_channel
-from tightrope.onnx.edit import constant_of, unrounded
+from tightrope.onnx.edit import before_qdq, constant_of
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import WEIGHTED, tensors_of, with_outputs
@@ -20,7 +20,9 @@ FEWEST_LEVELS = 16
 UNEVEN = 100.0
 
 
-def rounding(quantized: Path | str, rows: list[Arrays], *, threads: int) -> list[dict[str, Any]]:
+def quantization_noise(
+    quantized: Path | str, rows: list[Arrays], *, threads: int
+) -> list[dict[str, Any]]:
     """Return a record per quantized input of an operator with weights, the noisiest first.
 
     Values come from encoded samples `rows`, with no activation quantized before them. Fields:
@@ -33,8 +35,8 @@ def rounding(quantized: Path | str, rows: list[Arrays], *, threads: int) -> list
     model = load_onnx(quantized)
     inputs = quantized_inputs(model)
     tensors = list(dict.fromkeys(one["tensor"] for one in inputs))
-    session = open_model(with_outputs(without_rounding(model), tensors), threads=threads)
-    seen = {one["tensor"]: Rounding(one) for one in inputs}
+    session = open_model(with_outputs(without_activation_qdq(model), tensors), threads=threads)
+    seen = {one["tensor"]: TensorNoise(one) for one in inputs}
     for batch in batches_of_equal_length(rows, tokens=TOKENS):
         for name, values in zip(tensors, tensors_of(session, tensors, batch), strict=True):
             seen[name].add(values)
@@ -73,17 +75,17 @@ def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
     return found
 
 
-def without_rounding(model: onnx.ModelProto) -> onnx.ModelProto:
+def without_activation_qdq(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy in which activations bypass their Q/DQ."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     makers = {name: node for node in copy.graph.node for name in node.output}
     for node in copy.graph.node:
-        node.input[:] = [unrounded(name, makers) for name in node.input]
+        node.input[:] = [before_qdq(name, makers) for name in node.input]
     return copy
 
 
-class Rounding:
+class TensorNoise:
     """Accumulates the quantization error of one tensor over batches."""
 
     def __init__(self, tensor: dict[str, Any]) -> None:
@@ -106,7 +108,7 @@ class Rounding:
         self.count += values.size
 
     def facts(self) -> dict[str, float]:
-        """Return the fields of `rounding` that depend on the values."""
+        """Return the fields of `quantization_noise` that depend on the values."""
         signal, noise = self.power
         top, bottom = min(self.high, self.tensor["high"]), max(self.low, self.tensor["low"])
         return {
@@ -136,7 +138,7 @@ def levels_between(bottom: float, top: float, tensor: dict[str, Any]) -> int:
 
 
 def described(one: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `rounding` that depend only on the file."""
+    """Return the fields of `quantization_noise` that depend only on the file."""
     kept = {name: one[name] for name in ("operator", "tensor", "low", "high")}
     scales = one["weight_scales"]
     return {**kept, "weight_ratio": ratio(scales.max(), scales.min())}

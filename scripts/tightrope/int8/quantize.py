@@ -6,11 +6,11 @@ from pathlib import Path
 
 import onnx
 
-from tightrope.artifacts.failures import read_made_json
+from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.int8.cache import read_cache
-from tightrope.int8.qdq_onnxruntime import Repair, in_onnxruntimes_qdq
-from tightrope.int8.qdq_tensorrt import with_symmetric_pairs
+from tightrope.int8.qdq_onnxruntime import Repair, onnxruntime_qdq
+from tightrope.int8.qdq_tensorrt import tensorrt_qdq
 from tightrope.int8.repairs import Ranges, corrected_biases, smoothed
 from tightrope.int8.schemes import SCHEMES, Scheme
 from tightrope.onnx.file import load_onnx, save_onnx
@@ -59,7 +59,7 @@ def quantize_onnx(
 
 def found_by_search(search: Path | str) -> Repair:
     """Return the result of an operator search as a repair."""
-    document = read_made_json(search)
+    document = read_json_or_raise(search)
     return {"smoothquant": document["smoothquant"], "float": document["in_float"]}
 
 
@@ -110,10 +110,10 @@ def in_qdq(
     Raises TightropeError for asymmetric activations where the scheme has zero-point 0 only.
     """
     if scheme.symmetric is None:
-        return in_onnxruntimes_qdq(model, ranges, nodes, scheme, repair)
+        return onnxruntime_qdq(model, ranges, nodes, scheme, repair)
     if repair.get("activations") == "asymmetric":
         raise TightropeError(
             "TensorRT has zero-point 0 only: take `activations: asymmetric` out of the repair"
         )
     outputs = bool(repair.get("outputs"))
-    return with_symmetric_pairs(model, ranges, nodes, kind=scheme.symmetric, outputs=outputs)
+    return tensorrt_qdq(model, ranges, nodes, kind=scheme.symmetric, outputs=outputs)

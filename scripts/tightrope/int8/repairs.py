@@ -11,7 +11,7 @@ from tightrope.onnx.edit import (
     add_constant,
     constant_of,
     dequantized_weight,
-    drop_unread,
+    drop_unused_initializers,
     place_of,
     rows_of,
     weight,
@@ -61,7 +61,7 @@ def smoothed(
             # a weight may be shared by operators with other inputs
             node.input[1] = add_constant(made, f"{node.name}.weight{SMOOTHED}", scaled)
         ranges[multiplied] = [float((low / scale).min()), float((high / scale).max())]
-    drop_unread(made)
+    drop_unused_initializers(made)
     return made, ranges
 
 
@@ -93,7 +93,7 @@ def corrected_biases(
         mean = np.array(channels[name]["mean"]) * smoothing_of(original, floats[node.name].input[0])
         lost = rows_of(node, weight(original, floats[node.name]) - rounded)
         add_to_output(quantized, node, mean @ lost)
-    drop_unread(quantized)
+    drop_unused_initializers(quantized)
 
 
 def add_to_output(model: onnx.ModelProto, node: onnx.NodeProto, values: np.ndarray) -> None:

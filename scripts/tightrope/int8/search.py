@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tightrope.artifacts.failures import read_made_json
+from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.files import digest, sha256, write_json
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache
@@ -49,7 +49,7 @@ def search_operators(
     examples = read_split(data, "calibration")
     require_enough(data, len(examples), budget_points)
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
-    evidence = [read_made_json(path)["operators"] for path in (sensitivity, costs)]
+    evidence = [read_json_or_raise(path)["operators"] for path in (sensitivity, costs)]
     ranking = ranked(*evidence)
     sources = {Path(path).name: sha256(path) for path in (onnx_path, quantized, calibration)}
     if not read_cache(calibration, model=onnx_path)["channels"]:

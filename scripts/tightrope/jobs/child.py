@@ -25,7 +25,7 @@ from tightrope.errors import (
     in_one_line,
     is_out_of_memory,
 )
-from tightrope.machine.processes import resident_bytes, run_above, works
+from tightrope.machine.processes import is_alive, parent_snakemake, resident_bytes
 
 PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.5
@@ -73,7 +73,7 @@ class Child:
         self.role = role
         self.limits = limits
         self.deadline = (time.monotonic() if began is None else began) + limits.seconds
-        self.run = run_above()
+        self.run = parent_snakemake()
         self.scratch = tempfile.TemporaryDirectory(prefix="tightrope.", ignore_cleanup_errors=True)
         self.pipe, there = context.Pipe()
         arguments = (handler, self.pipe, there, os.getpid(), self.scratch.name)
@@ -134,7 +134,7 @@ class Child:
 
         A killed Snakemake leaves its jobs running; the next run may be building in the same folder.
         """
-        if self.run is not None and not works(self.run):
+        if self.run is not None and not is_alive(self.run):
             self.kill()
             raise TightropeError("the run of Snakemake that asked for this has ended")
         if time.monotonic() > self.deadline:

@@ -14,7 +14,7 @@ def intra_op_threads(setting: int | str) -> int:
 
 def physical_cores() -> int:
     """Return the number of physical cores that affinity and CPU quota allow this process."""
-    return max(1, min(len(one_processor_a_core()), cpu_quota()))
+    return max(1, min(len(first_processor_per_core()), cpu_quota()))
 
 
 def pinned_processors(threads: int) -> list[int]:
@@ -22,13 +22,13 @@ def pinned_processors(threads: int) -> list[int]:
 
     All that this process may use where there are fewer cores than threads.
     """
-    chosen = sorted(one_processor_a_core(), key=lambda number: (-top_frequency(number), number))
+    chosen = sorted(first_processor_per_core(), key=lambda number: (-top_frequency(number), number))
     if len(chosen) < threads:
         return sorted(os.sched_getaffinity(0))
     return sorted(chosen[:threads])
 
 
-def one_processor_a_core() -> list[int]:
+def first_processor_per_core() -> list[int]:
     """Return the first logical processor of each physical core that this process may use."""
     first: dict[str, int] = {}
     for number in sorted(os.sched_getaffinity(0)):

@@ -13,11 +13,11 @@ from typing import Any
 from tightrope.machine.foreign_load import TICKS, idle_seconds
 
 # largest share of a block's seconds that its threads may wait, or that may be stolen
-WAITED = 0.05
+MAX_WAITED_SHARE = 0.05
 # limit of involuntary context switches per second and thread, where waiting is not reported
-PREEMPTED = 100
+MAX_PREEMPTIONS_PER_S = 100
 # cores that other programs may use of the processors that engines are pinned to
-FOREIGN = 0.10
+MAX_FOREIGN_CORES = 0.10
 # standard deviation of the foreign cores of a window that clock ticks cause
 BLUR = 0.04
 
@@ -49,16 +49,16 @@ def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
     unknown. Where the window of the pair is unknown, waiting or preempted threads alone mark the
     pair as disturbed.
     """
-    if pair["stolen"] > WAITED:
+    if pair["stolen"] > MAX_WAITED_SHARE:
         return "stolen"
     place = pair["window"]
     if place < len(foreign_cores) and foreign_cores[place] is not None:
         near = foreign_cores[max(0, place - 1) : place + 2]
-        if max(cores or 0.0 for cores in near) <= FOREIGN:
+        if max(cores or 0.0 for cores in near) <= MAX_FOREIGN_CORES:
             return None
     if pair["waited"] is not None:
-        return "waited" if pair["waited"] > WAITED else None
-    return "preempted" if pair["preempted"] > PREEMPTED else None
+        return "waited" if pair["waited"] > MAX_WAITED_SHARE else None
+    return "preempted" if pair["preempted"] > MAX_PREEMPTIONS_PER_S else None
 
 
 def undisturbed(shape: Facts) -> list[int]:

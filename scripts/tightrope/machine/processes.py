@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 
-def run_above() -> psutil.Process | None:
+def parent_snakemake() -> psutil.Process | None:
     """Return the Snakemake process among the parents of this process, else None."""
     for one in psutil.Process().parents():
         with suppress(psutil.Error):
@@ -16,7 +16,7 @@ def run_above() -> psutil.Process | None:
     return None
 
 
-def works(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
     """Return whether the process is running and no zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

@@ -79,7 +79,7 @@ class QuietMachine:
         """
         return self.wait_until(window_seconds(len(self.processors)), QUIET_CORES)
 
-    def wait_for_a_gap(self) -> float:
+    def wait_for_idle_gap(self) -> float:
         """Wait as `wait` does, but for a shorter quiet time, such as the gap between two bursts."""
         return self.wait_until(window_seconds(len(self.processors)) / 5, GAP_CORES)
 

@@ -12,7 +12,7 @@ from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.int8.quantization_noise import rounding
+from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.jobs.child import failure, supervised
 from tightrope.jobs.execution import Execution
 from tightrope.measure.answers import answer_chunk, largest_batch
@@ -42,9 +42,8 @@ def audit_variant(
 
     The reference is the ONNX file in float, on the first SAMPLES calibration examples. `status` is
     `ok`, `collapsed`, or `failed` where the engine was not built or cannot run. The evidence is in
-    `answers` and in `tensors`, see `quantization_noise.rounding`; `tensors` is empty for an engine
-    that quantizes itself. A transient failure raises TightropeError unless this is the last
-    attempt.
+    `answers` and in `tensors`, see `quantization_noise`; `tensors` is empty for an engine that
+    quantizes itself. A transient failure raises TightropeError unless this is the last attempt.
     """
     built = read_json(artifacts.engine)
     record: Facts = {
@@ -79,7 +78,7 @@ def audited(
     found = predictions(run, rows, size, classes)
     labels = [one["label"] for one in examples] if "label" in examples[0] else expected
     facts = answers_of(found, expected, labels)
-    tensors = rounding(quantized, rows, threads=threads) if quantized else []
+    tensors = quantization_noise(quantized, rows, threads=threads) if quantized else []
     reason = collapse(facts)
     if reason is not None:
         reason = f"collapsed: {reason}; {fault(tensors)}"
@@ -138,5 +137,7 @@ def fault(tensors: list[Facts]) -> str:
     if not tensors:
         return "this engine quantizes itself, so the operator at fault is not known"
     worst = next((one for one in tensors if one["findings"]), tensors[0])
-    words = "; ".join(worst["findings"]) or f"{worst['sqnr_db']:.0f} dB above its rounding noise"
+    words = (
+        "; ".join(worst["findings"]) or f"{worst['sqnr_db']:.0f} dB above its quantization noise"
+    )
     return f"at fault: operator {worst['operator']}, tensor {worst['tensor']}: {words}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from tightrope.jobs.child import Child
 from tightrope.machine.foreign_load import own_seconds
-from tightrope.machine.interference import FOREIGN, Windows
+from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
 
 # time beyond the limit in which a worker may finish its current call
@@ -79,8 +79,8 @@ def lost_to_other_load(windows: Windows, machine: QuietMachine) -> float:
     """Close a due window and wait for a gap if it was disturbed; return seconds to give back."""
     began = windows.began[0]
     foreign = windows.close_when_due()
-    if foreign is None or foreign <= FOREIGN:
+    if foreign is None or foreign <= MAX_FOREIGN_CORES:
         return 0.0
-    given = machine.lose(time.monotonic() - began) + machine.wait_for_a_gap()
+    given = machine.lose(time.monotonic() - began) + machine.wait_for_idle_gap()
     windows.open()
     return given

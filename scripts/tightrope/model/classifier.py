@@ -34,7 +34,7 @@ def load_classifier(
         fits = False
         labels = labels or ["0", "1"]
     if not fits and not new_head:
-        raise TightropeError(misfit(source, config, labels or []))
+        raise TightropeError(head_mismatch(source, config, labels or []))
     names = {} if fits else numbered(labels or [])
     torch.manual_seed(seed)
     images = task == IMAGE
@@ -92,7 +92,7 @@ def is_classifier(config: Any) -> bool:
     return any(name.endswith(HEADS) for name in names)
 
 
-def misfit(source: str, config: Any, labels: list[str]) -> str:
+def head_mismatch(source: str, config: Any, labels: list[str]) -> str:
     """Return the reason why a checkpoint without a recipe cannot classify these labels."""
     if is_classifier(config):
         return (

@@ -49,7 +49,7 @@ def place_of(model: onnx.ModelProto, node: onnx.NodeProto) -> int:
     return [one.name for one in model.graph.node].index(node.name)
 
 
-def drop_unread(model: onnx.ModelProto) -> None:
+def drop_unused_initializers(model: onnx.ModelProto) -> None:
     """Remove initializers that no node reads."""
     read = {name for node in model.graph.node for name in node.input}
     kept = [tensor for tensor in model.graph.initializer if tensor.name in read]
@@ -57,7 +57,7 @@ def drop_unread(model: onnx.ModelProto) -> None:
     model.graph.initializer.extend(kept)
 
 
-def unrounded(name: str, makers: dict[str, onnx.NodeProto]) -> str:
+def before_qdq(name: str, makers: dict[str, onnx.NodeProto]) -> str:
     """Return the tensor before the Q/DQ pair that produces `name`, or `name` without a pair.
 
     `makers` maps each tensor to its producer.

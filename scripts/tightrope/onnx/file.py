@@ -5,7 +5,7 @@ from pathlib import Path
 
 import onnx
 
-from tightrope.artifacts.failures import read_made_onnx
+from tightrope.artifacts.failures import read_onnx_or_raise
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.signature import Signature, Tensor
@@ -44,7 +44,7 @@ def load_onnx(path: Path | str) -> onnx.ModelProto:
 
     Raises ArtifactError where the file is not what was saved, WorkFailed where it holds a failure.
     """
-    model = read_made_onnx(path)
+    model = read_onnx_or_raise(path)
     seal = {entry.key: entry.value for entry in model.metadata_props}.get(SEAL)
     keep_metadata(model, LONGEST)
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()

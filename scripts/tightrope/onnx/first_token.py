@@ -43,7 +43,7 @@ Reads = list[int | None]
 Shapes = dict[str, list[tuple[int, ...]]]
 
 
-def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
+def with_unused_tokens_pruned(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy of the model that computes only the first row where no other is used.
 
     Start at each Gather of index 0 and go upstream while every consumer uses only that row. A model

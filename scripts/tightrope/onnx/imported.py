@@ -48,7 +48,7 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
     return model
 
 
-def keep_checkpoint(
+def import_checkpoint(
     manifest: Path | str, *, source: Path | str, data: Path | str, inputs: dict[str, str]
 ) -> None:
     """Write the output of train_model for an ONNX file: model, tokenizer or processor, manifest.
@@ -134,7 +134,7 @@ def vocabulary(model: onnx.ModelProto, source: str) -> int:
 
 
 def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
-    """Return the ONNX file that `keep_checkpoint` wrote next to `checkpoint`, standardized."""
+    """Return the ONNX file that `import_checkpoint` wrote next to `checkpoint`, standardized."""
     manifest = read_manifest(checkpoint)
     size = None
     if manifest["task"] == IMAGE:

@@ -12,7 +12,7 @@ from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.model.module import load_module
 from tightrope.onnx.file import load_onnx, save_onnx, simplified
-from tightrope.onnx.first_token import without_unread_rows
+from tightrope.onnx.first_token import with_unused_tokens_pruned
 from tightrope.onnx.imported import original_outputs
 from tightrope.onnx.session import require_equal, run_onnx
 from tightrope.onnx.weights import named_by_module
@@ -53,7 +53,7 @@ def simplify_onnx(
     model = named_by_module(simplified(load_onnx(source)), prefix="classifier.")
     worst = difference(model)
     try:
-        shorter = without_unread_rows(model)
+        shorter = with_unused_tokens_pruned(model)
         model, worst = shorter, difference(shorter)
     except (ArtifactError, ValidationError) as error:
         # the unpruned model is correct, and only computes unused rows

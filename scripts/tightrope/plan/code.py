@@ -39,7 +39,7 @@ def checkpoint_code(scripts: str, config: Document, wildcards: Any) -> str:
 
 def training_code(scripts: str, config: Document, wildcards: Any) -> str:
     """Return the digest for the job that trains a model, or keeps an untrained checkpoint."""
-    modules = checkpoint_source.keeper_modules(config["models"][wildcards.model]["checkpoint"])
+    modules = checkpoint_source.importer_modules(config["models"][wildcards.model]["checkpoint"])
     return code_digest(scripts, "train_model.py", *modules)
 
 

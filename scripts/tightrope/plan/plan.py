@@ -236,7 +236,7 @@ def baseline_of_device(plan: Plan, wildcards: Any) -> str:
     return plan.baselines[wildcards.model][wildcards.device]
 
 
-def rests(plan: Plan) -> set[str]:
+def variant_suffixes(plan: Plan) -> set[str]:
     """Return the name parts after device and engine of the variants that are built."""
     planned = [one for _, one in plan.jobs]
     built = planned + [one.quantized_as for one in planned if one.quantized_as]

@@ -94,12 +94,12 @@ def delete_reports(
     those of each picture.
     """
     whole = all(Path(path).is_file() for path in (*reports, *graphs))
-    if not whole or any(not Path(path).is_file() for path in told_of(reports[0], records)):
+    if not whole or any(not Path(path).is_file() for path in reported_records(reports[0], records)):
         for report in reports:
             report.unlink(missing_ok=True)
 
 
-def told_of(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[str]:
+def reported_records(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[str]:
     """Return the records of the variants and trainings that have an entry in `summary`."""
     try:
         document = read_json(summary)

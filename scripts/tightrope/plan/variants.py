@@ -22,7 +22,7 @@ def configured(config: Document, model: str, host: Document) -> list[Variant]:
     """Return every configured variant of `model`, baselines included.
 
     Each precision of an engine is planned on the configured devices that support it. Raises
-    ConfigError for a precision that no device has. On a CPU like `host`, see `float_in_place`.
+    ConfigError for a precision that no device has. On a CPU like `host`, see `fp32_fallback`.
     """
     devices = devices_of(config)
     found = [baseline(device, config["models"][model]["checkpoint"]) for device in devices]
@@ -35,7 +35,7 @@ def configured(config: Document, model: str, host: Document) -> list[Variant]:
                 if device in devices
                 for variant in with_calibrations(Variant(device, engine, precision), config)
             ]
-        found += float_in_place(config, planned, host) + planned
+        found += fp32_fallback(config, planned, host) + planned
     return list(dict.fromkeys(found))
 
 
@@ -51,7 +51,7 @@ def devices_with(engine: str, precision: str) -> list[str]:
     return found
 
 
-def float_in_place(config: Document, planned: list[Variant], host: Document) -> list[Variant]:
+def fp32_fallback(config: Document, planned: list[Variant], host: Document) -> list[Variant]:
     """Return fp32 in place of an engine's float precisions that `host` would only emulate.
 
     Without a float variant the report cannot say whether to quantize. Empty where one of the

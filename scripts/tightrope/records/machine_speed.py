@@ -10,12 +10,12 @@ from tightrope.records.latency import LatencyRecord
 
 # share of a change of machine speed that shows in the ratio of two engines:
 # docs/results/decision.md
-FOLLOWED = 0.3
+DRIFT_SHARE = 0.3
 # fewest jobs for an estimate of the spread
 FEWEST_JOBS = 3
 # the engine that is loaded first stays slower than the second; two loads in opposite order average
 # this out, one load does not: standard deviation of the log ratio, same document
-ORDER = 0.012
+LOAD_ORDER_STD = 0.012
 
 Group = tuple[str, str, str]
 
@@ -48,12 +48,12 @@ class MachineSpeed:
         return statistics.stdev(logs) if len(logs) >= FEWEST_JOBS else 0.0
 
 
-def unsteadiness(spread: float, loads: int) -> float:
+def drift_std(spread: float, loads: int) -> float:
     """Return the standard deviation of the log of a speed-up that its pairs of blocks do not show.
 
     `spread` is that of the machine, `loads` how many times each engine was loaded.
     """
-    return math.hypot(FOLLOWED * spread, ORDER if loads == 1 else 0.0)
+    return math.hypot(DRIFT_SHARE * spread, LOAD_ORDER_STD if loads == 1 else 0.0)
 
 
 def group_of(record: LatencyRecord) -> Group:

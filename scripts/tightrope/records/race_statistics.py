@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from tightrope.machine.interference import disturbance
-from tightrope.records.machine_speed import unsteadiness
+from tightrope.records.machine_speed import drift_std
 from tightrope.statistics import LEVEL, Interval, speedup
 
 # fewest common undisturbed rounds for a ratio of two engines
@@ -45,7 +45,7 @@ def ratio(
 ) -> Interval | None:
     """Return the time of `other` over that of `one`: the speed-up of `one` over `other`.
 
-    The interval includes the uncertainty of a single load, see `machine_speed.unsteadiness`. With
+    The interval includes the uncertainty of a single load, see `machine_speed.drift_std`. With
     `loads` it is computed as if the rounds had that many loads. None with fewer than
     `FEWEST_ROUNDS` rounds that count.
     """
@@ -54,7 +54,7 @@ def ratio(
         return None
     ours, theirs = ([shape["blocks_s"][name][at] for at in rounds] for name in (one, other))
     loads = loads or len({shape["loads"][at] for at in rounds})
-    return speedup(ours, theirs, loads=loads, level=level, unsteady=unsteadiness(0.0, loads))
+    return speedup(ours, theirs, loads=loads, level=level, unsteady=drift_std(0.0, loads))
 
 
 def beaten_by(shape: Shape, names: list[str], look: int) -> dict[str, str]:

@@ -43,7 +43,7 @@ def activation_entries(
             "reference": references[model],
             "host": host,
             "device": device,
-            "accuracy": accuracy_beside(
+            "accuracy": accuracy_vs_reference(
                 judged.get((model, baselines[model][device])),
                 judged.get((references[model], baselines[references[model]][device])),
                 budget,
@@ -54,7 +54,7 @@ def activation_entries(
     ]
 
 
-def accuracy_beside(
+def accuracy_vs_reference(
     record: AccuracyRecord | None, reference: AccuracyRecord | None, budget: float
 ) -> Entry | None:
     """Return a model's accuracy and its paired change against the reference model.

@@ -4,7 +4,7 @@ import statistics
 from collections import Counter
 from typing import Any
 
-from tightrope.machine.interference import FOREIGN, disturbance
+from tightrope.machine.interference import MAX_FOREIGN_CORES, disturbance
 
 # share of a core that the idle engine of a pair may use during a block
 IDLE_SHARE = 0.02
@@ -45,7 +45,7 @@ def reasons(shape: Facts, reference: Facts | None) -> list[str]:
     """Explain why the latencies of a shape are noisy; empty if they are not."""
     found = []
     known = [cores for cores in shape["foreign_cores"] if cores is not None]
-    if known and (foreign := statistics.fmean(known)) > FOREIGN:
+    if known and (foreign := statistics.fmean(known)) > MAX_FOREIGN_CORES:
         found.append(f"other programs or the hypervisor used {foreign:.1f} cores of its processors")
     if shape["idle_share"] > IDLE_SHARE:
         found.append(

@@ -6,7 +6,7 @@ from typing import Any
 from tightrope.machine.interference import fewest_pairs, undisturbed
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import MachineSpeed, unsteadiness
+from tightrope.records.machine_speed import MachineSpeed, drift_std
 from tightrope.statistics import Interval, percentile, speed_verdict, speedup
 from tightrope.summary import noise
 from tightrope.summary.accuracy import Split, accuracy_entry
@@ -158,7 +158,7 @@ def speedup_entry(shape: Entry, kept: list[int], plan: Entry, spread: float) -> 
         [shape[name][index] for index in kept] for name in ("blocks_s", "baseline_blocks_s")
     )
     loads = plan["loads"]
-    return ratio_entry(speedup(own, theirs, loads=loads, unsteady=unsteadiness(spread, loads)))
+    return ratio_entry(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))
 
 
 def ratio_entry(ratio: Interval) -> Entry:

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from tightrope.machine.interference import FOREIGN
+from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.noise import disturbed_while
 
@@ -86,7 +86,7 @@ def test_of(record: TrafficRecord, padding: str, scenario: str, accept_disturbed
             for test in record.tests
             if (test["padding"], test["scenario"]) == (padding, scenario)
             and test.get("valid", True)
-            and (accept_disturbed or foreign_cores(test) <= FOREIGN)
+            and (accept_disturbed or foreign_cores(test) <= MAX_FOREIGN_CORES)
         ),
         {},
     )
@@ -100,11 +100,12 @@ def foreign_cores(test: Entry) -> float:
 def why_disturbed(record: TrafficRecord, padding: str) -> str | None:
     """Name the tests of a padding mode that other load disturbed, None without any."""
     own = [test for test in record.tests if test["padding"] == padding]
-    hit = {test["scenario"]: foreign_cores(test) for test in own if foreign_cores(test) > FOREIGN}
-    if not hit:
+    cores = {test["scenario"]: foreign_cores(test) for test in own}
+    disturbed = {name: used for name, used in cores.items() if used > MAX_FOREIGN_CORES}
+    if not disturbed:
         return None
-    tests = " and ".join(scenario.replace("_", " ") for scenario in hit)
-    return disturbed_while(tests, max(hit.values()), record.loudest)
+    tests = " and ".join(scenario.replace("_", " ") for scenario in disturbed)
+    return disturbed_while(tests, max(disturbed.values()), record.loudest)
 
 
 def changes(fixed: Entry | None, own: Entry | None) -> Entry:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tightrope.machine.host import fingerprint
-from tightrope.machine.interference import FOREIGN
+from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.training import TrainingRecord
 from tightrope.statistics import speed_verdict, unpaired_speedup
 from tightrope.summary.noise import disturbed_while
@@ -112,7 +112,7 @@ def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
 
 def undisturbed(run: Entry) -> list[Entry]:
     """Return the epochs of a seed after the first that other load did not disturb."""
-    return [epoch for epoch in run["epochs"][1:] if epoch["foreign_cores"] <= FOREIGN]
+    return [epoch for epoch in run["epochs"][1:] if epoch["foreign_cores"] <= MAX_FOREIGN_CORES]
 
 
 def why_disturbed(record: TrainingRecord) -> str | None:

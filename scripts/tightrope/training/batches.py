@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 # Batches per window that is sorted by length: saves padding, but keeps examples mixed.
 WINDOW = 32
 # Fraction of the train split held out for validation if the recipe sets `validate`.
-JUDGED = 0.1
+VALIDATION_FRACTION = 0.1
 
 Batch = list[int]
 
@@ -51,19 +51,18 @@ def cut(order: list[int], size: int) -> list[Batch]:
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-def in_parts(batch: Batch, parts: int) -> list[Batch]:
+def split_micro_batches(batch: Batch, parts: int) -> list[Batch]:
     """Split a batch into `parts` micro-batches of about equal size, at most one per example."""
     parts = min(parts, len(batch))
     edges = [len(batch) * number // parts for number in range(parts + 1)]
     return [batch[low:high] for low, high in pairwise(edges)]
 
 
-def draw_judged(count: int, seed: int) -> tuple[list[int], list[int]]:
+def draw_validation(count: int, seed: int) -> tuple[list[int], list[int]]:
     """Split `count` indices into train and validation; the seed draws a tenth for validation."""
-    judged = set(
-        random.Random(f"{seed} judged").sample(range(count), max(1, round(JUDGED * count)))
-    )
-    return [index for index in range(count) if index not in judged], sorted(judged)
+    size = max(1, round(VALIDATION_FRACTION * count))
+    validation = set(random.Random(f"{seed} judged").sample(range(count), size))
+    return [index for index in range(count) if index not in validation], sorted(validation)
 
 
 def prefetched(tasks: Iterable[Callable[[], Result]], *, ahead: int) -> Iterator[Result]:

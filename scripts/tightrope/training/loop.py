@@ -12,7 +12,13 @@ from tqdm import tqdm
 
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.training.batches import Batch, draw_epochs, draw_judged, in_parts, prefetched
+from tightrope.training.batches import (
+    Batch,
+    draw_epochs,
+    draw_validation,
+    prefetched,
+    split_micro_batches,
+)
 from tightrope.training.examples import Subject
 from tightrope.training.frozen_weights import freeze
 from tightrope.training.progress import Report
@@ -98,7 +104,7 @@ def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:
         return subject, None
     if len(subject.rows) < 2:
         raise TightropeError("train.validate: one example alone cannot be split; bring more data")
-    taught, judged = draw_judged(len(subject.rows), recipe["seed"])
+    taught, judged = draw_validation(len(subject.rows), recipe["seed"])
     return subject.part(taught), subject.part(judged)
 
 
@@ -130,7 +136,7 @@ class Loop:
         """Compile one program per kind of shape, on the first micro-batch that has it."""
         began, first = time.perf_counter(), {}
         for batch in (batch for batches in epochs for batch in batches):
-            for piece in in_parts(batch, self.course.parts):
+            for piece in split_micro_batches(batch, self.course.parts):
                 shape = self.taught.shape(piece)
                 # even a program with dynamic sizes does not cover size 1
                 first.setdefault(tuple(n == 1 for n in shape) if dynamic else shape, piece)
@@ -162,7 +168,7 @@ class Loop:
     def drawn(self, batch: Batch, number: int) -> list[tuple[Arrays, np.ndarray]]:
         """Return the micro-batches of a batch; randomness depends only on the seed and `number`."""
         generator = np.random.default_rng([self.seed, number])
-        pieces = in_parts(batch, self.course.parts)
+        pieces = split_micro_batches(batch, self.course.parts)
         return [self.taught.batch(piece, generator) for piece in pieces]
 
     def settled(self) -> list[float]:

@@ -5,7 +5,7 @@ from typing import Any, TextIO
 
 from tightrope.artifacts.files import digest, storage_errors
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
-from tightrope.checkpoint.source import keeper_of
+from tightrope.checkpoint.source import importer_of
 from tightrope.training.loop import Course, fine_tune
 from tightrope.training.progress import averaged
 from tightrope.training.recipe import Recipe, whole_recipe
@@ -43,7 +43,7 @@ def train_model(
     `parts` micro-batches.
     """
     origin, material = read_manifest(source), read_manifest(data)
-    if keep := keeper_of(origin["source"]):
+    if keep := importer_of(origin["source"]):
         return keep(manifest, source=source, data=data, inputs=inputs)
     recipe = recipe and whole_recipe(recipe, seed)
     prepare_device(device, threads)

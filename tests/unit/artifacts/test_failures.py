@@ -5,8 +5,8 @@ import onnx
 import pytest
 from tightrope.artifacts.failures import (
     failure_in,
-    read_made_json,
-    read_made_onnx,
+    read_json_or_raise,
+    read_onnx_or_raise,
     write_failure,
 )
 from tightrope.errors import ArtifactError, WorkFailed
@@ -37,8 +37,8 @@ def test_a_failure_is_read_as_it_was_written(failed: Path, transient: bool) -> N
 def test_what_was_made_holds_no_failure(tiny: TinyModel) -> None:
     for path in (tiny.minmax, tiny.nncf, tiny.u8s8, tiny.simplified, tiny.data, tiny.checkpoint):
         assert failure_in(path) is None
-    assert read_made_json(tiny.minmax)["method"] == "minmax"
-    assert read_made_onnx(tiny.u8s8) == onnx.load(tiny.u8s8)
+    assert read_json_or_raise(tiny.minmax)["method"] == "minmax"
+    assert read_onnx_or_raise(tiny.u8s8) == onnx.load(tiny.u8s8)
 
 
 def test_a_failed_onnx_file_is_onnx_without_a_graph(tmp_path: Path) -> None:

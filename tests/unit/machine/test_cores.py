@@ -11,9 +11,9 @@ from tightrope.jobs.child import supervised
 from tightrope.machine import cores
 from tightrope.machine.cores import (
     cpu_quota,
+    first_processor_per_core,
     frequency,
     intra_op_threads,
-    one_processor_a_core,
     physical_cores,
     pinned_processors,
 )
@@ -81,7 +81,7 @@ def test_of_each_core_one_processor_is_used(
 ) -> None:
     one_core = {number: f"{FIRST},{LAST}" for number in (FIRST, LAST)}
     monkeypatch.setattr(cores, "TOPOLOGY", write_topology(tmp_path, one_core))
-    assert within([FIRST, LAST], one_processor_a_core) == [FIRST]
+    assert within([FIRST, LAST], first_processor_per_core) == [FIRST]
     assert within([FIRST, LAST], physical_cores) == 1
     assert within([FIRST, LAST], pinned_processors, 1) == [FIRST]
     assert within([FIRST, LAST], pinned_processors, 2) == sorted([FIRST, LAST])
@@ -110,7 +110,7 @@ def test_where_the_kernel_says_nothing_each_processor_is_a_core(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cores, "TOPOLOGY", tmp_path)
-    assert one_processor_a_core() == PROCESSORS
+    assert first_processor_per_core() == PROCESSORS
     assert pinned_processors(1) == [FIRST]
     assert frequency(FIRST) is None
 

@@ -11,7 +11,7 @@ from disturbed import BUSY, QUIET, WAITED
 from tightrope.jobs.child import Child
 from tightrope.machine.interference import (
     BLUR,
-    FOREIGN,
+    MAX_FOREIGN_CORES,
     Windows,
     disturbance,
     fewest_pairs,
@@ -73,9 +73,9 @@ def test_waiting_that_one_of_the_two_does_not_know_is_unknown() -> None:
         ({**QUIET, "stolen": 0.05}, 1.0, None),
         ({**WAITED, "stolen": 0.051}, 1.0, "stolen"),
         ({**UNKNOWN, "stolen": 0.051}, 0.0, "stolen"),
-        (WAITED, FOREIGN, None),
-        (WAITED, FOREIGN + 0.01, "waited"),
-        ({**UNKNOWN, "preempted": 500}, FOREIGN, None),
+        (WAITED, MAX_FOREIGN_CORES, None),
+        (WAITED, MAX_FOREIGN_CORES + 0.01, "waited"),
+        ({**UNKNOWN, "preempted": 500}, MAX_FOREIGN_CORES, None),
         (WAITED, None, "waited"),
     ],
 )
@@ -150,7 +150,7 @@ def test_a_gap_between_two_bursts_is_a_window_of_its_own() -> None:
             windows.close_when_due()
         windows.open()
         gap = closed(windows, windows.seconds)
-        return windows.cores[0] > 0.8 and gap is not None and gap <= FOREIGN
+        return windows.cores[0] > 0.8 and gap is not None and gap <= MAX_FOREIGN_CORES
 
     needs_quiet(holds)
 
@@ -225,7 +225,7 @@ def test_threads_that_wait_for_each_other_are_the_engines_own() -> None:
     for _ in range(3):
         shape = measured(lambda: hashing(2), bytes(4 << 20), 2, 4)
         known = [one for one in shape["foreign_cores"] if one is not None]
-        if known and max(known) <= FOREIGN:
+        if known and max(known) <= MAX_FOREIGN_CORES:
             own = [place for place, one in enumerate(shape["pairs"]) if one["window"] < len(known)]
             assert min(one["waited"] for one in shape["pairs"]) > 0.2
             assert undisturbed(shape) == own != []

@@ -97,9 +97,9 @@ def test_between_two_bursts_a_moment_is_enough_and_a_burst_is_waited_for() -> No
             return wait_for(one)
 
     # other programs of the machine may make any single one of them longer
-    assert min(took(QuietMachine.wait_for_a_gap, 0) for _ in range(9)) < 0.6 * window
+    assert min(took(QuietMachine.wait_for_idle_gap, 0) for _ in range(9)) < 0.6 * window
     assert min(took(QuietMachine.wait, 0) for _ in range(9)) >= window
-    assert 0.3 < min(took(QuietMachine.wait_for_a_gap, 0.5) for _ in range(4)) < 0.8
+    assert 0.3 < min(took(QuietMachine.wait_for_idle_gap, 0.5) for _ in range(4)) < 0.8
 
 
 def test_a_worker_of_this_process_is_not_another_program() -> None:

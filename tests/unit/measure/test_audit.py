@@ -6,7 +6,7 @@ from onnx import numpy_helper
 from tightrope.artifacts.files import read_json
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache, write_cache
-from tightrope.int8.quantization_noise import rounding
+from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.measure.audit import audit_variant, collapse
 from tightrope.onnx.file import load_onnx
@@ -109,7 +109,7 @@ def test_an_engine_that_was_not_built_or_cannot_be_run_has_failed(
 def test_a_range_that_is_too_narrow_is_the_noisiest_and_says_how_much_it_cuts(
     tiny: TinyModel, rows: list, tmp_path: Path
 ) -> None:
-    found = rounding(with_ranges(tiny, tmp_path / "a.onnx", narrow), rows, threads=1)
+    found = quantization_noise(with_ranges(tiny, tmp_path / "a.onnx", narrow), rows, threads=1)
     worst = found[0]
     assert (worst["operator"], worst["tensor"]) == (OPERATOR, "gelu_1")
     assert worst["saturated"] > 0.5
@@ -123,7 +123,7 @@ def test_a_range_that_is_too_wide_leaves_few_levels(
     def widen(ranges: dict) -> None:
         ranges["gelu_1"] = [value * 100 for value in ranges["gelu_1"]]
 
-    worst = rounding(with_ranges(tiny, tmp_path / "a.onnx", widen), rows, threads=1)[0]
+    worst = quantization_noise(with_ranges(tiny, tmp_path / "a.onnx", widen), rows, threads=1)[0]
     assert (worst["operator"], worst["saturated"]) == (OPERATOR, 0)
     assert worst["levels"] <= 4
     assert worst["findings"] == [f"its values reach {worst['levels']} of 256 levels"]
@@ -131,7 +131,7 @@ def test_a_range_that_is_too_wide_leaves_few_levels(
 
 def test_rounding_is_that_of_the_file(tiny: TinyModel, rows: list) -> None:
     """Signal to noise of one tensor, computed here from its step in the file."""
-    found = {one["operator"]: one for one in rounding(tiny.u8s8, rows, threads=1)}
+    found = {one["operator"]: one for one in quantization_noise(tiny.u8s8, rows, threads=1)}
     one = found["bert.encoder.layer.0.attention.self.query"]
     constants = {t.name: numpy_helper.to_array(t) for t in load_onnx(tiny.u8s8).graph.initializer}
     step = float(constants["layer_norm_scale"])
@@ -146,7 +146,7 @@ def test_rounding_is_that_of_the_file(tiny: TinyModel, rows: list) -> None:
 
 def test_rounding_to_e4m3_is_that_of_the_file(tiny: TinyModel, rows: list) -> None:
     """Three bits of mantissa: noise of a twelfth of the spacing squared, whatever the size."""
-    found = {one["operator"]: one for one in rounding(tiny.e4m3, rows, threads=1)}
+    found = {one["operator"]: one for one in quantization_noise(tiny.e4m3, rows, threads=1)}
     assert len(found) == 14
     one = found["bert.encoder.layer.0.attention.self.query"]
     constants = {t.name: numpy_helper.to_array(t) for t in load_onnx(tiny.e4m3).graph.initializer}

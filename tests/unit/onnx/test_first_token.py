@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from tightrope.onnx.first_token import without_unread_rows
+from tightrope.onnx.first_token import with_unused_tokens_pruned
 from tightrope.onnx.session import run_onnx
 from tiny_model import TinyModel
 
@@ -116,14 +116,14 @@ def rows_computed(
 def test_the_answers_stay_whatever_the_shape() -> None:
     model = encoder_layer()
     before = run_onnx(model, batches(), threads=1)
-    after = run_onnx(without_unread_rows(model), batches(), threads=1)
+    after = run_onnx(with_unused_tokens_pruned(model), batches(), threads=1)
     for ours, theirs in zip(after, before, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_only_keys_and_values_are_computed_for_every_token() -> None:
     model = encoder_layer()
-    full, reduced = rows_computed(model), rows_computed(without_unread_rows(model))
+    full, reduced = rows_computed(model), rows_computed(with_unused_tokens_pruned(model))
     tokens = {"q_flat", "k_flat", "v_flat", "scores", "mixed", "up", "down"}
     assert {name for name, rows in full.items() if rows == 7} == tokens
     assert {name for name, rows in reduced.items() if rows == 7} == {"k_flat", "v_flat"}
@@ -155,7 +155,7 @@ def test_other_activations_than_gelu_are_computed_for_the_first_token_too(
     for name, bound in (("below", -0.5), ("above", 0.75)):
         constant = numpy_helper.from_array(np.array(bound, np.float32), name)
         model.graph.initializer.append(constant)
-    reduced = without_unread_rows(model)
+    reduced = with_unused_tokens_pruned(model)
     assert rows_computed(reduced)["down"] == 1
     pairs = zip(*(run_onnx(one, batches(), threads=1) for one in (reduced, model)), strict=True)
     for ours, theirs in pairs:
@@ -165,13 +165,13 @@ def test_other_activations_than_gelu_are_computed_for_the_first_token_too(
 def test_the_model_that_was_given_is_left_alone() -> None:
     model = encoder_layer()
     before = model.SerializeToString()
-    without_unread_rows(model)
+    with_unused_tokens_pruned(model)
     assert model.SerializeToString() == before
 
 
 def test_another_token_than_the_first_is_left_as_it_is() -> None:
     model = encoder_layer(read=1)
-    assert without_unread_rows(model) == model
+    assert with_unused_tokens_pruned(model) == model
 
 
 def test_a_mean_over_all_tokens_is_left_as_it_is() -> None:
@@ -182,7 +182,7 @@ def test_a_mean_over_all_tokens_is_left_as_it_is() -> None:
     del gather.attribute[:]
     gather.attribute.append(helper.make_attribute("keepdims", 0))
     model.graph.initializer.append(integers("one_axis", [1]))
-    assert without_unread_rows(model) == model
+    assert with_unused_tokens_pruned(model) == model
 
 
 def test_what_another_output_reads_is_computed_in_full() -> None:
@@ -190,7 +190,7 @@ def test_what_another_output_reads_is_computed_in_full() -> None:
     model.graph.output.append(
         helper.make_tensor_value_info("up", TensorProto.FLOAT, ["batch", "sequence", 2 * WIDTH])
     )
-    reduced = rows_computed(without_unread_rows(model))
+    reduced = rows_computed(with_unused_tokens_pruned(model))
     assert reduced["up"] == reduced["mixed"] == 7
     assert reduced["down"] == 1
 
@@ -212,7 +212,7 @@ def test_the_seal_of_a_saved_file_is_no_matter(tmp_path: Path) -> None:
 
     model = encoder_layer()
     set_max_sequence(model, 16)
-    save_onnx(without_unread_rows(model), tmp_path / "model.onnx")
+    save_onnx(with_unused_tokens_pruned(model), tmp_path / "model.onnx")
     assert max_sequence(load_onnx(tmp_path / "model.onnx")) == 16
 
 
@@ -317,6 +317,6 @@ def test_the_answers_stay_whatever_the_graph(name: str) -> None:
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10, functions=[mine])
     onnx.checker.check_model(model)
     before = run_onnx(model, batches(), threads=1)
-    after = run_onnx(without_unread_rows(model), batches(), threads=1)
+    after = run_onnx(with_unused_tokens_pruned(model), batches(), threads=1)
     for ours, theirs in zip(after, before, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)

@@ -13,7 +13,7 @@ from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.data.prepare import prepare_data
 from tightrope.errors import TightropeError
 from tightrope.onnx.file import signature_of
-from tightrope.onnx.imported import class_count, keep_checkpoint, standard_model
+from tightrope.onnx.imported import class_count, import_checkpoint, standard_model
 from tightrope.onnx.interface import standardized
 from tightrope.onnx.session import run_onnx
 from tightrope.signature import IMAGE, of_images
@@ -143,7 +143,7 @@ def test_the_file_is_kept_with_its_image_processor_size_and_labels(
     size = {"height": SIZE[0], "width": SIZE[1]}
     source = prepared(tmp_path, {"image_processor_type": "ViTImageProcessor", "size": size})
     kept = tmp_path / "checkpoint/checkpoint.json"
-    keep_checkpoint(kept, source=source, data=data, inputs=INPUTS)
+    import_checkpoint(kept, source=source, data=data, inputs=INPUTS)
     manifest = read_manifest(kept)
     assert set(manifest["files"]) == {"model.onnx", "preprocessor_config.json"}
     assert (manifest["task"], manifest["height"], manifest["width"]) == (IMAGE, *SIZE)

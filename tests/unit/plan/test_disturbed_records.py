@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from disturbed import facts
 from raced import HOST, planted, race_record, race_shape
-from tightrope.machine.interference import FOREIGN
+from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.plan.run import delete_disturbed
 from tightrope.records.accuracy import AccuracyRecord
@@ -67,7 +67,9 @@ def test_a_race_is_disturbed_where_a_shape_has_no_winner(
     assert is_disturbed(race(tmp_path / "cpu.race.json", *rounds)) is expected
 
 
-@pytest.mark.parametrize(("cores", "expected"), [(FOREIGN, False), (FOREIGN + 0.01, True)])
+@pytest.mark.parametrize(
+    ("cores", "expected"), [(MAX_FOREIGN_CORES, False), (MAX_FOREIGN_CORES + 0.01, True)]
+)
 def test_traffic_is_disturbed_where_other_programs_ran_in_a_test(
     tmp_path: Path, cores: float, expected: bool
 ) -> None:

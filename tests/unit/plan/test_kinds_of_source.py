@@ -41,7 +41,7 @@ def digests(scripts: Path) -> dict[str, str]:
     syntax.cache_clear()
     found = {}
     for kind, source in CHECKPOINTS.items():
-        own, kept = checkpoint_source.modules(source), checkpoint_source.keeper_modules(source)
+        own, kept = checkpoint_source.modules(source), checkpoint_source.importer_modules(source)
         found[f"checkpoint: {kind}"] = code_digest(scripts, "prepare_checkpoint.py", *own)
         found[f"training: {kind}"] = code_digest(scripts, "train_model.py", *kept)
     for kind, (source, task) in DATA.items():

@@ -30,9 +30,9 @@ from tightrope.plan.plan import (
     race_columns,
     raced,
     records,
-    rests,
     search_columns,
     unavailable_reason,
+    variant_suffixes,
 )
 from tightrope.variants import UNQUANTIZED, Variant, parse
 
@@ -434,7 +434,7 @@ def test_int8_bf16_alone_has_the_int8_engine_built_and_made_again_where_it_faile
     config.update(emulated=True, engines={"pytorch": ["fp32"], "openvino": ["int8-bf16"]})
     plan = plan_of(config)
     assert "cpu-openvino-int8-nncf-64" not in {str(variant) for _, variant in plan.jobs}
-    assert rests(plan) == {"fp32", "int8-bf16-nncf-64", "int8-nncf-64"}
+    assert variant_suffixes(plan) == {"fp32", "int8-bf16-nncf-64", "int8-nncf-64"}
     built = "artifacts/m/engines/cpu-openvino-int8-nncf-64/engine.json"
     assert built in failing_files(config, plan)
 
@@ -446,10 +446,10 @@ def test_without_int8_auto_there_is_no_search(config: dict[str, Any]) -> None:
 
 def test_device_engine_and_rest_are_the_name_of_each_job(config: dict[str, Any]) -> None:
     plan = plan_of(config)
-    assert rests(plan) == {"fp32", "bf16", "int8-minmax-64", "int8-nncf-64"}
+    assert variant_suffixes(plan) == {"fp32", "bf16", "int8-minmax-64", "int8-nncf-64"}
     for _, variant in plan.jobs:
         rest = wildcards(variant).rest
-        assert rest in rests(plan)
+        assert rest in variant_suffixes(plan)
         assert f"{variant.device}-{variant.engine}-{rest}" == str(variant)
 
 

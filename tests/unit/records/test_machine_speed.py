@@ -8,7 +8,7 @@ import pytest
 from disturbed import facts
 from raced import HOST
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import FEWEST_JOBS, ORDER, MachineSpeed, unsteadiness
+from tightrope.records.machine_speed import FEWEST_JOBS, LOAD_ORDER_STD, MachineSpeed, drift_std
 from tightrope.statistics import speedup
 from tightrope.summary.results import latency_entry
 
@@ -78,12 +78,12 @@ def test_a_speed_up_is_told_less_exactly_on_a_machine_that_changes_its_speed() -
     steady, unsteady = (latency_entry(shape, one, spread) for spread in (0.0, 0.2))
     assert (steady["machine_spread"], unsteady["machine_spread"]) == (0.0, 0.2)
     assert steady["speedup"]["ratio"] == unsteady["speedup"]["ratio"] == pytest.approx(2.0)
-    exact = speedup(shape["blocks_s"], shape["baseline_blocks_s"], loads=1, unsteady=ORDER)
+    exact = speedup(shape["blocks_s"], shape["baseline_blocks_s"], loads=1, unsteady=LOAD_ORDER_STD)
     assert steady["speedup"]["high"] == exact.high
     assert unsteady["speedup"]["high"] > 2.0 * math.exp(1.95 * 0.3 * 0.2)
 
 
 def test_one_load_leaves_the_order_of_loading_open_and_two_do_not() -> None:
-    assert unsteadiness(0.0, 2) == 0.0
-    assert unsteadiness(0.0, 1) == ORDER
-    assert unsteadiness(0.1, 1) == pytest.approx(math.hypot(0.03, ORDER))
+    assert drift_std(0.0, 2) == 0.0
+    assert drift_std(0.0, 1) == LOAD_ORDER_STD
+    assert drift_std(0.1, 1) == pytest.approx(math.hypot(0.03, LOAD_ORDER_STD))

@@ -5,7 +5,7 @@ import pytest
 from disturbed import facts
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import MachineSpeed, unsteadiness
+from tightrope.records.machine_speed import MachineSpeed, drift_std
 from tightrope.statistics import speedup
 from tightrope.summary.accuracy import Split
 from tightrope.summary.results import latency_entry, result_entry, unavailable_entry
@@ -270,7 +270,7 @@ def test_of_more_pairs_than_were_asked_for_half_of_those_asked_for_and_one_are_e
 def test_an_interval_knows_how_often_both_were_loaded(loads: int) -> None:
     one = shape()
     found = row(one, plan={"pairs": 16, "calls": None, "loads": loads})["speedup"]
-    options = {"loads": loads, "unsteady": unsteadiness(0.0, loads)}
+    options = {"loads": loads, "unsteady": drift_std(0.0, loads)}
     expected = speedup(one["blocks_s"], one["baseline_blocks_s"], **options)
     assert (found["ratio"], found["low"], found["high"]) == expected
 

@@ -2,7 +2,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from tightrope.machine.interference import FOREIGN
+from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
 
@@ -17,7 +17,7 @@ PLAN = {
 }
 # of the paddings: samples a second, tokens that padding added to 600 of samples
 OFFLINE = {"fixed": (50.0, 600), "longest": (60.0, 200), "bucketed": (75.0, 150)}
-QUIET = {"foreign_cores": FOREIGN}
+QUIET = {"foreign_cores": MAX_FOREIGN_CORES}
 ANSWERS = {
     "fixed": {"predictions": [0, 1, 2, 0], "margins": [3.0, TIE, 1.01 * TIE, 0.0]},
     "longest": {"predictions": [0, 2, 2, 0], "margins": [3.0, 0.5, 1.0, 0.0]},

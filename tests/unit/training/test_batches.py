@@ -1,5 +1,5 @@
 import numpy as np
-from tightrope.training.batches import draw_epochs, draw_judged, in_parts
+from tightrope.training.batches import draw_epochs, draw_validation, split_micro_batches
 
 
 def test_batches_hold_texts_of_about_one_length_and_every_text_once_an_epoch() -> None:
@@ -23,15 +23,15 @@ def test_without_lengths_examples_are_shuffled_anew_each_epoch() -> None:
 
 
 def test_the_parts_of_a_batch_are_of_about_equal_size_and_hold_all_of_it() -> None:
-    assert in_parts(list(range(10)), 1) == [list(range(10))]
-    assert [len(part) for part in in_parts(list(range(10)), 4)] == [2, 3, 2, 3]
-    assert in_parts([7, 8], 4) == [[7], [8]]
+    assert split_micro_batches(list(range(10)), 1) == [list(range(10))]
+    assert [len(part) for part in split_micro_batches(list(range(10)), 4)] == [2, 3, 2, 3]
+    assert split_micro_batches([7, 8], 4) == [[7], [8]]
 
 
 def test_a_tenth_is_set_apart_by_the_seed_and_not_trained_on() -> None:
-    taught, judged = draw_judged(200, 0)
+    taught, judged = draw_validation(200, 0)
     assert (len(taught), len(judged)) == (180, 20)
     assert sorted(taught + judged) == list(range(200))
-    assert draw_judged(200, 0) == (taught, judged)
-    assert draw_judged(200, 1)[1] != judged
-    assert len(draw_judged(2, 0)[1]) == 1
+    assert draw_validation(200, 0) == (taught, judged)
+    assert draw_validation(200, 1)[1] != judged
+    assert len(draw_validation(2, 0)[1]) == 1

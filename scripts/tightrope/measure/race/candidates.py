@@ -10,7 +10,7 @@ from tightrope.machine.interference import fewest_pairs, undisturbed
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Candidate
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import MachineSpeed, unsteadiness
+from tightrope.records.machine_speed import MachineSpeed, drift_std
 from tightrope.records.paired_accuracy import change, comparable, hits
 from tightrope.statistics import Interval, speedup
 
@@ -55,7 +55,7 @@ def candidates(
     found = []
     for name, one in measured.items():
         spread = machine.spread(one.latency, place)
-        unsteady = unsteadiness(spread, one.latency.plan["loads"])
+        unsteady = drift_std(spread, one.latency.plan["loads"])
         faster = speed(one, reference, place, unsteady, accept_disturbed)
         if faster is not None:
             answers = reference.accuracy if reference else None

@@ -11,7 +11,7 @@ from typing import Any
 from tightrope.artifacts.files import storage_errors
 from tightrope.inputs.arrays import Arrays, length
 from tightrope.machine.foreign_load import own_seconds
-from tightrope.machine.interference import FOREIGN, Windows
+from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.traffic import loadgen
 from tightrope.measure.traffic.padding import UNPADDED
@@ -77,7 +77,7 @@ class Bench:
             remove_folder(folder)
             numbers = loadgen.run_test(serving, settings, folder, seconds=seconds, queries=queries)
             began, foreign = windows.began[0], windows.close()
-            if foreign <= FOREIGN or not self.machine.left_s:
+            if foreign <= MAX_FOREIGN_CORES or not self.machine.left_s:
                 return {**numbers, "foreign_cores": foreign}, serving
             self.machine.lose(time.monotonic() - began)
 

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.failures import read_made_json, write_failure
+from tightrope.artifacts.failures import read_json_or_raise, write_failure
 from tightrope.artifacts.files import write_bytes, write_json
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
@@ -61,6 +61,6 @@ def draw(
 def read_costs(path: Path | str | None) -> Any:
     """Read the costs, None without a file or if they could not be measured."""
     try:
-        return read_made_json(path) if path else None
+        return read_json_or_raise(path) if path else None
     except WorkFailed:
         return None

@@ -52,7 +52,7 @@ def table(
     others = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
     rows = [
         reference_row(summary, place, columns),
-        *(row_beside(summary, key, entry, columns) for entry in others),
+        *(row_vs_reference(summary, key, entry, columns) for entry in others),
     ]
     host = hosts.get(key)
     figures = [figure_of(rows, shape, variants, index, host) for index, shape in enumerate(shapes)]
@@ -94,7 +94,7 @@ def reference_row(summary: Record, place: Place, columns: Columns) -> dict[str, 
     }
 
 
-def row_beside(summary: Record, host: str, entry: Record, columns: Columns) -> dict[str, Any]:
+def row_vs_reference(summary: Record, host: str, entry: Record, columns: Columns) -> dict[str, Any]:
     """Return the row of a model compared with the reference, with its speed-ups over it."""
     accuracy = entry.get("accuracy") or {}
     return {

@@ -12,7 +12,7 @@ from tightrope.artifacts.manifest import write_manifest
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import FOLLOWED, ORDER, unsteadiness
+from tightrope.records.machine_speed import DRIFT_SHARE, LOAD_ORDER_STD, drift_std
 from tightrope.statistics import Interval, speedup
 
 BASELINE, QUICK = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
@@ -46,7 +46,7 @@ def found(*every: Measured, accept_disturbed: bool = False) -> dict[str, Any]:
 
 def test_each_has_its_speed_up_over_the_baseline_which_has_one() -> None:
     known = found(measured(BASELINE), measured())
-    assert known[QUICK].speedup == speedup(OWN, THEIRS, loads=1, unsteady=ORDER)
+    assert known[QUICK].speedup == speedup(OWN, THEIRS, loads=1, unsteady=LOAD_ORDER_STD)
     assert known[BASELINE].speedup == Interval(1.0, 1.0, 1.0)
 
 
@@ -62,9 +62,9 @@ def test_the_interval_holds_what_the_machine_changed_from_job_to_job() -> None:
         one.latency.baseline = BASELINE
     known = found(measured(BASELINE), quick, *others.values())
     spread = statistics.stdev([0.0, 0.0, math.log(1.3), math.log(0.8)])
-    expected = speedup(OWN, THEIRS, loads=1, unsteady=unsteadiness(spread, 1))
+    expected = speedup(OWN, THEIRS, loads=1, unsteady=drift_std(spread, 1))
     assert known[QUICK].speedup == pytest.approx(expected)
-    assert expected.high / expected.value > math.exp(1.9 * FOLLOWED * spread)
+    assert expected.high / expected.value > math.exp(1.9 * DRIFT_SHARE * spread)
 
 
 @pytest.mark.parametrize(("wrong", "verdict"), [(0, "kept"), (12, "undecided"), (100, "dropped")])
@@ -88,7 +88,7 @@ def test_a_disturbed_one_is_no_candidate_unless_that_is_accepted(name: str) -> N
 def test_only_undisturbed_pairs_make_the_speed_up() -> None:
     wild = [[9.0]] * 3
     one = measured(blocks_s=wild + OWN, baseline_blocks_s=[[1.0]] * 3 + THEIRS, **facts(3, 12))
-    assert found(one)[QUICK].speedup == speedup(OWN, THEIRS, loads=1, unsteady=ORDER)
+    assert found(one)[QUICK].speedup == speedup(OWN, THEIRS, loads=1, unsteady=LOAD_ORDER_STD)
 
 
 def test_without_any_baseline_the_calls_per_second_are_compared() -> None:

@@ -15,7 +15,7 @@ import pytest
 from busy import PROCESSORS, busy_child, needs_quiet, wait
 from disturbed import machine
 from tightrope.jobs.child import Limits
-from tightrope.machine.interference import FOREIGN
+from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure.race.at_shape import FEWEST_OF_LOAD, RaceAtShape
 from tightrope.measure.race.rounds import Race
 from tightrope.measure.timed_engine import TimedEngine
@@ -328,7 +328,7 @@ def test_rounds_beside_another_program_do_not_count(journal: Path) -> None:
         )
     (found,) = race.races
     shape = found.recorded()
-    assert max(filter(None, found.foreign_cores)) > FOREIGN
+    assert max(filter(None, found.foreign_cores)) > MAX_FOREIGN_CORES
     assert leader(shape, [QUICK, SLOW]) is None
     assert leader(shape, [QUICK, SLOW], all_rounds=True) == QUICK
     assert found.contenders() == [QUICK, SLOW]

@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
-from tightrope.int8.qdq_tensorrt import with_symmetric_pairs
+from tightrope.int8.qdq_tensorrt import tensorrt_qdq
 from tightrope.onnx.file import load_onnx, max_sequence, set_max_sequence
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
@@ -68,7 +68,7 @@ def sources(tiny: TinyModel) -> dict[str, Sources]:
         "image": Sources(
             image,
             {
-                precision: with_symmetric_pairs(image, ranges, names, kind=kind, outputs=False)
+                precision: tensorrt_qdq(image, ranges, names, kind=kind, outputs=False)
                 for precision, (kind, _) in QUANTIZED.items()
             },
             [{"pixel_values": pictures(16, seed=2)}],
@@ -334,7 +334,7 @@ def test_a_skip_without_a_range_stays_in_float() -> None:
     ranges = ranges_of(model, pictures(8, seed=1))
     del ranges["shortcut"]
     names = [node.name for node in weighted_nodes(model)]
-    found = with_symmetric_pairs(model, ranges, names, kind=kind, outputs=False)
+    found = tensorrt_qdq(model, ranges, names, kind=kind, outputs=False)
     operators = {node.name: node for node in found.graph.node}
     assert rounded_inputs(found, operators["halved"]) == []
     assert len(rounded_inputs(found, operators["block"])) == 1
@@ -353,7 +353,7 @@ def test_a_weight_that_is_read_both_ways_has_the_channels_of_each() -> None:
     model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
     ranges = {"x": [-2.0, 2.0], "forth": [-500.0, 500.0]}
     kind = TensorProto.FLOAT8E4M3FN
-    found = with_symmetric_pairs(model, ranges, ["one", "two"], kind=kind, outputs=False)
+    found = tensorrt_qdq(model, ranges, ["one", "two"], kind=kind, outputs=False)
     batch = {"x": np.eye(3, dtype=np.float32)}
     expected = run_onnx(model, [batch], threads=1)[0]
     np.testing.assert_allclose(run_onnx(found, [batch], threads=1)[0], expected, rtol=0.1)
@@ -558,7 +558,7 @@ def test_e4m3_raises_the_opset_of_an_old_file() -> None:
     )
     model.graph.initializer.append(numpy_helper.from_array(np.eye(2, dtype=np.float32), "w"))
     kind = TensorProto.FLOAT8E4M3FN
-    found = with_symmetric_pairs(model, {"x": [-1, 1]}, ["product"], kind=kind, outputs=False)
+    found = tensorrt_qdq(model, {"x": [-1, 1]}, ["product"], kind=kind, outputs=False)
     onnx.checker.check_model(found, full_check=True)
     assert found.opset_import[0].version == 19
     batch = {"x": np.array([[1, 0.5]], np.float32)}
