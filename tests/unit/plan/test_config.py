@@ -377,7 +377,7 @@ def test_tvm_without_buckets_is_refused(schema: Path, config: dict[str, Any]) ->
     message = refused({**config, "engines": {"tvm": ["fp32"]}}, schema)
     assert message.startswith("config: buckets")
     assert "tvm" in message
-    assert message.endswith("say buckets: auto")
+    assert message.endswith("set buckets: auto")
 
 
 @pytest.mark.parametrize(

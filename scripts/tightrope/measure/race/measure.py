@@ -146,7 +146,7 @@ class Heats(NamedTuple):
 
     def say(self, going: int, waiting: int) -> None:
         """Report on the terminal that not all finalists fit in memory."""
-        words = f"{going} finalists fit the memory together, {waiting} more follow"
+        words = f"{going} finalists fit in memory together, {waiting} more follow"
         print(f"{self.record.model}: {words}", file=self.terminal, flush=True)
 
 
