@@ -570,7 +570,7 @@ def test_what_failed_under_traffic_is_told_at_the_top_and_among_what_could_not_r
 
 
 def answers_part(text):
-    start = text.index("Changed answers Each variant beside")
+    start = text.index("Changed answers Each variant paired with")
     return text[start : text.index("INT8 Integers of 8 bits")]
 
 

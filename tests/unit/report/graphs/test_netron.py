@@ -100,5 +100,5 @@ def test_what_cannot_be_served_is_said_in_one_line(
 def test_before_any_run_that_is_what_is_said(tmp_path: Path) -> None:
     with pytest.raises(TightropeError, match="no graph was drawn yet"):
         graph_file("", "simplified", reports=tmp_path)
-    with pytest.raises(TightropeError, match="not made yet; make it with snakemake"):
+    with pytest.raises(TightropeError, match="not created yet; create it with snakemake"):
         graph_file("mine", "simplified", reports=tmp_path)
