@@ -24,8 +24,8 @@ def reference(before: list[float], after: list[float]) -> dict[str, Any]:
 def test_a_row_without_a_number_says_how_many_pairs_were_left_and_what_took_the_others() -> None:
     one = shape(pairs=[WAITED, WAITED, STOLEN, QUIET], foreign_cores=[1.0])
     assert why_disturbed(one, 1, 3, NOBODY) == (
-        "only 1 of 4 pairs of blocks were undisturbed, 3 are needed: their threads waited for a CPU "
-        "that another program used and the hypervisor took the processor"
+        "only 1 of 4 pairs of blocks were undisturbed, 3 are needed: their threads waited for a "
+        "CPU that another program used and the hypervisor took the processor"
     )
 
 

@@ -103,8 +103,8 @@ def test_a_disturbed_race_has_no_winner_but_a_reason_with_the_loudest() -> None:
     assert (found["status"], found["variant"], found["fastest"]) == ("disturbed", None, None)
     assert found["open"] == [QUICK, SLOW]
     assert found["reason"] == (
-        "other load disturbed the race: 6 of 24 rounds are left; their threads waited for a CPU "
-        "that another program used; the loudest: python3 train.py (97 % of a core)"
+        "other load disturbed the race: 6 of 24 rounds are left; their threads waited for a "
+        "CPU that another program used; the loudest: python3 train.py (97 % of a core)"
     )
     assert found["provisional"] is False
     assert is_undecided(race_record([shape]))

@@ -232,8 +232,8 @@ def test_a_disturbed_row_has_no_ratio_no_interval_and_no_times_but_the_reason() 
     assert found["speedup"] == {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
     assert {found[name] for name in (*TIMES, "device_p50_s")} == {None}
     assert found["disturbed"] == (
-        "only 4 of 16 pairs of blocks were undisturbed, 9 are needed: their threads waited for a CPU "
-        "that another program used; the loudest: python3 train.py (97 % of a core)"
+        "only 4 of 16 pairs of blocks were undisturbed, 9 are needed: their threads waited for a "
+        "CPU that another program used; the loudest: python3 train.py (97 % of a core)"
     )
     assert (found["samples"], found["provisional"]) == (0, False)
 
