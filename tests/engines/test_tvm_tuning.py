@@ -11,7 +11,7 @@ from tiny_model import LIMITS
 def tune(work: Path, seconds: float) -> dict[str, Any]:
     """Run in a child, which alone loads TVM: tune one small product."""
     from tightrope.engines.tvm import host_target, set_threads
-    from tightrope.runtimes.tvm.schedules import Product
+    from tightrope.runtimes.tvm.tiles import Product
     from tightrope.runtimes.tvm.tuning import tuned
 
     set_threads(1)

@@ -9,7 +9,7 @@ from tvm.s_tir import dlight
 from tvm.target import Target
 
 from tightrope.runtimes.tvm.convolutions import sizes
-from tightrope.runtimes.tvm.schedules import ACCUMULATORS, lanes
+from tightrope.runtimes.tvm.tiles import ACCUMULATORS, lanes
 
 # fused with nothing: a reshape before or after it is then free; fused, it would add divisions to
 # the indices

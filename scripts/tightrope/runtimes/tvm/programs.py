@@ -17,15 +17,8 @@ from tightrope.runtimes.tvm.convolution_loops import CONVERSIONS, Depthwise
 from tightrope.runtimes.tvm.convolutions import channels_last
 from tightrope.runtimes.tvm.layouts import settled
 from tightrope.runtimes.tvm.polynomials import POLYNOMIALS
-from tightrope.runtimes.tvm.schedules import (
-    Elements,
-    Matmul,
-    Others,
-    Product,
-    Rows,
-    Tiles,
-    product_of,
-)
+from tightrope.runtimes.tvm.schedules import Elements, Matmul, Others, Rows
+from tightrope.runtimes.tvm.tiles import Product, Tiles, product_of
 from tightrope.signature import Signature
 
 

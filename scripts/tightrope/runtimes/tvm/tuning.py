@@ -20,7 +20,8 @@ from tvm.target import Target
 
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import ArtifactError
-from tightrope.runtimes.tvm.schedules import Product, Tiles, lanes, tiled, tilings
+from tightrope.runtimes.tvm.schedules import tiled
+from tightrope.runtimes.tvm.tiles import Product, Tiles, lanes, tilings
 
 # candidates per product, the most promising first
 CANDIDATES = 48

@@ -1,0 +1,77 @@
+"""Check the configured models: their sources, recipes, kinds of inputs and trainings."""
+
+from functools import partial
+from typing import Any
+
+from tightrope.checkpoint import source as checkpoint_source
+from tightrope.data import source as data_sources
+from tightrope.errors import ConfigError
+from tightrope.plan.job_inputs import data_source
+from tightrope.plan.shapes import (
+    OF_IMAGES,
+    OF_TEXTS,
+    is_of_images,
+    shapes_of,
+)
+from tightrope.signature import BATCH, SEQUENCE
+from tightrope.variants import is_onnx
+
+Document = dict[str, Any]
+
+
+def check_sources(config: Document) -> None:
+    """Local files and folders that the models name must exist."""
+    for name, model in config["models"].items():
+        task = model["task"]
+        for key, check in (
+            ("checkpoint", partial(checkpoint_source.local_files, model["checkpoint"], task=task)),
+            ("data", partial(data_sources.local_files, **data_source(config, name))),
+        ):
+            try:
+                check()
+            except ConfigError as error:
+                raise ConfigError(f"config: models.{name}.{key} = {model[key]}: {error}") from None
+
+
+def check_recipes(config: Document) -> None:
+    """A model given as an ONNX file cannot be trained, nor get another activation."""
+    for name, model in config["models"].items():
+        for key, done in (("train", "be trained"), ("activation", "get another activation")):
+            if is_onnx(model["checkpoint"]) and model[key]:
+                raise ConfigError(
+                    f"config: models.{name}.{key}: the model is an ONNX file and cannot {done}; "
+                    f"remove {key}, or start from its checkpoint"
+                )
+
+
+def check_kinds(config: Document) -> None:
+    """A shape is for texts or for images, and each model has shapes and sizes of its kind."""
+    for number, shape in enumerate(config["shapes"]):
+        if set(shape) - {BATCH} not in (set(OF_TEXTS), set(OF_IMAGES)):
+            raise ConfigError(
+                f"config: shapes[{number}] = {shape}: besides batch a shape has sequence, for "
+                "texts, or height and width, for images"
+            )
+    for name, model in config["models"].items():
+        if not shapes_of(config, name):
+            sizes = OF_IMAGES if is_of_images(config, name) else OF_TEXTS
+            raise ConfigError(
+                f"config: shapes: none with {' and '.join(sizes)}, as models.{name} of task = "
+                f"{model['task']} takes; add one"
+            )
+    texts = [name for name in config["models"] if not is_of_images(config, name)]
+    profiles = config["tensorrt"]["profiles"]
+    lists = [("buckets", config["buckets"])] if isinstance(config["buckets"], dict) else []
+    lists += [("tensorrt.profiles", one) for one in profiles if profiles != "auto"]
+    for key, sizes in lists:
+        if texts and SEQUENCE not in sizes:
+            raise ConfigError(f"config: {key}: the key sequence is missing, for models.{texts[0]}")
+
+
+def check_training(config: Document) -> None:
+    """A measured training needs an epoch after the first, which may compile."""
+    if config["training"]["epochs"] == 1:
+        raise ConfigError(
+            "config: training.epochs = 1: the first epoch is told apart, as it may compile; take "
+            "2 or more, or 0 to measure none"
+        )
