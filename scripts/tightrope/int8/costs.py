@@ -72,11 +72,11 @@ def sized(
 ) -> Iterator[tuple[Shape, Pairs]]:
     """Yield per shape the operators, their quantized twins and the shapes of their inputs."""
     twins = {node.name: node for node in quantized.graph.node}
-    makers = {name: node.op_type for node in quantized.graph.node for name in node.output}
+    producers = {name: node.op_type for node in quantized.graph.node for name in node.output}
     nodes = [
         node
         for node in weighted_nodes(model)
-        if makers.get(twins[node.name].input[1]) == "DequantizeLinear"
+        if producers.get(twins[node.name].input[1]) == "DequantizeLinear"
     ]
     tensors = list(dict.fromkeys(node.input[0] for node in nodes))
     session = open_model(with_outputs(model, tensors), threads=threads)
@@ -122,18 +122,18 @@ def seconds_per_call(session: Any, inputs: dict[str, np.ndarray]) -> float:
 
 def alone(model: onnx.ModelProto, node: onnx.NodeProto) -> onnx.ModelProto:
     """Return a model with only that operator and the Q/DQ before it, if any."""
-    makers = {name: one for one in model.graph.node for name in one.output}
+    producers = {name: one for one in model.graph.node for name in one.output}
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     nodes, waiting, used = [node], list(node.input), set(node.input)
     start = node.input[0]
     while waiting:
-        maker = makers.get(waiting.pop())
-        if maker is not None and maker.op_type in ("QuantizeLinear", "DequantizeLinear"):
-            nodes.insert(0, maker)
-            waiting += maker.input
-            used |= set(maker.input)
-            if maker.op_type == "QuantizeLinear":
-                start = maker.input[0]
+        producer = producers.get(waiting.pop())
+        if producer is not None and producer.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            nodes.insert(0, producer)
+            waiting += producer.input
+            used |= set(producer.input)
+            if producer.op_type == "QuantizeLinear":
+                start = producer.input[0]
     graph = helper.make_graph(
         [renamed(one, {start: INPUT, node.output[0]: OUTPUT}) for one in nodes],
         "operator",

@@ -34,10 +34,10 @@ def with_integer_biases(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelP
     overflows int32, because its weights are nearly zero, stays in float, and its convolution runs
     in float.
     """
-    makers = {name: node for node in model.graph.node for name in node.output}
+    producers = {name: node for node in model.graph.node for name in node.output}
     floats = {tensor.name for tensor in model.graph.initializer}
     for node in convolutions(model, nodes):
-        pairs = [makers[name] for name in node.input[:2]]
+        pairs = [producers[name] for name in node.input[:2]]
         if len(node.input) <= BIAS or node.input[BIAS] not in floats:
             continue
         step, steps = (constant_of(model, pair.input[1]) for pair in pairs)
@@ -65,11 +65,11 @@ def quantized_only_for(model: onnx.ModelProto, nodes: list[str]) -> onnx.ModelPr
     skip connections in each layer for no gain. Outputs of convolutions stay quantized for all
     consumers.
     """
-    makers = {name: node for node in model.graph.node for name in node.output}
+    producers = {name: node for node in model.graph.node for name in node.output}
     rounded = {node.output[0] for node in convolutions(model, nodes)}
     for node in model.graph.node:
         if node.name not in nodes and node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
-            plain = [(name, before_qdq(name, makers)) for name in node.input]
+            plain = [(name, before_qdq(name, producers)) for name in node.input]
             node.input[:] = [name if source in rounded else source for name, source in plain]
     return model
 

@@ -48,15 +48,15 @@ def quantization_noise(
 
 def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
     """Return operator, tensor, step, type, range and weight scales per quantized activation."""
-    makers = {name: node for node in model.graph.node for name in node.output}
+    producers = {name: node for node in model.graph.node for name in node.output}
     found = []
     for node in model.graph.node:
-        pair = [makers.get(name) for name in node.input[:2]]
+        pair = [producers.get(name) for name in node.input[:2]]
         if node.op_type not in WEIGHTED or None in pair:
             continue
         if {one.op_type for one in pair} != {"DequantizeLinear"}:
             continue
-        source = makers[pair[0].input[0]]
+        source = producers[pair[0].input[0]]
         scale, zero = (constant_of(model, name) for name in source.input[1:3])
         integer = np.issubdtype(zero.dtype, np.integer)
         limits = np.iinfo(zero.dtype) if integer else ml_dtypes.finfo(zero.dtype)
@@ -79,9 +79,9 @@ def without_activation_qdq(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy in which activations bypass their Q/DQ."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    makers = {name: node for node in copy.graph.node for name in node.output}
+    producers = {name: node for node in copy.graph.node for name in node.output}
     for node in copy.graph.node:
-        node.input[:] = [before_qdq(name, makers) for name in node.input]
+        node.input[:] = [before_qdq(name, producers) for name in node.input]
     return copy
 
 

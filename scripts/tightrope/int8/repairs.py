@@ -47,15 +47,15 @@ def smoothed(
         if name not in channels:
             raise TightropeError(f"no bounds of the channels of {name}: calibrate for SmoothQuant")
         # all consumers, so that the factors do not depend on the choice of `nodes`
-        readers = [node for node in every if node.input[0] == name]
+        consumers = [node for node in every if node.input[0] == name]
         low, high = (np.array(channels[name][end]) for end in ("low", "high"))
-        rows = [np.abs(rows_of(node, weight(made, node))).max(axis=1) for node in readers]
+        rows = [np.abs(rows_of(node, weight(made, node))).max(axis=1) for node in consumers]
         scale = smoothing(np.maximum(np.abs(low), np.abs(high)), np.max(rows, axis=0), strength)
         multiplied = f"{name}{SMOOTHED}"
-        readers = [node for node in chosen if node.input[0] == name]
-        place = place_of(made, readers[0])
+        consumers = [node for node in chosen if node.input[0] == name]
+        place = place_of(made, consumers[0])
         made.graph.node.insert(place, scaling(made, name, multiplied, 1 / scale))
-        for node in readers:
+        for node in consumers:
             node.input[0] = multiplied
             scaled = rows_of(node, rows_of(node, weight(made, node)) * scale[:, None])
             # a weight may be shared by operators with other inputs
@@ -100,8 +100,8 @@ def add_to_output(model: onnx.ModelProto, node: onnx.NodeProto, values: np.ndarr
     """Add a vector to the output of `node`: to its bias if it has one, else by an Add node."""
     output = node.output[0]
     constants = {tensor.name for tensor in model.graph.initializer}
-    readers = [one for one in model.graph.node if output in one.input]
-    added = readers[0] if [one.op_type for one in readers] == ["Add"] else node
+    consumers = [one for one in model.graph.node if output in one.input]
+    added = consumers[0] if [one.op_type for one in consumers] == ["Add"] else node
     for place, name in enumerate(added.input):
         if name in constants and (added is not node or place == BIAS):
             total = constant_of(model, name) + values
@@ -119,8 +119,8 @@ def smoothing_of(model: onnx.ModelProto, name: str) -> Any:
     """Return the factors by which `smoothed` multiplied the channels of tensor `name`, else 1."""
     if not name.endswith(SMOOTHED):
         return 1.0
-    maker = next(node for node in model.graph.node if name in node.output)
-    return constant_of(model, maker.input[1])
+    producer = next(node for node in model.graph.node if name in node.output)
+    return constant_of(model, producer.input[1])
 
 
 def scaling(

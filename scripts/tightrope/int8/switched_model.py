@@ -29,8 +29,8 @@ class SwitchedModel:
 
     def __init__(self, source: Path | str, quantized: Path | str, *, threads: int) -> None:
         model, self.operators = with_switches(load_onnx(source), load_onnx(quantized))
-        makers = {node.name: node.output[0] for node in model.graph.node}
-        self.outputs = {name: makers[name] for name in self.operators}
+        producers = {node.name: node.output[0] for node in model.graph.node}
+        self.outputs = {name: producers[name] for name in self.operators}
         model = with_outputs(model, list(self.outputs.values()))
         require_one_file(quantized, model.ByteSize())
         self.session = open_model(model, threads=threads)
@@ -59,17 +59,17 @@ def with_switches(
     """
     model = onnx.ModelProto()
     model.CopyFrom(quantized)
-    makers = {name: node for node in model.graph.node for name in node.output}
+    producers = {name: node for node in model.graph.node for name in node.output}
     floats = {node.name: constant_of(source, node.input[1]) for node in weighted_nodes(source)}
     names: list[str] = []
     nodes: list[onnx.NodeProto] = []
     # outputs of convolutions are quantized too, and consumers read the quantized tensor
-    outputs = rounded_outputs(model, makers)
+    outputs = rounded_outputs(model, producers)
     given: dict[str, str] = {}
     for node in model.graph.node:
         rounded = dequantized_weight(model, node) if node.name in floats else None
         if rounded is not None:
-            pair = [makers[makers[node.input[0]].input[0]], makers[node.input[0]]]
+            pair = [producers[producers[node.input[0]].input[0]], producers[node.input[0]]]
             original = given.get(node.input[0], pair[0].input[0])
             factors = np.reshape(smoothing_of(model, pair[0].input[0]), (-1, 1))
             exact = rows_of(node, rows_of(node, floats[node.name]) / factors)
@@ -88,10 +88,10 @@ def with_switches(
             if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
                 node.input[:] = [given.get(name, name) for name in node.input]
             nodes.append(node)
-        maker = outputs.get(node.output[0])
-        if maker is not None and maker.name in names:
-            chosen = f"{maker.name}.output"
-            inputs = [f"{maker.name}.switch", node.output[0], maker.output[0]]
+        producer = outputs.get(node.output[0])
+        if producer is not None and producer.name in names:
+            chosen = f"{producer.name}.output"
+            inputs = [f"{producer.name}.switch", node.output[0], producer.output[0]]
             nodes.append(helper.make_node("Where", inputs, [chosen], name=chosen))
             given[node.output[0]] = chosen
     keep_read(model, nodes)
@@ -156,13 +156,13 @@ def keep_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
 
 
 def rounded_outputs(
-    model: onnx.ModelProto, makers: dict[str, onnx.NodeProto]
+    model: onnx.ModelProto, producers: dict[str, onnx.NodeProto]
 ) -> dict[str, onnx.NodeProto]:
     """Return a dict of dequantized output tensors and the convolutions that produce them."""
     found = {}
     for node in model.graph.node:
-        quantizer = makers.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
-        source = makers.get(quantizer.input[0]) if quantizer is not None else None
+        quantizer = producers.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
+        source = producers.get(quantizer.input[0]) if quantizer is not None else None
         if source is not None and source.op_type == "Conv":
             found[node.output[0]] = source
     return found

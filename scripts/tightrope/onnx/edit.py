@@ -25,13 +25,17 @@ def constant_of(model: onnx.ModelProto, name: str) -> np.ndarray:
 
 def dequantized_weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray | None:
     """Return the dequantized weights of a quantized operator, None where it has none."""
-    makers = {name: one for one in model.graph.node for name in one.output}
-    maker = makers.get(node.input[1]) if len(node.input) > 1 else None
+    producers = {name: one for one in model.graph.node for name in one.output}
+    producer = producers.get(node.input[1]) if len(node.input) > 1 else None
     constants = {tensor.name for tensor in model.graph.initializer}
-    if maker is None or maker.op_type != "DequantizeLinear" or maker.input[0] not in constants:
+    if (
+        producer is None
+        or producer.op_type != "DequantizeLinear"
+        or producer.input[0] not in constants
+    ):
         return None
-    values, scale = (constant_of(model, name) for name in maker.input[:2])
-    axis = next((one.i for one in maker.attribute if one.name == "axis"), 1) % values.ndim
+    values, scale = (constant_of(model, name) for name in producer.input[:2])
+    axis = next((one.i for one in producer.attribute if one.name == "axis"), 1) % values.ndim
     shape = [-1 if index == axis else 1 for index in range(values.ndim)]
     return values.astype(np.float32) * (scale.reshape(shape) if scale.size > 1 else scale)
 
@@ -57,12 +61,12 @@ def drop_unused_initializers(model: onnx.ModelProto) -> None:
     model.graph.initializer.extend(kept)
 
 
-def before_qdq(name: str, makers: dict[str, onnx.NodeProto]) -> str:
+def before_qdq(name: str, producers: dict[str, onnx.NodeProto]) -> str:
     """Return the tensor before the Q/DQ pair that produces `name`, or `name` without a pair.
 
-    `makers` maps each tensor to its producer.
+    `producers` maps each tensor to its producer.
     """
-    maker = makers.get(name)
-    source = makers.get(maker.input[0]) if maker is not None else None
+    producer = producers.get(name)
+    source = producers.get(producer.input[0]) if producer is not None else None
     rounds = source is not None and source.op_type == "QuantizeLinear"
     return source.input[0] if source is not None and rounds else name

@@ -46,8 +46,8 @@ def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
     constants = {tensor.name for tensor in model.graph.initializer}
     taken = {node.name for node in model.graph.node}
     for node in weighted_nodes(model):
-        readers = [one for one in model.graph.node if node.output[0] in one.input]
-        added = readers[0].input if [one.op_type for one in readers] == ["Add"] else ()
+        consumers = [one for one in model.graph.node if node.output[0] in one.input]
+        added = consumers[0].input if [one.op_type for one in consumers] == ["Add"] else ()
         biases = [name for name in (*node.input[2:], *added) if name in constants]
         name = biases[0].removeprefix(prefix).removesuffix(".bias") if biases else ""
         if name and name not in taken and biases[0].endswith(".bias"):

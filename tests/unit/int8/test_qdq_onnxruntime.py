@@ -28,16 +28,16 @@ def quantized(bias: float) -> tuple[onnx.ModelProto, onnx.ModelProto]:
 
 
 def bias_maker(model: onnx.ModelProto) -> str | None:
-    makers = {name: node.op_type for node in model.graph.node for name in node.output}
-    return makers.get(next(node for node in model.graph.node if node.name == NODE).input[2])
+    producers = {name: node.op_type for node in model.graph.node for name in node.output}
+    return producers.get(next(node for node in model.graph.node if node.name == NODE).input[2])
 
 
-@pytest.mark.parametrize(("bias", "maker"), [(1e-12, "DequantizeLinear"), (3.0, None)])
+@pytest.mark.parametrize(("bias", "producer"), [(1e-12, "DequantizeLinear"), (3.0, None)])
 def test_a_bias_that_the_integers_cannot_hold_stays_in_float_and_is_not_lost(
-    bias: float, maker: str | None
+    bias: float, producer: str | None
 ) -> None:
     model, found = quantized(bias)
-    assert bias_maker(found) == maker
+    assert bias_maker(found) == producer
     batch = [{"pixel_values": pictures(4, seed=1)}]
     expected, logits = (run_onnx(one, batch, threads=1)[0] for one in (model, found))
     assert np.linalg.norm(logits - expected) < 0.1 * np.linalg.norm(expected)

@@ -27,7 +27,7 @@ class Graph:
     def __init__(self, path: Path) -> None:
         self.model = load_onnx(path)
         self.nodes = list(self.model.graph.node)
-        self.makers = {name: node for node in self.nodes for name in node.output}
+        self.producers = {name: node for node in self.nodes for name in node.output}
         self.constants = {
             tensor.name: numpy_helper.to_array(tensor) for tensor in self.model.graph.initializer
         }
@@ -38,12 +38,12 @@ class Graph:
     def is_weight(self, name: str) -> bool:
         """Whether the tensor is a constant, seen through quantize and dequantize."""
         pair = ("QuantizeLinear", "DequantizeLinear")
-        while name in self.makers and self.makers[name].op_type in pair:
-            name = self.makers[name].input[0]
+        while name in self.producers and self.producers[name].op_type in pair:
+            name = self.producers[name].input[0]
         return name in self.constants
 
     def dequantized(self, name: str) -> bool:
-        return name in self.makers and self.makers[name].op_type == "DequantizeLinear"
+        return name in self.producers and self.producers[name].op_type == "DequantizeLinear"
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_both_inputs_of_every_weighted_operator_are_quantized(
 def test_weights_are_int8_per_channel_and_symmetric(graphs: dict[str, Graph], scheme: str) -> None:
     graph = graphs[scheme]
     for node in weighted(graph):
-        dequantize = graph.makers[node.input[1]]
+        dequantize = graph.producers[node.input[1]]
         weight, scale, zero = (graph.constants[name] for name in dequantize.input)
         assert (weight.dtype, zero.dtype) == (np.int8, np.int8)
         assert not zero.any()
@@ -139,7 +139,7 @@ def test_weights_are_the_checkpoints_to_half_a_step(
     tensors = load_onnx(tiny.simplified).graph.initializer
     floats = {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}
     for node in weighted(graph):
-        dequantize = graph.makers[node.input[1]]
+        dequantize = graph.producers[node.input[1]]
         weight, scale, _ = (graph.constants[name] for name in dequantize.input)
         original = floats[dequantize.input[0].removesuffix("_quantized")]
         scale = scale[:, None] if channel_axis(dequantize) == 0 else scale[None, :]
@@ -213,15 +213,15 @@ def test_only_products_and_residual_sums_read_rounded_tensors_for_tensorrt(
 ) -> None:
     """The row of the last layer is taken from the tensor that was not rounded."""
     graph = graphs[scheme]
-    readers = [
+    consumers = [
         node
         for node in graph.nodes
         if node.op_type not in ("QuantizeLinear", "DequantizeLinear")
         and any(graph.dequantized(name) for name in node.input)
     ]
     products = {node.name for node in weighted(graph)}
-    sums = [node for node in readers if node.name not in products]
-    assert {node.name for node in readers} > products
+    sums = [node for node in consumers if node.name not in products]
+    assert {node.name for node in consumers} > products
     assert [node.op_type for node in sums] == ["Add"] * 4  # two of each layer
     for node in sums:
         (skip,) = (name for name in node.input if graph.dequantized(name))
@@ -412,7 +412,7 @@ def test_symmetric_activations_have_the_middle_as_zero_point(
 def test_without_vnni_weights_stay_within_seven_bits(tiny: TinyModel, tmp_path: Path) -> None:
     graph = quantized(tiny, tmp_path / "a.onnx", scheme="u8s7")
     for node in weighted(graph):
-        weight = graph.constants[graph.makers[node.input[1]].input[0]]
+        weight = graph.constants[graph.producers[node.input[1]].input[0]]
         assert np.abs(weight.astype(int)).max() == 64
 
 

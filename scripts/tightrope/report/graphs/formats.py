@@ -59,22 +59,22 @@ def precisions(graph: onnx.GraphProto) -> list[str]:
         for node in graph.node
         if node.op_type == DEQUANTIZE
     }
-    readers: dict[str, set[str]] = {one.name: {""} for one in graph.output}
+    consumers: dict[str, set[str]] = {one.name: {""} for one in graph.output}
     for node in graph.node:
         for name in node.input:
-            readers.setdefault(name, set()).add(node.op_type)
-    return [precision_of(node, types, dequantized, readers) for node in graph.node]
+            consumers.setdefault(name, set()).add(node.op_type)
+    return [precision_of(node, types, dequantized, consumers) for node in graph.node]
 
 
 def precision_of(
     node: onnx.NodeProto,
     types: Types,
     dequantized: dict[str, int | None],
-    readers: dict[str, set[str]],
+    consumers: dict[str, set[str]],
 ) -> str:
     """Return the format of one operator.
 
-    `readers` holds the operator types that consume each tensor, "" for graph outputs.
+    `consumers` holds the operator types that consume each tensor, "" for graph outputs.
     """
     if node.op_type in CONVERSIONS:
         side = node.input[0] if node.op_type == DEQUANTIZE else node.output[0]
@@ -83,7 +83,7 @@ def precision_of(
     operands = given[:OPERANDS] if is_product(node.op_type) else given
     floats = [name for name in operands if name in dequantized or is_float(types.get(name))]
     fused = is_product(node.op_type) or all(
-        readers.get(name, set()) <= set(QUANTIZE) for name in node.output
+        consumers.get(name, set()) <= set(QUANTIZE) for name in node.output
     )
     if fused and floats and all(name in dequantized for name in floats):
         return format_of(dequantized[floats[0]])

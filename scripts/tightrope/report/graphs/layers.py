@@ -83,20 +83,20 @@ def spread(graph: Graph, own: Sequence[str | None]) -> list[str]:
     """Assign a layer to every operator, starting from `own`."""
     rank = {name: number for number, name in enumerate(dict.fromkeys(filter(None, own)))}
     placed = list(own)
-    makers: dict[str, int] = {}
-    readers: dict[str, list[int]] = {}
+    producers: dict[str, int] = {}
+    consumers: dict[str, list[int]] = {}
     for place, node in enumerate(graph.node):
-        before = [makers[name] for name in read_by(node) if name in makers]
+        before = [producers[name] for name in read_by(node) if name in producers]
         found = [placed[one] for one in before if placed[one] is not None]
         if placed[place] is None and found:
             placed[place] = max(found, key=rank.__getitem__)
-        makers.update(dict.fromkeys(node.output, place))
+        producers.update(dict.fromkeys(node.output, place))
         for name in read_by(node):
-            readers.setdefault(name, []).append(place)
+            consumers.setdefault(name, []).append(place)
     for place in reversed(range(len(graph.node))):
         if placed[place] is None:
             after = {
-                placed[one] for name in graph.node[place].output for one in readers.get(name, ())
+                placed[one] for name in graph.node[place].output for one in consumers.get(name, ())
             }
             placed[place] = after.pop() if len(after) == 1 else SHARED
     return placed

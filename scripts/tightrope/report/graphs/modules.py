@@ -35,12 +35,12 @@ def module_paths(graph: Graph) -> list[ModulePath | None]:
         else None
         for place, node in enumerate(graph.node)
     ]
-    readers = sole_readers(graph)
+    consumers = sole_consumers(graph)
     weights = {tensor.name for tensor in graph.initializer if len(tensor.dims) > 1}
     for place, node in enumerate(graph.node):
         if paths[place] is None and weights & set(node.input[1:]):
-            reader = readers.get(node.output[0])
-            paths[place] = told.get(reader) if reader is not None else None
+            consumer = consumers.get(node.output[0])
+            paths[place] = told.get(consumer) if consumer is not None else None
     return paths
 
 
@@ -51,12 +51,12 @@ def parameters_read(graph: Graph) -> dict[int, ModulePath]:
     identifies no module.
     """
     dotted = {tensor.name for tensor in graph.initializer if "." in tensor.name.strip(".")}
-    readers = sole_readers(graph)
+    consumers = sole_consumers(graph)
     found: dict[int, ModulePath] = {}
-    for name in sorted(dotted & set(readers), key=lambda name: (-name.count("."), name)):
-        place = readers[name]
+    for name in sorted(dotted & set(consumers), key=lambda name: (-name.count("."), name)):
+        place = consumers[name]
         while graph.node[place].op_type == DEQUANTIZE:
-            follower = readers.get(graph.node[place].output[0])
+            follower = consumers.get(graph.node[place].output[0])
             if follower is None:
                 break
             place = follower
@@ -64,13 +64,13 @@ def parameters_read(graph: Graph) -> dict[int, ModulePath]:
     return {place: path for place, path in found.items() if path}
 
 
-def sole_readers(graph: Graph) -> dict[str, int]:
+def sole_consumers(graph: Graph) -> dict[str, int]:
     """Return the consumer's index for each tensor with a single consumer."""
-    readers: dict[str, set[int]] = {}
+    consumers: dict[str, set[int]] = {}
     for place, node in enumerate(graph.node):
         for name in node.input:
-            readers.setdefault(name, set()).add(place)
-    return {name: next(iter(places)) for name, places in readers.items() if len(places) == 1}
+            consumers.setdefault(name, set()).add(place)
+    return {name: next(iter(places)) for name, places in consumers.items() if len(places) == 1}
 
 
 def path_in_name(name: str, known: Iterable[ModulePath]) -> ModulePath | None:
