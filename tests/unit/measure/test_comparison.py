@@ -175,11 +175,11 @@ def test_it_stops_by_the_width_of_the_interval_over_both_loads(journal: Path) ->
     def narrow() -> bool:
         engines = Engines(journal, own=always(0.001), baseline=always(0.002))
         ((shape,), _) = engines.compare(**goal)
+        if shape["stop"] != "width":
+            return False
         kept = undisturbed(shape)
         both = (shape[name] for name in ("blocks_s", "baseline_blocks_s"))
         interval = speedup(*([blocks[index] for index in kept] for blocks in both))
-        if shape["stop"] != "width":
-            return False
         assert (interval.high - interval.low) / interval.value <= 0.5
         assert shape["seconds"] < 10
         return True
