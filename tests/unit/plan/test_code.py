@@ -1,13 +1,17 @@
-"""The code of a job holds the modules of its own kind of source, and of no other."""
+"""The code of a job holds the modules of its own engines and kind of source, and of no other."""
 
 import shutil
 from pathlib import Path
 
 import pytest
-from tightrope.artifacts.provenance import code_digest, syntax
+from snakemake.iocontainers import Wildcards
+from tightrope.artifacts.provenance import syntax
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
+from tightrope.plan import code
+from tightrope.plan.plan import Plan
 from tightrope.signature import IMAGE, TEXT
+from tightrope.variants import parse
 
 CHECKPOINTS = {
     "hub": "hub:owner/name@main",
@@ -40,14 +44,52 @@ def digests(scripts: Path) -> dict[str, str]:
     """The code of what depends on the kind of source, by job and kind."""
     syntax.cache_clear()
     found = {}
+    model = Wildcards(fromdict={"model": "m"})
     for kind, source in CHECKPOINTS.items():
-        own, kept = checkpoint_source.modules(source), checkpoint_source.importer_modules(source)
-        found[f"checkpoint: {kind}"] = code_digest(scripts, "prepare_checkpoint.py", *own)
-        found[f"training: {kind}"] = code_digest(scripts, "train_model.py", *kept)
+        config = {"models": {"m": {"checkpoint": source}}}
+        found[f"checkpoint: {kind}"] = code.checkpoint_code(str(scripts), config, model)
+        found[f"training: {kind}"] = code.training_code(str(scripts), config, model)
     for kind, (source, task) in DATA.items():
-        own = data_sources.modules(source, task=task)
-        found[f"data: {kind}"] = code_digest(scripts, "prepare_data.py", *own)
+        config = {"models": {"m": {"data": source, "task": task}}}
+        found[f"data: {kind}"] = code.data_code(str(scripts), config, model)
     return found
+
+
+def engine_digests(scripts: Path) -> dict[str, str]:
+    """The code of what builds and runs OpenVINO, whose baseline is PyTorch."""
+    syntax.cache_clear()
+    variants = ["cpu-pytorch-fp32", "cpu-openvino-fp32"]
+    fields = dict.fromkeys(Plan._fields) | {
+        "jobs": [("m", parse(name)) for name in variants],
+        "baselines": {"m": {"cpu": variants[0]}},
+    }
+    plan, own = Plan(**fields), Wildcards(fromdict={"model": "m", "variant": variants[1]})
+    return {
+        "build": code.build_code(str(scripts), "openvino"),
+        "accuracy": code.variant_code(str(scripts), "measure_accuracy.py", own),
+        "latency": code.latency_code(str(scripts), plan, own),
+        "race": code.race_code(
+            str(scripts), plan, Wildcards(fromdict={"model": "m", "device": "cpu"})
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("engine", "jobs"),
+    [
+        ("openvino", {"build", "accuracy", "latency", "race"}),
+        ("pytorch", {"latency", "race"}),
+        ("tvm", set()),
+    ],
+)
+def test_a_changed_engine_changes_the_code_of_what_loads_it_alone(
+    scripts: Path, engine: str, jobs: set[str]
+) -> None:
+    before = engine_digests(scripts)
+    path = scripts / f"tightrope/engines/{engine}.py"
+    path.write_text(path.read_text() + "\nCHANGED = True\n")
+    after = engine_digests(scripts)
+    assert {job for job, digest in before.items() if after[job] != digest} == jobs
 
 
 @pytest.mark.parametrize(
