@@ -4,6 +4,7 @@ import itertools
 import os
 import random
 import signal
+import statistics
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -421,7 +422,9 @@ def test_it_waits_in_the_middle_until_the_other_program_has_ended() -> None:
 def test_the_own_load_of_the_engines_is_not_that_of_others() -> None:
     def few() -> bool:
         shape, _ = race(takes(0.002), takes(0.002), **LONG, comparison_seconds=2.5)
-        return max(filter(None, shape["foreign_cores"]), default=1.0) < 0.3
+        cores = [one for one in shape["foreign_cores"] if one is not None]
+        # own load would be in every window, another program is in some
+        return bool(cores) and statistics.median(cores) < 0.3
 
     needs_quiet(few)
 
