@@ -336,7 +336,10 @@ def race_of(
         **{"processors": processors, "engines_sha256": {}, "heats": [{"shapes": []}]},
     )
     shape = {**SHAPE, **here.recorded()}
-    return entry_of(record, [shape], dict.fromkeys(names, 1), accept_disturbed=False)
+    # the slower, the smaller: the tie-break by size prefers the worst of those not told apart
+    slowest_first = sorted(names, key=lambda name: -PLANTED.get(name, 0.0))
+    sizes = {name: size for size, name in enumerate(slowest_first)}
+    return entry_of(record, [shape], sizes, accept_disturbed=False)
 
 
 def twins(options: argparse.Namespace) -> None:

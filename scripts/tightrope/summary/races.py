@@ -69,16 +69,17 @@ def entry_of(
         if accept_disturbed:
             first, provisional = leader(last, still, all_rounds=True), True
             status = DECIDED if first else DISTURBED
-    equal = [
-        one for one in still if one != first and first and is_equal(ratio(last, first, one), within)
-    ]
-    chosen = min([first, *equal], key=lambda one: (sizes[one], one != first)) if first else None
+    close = close_to(first, last, still, within, all_rounds=provisional) if first else []
+    # which of them is the fastest by estimate differs from run to run; the choice must not
+    chosen = min(close, key=lambda one: (sizes[one], one), default=None)
+    others = [one for one in still if one != chosen]
+    equal = [one for one in close if one != chosen and is_equal(ratio(last, chosen, one), within)]
     return {
         "status": status if still else FAILED,
         "variant": chosen,
         "fastest": first,
-        "equal": sorted({first, *equal} - {chosen}) if chosen else [],
-        "open": [one for one in still if one not in {first, *equal}] if chosen else still,
+        "equal": sorted(equal),
+        "open": [one for one in others if one not in equal],
         "within": within,
         "provisional": provisional,
         "reason": why_not(record, last, still) if still and not chosen else None,
@@ -90,6 +91,14 @@ def entry_of(
         "stop": last["stop"],
         "ratios": ratios(heats, names, all_rounds=provisional),
     }
+
+
+def close_to(
+    first: str, shape: Entry, still: list[str], within: float, *, all_rounds: bool
+) -> list[str]:
+    """Return `first` and those that are slower by at most the share `within`, by estimate."""
+    leads = {one: ratio(shape, first, one, all_rounds=all_rounds) for one in still if one != first}
+    return [first, *(one for one, lead in leads.items() if lead and lead.value <= 1 + within)]
 
 
 def is_undecided(record: RaceRecord) -> bool:

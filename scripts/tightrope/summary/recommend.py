@@ -82,8 +82,9 @@ def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> En
     # devices do not race each other: compare times measured at different minutes
     best = min(winners, key=lambda device: rows[winners[device]["variant"]]["paired_s"])
     race = winners[best]
+    sizes = {result["variant"]: result["size_bytes"] for result in fit}
     for result in fit:
-        reasons[result["variant"]] = beaten(result["variant"], rows, race, best)
+        reasons[result["variant"]] = beaten(result["variant"], rows, race, sizes)
     del reasons[race["variant"]]
     return {
         **common,
@@ -91,7 +92,7 @@ def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> En
         "open": race["open"],
         "provisional": common["provisional"] or race["provisional"],
         "variant": race["variant"],
-        "why": why(race, fit),
+        "why": why(race, fit, sizes),
         "rejected": listed(reasons),
     }
 
@@ -143,10 +144,10 @@ def unkept(result: Entry) -> str | None:
     return f"accuracy {accuracy['verdict']}: {points(accuracy)}"
 
 
-def beaten(name: str, rows: Mapping[str, Entry], race: Entry, device: str) -> str:
-    """Explain why a variant with kept accuracy was not chosen."""
+def beaten(name: str, rows: Mapping[str, Entry], race: Entry, sizes: Mapping[str, int]) -> str:
+    """Explain why a variant with kept accuracy was not chosen; `sizes` are in bytes by variant."""
     chosen = race["variant"]
-    if parse(name).device != device:
+    if parse(name).device != race["device"]:
         seconds = (rows[one]["paired_s"] for one in (name, chosen))
         ours, theirs = (f"{1000 * one:.3g} ms" for one in seconds)
         return f"slower: {ours} per call, {chosen} takes {theirs}"
@@ -154,7 +155,8 @@ def beaten(name: str, rows: Mapping[str, Entry], race: Entry, device: str) -> st
         return f"failed in the race: {race['left_out'][name]}"
     measured = ratio_between(race, name, chosen)
     if name in race["equal"]:
-        return f"equal to {chosen} within {100 * race['within']:.2g} %, but its files are larger"
+        files = "but its files are larger" if sizes[name] > sizes[chosen] else "with files as large"
+        return f"equal to {chosen} within {percent(race)}, {files}"
     if measured is not None:
         told = times(measured, f"as fast as {chosen}")
         return f"not told apart: {told}" if name in race["open"] else f"slower: {told}"
@@ -171,28 +173,44 @@ def may_win(row: Entry, best: Entry) -> bool:
     return None not in ends and ends[0] >= ends[1]
 
 
-def why(race: Entry, fit: list[Entry]) -> str:
+def why(race: Entry, fit: list[Entry], sizes: Mapping[str, int]) -> str:
     """Explain why the race winner was chosen among the variants in `fit`."""
     judged = all(result["accuracy"] is not None for result in fit)
-    who = f"{len(fit)} variants " + ("that keep the answers" if judged else "measured")
-    chosen, equal, undecided = race["variant"], race["equal"], race["open"]
     if len(fit) == 1:
         return "the only variant that keeps the answers" if judged else "the only variant measured"
-    if equal:
-        same = ", ".join(equal)
-        words = f"equal to {same} within {100 * race['within']:.2g} %, with the smallest files"
-    elif undecided:
-        words = f"the fastest by estimate; {open_words(race)}"
-    else:
-        words = f"the fastest of the {who}"
-    return words if chosen == race["fastest"] or equal else f"{words} of the {who}"
+    if race["equal"]:
+        same = ", ".join(race["equal"])
+        return f"equal to {same} within {percent(race)}, {tie_break(race, sizes)}"
+    if race["variant"] != race["fastest"]:
+        return (
+            f"by estimate at most {percent(race)} slower than {race['fastest']}, not told apart; "
+            f"{tie_break(race, sizes)}"
+        )
+    if race["open"]:
+        return f"the fastest by estimate; {open_words(race)}"
+    return f"the fastest of the {len(fit)} variants " + (
+        "that keep the answers" if judged else "measured"
+    )
+
+
+def percent(race: Entry) -> str:
+    """Format the share within which two variants are equal."""
+    return f"{100 * race['within']:.2g} %"
+
+
+def tie_break(race: Entry, sizes: Mapping[str, int]) -> str:
+    """Describe what decided among variants that are equal, or not told apart."""
+    others = {*race["equal"], race["fastest"]} - {race["variant"]}
+    if all(sizes[race["variant"]] < sizes[name] for name in others):
+        return "with the smallest files"
+    return "the first by name, with files as large"
 
 
 def open_words(race: Entry) -> str:
     """Describe the variants that the race did not separate from the chosen variant."""
     names = ", ".join(race["open"])
     if race["stop"] == NONE_FASTER:
-        return f"not told apart from {names}, at most {100 * race['within']:.2g} % faster"
+        return f"not told apart from {names}, at most {percent(race)} faster"
     return f"time did not suffice to tell it from {names}"
 
 

@@ -57,17 +57,42 @@ def test_of_equal_ones_the_smaller_files_decide() -> None:
     assert (found["status"], found["open"]) == ("decided", [])
 
 
-def test_of_equal_ones_with_files_as_large_the_fastest_is_chosen() -> None:
-    found = entry(raced({QUICK: 0.0100, SLOW: 0.01004}), sizes={QUICK: 300, SLOW: 300})
-    assert (found["variant"], found["equal"]) == (QUICK, [SLOW])
+def test_of_equal_ones_with_files_as_large_the_first_by_name_is_chosen() -> None:
+    """Two runs that estimate either of them as the fastest choose the same one."""
+    same = {QUICK: 300, SLOW: 300}
+    for seconds in ({QUICK: 0.0100, SLOW: 0.01004}, {QUICK: 0.01004, SLOW: 0.0100}):
+        found = entry(raced(seconds), sizes=same)
+        assert (found["variant"], found["equal"], found["open"]) == (QUICK, [SLOW], [])
 
 
-def test_those_that_time_did_not_tell_apart_stay_open_and_the_fastest_is_chosen() -> None:
-    times = planted({QUICK: 0.0100, SLOW: 0.0102}, 24, spread=0.05)
+@pytest.mark.parametrize("stop", ["time limit", "none faster"])
+@pytest.mark.parametrize("sizes", [{QUICK: 400, SLOW: 300}, {QUICK: 400, SLOW: 400}])
+def test_those_not_told_apart_are_chosen_alike_whichever_was_the_fastest_by_estimate(
+    stop: str, sizes: dict[str, int]
+) -> None:
+    expected = min(sizes, key=lambda name: (sizes[name], name))
+    fastest = set()
+    for seconds in ({QUICK: 0.0100, SLOW: 0.0101}, {QUICK: 0.0101, SLOW: 0.0100}):
+        times = planted(seconds, 24, spread=0.05)
+        found = entry(race_shape(times, stop=stop), sizes=sizes)
+        assert (found["variant"], found["equal"]) == (expected, [])
+        assert found["open"] == [({QUICK, SLOW} - {expected}).pop()]
+        fastest.add(found["fastest"])
+    assert fastest == {QUICK, SLOW}
+
+
+def test_one_estimated_to_be_slower_by_more_is_not_chosen_for_its_smaller_files() -> None:
+    times = planted({QUICK: 0.0100, SLOW: 0.0103}, 24, spread=0.05)
     found = entry(race_shape(times, stop="time limit"))
-    assert found["fastest"] == found["variant"]
-    assert found["open"] == [({QUICK, SLOW} - {found["variant"]}).pop()]
-    assert found["equal"] == []
+    assert ratio_between(found, QUICK, SLOW)["verdict"] == "tie"
+    assert (found["fastest"], found["variant"]) == (QUICK, QUICK)
+    assert (found["equal"], found["open"]) == ([], [SLOW])
+
+
+def test_with_accepted_disturbed_rounds_the_tie_break_counts_them() -> None:
+    shape = raced({QUICK: 0.0100, SLOW: 0.0101}, 24, disturbed=18)
+    found = entry(shape, accept_disturbed=True)
+    assert (found["fastest"], found["variant"], found["provisional"]) == (QUICK, SLOW, True)
 
 
 def test_who_was_beaten_or_died_is_not_chosen_though_its_time_was_short() -> None:

@@ -155,6 +155,14 @@ def test_equal_ones_are_decided_by_the_size_of_their_files_and_it_says_so() -> N
     assert found["reasons"][BF16] == f"equal to {FLOAT} within 2 %, but its files are larger"
 
 
+def test_equal_ones_with_files_as_large_are_decided_by_name_and_it_says_so() -> None:
+    same = [result(BF16, 3.0, size_bytes=200), result(FLOAT, 3.0, size_bytes=200)]
+    found = recommended(result(BASELINE), *same, race=raced(bf16=3.0, plain=3.01))
+    assert (found["variant"], found["equal"]) == (FLOAT, [BF16])
+    assert found["why"] == f"equal to {BF16} within 2 %, the first by name, with files as large"
+    assert found["reasons"][BF16] == f"equal to {FLOAT} within 2 %, with files as large"
+
+
 def test_those_that_time_did_not_tell_apart_are_named() -> None:
     race = raced(24, 0.05, bf16=3.0, plain=3.1, stop="time limit")
     found = recommended(result(BASELINE), result(BF16, 3.0), result(FLOAT, 3.0), race=race)
@@ -171,6 +179,22 @@ def test_those_that_cannot_be_faster_by_more_than_is_equal_are_named_so() -> Non
     found = recommended(result(BASELINE), result(BF16, 3.0), result(FLOAT, 3.0), race=race)
     assert found["why"] == (
         f"the fastest by estimate; not told apart from {FLOAT}, at most 2 % faster"
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "tie_break"),
+    [(200, "with the smallest files"), (400, "the first by name, with files as large")],
+)
+def test_one_chosen_of_those_not_told_apart_though_another_was_the_fastest_by_estimate(
+    size: int, tie_break: str
+) -> None:
+    race = raced(24, 0.05, bf16=3.0, plain=3.04, stop="none faster")
+    close = result(BF16, 3.0, size_bytes=400), result(FLOAT, 3.0, size_bytes=size)
+    found = recommended(result(BASELINE), *close, race=race)
+    assert (found["variant"], found["open"]) == (FLOAT, [BF16])
+    assert found["why"] == (
+        f"by estimate at most 2 % slower than {BF16}, not told apart; {tie_break}"
     )
 
 
