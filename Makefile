@@ -3,6 +3,7 @@
 # make lint       the checks of form only
 # make check      lint and the unit tests
 # make rule-graph draw the rules into docs/architecture.md
+# make schema     write docs/summary.schema.json from the types of summary.json
 # make netron     MODEL=name [GRAPH=simplified] [PORT=8080]: one graph of the report in Netron
 # make gpu-check  tests and a small run on an NVIDIA GPU, with what `python3` has installed
 # make clean-env  remove .venv
@@ -40,7 +41,7 @@ endif
 TESTS := python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
     --max-worker-restart 0
 
-.PHONY: summary test check lint rule-graph netron gpu-check clean-env
+.PHONY: summary test check lint rule-graph schema netron gpu-check clean-env
 
 summary: $(RUN_ENV)
 	@python -m snakemake --cores 1 reports/summary.html
@@ -61,6 +62,9 @@ lint: $(TEST_ENV)
 
 rule-graph: $(TEST_ENV)
 	@python tools/rule_graph.py
+
+schema: $(TEST_ENV)
+	@python tools/summary_schema.py
 
 # Of the environment of a run, so that nothing more is installed to look at one.
 MODEL ?=

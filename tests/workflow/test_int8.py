@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tightrope.summary.document import read_summary
 from tiny_project import CONFIG, MODEL, RACE, Project, drawn
 
 FOLDER = f"artifacts/{MODEL}"
@@ -71,8 +72,9 @@ def whole_chain(calibration: str) -> set[str]:
 
 
 def results(project: Project) -> dict[str, dict]:
-    found = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {result["variant"]: result for result in found}
+    summary = json.loads((project / "reports/summary.json").read_text())
+    assert read_summary(project / "reports/summary.json") == summary
+    return {result["variant"]: result for result in summary["results"]}
 
 
 def test_every_variant_is_measured_and_the_search_keeps_its_path(int8: Project) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tightrope.summary.document import read_summary
 from tiny_project import MODEL, Project
 
 OPENVINO, ONNXRUNTIME = "cpu-openvino-fp32", "cpu-onnxruntime-int8-minmax-8"
@@ -55,7 +56,9 @@ def test_loadgens_own_logs_lie_beside_the_record_that_has_their_hashes(loaded: P
 
 
 def test_summary_and_report_show_it(loaded: Project) -> None:
-    (entry,) = json.loads((loaded / "reports/summary.json").read_text())["traffic"]
+    summary = json.loads((loaded / "reports/summary.json").read_text())
+    assert read_summary(loaded / "reports/summary.json") == summary
+    (entry,) = summary["traffic"]
     assert (entry["variant"], entry["status"]) == (OPENVINO, "ok")
     assert [row["padding"] for row in entry["rows"]] == ["fixed", "longest", "bucketed"]
     assert all(row["samples_per_s"] > 0 for row in entry["rows"])

@@ -9,6 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from tightrope.summary.document import read_summary
 from tiny_project import CONFIG, MODEL, Project
 
 REPORT = {"summarize/summarize", "render_report/render_report"}
@@ -75,7 +76,9 @@ def test_every_epoch_of_every_seed_is_recorded(timed: Project) -> None:
 
 
 def test_summary_and_report_show_it(timed: Project) -> None:
-    (entry,) = json.loads((timed / "reports/summary.json").read_text())["training"]
+    summary = json.loads((timed / "reports/summary.json").read_text())
+    assert read_summary(timed / "reports/summary.json") == summary
+    (entry,) = summary["training"]
     assert (entry["model"], entry["status"], entry["unit"]) == (MODEL, "ok", "texts")
     assert entry["epoch_s"]["mean"] > 0
     assert "<h2>Training</h2>" in (timed / "reports/summary.html").read_text()

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import ArtifactError
 
@@ -34,10 +36,13 @@ class Record:
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Return the record in `path`; raise ArtifactError for another kind or schema."""
+        """Return the record in `path`; raise ArtifactError for another kind, schema or type."""
         document = read_json(path)
         names = {one.name for one in fields(cls)}
         known = isinstance(document, dict) and set(document) == names
         if not known or document["schema"] != SCHEMA:
             raise ArtifactError(f"{path}: no {cls.__name__} of this version; delete it, run again")
-        return cls(**document)
+        try:
+            return msgspec.convert(document, cls)
+        except msgspec.ValidationError as error:
+            raise ArtifactError(f"{path}: {error}; delete it, run again") from error

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tightrope import __version__
-from tightrope.artifacts.files import read_json, write_bytes, write_json
+from tightrope.artifacts.files import read_json, write_bytes
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.inputs.encode import read_split
 from tightrope.machine.host import fingerprint
@@ -21,6 +21,7 @@ from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
+from tightrope.summary.document import Summary, write_summary
 from tightrope.summary.int8 import (
     Records,
     made_records,
@@ -37,7 +38,6 @@ from tightrope.summary.traffic import traffic_entry
 from tightrope.summary.training import training_entries
 from tightrope.variants import parse
 
-SCHEMA = 2
 # fields of a result and of its accuracy that are not CSV columns
 NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
@@ -98,8 +98,8 @@ def summarize(
         model_entry(checkpoint, source, results, baselines, sensitive)
         for checkpoint, source in zip(checkpoints, data, strict=True)
     ]
-    document = {
-        "schema": SCHEMA,
+    document: Summary = {
+        "schema": 2,
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "accuracy_budget_points": budget_points,
@@ -122,7 +122,7 @@ def summarize(
             budget=budget_points / 100,
         ),
     }
-    write_json(json_target, document)
+    write_summary(json_target, document)
     write_csv(results, csv_target)
 
 

@@ -118,6 +118,25 @@ def test_a_record_that_lacks_a_field_is_refused(record, field: str, tmp_path: Pa
         type(record).read(tmp_path / "a.json")
 
 
+@pytest.mark.parametrize(
+    ("record", "change", "where"),
+    [
+        (LATENCY, {"threads": "two"}, "threads"),
+        (LATENCY, {"shapes": None}, "shapes"),
+        (ACCURACY, {"predictions": [0, 0.5]}, r"predictions\[1\]"),
+        (RACED, {"left_out": {"cpu-openvino-fp32": 9}}, r"left_out\[\.\.\.\]"),
+    ],
+)
+def test_a_field_of_another_type_is_refused_and_named(
+    record, change: dict, where: str, tmp_path: Path
+) -> None:
+    record.write(tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text())
+    (tmp_path / "a.json").write_text(json.dumps({**document, **change}))
+    with pytest.raises(ArtifactError, match=rf"a\.json: .*{where}`; delete it, run again"):
+        type(record).read(tmp_path / "a.json")
+
+
 def test_a_record_of_the_other_kind_is_refused(tmp_path: Path) -> None:
     LATENCY.write(tmp_path / "a.json")
     with pytest.raises(ArtifactError, match="no AccuracyRecord"):

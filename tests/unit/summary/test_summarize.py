@@ -14,6 +14,7 @@ from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race_statistics import beaten_by
 from tightrope.records.traffic import TrafficRecord
+from tightrope.summary.document import read_summary
 from tightrope.summary.summarize import evaluation_split, summarize
 
 HOST = {
@@ -177,7 +178,9 @@ def summarized(
         budget_points=1.0,
         **options,
     )
-    return json.loads((folder / "summary.json").read_text())
+    written = json.loads((folder / "summary.json").read_text())
+    assert read_summary(folder / "summary.json") == written, "a field has no type"
+    return written
 
 
 @pytest.fixture(scope="module")
@@ -462,7 +465,10 @@ def test_without_traffic_it_has_none_of_it(summary: dict[str, Any]) -> None:
 
 def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Path) -> None:
     auto, folder = "cpu-onnxruntime-int8-auto-minmax-64", tmp_path / "artifacts/m"
-    facts = {"status": "ok", "reason": None, "answers": {"samples": 128}, "tensors": []}
+    shares = dict.fromkeys(("agreement", "commonest", "float_commonest", "chance"), 0.5)
+    known = {key: {"value": 0.9, "low": 0.8, "high": 1.0} for key in ("accuracy", "float_accuracy")}
+    answers = {"samples": 128, **shares, **known}
+    facts = {"status": "ok", "reason": None, "answers": answers, "tensors": []}
     found = {
         "in_float": ["a"],
         "smoothquant": 0.8,

@@ -1,0 +1,222 @@
+"""Types of the results in summary.json; docs/summary-json.md describes the fields.
+
+Times are in seconds, sizes in bytes, accuracies are fractions; None means not known.
+"""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+Status = Literal["ok", "failed", "unavailable"]
+Attempt = Literal["ok", "failed"]
+SpeedVerdict = Literal["faster", "slower", "tie", "disturbed"]
+AccuracyVerdict = Literal["kept", "dropped", "undecided"]
+
+
+class Shape(TypedDict):
+    """Sizes of an input: `sequence` in tokens for texts, `height` and `width` for images."""
+
+    batch: int
+    sequence: NotRequired[int]
+    height: NotRequired[int]
+    width: NotRequired[int]
+
+
+class Ratio(TypedDict):
+    """Ratio of two times with its 95 % interval; all None if other load left no measurement."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: SpeedVerdict
+
+
+class VariantFields(TypedDict):
+    """Name of a variant and its parts."""
+
+    variant: str
+    device: str
+    engine: str
+    precision: str
+    calibration: str | None
+
+
+class FlippedExample(TypedDict):
+    """An example whose prediction differs from the baseline's."""
+
+    index: int
+    text: str | None
+    label: str | int
+    baseline: str | int
+    prediction: str | int
+    baseline_margin: float
+    margin: float
+
+
+class AccuracyChange(TypedDict):
+    """Change of accuracy on the same examples; None if they were not the same."""
+
+    delta: float | None
+    delta_low: float | None
+    delta_high: float | None
+    gained: int | None
+    lost: int | None
+    p_value: float | None
+    detectable: float | None
+    large_enough: bool | None
+
+
+class TopOne(TypedDict):
+    """Share of right predictions with its 95 % interval."""
+
+    top1: float
+    low: float
+    high: float
+    samples: int
+
+
+class Accuracy(TopOne, AccuracyChange):
+    """Accuracy of a variant, and its change and distance from the baseline."""
+
+    verdict: AccuracyVerdict
+    flips: int | None
+    agreement: float | None
+    logit_error: float | None
+    kl: float | None
+    flipped: list[FlippedExample] | None
+
+
+class ReferenceAccuracy(TopOne, AccuracyChange):
+    """Accuracy of a model, and its change from a model with another activation."""
+
+    verdict: AccuracyVerdict | None
+
+
+class Share(TypedDict):
+    """A share with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class AuditedAnswers(TypedDict):
+    """Predictions of a quantized variant on calibration examples, and those of float."""
+
+    samples: int
+    accuracy: Share | None
+    float_accuracy: Share | None
+    agreement: float
+    commonest: float
+    float_commonest: float
+    chance: float | None
+
+
+class AuditedTensor(TypedDict):
+    """A quantized input of an operator with weights."""
+
+    operator: str
+    tensor: str
+    low: float
+    high: float
+    found_low: float
+    found_high: float
+    saturated: float
+    levels: int
+    sqnr_db: float
+    channel_ratio: float | None
+    weight_ratio: float | None
+    findings: list[str]
+
+
+class Audit(TypedDict):
+    """Check of a quantized variant before it was timed."""
+
+    status: Literal["ok", "collapsed", "failed"]
+    reason: str | None
+    answers: AuditedAnswers | None
+    tensors: list[AuditedTensor]
+
+
+class Trial(TypedDict):
+    """One step of a search; `in_float` counts operators."""
+
+    in_float: int
+    delta: float
+    delta_low: float
+    delta_high: float
+    flips: int
+    verdict: AccuracyVerdict
+    seconds: float
+
+
+class Search(TypedDict):
+    """What decided which operators of an int8-auto variant stay in float."""
+
+    in_float: list[str]
+    smoothquant: float | None
+    stop: str
+    samples: int
+    budget_points: float
+    seconds: float
+    operators: int
+    trials: list[Trial]
+
+
+class LatencyFields(TypedDict, total=False):
+    """Latency at one shape."""
+
+    batch: int
+    sequence: int
+    height: int
+    width: int
+    pairs: int
+    disturbed_pairs: int
+    disturbed: str | None
+    provisional: bool
+    stop: str
+    samples: int
+    p50_s: float | None
+    p90_s: float | None
+    p99_s: float | None
+    mean_s: float | None
+    throughput_per_s: float | None
+    device_p50_s: float | None
+    first_call_s: float | None
+    speedup: Ratio | None
+    machine_spread: float
+    threads_busy: float | None
+    cores_used: float | None
+    noise: list[str]
+    noisy: bool
+
+
+class LatencyRow(LatencyFields):
+    """Latency of a variant at one shape, on the scale that it shares with raced variants."""
+
+    raced: bool
+    paired_s: float | None
+
+
+class Result(VariantFields):
+    """A variant of a model: its engine, accuracy and latency; all None where it cannot run."""
+
+    model: str
+    status: Status
+    reason: str | None
+    host: str | None
+    baseline: str | None
+    size_bytes: int | None
+    build_s: float | None
+    build_peak_rss_bytes: int | None
+    executed: dict[str, dict[str, int]] | None
+    options: dict[str, Any] | None
+    engine_sha256: str | None
+    measured: str | None
+    threads: int | None
+    baseline_failed: str | None
+    load_s: float | None
+    first_call_s: float | None
+    peak_rss_bytes: int | None
+    accuracy: Accuracy | None
+    audit: Audit | None
+    search: Search | None
+    latency: list[LatencyRow]

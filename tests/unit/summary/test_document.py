@@ -1,0 +1,81 @@
+"""The types of summary.json: its JSON Schema in docs/, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tightrope.errors import ArtifactError
+from tightrope.summary.document import json_schema, read_summary
+
+ROOT = Path(__file__).parents[3]
+EMPTY = {
+    "schema": 2,
+    "tightrope": "0.1.0",
+    "created": "2026-11-23T12:00:00+00:00",
+    "accuracy_budget_points": 1.0,
+    "hosts": {},
+    "models": {},
+    **{key: [] for key in ("results", "recommendations", "races", "quantization")},
+    **{key: [] for key in ("traffic", "training", "activations")},
+}
+PICK = {
+    "model": "m",
+    "host": "a",
+    "shape": {"batch": 1, "sequence": 64},
+    "variant": None,
+    "why": "the race was not run",
+    **{key: [] for key in ("equal", "open", "disturbed")},
+    "provisional": False,
+    "rejected": [{"variant": "cpu-pytorch-fp32", "reason": "slower"}],
+}
+
+
+def read(folder: Path, document: Any) -> Any:
+    path = folder / "summary.json"
+    path.write_text(json.dumps(document))
+    return read_summary(path)
+
+
+def test_the_schema_in_the_documentation_is_that_of_the_types() -> None:
+    written = json.loads((ROOT / "docs/summary.schema.json").read_text())
+    assert written == json_schema(), "run `make schema`"
+    jsonschema.Draft202012Validator.check_schema(written)
+
+
+def test_a_summary_is_read_and_follows_the_schema(tmp_path: Path) -> None:
+    document = {**EMPTY, "recommendations": [PICK]}
+    assert read(tmp_path, document) == document
+    jsonschema.validate(document, json_schema())
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"schema": 1}, "schema"),
+        ({"recommendations": [{**PICK, "why": None}]}, "why"),
+        ({"recommendations": [{**PICK, "shape": {"sequence": 64}}]}, "shape"),
+        ({"accuracy_budget_points": "one"}, "accuracy_budget_points"),
+    ],
+)
+def test_a_wrong_field_is_named_and_the_schema_refuses_it_too(
+    change: dict[str, Any], where: str, tmp_path: Path
+) -> None:
+    document = {**EMPTY, **change}
+    with pytest.raises(ArtifactError, match=rf"summary\.json: no summary .*{where}.*run again"):
+        read(tmp_path, document)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, json_schema())
+
+
+@pytest.mark.parametrize("missing", sorted(EMPTY))
+def test_every_part_is_required(missing: str, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=missing):
+        read(tmp_path, {name: value for name, value in EMPTY.items() if name != missing})
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text('{"schema": 2,')
+    with pytest.raises(ArtifactError, match=r"summary\.json: no summary of this version"):
+        read_summary(tmp_path / "summary.json")
