@@ -5,7 +5,8 @@ from typing import Any
 
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
-from tightrope.report.sections.figures import row_at, speedups, trade_offs
+from tightrope.report.sections.figures import row_at
+from tightrope.report.sections.figures_by_host import figures_by_host
 from tightrope.report.sections.int8 import has_vnni, int8_section
 from tightrope.report.sections.quantize_or_not import quantization_section
 from tightrope.report.sections.steadiness import disturbed_section, remarks, steadiness
@@ -100,21 +101,9 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
     traffic = [e for e in summary.get("traffic") or () if e.get("model") == name]
     worth = [e for e in summary.get("quantization") or () if e.get("model") == name]
     baselines = facts.get("baselines") or {}
-    picks = [
-        pick(recommendation, measured, hosts)
-        for recommendation in summary.get("recommendations") or ()
-        if recommendation.get("model") == name
-    ]
+    advice = [r for r in summary.get("recommendations") or () if r.get("model") == name]
+    picks = [pick(recommendation, measured, hosts) for recommendation in advice]
     picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
-    deploy: dict[Any, set[str]] = {}
-    equals: dict[Any, set[str]] = {}
-    for chosen in picks:
-        deploy.setdefault(chosen["shape"], set()).add(chosen["variant"])
-        equals.setdefault(chosen["shape"], set()).update([chosen["variant"], *chosen["equal"]])
-    by_host = {
-        host: [result for result in measured if result.get("host") == host]
-        for host in dict.fromkeys(result.get("host") for result in measured)
-    }
     budget = summary.get("accuracy_budget_points")
     judged = any(result.get("accuracy") for result in measured)
     return {
@@ -131,17 +120,7 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
         "picks": picks,
         "variants": list(dict.fromkeys(p["variant"] for p in picks if p["variant"])),
         "largest": largest(measured),
-        "hosts": list(by_host),
-        "trade_offs": [
-            figure
-            for host, group in by_host.items()
-            for figure in trade_offs(group, baselines, deploy, equals, budget, host=hosts.get(host))
-        ],
-        "speedups": [
-            figure
-            for host, group in by_host.items()
-            for figure in speedups(group, baselines, host=hosts.get(host))
-        ],
+        **figures_by_host(measured, baselines, picks, hosts, budget=budget),
         "uncompared": grouped(
             (r["baseline_failed"], r["variant"]) for r in measured if r.get("baseline_failed")
         ),

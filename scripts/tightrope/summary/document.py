@@ -110,7 +110,7 @@ class Race(TypedDict):
     out: dict[str, str]
     rounds: int
     heats: int
-    stop: str
+    stop: str | None
     ratios: list[RaceRatio]
 
 

@@ -58,31 +58,22 @@ def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> En
     rows = rows_at(results, shape)
     reasons = {result["variant"]: disqualified(result, rows) for result in results}
     fit = [result for result in results if reasons[result["variant"]] is None]
+    decided = [race for race in races.values() if race["variant"] is not None]
+    winners = [race for race in decided if reasons[race["variant"]] is None]
+    behind = beaten_baselines(results, rows, [race["variant"] for race in winners])
     disturbed = [one["variant"] for one in results if may_be_faster(one, rows)]
-    winners = {
-        device: race
-        for device, race in races.items()
-        if race["variant"] is not None and reasons[race["variant"]] is None
-    }
-    behind = beaten_baselines(results, rows, [race["variant"] for race in winners.values()])
     disturbed = [name for name in disturbed if name not in behind]
     undecided = [race for race in races.values() if race["status"] != DECIDED]
-    common = {
-        "equal": [],
-        "open": [],
-        "disturbed": disturbed,
-        "provisional": bool(disturbed or undecided),
-    }
+    common = {"disturbed": disturbed, "provisional": bool(disturbed or undecided)}
     if not winners:
         words = why_nothing(results, fit, undecided, disturbed)
         reasons |= {one["variant"]: "the race has no winner" for one in fit}
-        return {**common, "variant": None, "why": words, "rejected": listed(reasons)}
+        nothing = {"variant": None, "why": words, "equal": [], "open": []}
+        return {**common, **nothing, "rejected": listed(reasons)}
     # devices do not race each other: compare times measured at different minutes
-    best = min(winners, key=lambda device: rows[winners[device]["variant"]]["paired_s"])
-    race = winners[best]
+    race = min(winners, key=lambda race: rows[race["variant"]]["paired_s"])
     sizes = {result["variant"]: result["size_bytes"] for result in fit}
-    for result in fit:
-        reasons[result["variant"]] = beaten(result["variant"], rows, race, sizes)
+    reasons |= {name: beaten(name, rows, race, sizes) for name in sizes}
     del reasons[race["variant"]]
     return {
         **common,

@@ -15,6 +15,12 @@ from tightrope.variants import Variant, parse
 Entry = dict[str, Any]
 # verdict in place of a speed verdict: other load left no measurement
 DISTURBED = "disturbed"
+# fields of a result that come from the manifest of its engine, and from its latency record
+BUILD = ("size_bytes", "build_s", "build_peak_rss_bytes", "executed", "options")
+MEASURED = (
+    *("engine_sha256", "measured", "threads", "baseline_failed", "load_s", "first_call_s"),
+    "peak_rss_bytes",
+)
 
 
 def result_entry(
@@ -43,18 +49,8 @@ def result_entry(
         "host": host,
         "status": failed.status if failed else "ok",
         "reason": failed.reason if failed else None,
-        "size_bytes": sum(file["size_bytes"] for file in engine["files"].values()),
-        "build_s": engine["build_s"],
-        "build_peak_rss_bytes": engine.get("build_peak_rss_bytes"),
-        "executed": engine.get("executed"),
-        "options": engine.get("options"),
-        "engine_sha256": latency.engine_sha256,
-        "measured": latency.measured,
-        "threads": latency.threads,
-        "baseline_failed": latency.baseline_failed,
-        "load_s": latency.load_s,
-        "first_call_s": latency.first_call_s,
-        "peak_rss_bytes": latency.peak_rss_bytes,
+        **build_fields(engine),
+        **{name: getattr(latency, name) for name in MEASURED},
         "accuracy": accuracy_entry(accuracy, baseline, budget, split),
         "latency": [
             latency_entry(
@@ -65,28 +61,22 @@ def result_entry(
     }
 
 
+def build_fields(engine: dict[str, Any]) -> Entry:
+    """Return the fields of a result that come from the manifest of its engine."""
+    return {
+        "size_bytes": sum(file["size_bytes"] for file in engine["files"].values()),
+        **{name: engine.get(name) for name in BUILD[1:]},
+    }
+
+
 def unavailable_entry(model: str, variant: str, reason: str) -> Entry:
     """Return an entry of `results` for a variant that cannot run on this machine."""
-    measured = [
-        "baseline",
-        "size_bytes",
-        "build_s",
-        "build_peak_rss_bytes",
-        "executed",
-        "options",
-        "engine_sha256",
-        "measured",
-        "threads",
-        "baseline_failed",
-        "load_s",
-        "first_call_s",
-    ]
     return {
         **identity(model, parse(variant)),
         "host": None,
         "status": "unavailable",
         "reason": reason,
-        **dict.fromkeys([*measured, "peak_rss_bytes", "accuracy"]),
+        **dict.fromkeys(["baseline", *BUILD, *MEASURED, "accuracy"]),
         "latency": [],
     }
 

@@ -1,13 +1,13 @@
 """Write reports/summary.json and summary.csv from all records of a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tightrope import __version__
-from tightrope.artifacts.files import read_json, write_bytes
+from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.inputs.encode import read_split
 from tightrope.machine.host import fingerprint
@@ -34,92 +34,93 @@ from tightrope.summary.races import race_entries
 from tightrope.summary.recommend import recommendations
 from tightrope.summary.results import result_entry, unavailable_entry
 from tightrope.summary.speed_scale import with_races
-from tightrope.summary.traffic import traffic_entry
+from tightrope.summary.table import write_csv
+from tightrope.summary.traffic import traffic_entries
 from tightrope.summary.training import training_entries
 from tightrope.variants import parse
 
-# fields of a result and of its accuracy that are not CSV columns
-NESTED = ("latency", "executed", "options", "audit", "search")
-LISTED = ("flipped",)
 Paths = Iterable[Path | str]
+# manifest of an engine with its two records
+Run = tuple[dict[str, Any], LatencyRecord, AccuracyRecord]
 
 
-def summarize(
-    *,
-    engines: Paths,
-    latencies: Paths,
-    accuracies: Paths,
-    traffic: Paths,
-    audits: Paths,
-    sensitivities: Paths,
-    searches: Paths,
-    training: Paths,
-    checkpoints: Paths,
-    data: Paths,
-    json_target: Path | str,
-    csv_target: Path | str,
-    activations: Paths = (),
-    references: Mapping[str, str] = MappingProxyType({}),
-    races: Paths = (),
-    unavailable: list[tuple[str, str, str]],
-    baselines: dict[str, dict[str, str]],
-    budget_points: float,
-    accept_disturbed: bool = False,
-) -> None:
-    """Write the summary of all records; docs/summary-json.md lists its fields.
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Files of a run.
 
     `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and `data`,
     one of each per model. `traffic` are the records of measurements under traffic, `audits`,
     `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
-    trainings, `activations` those of models paired with the reference that `references` names,
-    `races` those of the races per model and device. `unavailable` holds (model, variant, reason),
-    `baselines` the baseline variant by model and device. For `accept_disturbed` see
-    `results.latency_entry`.
+    trainings, `activations` those of models paired with a reference, `races` those of the races per
+    model and device.
     """
-    runs = [
-        (read_json(engine), LatencyRecord.read(latency), AccuracyRecord.read(accuracy))
-        for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True)
-    ]
-    loads = [TrafficRecord.read(path) for path in traffic]
-    trainings = [TrainingRecord.read(path) for path in training]
-    judged = {(record.model, record.variant): record for _, _, record in runs}
-    splits = {Path(path).parent.parent.name: evaluation_split(path) for path in data}
-    machine = MachineSpeed(latency for _, latency, _ in runs)
-    judging = Judging(judged, baselines, budget_points / 100, splits, machine, accept_disturbed)
+
+    engines: Paths
+    latencies: Paths
+    accuracies: Paths
+    checkpoints: Paths
+    data: Paths
+    traffic: Paths = ()
+    audits: Paths = ()
+    sensitivities: Paths = ()
+    searches: Paths = ()
+    training: Paths = ()
+    activations: Paths = ()
+    races: Paths = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the plan knows of a run.
+
+    `unavailable` holds (model, variant, reason), `baselines` the baseline variant by model and
+    device, `references` the model with which a model's activation is compared. For
+    `accept_disturbed` see `results.latency_entry`.
+    """
+
+    unavailable: Sequence[tuple[str, str, str]]
+    baselines: Mapping[str, Mapping[str, str]]
+    budget_points: float
+    references: Mapping[str, str] = field(default_factory=dict)
+    accept_disturbed: bool = False
+
+
+def summarize(
+    inputs: Inputs, settings: Settings, *, json_target: Path | str, csv_target: Path | str
+) -> None:
+    """Write the summary of all records; docs/summary-json.md lists its fields."""
+    runs = runs_of(inputs)
+    judging = judging_of(runs, inputs.data, settings)
     results = [entry_of(*run, judging) for run in runs]
     sizes = {(one["model"], one["variant"]): one["size_bytes"] for one in results}
-    raced = race_entries(map(RaceRecord.read, races), sizes, accept_disturbed=accept_disturbed)
+    raced = race_entries(
+        map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
+    )
     results = with_races(results, raced)
-    results += [unavailable_entry(*one) for one in unavailable]
-    found = read_records(audits), made_records(searches)
+    results += [unavailable_entry(*one) for one in settings.unavailable]
+    found = read_records(inputs.audits), made_records(inputs.searches)
     results = [with_int8(result, *found) for result in results]
-    sensitive = made_records(sensitivities)
-    models = [
-        model_entry(checkpoint, source, results, baselines, sensitive)
-        for checkpoint, source in zip(checkpoints, data, strict=True)
-    ]
+    loads = [TrafficRecord.read(path) for path in inputs.traffic]
+    trainings = [TrainingRecord.read(path) for path in inputs.training]
     document: Summary = {
         "schema": 2,
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "accuracy_budget_points": budget_points,
+        "accuracy_budget_points": settings.budget_points,
         "hosts": hosts([record for run in runs for record in run[1:]] + loads + trainings),
-        "models": dict(models),
+        "models": model_entries(inputs, results, settings.baselines),
         "results": results,
         "recommendations": recommendations(results, raced),
         "races": list(raced.values()),
         "quantization": quantizations(results, raced),
-        "traffic": [
-            traffic_entry(record, host=fingerprint(record.host), accept_disturbed=accept_disturbed)
-            for record in loads
-        ],
-        "training": training_entries(trainings, accept_disturbed=accept_disturbed),
+        "traffic": traffic_entries(loads, accept_disturbed=settings.accept_disturbed),
+        "training": training_entries(trainings, accept_disturbed=settings.accept_disturbed),
         "activations": activation_entries(
-            [LatencyRecord.read(path) for path in activations],
-            judged,
-            references=references,
-            baselines=baselines,
-            budget=budget_points / 100,
+            [LatencyRecord.read(path) for path in inputs.activations],
+            judging.judged,
+            references=settings.references,
+            baselines=settings.baselines,
+            budget=judging.budget,
         ),
     }
     write_summary(json_target, document)
@@ -135,6 +136,27 @@ class Judging(NamedTuple):
     splits: Mapping[str, Split]
     machine: MachineSpeed
     accept_disturbed: bool
+
+
+def runs_of(inputs: Inputs) -> list[Run]:
+    """Return the manifest of each engine with its two records."""
+    paths = zip(inputs.engines, inputs.latencies, inputs.accuracies, strict=True)
+    return [
+        (read_json(engine), LatencyRecord.read(latency), AccuracyRecord.read(accuracy))
+        for engine, latency, accuracy in paths
+    ]
+
+
+def judging_of(runs: Sequence[Run], data: Paths, settings: Settings) -> Judging:
+    """Return the context in which the runs are evaluated."""
+    return Judging(
+        judged={(record.model, record.variant): record for _, _, record in runs},
+        baselines=settings.baselines,
+        budget=settings.budget_points / 100,
+        splits={Path(path).parent.parent.name: evaluation_split(path) for path in data},
+        machine=MachineSpeed(latency for _, latency, _ in runs),
+        accept_disturbed=settings.accept_disturbed,
+    )
 
 
 def entry_of(
@@ -173,11 +195,22 @@ def hosts(records: Iterable[Record]) -> dict[str, Any]:
     return found
 
 
+def model_entries(
+    inputs: Inputs, results: list[dict[str, Any]], baselines: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return the entry of each model by name."""
+    sensitive = made_records(inputs.sensitivities)
+    return dict(
+        model_entry(checkpoint, data, results, baselines, sensitive)
+        for checkpoint, data in zip(inputs.checkpoints, inputs.data, strict=True)
+    )
+
+
 def model_entry(
     checkpoint: Path | str,
     data: Path | str,
     results: list[dict[str, Any]],
-    baselines: dict[str, dict[str, str]],
+    baselines: Mapping[str, Mapping[str, str]],
     sensitivities: Records,
 ) -> tuple[str, dict[str, Any]]:
     """Return name and entry of a model from its checkpoint and data manifests."""
@@ -203,29 +236,3 @@ def model_entry(
 def weights_of(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return the manifest entry of a checkpoint's weights file."""
     return manifest["files"].get("model.safetensors") or manifest["files"]["model.onnx"]
-
-
-def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
-    """Write a row per result and shape, with columns named by dotted JSON path.
-
-    The reasons for noise are joined into one text.
-    """
-    import pandas
-
-    rows = []
-    for result in results:
-        flat = without(result, NESTED)
-        if result["accuracy"]:
-            flat["accuracy"] = without(result["accuracy"], LISTED)
-        for shape in result["latency"] or [{}]:
-            row = {**flat, **{f"latency.{key}": value for key, value in shape.items()}}
-            if shape:
-                row["latency.noise"] = "; ".join(shape["noise"])
-            rows.append(row)
-    frame = pandas.json_normalize(rows).convert_dtypes()
-    write_bytes(target, frame.to_csv(index=False).encode())
-
-
-def without(entry: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return `entry` without the fields in `names`."""
-    return {key: value for key, value in entry.items() if key not in names}

@@ -1,8 +1,10 @@
 """Traffic entries of summary.json."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
+from tightrope.machine.host import fingerprint
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.noise import disturbed_while
@@ -13,6 +15,16 @@ Entry = dict[str, Any]
 TIE = 1e-3
 LOADGEN = "mlcommons-loadgen"
 SCENARIOS = ("single_stream", "offline", "server")
+
+
+def traffic_entries(
+    records: Iterable[TrafficRecord], *, accept_disturbed: bool = False
+) -> list[Entry]:
+    """Return `traffic` of the summary, in record order."""
+    return [
+        traffic_entry(record, host=fingerprint(record.host), accept_disturbed=accept_disturbed)
+        for record in records
+    ]
 
 
 def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = False) -> Entry:

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from raced import PLACE, SHAPE, planted, race_record, race_shape
 from tightrope.statistics import Interval
+from tightrope.summary.document import Race
 from tightrope.summary.races import (
     RaceKey,
     is_undecided,
@@ -27,10 +29,11 @@ ENTRY_FIELDS = {
 def entry(
     *heats: dict[str, Any], accept_disturbed: bool = False, sizes: Any = SIZES, **changes: Any
 ) -> dict[str, Any]:
-    """The entry of a race at one shape, in so many heats."""
+    """The entry of a race at one shape, in so many heats, which is of its type."""
     record = race_record(*([heat] for heat in heats), **changes)
     known = {("m", name): size for name, size in sizes.items()}
     (found,) = race_entries([record], known, accept_disturbed=accept_disturbed).values()
+    assert msgspec.convert(found, Race) == found
     return found
 
 
@@ -110,9 +113,9 @@ def test_of_a_pair_that_does_not_contend_neither_wins() -> None:
 
 
 def test_a_single_contender_wins_without_a_round() -> None:
-    found = entry(race_shape({QUICK: []}))
+    found = entry(race_shape({QUICK: []}, stop=None))
     assert (found["status"], found["variant"], found["rounds"]) == ("decided", QUICK, 0)
-    assert found["ratios"] == []
+    assert (found["stop"], found["ratios"]) == (None, [])
 
 
 def test_where_all_died_the_race_has_failed() -> None:

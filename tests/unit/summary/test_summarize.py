@@ -15,7 +15,7 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.race_statistics import beaten_by
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
-from tightrope.summary.summarize import evaluation_split, summarize
+from tightrope.summary.summarize import Inputs, Settings, evaluation_split, summarize
 
 HOST = {
     "cpu": "Some CPU",
@@ -159,7 +159,7 @@ def summarized(
     engines, latencies, accuracies = zip(*runs, strict=True)
     checkpoint, data = write_model(folder)
     records = quantized or {}
-    summarize(
+    inputs = Inputs(
         engines=engines,
         latencies=latencies,
         accuracies=accuracies,
@@ -170,14 +170,11 @@ def summarized(
         training=records.get("training", []),
         checkpoints=[checkpoint],
         data=[data],
-        json_target=folder / "summary.json",
-        csv_target=folder / "summary.csv",
         races=[write_race(folder, **(race or {"quick": 4.0}))],
-        unavailable=[MISSING],
-        baselines=baselines,
-        budget_points=1.0,
-        **options,
     )
+    settings = Settings(unavailable=[MISSING], baselines=baselines, budget_points=1.0, **options)
+    targets = {"json_target": folder / "summary.json", "csv_target": folder / "summary.csv"}
+    summarize(inputs, settings, **targets)
     written = json.loads((folder / "summary.json").read_text())
     assert read_summary(folder / "summary.json") == written, "a field has no type"
     return written
@@ -506,18 +503,15 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
     engine, latency, accuracy = write_run(tmp_path, BASELINE)
     latency.write_text(latency.read_text()[:-50])
     checkpoint, data = write_model(tmp_path)
+    inputs = Inputs(
+        engines=[engine],
+        latencies=[latency],
+        accuracies=[accuracy],
+        checkpoints=[checkpoint],
+        data=[data],
+    )
+    settings = Settings(unavailable=[], baselines=BASELINES, budget_points=1.0)
+    targets = {"json_target": tmp_path / "summary.json", "csv_target": tmp_path / "summary.csv"}
     with pytest.raises(ArtifactError, match=rf"{latency.name}: invalid JSON"):
-        summarize(
-            engines=[engine],
-            latencies=[latency],
-            accuracies=[accuracy],
-            **{key: [] for key in ("traffic", "audits", "sensitivities", "searches", "training")},
-            checkpoints=[checkpoint],
-            data=[data],
-            json_target=tmp_path / "summary.json",
-            csv_target=tmp_path / "summary.csv",
-            unavailable=[],
-            baselines=BASELINES,
-            budget_points=1.0,
-        )
+        summarize(inputs, settings, **targets)
     assert not (tmp_path / "summary.json").exists()

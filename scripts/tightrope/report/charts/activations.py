@@ -45,7 +45,6 @@ def activation_chart(
     ties = drawn.transform_filter("datum.tie")
     told = {"tooltip": [alt.Tooltip("activation:N"), *tips("speedup", "interval", "verdict")]}
     layers = [
-        alt.Chart(values(names)).mark_rule(style="row", yOffset=-height / 2).encode(band),
         alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(across),
         drawn.mark_rule(strokeWidth=2, opacity=0.75).encode(
             *here, engine_colour(), x=clone(across, "low"), x2="high:Q"
@@ -54,16 +53,17 @@ def activation_chart(
         ties.mark_point(filled=True, style="mask", size=30, opacity=1).encode(
             across, *here, precision_shape()
         ),
-        *labels(
-            alt.Chart(values(names)),
-            "name",
-            band,
-            align="left",
-            x=alt.value(0),
-            yOffset=NAME / 2 - height / 2,
-        ),
     ]
-    chart = alt.layer(*layers, data=values(marks)).properties(
+    first, *last = bands(names, band, height)
+    chart = alt.layer(first, *layers, *last, data=values(marks)).properties(
         width="container", height=height * len(names)
     )
     return finished(chart, description)
+
+
+def bands(names: Sequence[dict[str, Any]], band: alt.Y, height: int) -> list[alt.Chart]:
+    """Return the layers of the bands, `height` pixels each: a line above each, then its name."""
+    chart = alt.Chart(values(names))
+    line = chart.mark_rule(style="row", yOffset=-height / 2).encode(band)
+    place = {"align": "left", "x": alt.value(0), "yOffset": NAME / 2 - height / 2}
+    return [line, *labels(chart, "name", band, **place)]

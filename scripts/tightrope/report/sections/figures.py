@@ -46,34 +46,51 @@ def trade_offs(
     of them in speed; `host` is named in the titles. A figure has title, description, chart, points
     (fastest first, the Pareto front numbered) and unplaced (variants without a time).
     """
-    figures = []
-    for shape in shapes_in(results):
-        rows = [(result, row_at(result, shape)) for result in results]
-        rows = [(result, row) for result, row in rows if row and result.get("accuracy")]
-        placed = [point for pair in rows if (point := trade_off_point(*pair, baselines))]
-        if not placed:
-            continue
-        number_front(placed, equals.get(shape, set()))
-        names = {point["variant"] for point in placed}
-        for point in placed:
-            point["deploy"] = point["variant"] in deploy.get(shape, ())
-        title = titled(shape_label(shape), host)
-        description = describe_trade_off(title, placed)
-        drawn = [without_records(point) for point in placed]
-        figures.append(
-            {
-                "title": title,
-                "description": description,
-                "points": placed,
-                "unplaced": [
-                    result["variant"] for result, row in rows if result["variant"] not in names
-                ],
-                "chart": accuracy_latency_chart(
-                    drawn, budget_points=budget_points, description=description
-                ),
-            }
+    found = (
+        trade_off(
+            titled(shape_label(shape), host),
+            [(result, row_at(result, shape)) for result in results],
+            baselines,
+            (deploy.get(shape, set()), equals.get(shape, set())),
+            budget_points,
         )
-    return figures
+        for shape in shapes_in(results)
+    )
+    return [figure for figure in found if figure]
+
+
+def trade_off(
+    title: str,
+    rows: Sequence[tuple[Record, Record | None]],
+    baselines: Mapping[str, str],
+    chosen: tuple[set[str], set[str]],
+    budget_points: float | None,
+) -> dict[str, Any] | None:
+    """Return the figure of one shape, None if no variant has a place in it.
+
+    `rows` are the results with their rows at the shape; `chosen` are the recommended variants, and
+    these with the variants equal to one of them.
+    """
+    judged = [(result, row) for result, row in rows if row and result.get("accuracy")]
+    placed = [point for pair in judged if (point := trade_off_point(*pair, baselines))]
+    if not placed:
+        return None
+    deploy, equals = chosen
+    number_front(placed, equals)
+    names = {point["variant"] for point in placed}
+    for point in placed:
+        point["deploy"] = point["variant"] in deploy
+    description = describe_trade_off(title, placed)
+    drawn = [without_records(point) for point in placed]
+    return {
+        "title": title,
+        "description": description,
+        "points": placed,
+        "unplaced": [result["variant"] for result, _ in judged if result["variant"] not in names],
+        "chart": accuracy_latency_chart(
+            drawn, budget_points=budget_points, description=description
+        ),
+    }
 
 
 def trade_off_point(

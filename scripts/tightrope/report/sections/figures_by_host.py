@@ -1,0 +1,40 @@
+"""Figures of a model for each host: times of two hosts are never in one figure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tightrope.report.sections.figures import speedups, trade_offs
+
+Record = Mapping[str, Any]
+
+
+def figures_by_host(
+    measured: Iterable[Record],
+    baselines: Mapping[str, str],
+    picks: Iterable[Record],
+    hosts: Mapping[str, str],
+    *,
+    budget: float | None,
+) -> dict[str, Any]:
+    """Return the hosts of the results, and the figures of each host."""
+    deploy: dict[Any, set[str]] = {}
+    equals: dict[Any, set[str]] = {}
+    for chosen in picks:
+        deploy.setdefault(chosen["shape"], set()).add(chosen["variant"])
+        equals.setdefault(chosen["shape"], set()).update([chosen["variant"], *chosen["equal"]])
+    by_host: dict[Any, list[Record]] = {}
+    for result in measured:
+        by_host.setdefault(result.get("host"), []).append(result)
+    return {
+        "hosts": list(by_host),
+        "trade_offs": [
+            figure
+            for host, group in by_host.items()
+            for figure in trade_offs(group, baselines, deploy, equals, budget, host=hosts.get(host))
+        ],
+        "speedups": [
+            figure
+            for host, group in by_host.items()
+            for figure in speedups(group, baselines, host=hosts.get(host))
+        ],
+    }
