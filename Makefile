@@ -26,7 +26,7 @@ RUN_ENV := .venv/made-from-cpu.txt
 TEST_ENV := .venv/made-from-test.txt
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
 
-LINT := ruff check . && ruff format --check . && python -m snakefmt --check Snakefile rules && \
+LINT := ruff check . && ruff format --check . && mypy && python -m snakefmt --check Snakefile rules && \
     python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo && \
     python tools/rule_graph.py --check
 

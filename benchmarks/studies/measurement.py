@@ -55,7 +55,7 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import RACE
 from tightrope.statistics import trimmed_mean
-from tightrope.summary.races import entry_of, ratio_between
+from tightrope.summary.races import outcome_of, ratio_between
 from tightrope.summary.results import DISTURBED, latency_entry
 
 MODEL = Path("artifacts/minilm-docstrings")
@@ -339,7 +339,7 @@ def race_of(
     # the slower, the smaller: the tie-break by size prefers the worst of those not told apart
     slowest_first = sorted(names, key=lambda name: -PLANTED.get(name, 0.0))
     sizes = {name: size for size, name in enumerate(slowest_first)}
-    return entry_of(record, [shape], sizes, accept_disturbed=False)
+    return outcome_of(record, [shape], sizes, accept_disturbed=False)
 
 
 def twins(options: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ import math
 import random
 import statistics
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 # fewest samples for a percentile at confidence 0.99, by MLPerf's rule (MLCommons inference
 # rules, "latency-bound scenarios"): p50 11, p90 64, p99 662
@@ -17,6 +17,8 @@ TRIM = 0.2  # share of values that a trimmed mean leaves out at each end
 # standard deviation of the log time between loads: docs/results/2026-11-21-measurement.md
 LOAD_SPREAD = 0.005
 Rows = Sequence[Sequence[float]]
+SpeedVerdict = Literal["faster", "slower", "tie"]
+AccuracyVerdict = Literal["kept", "dropped", "undecided"]
 
 
 class Interval(NamedTuple):
@@ -120,7 +122,7 @@ def student_point(degrees: int, level: float = LEVEL) -> float:
     return float(stdtrit(degrees, 1 - level / 2))
 
 
-def speed_verdict(interval: Interval) -> str:
+def speed_verdict(interval: Interval) -> SpeedVerdict:
     """Return `faster` or `slower` where the whole interval is on that side of 1, else `tie`."""
     if interval.low > 1:
         return "faster"
@@ -155,7 +157,7 @@ def mcnemar_p_value(gained: int, lost: int) -> float:
     return min(1.0, 2 * tail / 2**changes)
 
 
-def accuracy_verdict(difference: Interval, budget: float) -> str:
+def accuracy_verdict(difference: Interval, budget: float) -> AccuracyVerdict:
     """Return `kept` where the whole interval is within the budget, `dropped` where it is outside.
 
     `budget` is the fraction by which accuracy may fall. In between: `undecided`.

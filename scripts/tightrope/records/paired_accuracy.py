@@ -1,21 +1,34 @@
 """Change of accuracy between two records on the same examples."""
 
 from collections import Counter
-from typing import Any
+from typing import TypedDict
 
 from tightrope.machine.host import numerics_fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.statistics import (
+    AccuracyVerdict,
     accuracy_verdict,
     detectable_drop,
     mcnemar_p_value,
     paired_difference,
 )
 
-Entry = dict[str, Any]
+
+class Change(TypedDict):
+    """Change of accuracy on the same examples, as shares of them, with its tests."""
+
+    delta: float
+    delta_low: float
+    delta_high: float
+    gained: int
+    lost: int
+    p_value: float
+    detectable: float
+    large_enough: bool
+    verdict: AccuracyVerdict
 
 
-def change(right: list[bool], baseline_right: list[bool], budget: float) -> Entry:
+def change(right: list[bool], baseline_right: list[bool], budget: float) -> Change:
     """Return the change of accuracy with its tests, and the drop that these examples can detect."""
     # a slow engine is evaluated on the first examples only
     pairs = list(zip(right, baseline_right, strict=False))

@@ -133,5 +133,8 @@ def leader(shape: Shape, names: list[str], *, all_rounds: bool = False) -> str |
     for name in others:
         if len(common_rounds(shape, name, first, all_rounds=all_rounds)) < FEWEST_TO_CHOOSE:
             return None
-        found[name] = ratio(shape, name, first, all_rounds=all_rounds).value
+        measured = ratio(shape, name, first, all_rounds=all_rounds)
+        if measured is None:
+            return None
+        found[name] = measured.value
     return max(found, key=lambda name: found[name])

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -21,7 +21,7 @@ class Record:
 
     model: str
     variant: str
-    status: str = "ok"
+    status: Literal["ok", "failed"] = "ok"
     reason: str | None = None
     transient: bool | None = None
     host: dict[str, Any]

@@ -1,30 +1,25 @@
 """Accuracy of a variant and its paired change against the baseline, for summary.json."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.paired_accuracy import change, comparable, hits
-from tightrope.statistics import mean_divergence, relative_error, share
+from tightrope.statistics import Interval, mean_divergence, relative_error, share
+from tightrope.summary.result_types import Accuracy, FlippedExample, TopOne
 
 MOST = 200
 LONGEST = 300
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
-Entry = dict[str, Any]
-# fields that need the baseline's predictions on the same examples
-PAIRED = (
-    *("delta", "delta_low", "delta_high", "gained", "lost", "p_value", "detectable"),
-    *("large_enough", "flips", "agreement", "logit_error", "kl", "flipped"),
-)
-# fields of the baseline itself that are not 0
-UNCHANGED = {
-    "p_value": 1.0,
-    "large_enough": True,
-    "agreement": 1.0,
-    "flipped": [],
-    "verdict": "kept",
-}
+
+class Distance(TypedDict):
+    """How far predictions and logits are from the baseline's; `kl` is in nats."""
+
+    flips: int
+    agreement: float
+    logit_error: float | None
+    kl: float
 
 
 class Split(NamedTuple):
@@ -37,7 +32,7 @@ class Split(NamedTuple):
 
 def accuracy_entry(
     record: AccuracyRecord, baseline: AccuracyRecord | None, budget: float, split: Split
-) -> Entry | None:
+) -> Accuracy | None:
     """Return the accuracy of `record` and its change against the baseline on the same examples.
 
     The examples are those of `split`. Returns None without predictions or labels. Without
@@ -46,19 +41,11 @@ def accuracy_entry(
     if not record.predictions or record.labels is None:
         return None
     right = hits(record)
-    top1 = share(sum(right), len(right))
-    entry = {
-        "top1": top1.value,
-        "low": top1.low,
-        "high": top1.high,
-        "samples": len(right),
-        "verdict": "undecided",
-        **dict.fromkeys(PAIRED),
-    }
+    entry = top_one(right)
     if baseline is None or not comparable(record, baseline):
-        return entry
+        return not_compared(entry)
     if baseline.variant == record.variant:
-        return {**entry, **dict.fromkeys(PAIRED, 0), **UNCHANGED}
+        return baseline_itself(entry)
     return {
         **entry,
         **change(right, hits(baseline), budget),
@@ -67,7 +54,61 @@ def accuracy_entry(
     }
 
 
-def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Entry:
+def top_one(right: Sequence[bool]) -> TopOne:
+    """Return the share of right predictions."""
+    top1 = share(sum(right), len(right))
+    return {"top1": top1.value, "low": top1.low, "high": top1.high, "samples": len(right)}
+
+
+def not_compared(entry: TopOne) -> Accuracy:
+    """Return an accuracy without a change, which takes the baseline on the same examples."""
+    return {
+        **entry,
+        "delta": None,
+        "delta_low": None,
+        "delta_high": None,
+        "gained": None,
+        "lost": None,
+        "p_value": None,
+        "detectable": None,
+        "large_enough": None,
+        "verdict": "undecided",
+        "flips": None,
+        "agreement": None,
+        "logit_error": None,
+        "kl": None,
+        "flipped": None,
+    }
+
+
+def baseline_itself(entry: TopOne) -> Accuracy:
+    """Return the accuracy of the baseline, which is unchanged by definition."""
+    return {
+        **entry,
+        "delta": 0,
+        "delta_low": 0,
+        "delta_high": 0,
+        "gained": 0,
+        "lost": 0,
+        "p_value": 1.0,
+        "detectable": 0,
+        "large_enough": True,
+        "verdict": "kept",
+        "flips": 0,
+        "agreement": 1.0,
+        "logit_error": 0,
+        "kl": 0,
+        "flipped": [],
+    }
+
+
+def change_of(accuracy: Accuracy) -> Interval | None:
+    """Return the change of accuracy with its interval, None if it was not compared."""
+    delta, low, high = (accuracy[name] for name in ("delta", "delta_low", "delta_high"))
+    return None if delta is None or low is None or high is None else Interval(delta, low, high)
+
+
+def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Distance:
     """Return how far predictions and logits differ from the baseline's, independent of the labels.
 
     `logit_error` is the RMS difference of the logits over the RMS of the baseline's logits about
@@ -85,7 +126,7 @@ def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Entry:
     }
 
 
-def flipped(record: AccuracyRecord, baseline: AccuracyRecord, split: Split) -> list[dict[str, Any]]:
+def flipped(record: AccuracyRecord, baseline: AccuracyRecord, split: Split) -> list[FlippedExample]:
     """Return examples whose prediction differs from the baseline's, highest baseline margin first.
 
     At most MOST. `text` is cut at LONGEST characters; it is None if the source has no text or the

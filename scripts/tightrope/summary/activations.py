@@ -1,22 +1,28 @@
 """Comparison of models that differ only in their activation, for summary.json."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from tightrope.machine.host import fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.paired_accuracy import change, comparable, hits
-from tightrope.statistics import share
+from tightrope.summary.accuracy import top_one
+from tightrope.summary.result_types import AccuracyChange, ReferenceAccuracy
 from tightrope.summary.results import latency_entry
+from tightrope.summary.workload_types import Activation, ActivationRow
 from tightrope.variants import parse
 
-Entry = dict[str, Any]
 Judged = Mapping[tuple[str, str], AccuracyRecord]
-CHANGE = (
-    *("delta", "delta_low", "delta_high", "gained", "lost", "p_value", "detectable"),
-    *("large_enough", "verdict"),
-)
+NO_CHANGE: AccuracyChange = {
+    "delta": None,
+    "delta_low": None,
+    "delta_high": None,
+    "gained": None,
+    "lost": None,
+    "p_value": None,
+    "detectable": None,
+    "large_enough": None,
+}
 
 
 def activation_entries(
@@ -26,7 +32,7 @@ def activation_entries(
     references: Mapping[str, str],
     baselines: Mapping[str, Mapping[str, str]],
     budget: float,
-) -> list[Entry]:
+) -> list[Activation]:
     """Return an entry per model, host and device, compared with the reference model.
 
     Each record holds latencies of a variant, in blocks that alternate with the same variant of the
@@ -56,7 +62,7 @@ def activation_entries(
 
 def accuracy_vs_reference(
     record: AccuracyRecord | None, reference: AccuracyRecord | None, budget: float
-) -> Entry | None:
+) -> ReferenceAccuracy | None:
     """Return a model's accuracy and its paired change against the reference model.
 
     None without predictions or labels. The change is None if the two were not evaluated on the same
@@ -65,18 +71,21 @@ def accuracy_vs_reference(
     if record is None or not record.predictions or record.labels is None:
         return None
     right = hits(record)
-    top1 = share(sum(right), len(right))
-    entry = {"top1": top1.value, "low": top1.low, "high": top1.high, "samples": len(right)}
+    entry = top_one(right)
     if reference is None or reference.labels is None or not comparable(record, reference):
-        return {**entry, **dict.fromkeys(CHANGE)}
+        return {**entry, **NO_CHANGE, "verdict": None}
     return {**entry, **change(right, hits(reference), budget)}
 
 
-def rows_of(record: LatencyRecord) -> list[Entry]:
+def rows_of(record: LatencyRecord) -> list[ActivationRow]:
     """Return a row per shape of a record, or one row without times if it failed."""
-    common = {
+    device, engine, precision, calibration = parse(record.variant)
+    common: ActivationRow = {
         "variant": record.variant,
-        **parse(record.variant)._asdict(),
+        "device": device,
+        "engine": engine,
+        "precision": precision,
+        "calibration": calibration,
         "status": record.status,
         "reason": reason_of(record),
     }

@@ -6,19 +6,13 @@ from typing import Any
 
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import read_json
+from tightrope.summary.model_types import OperatorSensitivity, Sensitivity
+from tightrope.summary.result_types import Audit, Result, Search
 from tightrope.variants import AUTO
 
-Entry = dict[str, Any]
 # records by (model, file stem)
-Records = Mapping[tuple[str, str], Entry]
-# number of tensors of an audit in the summary, and their fields
-NOISIEST = 5
-TENSOR = (
-    *("operator", "tensor", "low", "high", "found_low", "found_high", "saturated", "levels"),
-    *("sqnr_db", "channel_ratio", "weight_ratio", "findings"),
-)
-SEARCH = ("in_float", "smoothquant", "stop", "samples", "budget_points", "seconds")
-TRIAL = ("delta", "delta_low", "delta_high", "flips", "verdict", "seconds")
+Records = Mapping[tuple[str, str], dict[str, Any]]
+NOISIEST = 5  # number of tensors of an audit in the summary
 
 
 def read_records(paths: Iterable[Path | str]) -> Records:
@@ -31,7 +25,7 @@ def made_records(paths: Iterable[Path | str]) -> Records:
     return {key: one for key, one in read_records(paths).items() if failure_of(one) is None}
 
 
-def with_int8(result: Entry, audits: Records, searches: Records) -> Entry:
+def with_int8(result: Result, audits: Records, searches: Records) -> Result:
     """Return a result with its `audit` and `search`, each None if missing.
 
     Audits are named by variant, searches by scheme and calibration.
@@ -55,35 +49,79 @@ def calibration_of(name: str) -> str:
     return name.partition("-")[2]
 
 
-def audit_entry(record: Entry) -> Entry:
+def audit_entry(record: Mapping[str, Any]) -> Audit:
     """Return the status of an audit with its evidence: answers and the noisiest tensors."""
-    kept = {name: record[name] for name in ("status", "reason", "answers")}
     noisiest = sorted(record["tensors"], key=lambda tensor: tensor["sqnr_db"])[:NOISIEST]
-    return {**kept, "tensors": [{name: one[name] for name in TENSOR} for one in noisiest]}
+    return {
+        "status": record["status"],
+        "reason": record["reason"],
+        "answers": record["answers"],
+        "tensors": [
+            {
+                "operator": one["operator"],
+                "tensor": one["tensor"],
+                "low": one["low"],
+                "high": one["high"],
+                "found_low": one["found_low"],
+                "found_high": one["found_high"],
+                "saturated": one["saturated"],
+                "levels": one["levels"],
+                "sqnr_db": one["sqnr_db"],
+                "channel_ratio": one["channel_ratio"],
+                "weight_ratio": one["weight_ratio"],
+                "findings": one["findings"],
+            }
+            for one in noisiest
+        ],
+    }
 
 
-def search_entry(record: Entry) -> Entry:
+def search_entry(record: Mapping[str, Any]) -> Search:
     """Return `search` of an int8-auto result; a trial has the number of operators left in float."""
     return {
-        **{name: record[name] for name in SEARCH},
+        "in_float": record["in_float"],
+        "smoothquant": record["smoothquant"],
+        "stop": record["stop"],
+        "samples": record["samples"],
+        "budget_points": record["budget_points"],
+        "seconds": record["seconds"],
         "operators": len(record["ranking"]),
         "trials": [
-            {"in_float": len(trial["in_float"]), **{name: trial[name] for name in TRIAL}}
+            {
+                "in_float": len(trial["in_float"]),
+                "delta": trial["delta"],
+                "delta_low": trial["delta_low"],
+                "delta_high": trial["delta_high"],
+                "flips": trial["flips"],
+                "verdict": trial["verdict"],
+                "seconds": trial["seconds"],
+            }
             for trial in record["trials"]
         ],
     }
 
 
-def sensitivity_entries(model: str, records: Records) -> Entry:
+def sensitivity_entries(model: str, records: Records) -> dict[str, Sensitivity]:
     """Return a model's operator sensitivities by scheme and calibration, highest KL first."""
     return {
         name: {
             "samples": record["samples"],
             "operators": sorted(
-                ({"operator": one, **fields} for one, fields in record["operators"].items()),
+                (sensitivity_of(*one) for one in record["operators"].items()),
                 key=lambda one: -one["kl"],
             ),
         }
         for (owner, name), record in records.items()
         if owner == model
+    }
+
+
+def sensitivity_of(operator: str, fields: Mapping[str, Any]) -> OperatorSensitivity:
+    """Return the sensitivity of one operator."""
+    return {
+        "operator": operator,
+        "agreement": fields["agreement"],
+        "logit_error": fields["logit_error"],
+        "kl": fields["kl"],
+        "sqnr_db": fields["sqnr_db"],
     }

@@ -2,27 +2,32 @@
 
 import math
 from collections.abc import Mapping
-from operator import itemgetter
 from typing import Any
 
+from tightrope.statistics import Interval
+from tightrope.summary.decision_types import (
+    Quantization,
+    QuantizedAccuracy,
+    QuantizedVariant,
+    QuantizeVerdict,
+    Race,
+)
 from tightrope.summary.races import RaceKey, race_key, ratio_between
 from tightrope.summary.recommend import rows_at, shapes_of
+from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result
+from tightrope.summary.results import interval_of, ratio_entry
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
-Entry = dict[str, Any]
+Rows = Mapping[str, LatencyRow]
+
 # best first
-VERDICTS = QUANTIZE, UNDECIDED, DO_NOT = "quantize", "undecided", "do not quantize"
+VERDICTS: tuple[QuantizeVerdict, ...] = ("quantize", "undecided", "do not quantize")
+QUANTIZE, UNDECIDED, DO_NOT = VERDICTS
 # accuracy verdicts from deployable to not deployable
 STANDINGS = ("kept", "undecided", "dropped")
-PLACE = ("model", "host", "device", "engine")
-ACCURACY = ("delta", "delta_low", "delta_high", "flips", "samples", "verdict")
-SPEEDUP = ("ratio", "low", "high", "verdict")
-NO_RACE: Entry = {"raced": (), "heats": 0, "ratios": ()}
-
-engine_of = itemgetter(*PLACE)
 
 
-def quantizations(results: list[Entry], races: Mapping[RaceKey, Entry]) -> list[Entry]:
+def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Quantization]:
     """Return an entry per model, host, device, engine and shape with quantized and float variants.
 
     An entry needs a float variant measured at the shape and an INT8 or FP8 variant that was tried.
@@ -30,25 +35,45 @@ def quantizations(results: list[Entry], races: Mapping[RaceKey, Entry]) -> list[
     quantized variants in `others`, and in `unquantized` the float variant that they are compared
     with in the race.
     """
-    found = []
-    tried = [one for one in results if one["host"] is not None]
-    for place in dict.fromkeys(map(engine_of, tried)):
-        model, host, device, _ = place
-        own = [one for one in tried if engine_of(one) == place]
+    found: list[Quantization] = []
+    for place in dict.fromkeys(map(place_of, results)):
+        model, host, device, engine = place
+        if host is None:
+            continue
+        own = [one for one in results if place_of(one) == place]
         quantized = [one for one in own if one["precision"] in QUANTIZED]
         for shape in shapes_of(own) if quantized else ():
             rows = rows_at(own, shape)
-            race = races.get(race_key(model, host, device, shape), NO_RACE)
-            rival = best_unquantized(own, rows, race)
-            if rival is not None:
-                first, *others = ranked(quantized, rival, rows, race)
-                named = {**dict(zip(PLACE, place, strict=True)), "shape": shape}
-                pair = {"unquantized": rival["variant"], **first, "others": others}
-                found.append({**named, **pair})
+            race = races.get(race_key(model, host, device, shape))
+            plain = best_unquantized(own, rows, race)
+            if plain is not None:
+                first, *others = ranked(quantized, plain, rows, race)
+                found.append(
+                    {
+                        "model": model,
+                        "host": host,
+                        "device": device,
+                        "engine": engine,
+                        "shape": shape,
+                        "unquantized": plain["variant"],
+                        **first,
+                        "others": others,
+                    }
+                )
     return found
 
 
-def best_unquantized(results: list[Entry], rows: dict[str, Entry], race: Entry) -> Entry | None:
+def place_of(result: Result) -> tuple[str, str | None, str, str]:
+    """Return model, host, device and engine of a result."""
+    return result["model"], result["host"], result["device"], result["engine"]
+
+
+def raced_in(race: Race | None) -> list[str]:
+    """Return the variants that raced, none without a race."""
+    return race["raced"] if race else []
+
+
+def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Result | None:
     """Return the best measured float variant of an engine, or None.
 
     Variants that raced come first, then better accuracy verdicts (see STANDINGS), then lower
@@ -62,22 +87,22 @@ def best_unquantized(results: list[Entry], rows: dict[str, Entry], race: Entry) 
         and seconds_of(one["variant"], rows) < math.inf
     ]
 
-    def rank(one: Entry) -> tuple[Any, ...]:
+    def rank(one: Result) -> tuple[Any, ...]:
         name = one["variant"]
-        return name not in race["raced"], standing_of(one), seconds_of(name, rows)
+        return name not in raced_in(race), standing_of(one), seconds_of(name, rows)
 
     return min(measured, key=rank, default=None)
 
 
-def seconds_of(name: str, rows: dict[str, Entry]) -> float:
+def seconds_of(name: str, rows: Rows) -> float:
     """Return the time per call by which variants are compared, infinite if there is none."""
     row = rows.get(name)
     return row["paired_s"] if row and row["paired_s"] is not None else math.inf
 
 
 def ranked(
-    quantized: list[Entry], rival: Entry, rows: dict[str, Entry], race: Entry
-) -> list[Entry]:
+    quantized: list[Result], plain: Result, rows: Rows, race: Race | None
+) -> list[QuantizedVariant]:
     """Return the quantized variants as `judged`, best first.
 
     The order is by verdict, so that an engine is not worth quantizing only if none of its variants
@@ -85,10 +110,10 @@ def ranked(
     not race because another quantized variant was better come last, since nothing more is known of
     them.
     """
-    found = {one["variant"]: judged(one, rival, rows, race) for one in quantized}
-    raced = {name for name in found if name in race["raced"]}
+    found = {one["variant"]: judged(one, plain, rows, race) for one in quantized}
+    raced = {name for name in found if name in raced_in(race)}
 
-    def rank(one: Entry) -> tuple[Any, ...]:
+    def rank(one: Result) -> tuple[Any, ...]:
         name = one["variant"]
         behind = bool(raced - {name}) and name not in raced and seconds_of(name, rows) < math.inf
         verdict = VERDICTS.index(found[name]["verdict"])
@@ -97,33 +122,45 @@ def ranked(
     return [found[one["variant"]] for one in sorted(quantized, key=rank)]
 
 
-def judged(result: Entry, rival: Entry, rows: dict[str, Entry], race: Entry) -> Entry:
+def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> QuantizedVariant:
     """Return `variant`, `verdict` and `why`, with the evidence for them.
 
-    `speedup` is over the engine's float variant `rival`, None if the two were not measured in the
+    `speedup` is over the engine's float variant `plain`, None if the two were not measured in the
     same rounds; `accuracy` is against the baseline, None if not evaluated; `failed` is the reason
     or None.
     """
     name, accuracy = result["variant"], result["accuracy"]
-    speedup = ratio_between(race, name, rival["variant"]) or over_baseline(result, rival, rows)
+    paired = ratio_between(race, name, plain["variant"]) if race else None
+    speedup = interval_of(paired or over_baseline(result, plain, rows))
     return {
         "variant": name,
-        "verdict": advice(result, rival, speedup),
-        "why": reasons(result, rival, rows, race, speedup),
+        "verdict": advice(result, plain, speedup),
+        "why": reasons(result, plain, rows, race, speedup),
         "failed": None if result["status"] == "ok" else result["reason"],
-        "speedup": speedup and {key: speedup[key] for key in SPEEDUP},
-        "accuracy": accuracy and {key: accuracy[key] for key in ACCURACY},
+        "speedup": ratio_entry(speedup) if speedup else None,
+        "accuracy": accuracy_of(accuracy) if accuracy else None,
     }
 
 
-def over_baseline(result: Entry, rival: Entry, rows: dict[str, Entry]) -> Entry | None:
-    """Return the speed-up of `result` if `rival` is its paired baseline, else None."""
+def accuracy_of(accuracy: Accuracy) -> QuantizedAccuracy:
+    """Return the change of accuracy from the baseline."""
+    return {
+        "delta": accuracy["delta"],
+        "delta_low": accuracy["delta_low"],
+        "delta_high": accuracy["delta_high"],
+        "flips": accuracy["flips"],
+        "samples": accuracy["samples"],
+        "verdict": accuracy["verdict"],
+    }
+
+
+def over_baseline(result: Result, plain: Result, rows: Rows) -> Ratio | None:
+    """Return the speed-up of `result` if `plain` is its paired baseline, else None."""
     row = rows.get(result["variant"])
-    paired = row and row["speedup"] and row["speedup"]["ratio"] is not None
-    return row["speedup"] if paired and rival["variant"] == result["baseline"] else None
+    return row["speedup"] if row and plain["variant"] == result["baseline"] else None
 
 
-def advice(result: Entry, rival: Entry, speedup: Entry | None) -> str:
+def advice(result: Result, plain: Result, speedup: Interval | None) -> QuantizeVerdict:
     """Return one of VERDICTS.
 
     A slower variant is not rejected if the float variant has a worse accuracy verdict, since that
@@ -133,66 +170,65 @@ def advice(result: Entry, rival: Entry, speedup: Entry | None) -> str:
         return DO_NOT
     if speedup is None:
         return UNDECIDED
-    if speedup["high"] <= 1 and standing_of(rival) <= standing_of(result):
+    if speedup.high <= 1 and standing_of(plain) <= standing_of(result):
         return DO_NOT
-    return QUANTIZE if speedup["low"] > 1 and standing_of(result) == 0 else UNDECIDED
+    return QUANTIZE if speedup.low > 1 and standing_of(result) == 0 else UNDECIDED
 
 
-def verdict_of(result: Entry) -> str | None:
+def verdict_of(result: Result) -> str | None:
     """Return the accuracy verdict, None if accuracy was not evaluated."""
     return result["accuracy"]["verdict"] if result["accuracy"] else None
 
 
-def standing_of(result: Entry) -> int:
+def standing_of(result: Result) -> int:
     """Return the rank of the accuracy verdict: 0 if kept or not evaluated, higher if worse."""
     return STANDINGS.index(verdict_of(result) or "kept")
 
 
 def reasons(
-    result: Entry, rival: Entry, rows: dict[str, Entry], race: Entry, speedup: Entry | None
+    result: Result, plain: Result, rows: Rows, race: Race | None, speedup: Interval | None
 ) -> list[str]:
     """List all reasons for and against the variant, in words."""
     ok = result["status"] == "ok"
     found = [] if ok else [f"failed: {result['reason']}"]
     if ok or speedup is not None:
-        beside = rival["variant"]
-        known = speedup is not None
+        beside = plain["variant"]
         found.append(
-            speed_reason(beside, speedup) if known else why_not_raced(result, beside, rows, race)
+            speed_reason(beside, speedup) if speedup else why_not_raced(result, beside, rows, race)
         )
     if ok or result["accuracy"] is not None:
         found.append(accuracy_reason(result))
-    if standing_of(rival):
-        found.append(f"the accuracy of {rival['variant']} itself is {verdict_of(rival)}")
+    if standing_of(plain):
+        found.append(f"the accuracy of {plain['variant']} itself is {verdict_of(plain)}")
     return found
 
 
-def why_not_raced(result: Entry, rival: str, rows: dict[str, Entry], race: Entry) -> str:
+def why_not_raced(result: Result, plain: str, rows: Rows, race: Race | None) -> str:
     """Explain why there is no speed-up over the float variant."""
     row = rows.get(result["variant"])
     if row is None:
         return "not measured at this shape"
-    if {result["variant"], rival} <= set(race["raced"]):
+    if race and {result["variant"], plain} <= set(race["raced"]):
         if race["heats"] > 1:
-            return f"not raced with {rival}: the finalists did not fit in memory together"
-        return f"too few undisturbed rounds paired with {rival}"
+            return f"not raced with {plain}: the finalists did not fit in memory together"
+        return f"too few undisturbed rounds paired with {plain}"
     if row["disturbed"]:
         return "disturbed by other load"
-    return f"not raced with {rival}: another quantized variant is faster"
+    return f"not raced with {plain}: another quantized variant is faster"
 
 
-def speed_reason(rival: str, speedup: Entry) -> str:
+def speed_reason(plain: str, speedup: Interval) -> str:
     """Describe in words whether the variant is faster than the float variant."""
-    if speedup["low"] > 1:
+    if speedup.low > 1:
         word = "faster"
-    elif speedup["high"] < 1:
+    elif speedup.high < 1:
         word = "slower"
     else:
-        word = "no faster" if speedup["high"] == 1 else "not significantly faster"
-    return f"{word} than {rival}"
+        word = "no faster" if speedup.high == 1 else "not significantly faster"
+    return f"{word} than {plain}"
 
 
-def accuracy_reason(result: Entry) -> str:
+def accuracy_reason(result: Result) -> str:
     """Describe the accuracy verdict in words."""
     accuracy = result["accuracy"]
     if accuracy is None:

@@ -2,80 +2,77 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tightrope.machine.host import fingerprint
 from tightrope.records.race import RaceRecord
 from tightrope.records.race_statistics import common_rounds, is_equal, leader, ratio, winner
 from tightrope.statistics import Interval
+from tightrope.summary.decision_types import Race, RaceOutcome, RaceRatio
 from tightrope.summary.noise import CAUSES, named
-from tightrope.summary.results import DISTURBED, ratio_entry
+from tightrope.summary.result_types import Ratio
+from tightrope.summary.results import DISTURBED, ratio_entry, shape_of
 
-Entry = dict[str, Any]
-SHAPE_KEYS = ("batch", "sequence", "height", "width")
-DECIDED, FAILED = "decided", "failed"
+# a shape of a race record
+Raced = dict[str, Any]
+DECIDED: Literal["decided"] = "decided"
 
 
 class RaceKey(NamedTuple):
     """Key of a race: model, host, device and shape."""
 
     model: str
-    host: str
+    host: str | None
     device: str
     shape: tuple[tuple[str, int], ...]
 
 
-def shape_of(row: Mapping[str, Any]) -> Entry:
-    """Return the sizes that identify the shape of a row."""
-    return {key: row[key] for key in SHAPE_KEYS if key in row}
-
-
-def race_key(model: str, host: str, device: str, row: Mapping[str, Any]) -> RaceKey:
+def race_key(model: str, host: str | None, device: str, row: Mapping[str, Any]) -> RaceKey:
     """Return the key of the race that a latency row belongs to."""
-    return RaceKey(model, host, device, tuple(shape_of(row).items()))
+    return RaceKey(model, host, device, tuple((name, row[name]) for name in shape_of(row)))
 
 
 def race_entries(
     records: Iterable[RaceRecord], sizes: Mapping[tuple[str, str], int], *, accept_disturbed: bool
-) -> dict[RaceKey, Entry]:
+) -> dict[RaceKey, Race]:
     """Return an entry per race; `sizes` are file sizes in bytes by (model, variant)."""
-    found = {}
+    found: dict[RaceKey, Race] = {}
     for record in records:
         own = {variant: size for (model, variant), size in sizes.items() if model == record.model}
         places = range(len(record.heats[-1]["shapes"])) if record.heats else ()
         for place in places:
             heats = [heat["shapes"][place] for heat in record.heats]
-            key = race_key(record.model, fingerprint(record.host), record.device, heats[0])
-            found[key] = {
-                **key._asdict(),
-                "shape": dict(key.shape),
-                **entry_of(record, heats, own, accept_disturbed),
+            host = fingerprint(record.host)
+            found[race_key(record.model, host, record.device, heats[0])] = {
+                "model": record.model,
+                "host": host,
+                "device": record.device,
+                "shape": shape_of(heats[0]),
+                **outcome_of(record, heats, own, accept_disturbed),
             }
     return found
 
 
-def entry_of(
-    record: RaceRecord, heats: list[Entry], sizes: Mapping[str, int], accept_disturbed: bool
-) -> Entry:
+def outcome_of(
+    record: RaceRecord, heats: list[Raced], sizes: Mapping[str, int], accept_disturbed: bool
+) -> RaceOutcome:
     """Summarize a race at one shape, see docs/summary-json.md."""
     within = record.decision["equal_within"]
     names = list(dict.fromkeys(name for heat in heats for name in heat["blocks_s"]))
     last = heats[-1]
     still = still_in(record, last)
-    status, provisional = DECIDED, False
     first = winner(last, still) if still else None
-    if still and first is None:
-        status = DISTURBED
-        if accept_disturbed:
-            first, provisional = leader(last, still, all_rounds=True), True
-            status = DECIDED if first else DISTURBED
+    provisional = bool(still and first is None and accept_disturbed)
+    if provisional:
+        first = leader(last, still, all_rounds=True)
     close = close_to(first, last, still, within, all_rounds=provisional) if first else []
     # which of them is the fastest by estimate differs from run to run; the choice must not
     chosen = min(close, key=lambda one: (sizes[one], one), default=None)
     others = [one for one in still if one != chosen]
-    equal = [one for one in close if one != chosen and is_equal(ratio(last, chosen, one), within)]
+    equal = [one for one in close if chosen and is_equal(ratio(last, chosen, one), within)]
+    equal = [one for one in equal if one != chosen]
     return {
-        "status": status if still else FAILED,
+        "status": (DECIDED if first else DISTURBED) if still else "failed",
         "variant": chosen,
         "fastest": first,
         "equal": sorted(equal),
@@ -94,7 +91,7 @@ def entry_of(
 
 
 def close_to(
-    first: str, shape: Entry, still: list[str], within: float, *, all_rounds: bool
+    first: str, shape: Raced, still: list[str], within: float, *, all_rounds: bool
 ) -> list[str]:
     """Return `first` and those that are slower by at most the share `within`, by estimate."""
     leads = {one: ratio(shape, first, one, all_rounds=all_rounds) for one in still if one != first}
@@ -110,13 +107,13 @@ def is_undecided(record: RaceRecord) -> bool:
     return False
 
 
-def still_in(record: RaceRecord, shape: Entry) -> list[str]:
+def still_in(record: RaceRecord, shape: Raced) -> list[str]:
     """Return the contenders of the last heat that were not beaten and did not fail."""
     gone = set(shape["out"]) | set(record.left_out)
     return [name for name in shape["contenders"] if name not in gone]
 
 
-def why_not(record: RaceRecord, shape: Entry, still: list[str]) -> str:
+def why_not(record: RaceRecord, shape: Raced, still: list[str]) -> str:
     """Explain why a race has no winner."""
     kept = min(len(common_rounds(shape, still[0], one)) for one in still[1:])
     return (
@@ -125,9 +122,9 @@ def why_not(record: RaceRecord, shape: Entry, still: list[str]) -> str:
     )
 
 
-def ratios(heats: Iterable[Entry], names: list[str], *, all_rounds: bool) -> list[Entry]:
+def ratios(heats: Iterable[Raced], names: list[str], *, all_rounds: bool) -> list[RaceRatio]:
     """Return the speed-up of `variant` over `other` for all pairs with enough rounds."""
-    found: dict[tuple[str, str], Entry] = {}
+    found: dict[tuple[str, str], Ratio] = {}
     for heat in heats:
         here = [name for name in names if name in heat["blocks_s"]]
         for one, other in combinations(here, 2):
@@ -143,7 +140,7 @@ def turned(measured: Interval) -> Interval:
     return Interval(1 / measured.value, 1 / measured.high, 1 / measured.low)
 
 
-def ratio_between(race: Entry, one: str, other: str) -> Entry | None:
+def ratio_between(race: RaceOutcome, one: str, other: str) -> RaceRatio | None:
     """Return the speed-up of `one` over `other`, None if the race has no such ratio."""
     return next(
         (row for row in race["ratios"] if (row["variant"], row["other"]) == (one, other)), None

@@ -1,17 +1,19 @@
 """Why a variant is recommended or not, in words."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from tightrope.records.finalists import MOST
 from tightrope.records.race_statistics import NONE_FASTER
+from tightrope.statistics import Interval
+from tightrope.summary.accuracy import change_of
+from tightrope.summary.decision_types import Race
 from tightrope.summary.races import ratio_between
+from tightrope.summary.result_types import LatencyRow, Result
+from tightrope.summary.results import interval_of
 from tightrope.variants import parse
 
-Entry = dict[str, Any]
 
-
-def disqualified(result: Entry, rows: Mapping[str, Entry]) -> str | None:
+def disqualified(result: Result, rows: Mapping[str, LatencyRow]) -> str | None:
     """Return why a result cannot be deployed at this shape, or None."""
     if result["status"] != "ok":
         return f"{result['status']}: {result['reason']}"
@@ -25,26 +27,30 @@ def disqualified(result: Entry, rows: Mapping[str, Entry]) -> str | None:
     return None
 
 
-def unkept(result: Entry) -> str | None:
+def unkept(result: Result) -> str | None:
     """Return why the accuracy rules out deployment, None if it is kept or was not evaluated."""
     accuracy = result["accuracy"]
     if accuracy is None or accuracy["verdict"] == "kept":
         return None
-    if accuracy["delta"] is None:
+    change = change_of(accuracy)
+    if change is None:
         return "accuracy undecided: its baseline has no predictions"
-    return f"accuracy {accuracy['verdict']}: {points(accuracy)}"
+    return f"accuracy {accuracy['verdict']}: {points(change)}"
 
 
-def beaten(name: str, rows: Mapping[str, Entry], race: Entry, sizes: Mapping[str, int]) -> str:
-    """Explain why a variant with kept accuracy was not chosen; `sizes` are in bytes by variant."""
-    chosen = race["variant"]
+def beaten(
+    name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race, sizes: Mapping[str, int]
+) -> str:
+    """Explain why a variant with kept accuracy lost to `chosen`, the winner of the race.
+
+    `sizes` are in bytes by variant.
+    """
     if parse(name).device != race["device"]:
-        seconds = (rows[one]["paired_s"] for one in (name, chosen))
-        ours, theirs = (f"{1000 * one:.3g} ms" for one in seconds)
+        ours, theirs = (milliseconds(rows[one]) for one in (name, chosen))
         return f"slower: {ours} per call, {chosen} takes {theirs}"
     if name in race["left_out"]:
         return f"failed in the race: {race['left_out'][name]}"
-    measured = ratio_between(race, name, chosen)
+    measured = interval_of(ratio_between(race, name, chosen))
     if name in race["equal"]:
         files = "but its files are larger" if sizes[name] > sizes[chosen] else "with files as large"
         return f"equal to {chosen} within {percent(race)}, {files}"
@@ -58,24 +64,24 @@ def beaten(name: str, rows: Mapping[str, Entry], race: Entry, sizes: Mapping[str
     return f"slower: {speed(rows[name])}"
 
 
-def may_win(row: Entry, best: Entry) -> bool:
+def may_win(row: LatencyRow, best: LatencyRow) -> bool:
     """Return whether the speed-up interval of `row` reaches that of `best`."""
-    ends = (row["speedup"] or {}).get("high"), (best["speedup"] or {}).get("low")
-    return None not in ends and ends[0] >= ends[1]
+    own, highest = interval_of(row["speedup"]), interval_of(best["speedup"])
+    return own is not None and highest is not None and own.high >= highest.low
 
 
-def why(race: Entry, fit: list[Entry], sizes: Mapping[str, int]) -> str:
-    """Explain why the race winner was chosen among the variants in `fit`."""
+def why(chosen: str, race: Race, fit: Sequence[Result], sizes: Mapping[str, int]) -> str:
+    """Explain why `chosen`, the race winner, was chosen among the variants in `fit`."""
     judged = all(result["accuracy"] is not None for result in fit)
     if len(fit) == 1:
         return "the only variant that keeps the answers" if judged else "the only variant measured"
     if race["equal"]:
         same = ", ".join(race["equal"])
-        return f"equal to {same} within {percent(race)}, {tie_break(race, sizes)}"
-    if race["variant"] != race["fastest"]:
+        return f"equal to {same} within {percent(race)}, {tie_break(chosen, race, sizes)}"
+    if chosen != race["fastest"]:
         return (
             f"by estimate at most {percent(race)} slower than {race['fastest']}, not told apart; "
-            f"{tie_break(race, sizes)}"
+            f"{tie_break(chosen, race, sizes)}"
         )
     if race["open"]:
         return f"the fastest by estimate; {open_words(race)}"
@@ -84,20 +90,20 @@ def why(race: Entry, fit: list[Entry], sizes: Mapping[str, int]) -> str:
     )
 
 
-def percent(race: Entry) -> str:
+def percent(race: Race) -> str:
     """Format the share within which two variants are equal."""
     return f"{100 * race['within']:.2g} %"
 
 
-def tie_break(race: Entry, sizes: Mapping[str, int]) -> str:
+def tie_break(chosen: str, race: Race, sizes: Mapping[str, int]) -> str:
     """Describe what decided among variants that are equal, or not told apart."""
-    others = {*race["equal"], race["fastest"]} - {race["variant"]}
-    if all(sizes[race["variant"]] < sizes[name] for name in others):
+    others = {*race["equal"], race["fastest"]} - {chosen, None}
+    if all(sizes[chosen] < sizes[name] for name in others if name):
         return "with the smallest files"
     return "the first by name, with files as large"
 
 
-def open_words(race: Entry) -> str:
+def open_words(race: Race) -> str:
     """Describe the variants that the race did not separate from the chosen variant."""
     names = ", ".join(race["open"])
     if race["stop"] == NONE_FASTER:
@@ -106,7 +112,10 @@ def open_words(race: Entry) -> str:
 
 
 def why_nothing(
-    results: list[Entry], fit: list[Entry], undecided: list[Entry], disturbed: list[str]
+    results: Sequence[Result],
+    fit: Sequence[Result],
+    undecided: Sequence[Race],
+    disturbed: Sequence[str],
 ) -> str:
     """Explain why nothing is recommended."""
     reasons = [race["reason"] for race in undecided if race["reason"]]
@@ -121,22 +130,25 @@ def why_nothing(
     return "nothing could be measured"
 
 
-def speed(row: Entry) -> str:
+def speed(row: LatencyRow) -> str:
     """Format the speed-up of a row with its interval, or the time per call without a baseline."""
-    speedup = row["speedup"]
-    if speedup is None or speedup["ratio"] is None:
-        return f"{1000 * row['paired_s']:.3g} ms per call"
-    return times(speedup, "the baseline")
+    speedup = interval_of(row["speedup"])
+    return times(speedup, "the baseline") if speedup else f"{milliseconds(row)} per call"
 
 
-def times(speedup: Entry, other: str) -> str:
+def milliseconds(row: LatencyRow) -> str:
+    """Format the time per call by which variants are compared."""
+    seconds = row["paired_s"]
+    return "an unknown time" if seconds is None else f"{1000 * seconds:.3g} ms"
+
+
+def times(speedup: Interval, other: str) -> str:
     """Format a ratio of speeds with its interval."""
-    low, high = speedup["low"], speedup["high"]
-    return f"{speedup['ratio']:.2f} times {other} ({low:.2f} to {high:.2f})"
+    return f"{speedup.value:.2f} times {other} ({speedup.low:.2f} to {speedup.high:.2f})"
 
 
-def points(accuracy: Entry) -> str:
+def points(change: Interval) -> str:
     """Format an accuracy change in percentage points with its interval."""
-    low, high = 100 * accuracy["delta_low"], 100 * accuracy["delta_high"]
-    text = f"{100 * accuracy['delta']:+.1f} points ({low:+.1f} to {high:+.1f})"
+    value, low, high = (100 * one for one in change)
+    text = f"{value:+.1f} points ({low:+.1f} to {high:+.1f})"
     return text.replace("-", "\N{MINUS SIGN}")

@@ -1,23 +1,27 @@
 """Which variant to deploy at each shape: the winner of the race among those with kept accuracy."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
-from tightrope.summary.races import DECIDED, RaceKey, race_key, shape_of
+from tightrope.summary.decision_types import Choice, Race, Recommendation, Rejected
+from tightrope.summary.races import DECIDED, RaceKey, race_key
 from tightrope.summary.reasons import beaten, disqualified, unkept, why, why_nothing
+from tightrope.summary.result_types import LatencyRow, Result, Shape
+from tightrope.summary.results import shape_of
 
-Entry = dict[str, Any]
-Races = Mapping[RaceKey, Entry]
+Races = Mapping[RaceKey, Race]
 
 
-def recommendations(results: list[Entry], races: Races) -> list[Entry]:
+def recommendations(results: Sequence[Result], races: Races) -> list[Recommendation]:
     """Return a recommendation per model, host and shape; `variant` is None if none qualifies.
 
     Times of different hosts are never compared.
     """
-    found = []
+    found: list[Recommendation] = []
     places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
     for model, host in places:
+        if host is None:
+            continue
         own = [one for one in results if one["model"] == model and one["host"] in (host, None)]
         for shape in shapes_of(own):
             here = {
@@ -29,13 +33,13 @@ def recommendations(results: list[Entry], races: Races) -> list[Entry]:
     return found
 
 
-def shapes_of(results: list[Entry]) -> list[Entry]:
+def shapes_of(results: Iterable[Result]) -> list[Shape]:
     """Return the distinct shapes at which the results were measured."""
     shapes = [shape_of(row) for result in results for row in result["latency"]]
     return list({tuple(shape.items()): shape for shape in shapes}.values())
 
 
-def rows_at(results: Iterable[Entry], shape: Entry) -> dict[str, Entry]:
+def rows_at(results: Iterable[Result], shape: Shape) -> dict[str, LatencyRow]:
     """Return the latency rows of a shape by variant."""
     return {
         result["variant"]: row
@@ -45,7 +49,7 @@ def rows_at(results: Iterable[Entry], shape: Entry) -> dict[str, Entry]:
     }
 
 
-def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> Entry:
+def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -> Choice:
     """Return `variant`, `why`, `rejected` and the certainty of the choice, for one model.
 
     `races` are by device. `equal` lists variants that differ by no more than
@@ -58,52 +62,67 @@ def choose(results: list[Entry], shape: Entry, races: Mapping[str, Entry]) -> En
     rows = rows_at(results, shape)
     reasons = {result["variant"]: disqualified(result, rows) for result in results}
     fit = [result for result in results if reasons[result["variant"]] is None]
-    decided = [race for race in races.values() if race["variant"] is not None]
-    winners = [race for race in decided if reasons[race["variant"]] is None]
-    behind = beaten_baselines(results, rows, [race["variant"] for race in winners])
+    decided = {race["variant"]: race for race in races.values() if race["variant"] is not None}
+    winners = {name: race for name, race in decided.items() if reasons[name] is None}
+    behind = beaten_baselines(results, rows, list(winners))
     disturbed = [one["variant"] for one in results if may_be_faster(one, rows)]
     disturbed = [name for name in disturbed if name not in behind]
     undecided = [race for race in races.values() if race["status"] != DECIDED]
-    common = {"disturbed": disturbed, "provisional": bool(disturbed or undecided)}
     if not winners:
-        words = why_nothing(results, fit, undecided, disturbed)
         reasons |= {one["variant"]: "the race has no winner" for one in fit}
-        nothing = {"variant": None, "why": words, "equal": [], "open": []}
-        return {**common, **nothing, "rejected": listed(reasons)}
+        words = why_nothing(results, fit, undecided, disturbed)
+        return no_choice(words, disturbed, bool(disturbed or undecided), listed(reasons))
     # devices do not race each other: compare times measured at different minutes
-    race = min(winners, key=lambda race: rows[race["variant"]]["paired_s"])
-    sizes = {result["variant"]: result["size_bytes"] for result in fit}
-    reasons |= {name: beaten(name, rows, race, sizes) for name in sizes}
-    del reasons[race["variant"]]
+    chosen = min(winners, key=lambda name: rows[name]["paired_s"] or math.inf)
+    race = winners[chosen]
+    sizes = {result["variant"]: result["size_bytes"] or 0 for result in fit}
+    reasons |= {name: beaten(name, chosen, rows, race, sizes) for name in sizes}
+    del reasons[chosen]
     return {
-        **common,
+        "variant": chosen,
+        "why": why(chosen, race, fit, sizes),
         "equal": race["equal"],
         "open": race["open"],
-        "provisional": common["provisional"] or race["provisional"],
-        "variant": race["variant"],
-        "why": why(race, fit, sizes),
+        "disturbed": disturbed,
+        "provisional": bool(disturbed or undecided) or race["provisional"],
         "rejected": listed(reasons),
     }
 
 
-def may_be_faster(result: Entry, rows: Mapping[str, Entry]) -> bool:
+def no_choice(
+    reason: str, disturbed: list[str], provisional: bool, rejected: list[Rejected]
+) -> Choice:
+    """Return the choice of no variant."""
+    return {
+        "variant": None,
+        "why": reason,
+        "equal": [],
+        "open": [],
+        "disturbed": disturbed,
+        "provisional": provisional,
+        "rejected": rejected,
+    }
+
+
+def may_be_faster(result: Result, rows: Mapping[str, LatencyRow]) -> bool:
     """Return whether accuracy is kept and the latency at this shape was disturbed."""
     row = rows.get(result["variant"])
     return bool(result["status"] == "ok" and row and row["disturbed"] and unkept(result) is None)
 
 
 def beaten_baselines(
-    results: list[Entry], rows: Mapping[str, Entry], winners: list[str]
-) -> set[str]:
+    results: Iterable[Result], rows: Mapping[str, LatencyRow], winners: Sequence[str]
+) -> set[str | None]:
     """Return the baselines that a winner is significantly faster than, measured in pairs."""
     return {
         result["baseline"]
         for result in results
         if result["variant"] in winners
-        and (rows[result["variant"]]["speedup"] or {}).get("verdict") == "faster"
+        and (speedup := rows[result["variant"]]["speedup"])
+        and speedup["verdict"] == "faster"
     }
 
 
-def listed(reasons: Mapping[str, str]) -> list[Entry]:
+def listed(reasons: Mapping[str, str | None]) -> list[Rejected]:
     """Return the rejected variants with their reasons."""
-    return [{"variant": name, "reason": reason} for name, reason in reasons.items()]
+    return [{"variant": name, "reason": reason} for name, reason in reasons.items() if reason]

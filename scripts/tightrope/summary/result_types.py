@@ -5,10 +5,10 @@ Times are in seconds, sizes in bytes, accuracies are fractions; None means not k
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+from tightrope.statistics import AccuracyVerdict, SpeedVerdict
+
 Status = Literal["ok", "failed", "unavailable"]
 Attempt = Literal["ok", "failed"]
-SpeedVerdict = Literal["faster", "slower", "tie", "disturbed"]
-AccuracyVerdict = Literal["kept", "dropped", "undecided"]
 
 
 class Shape(TypedDict):
@@ -26,7 +26,7 @@ class Ratio(TypedDict):
     ratio: float | None
     low: float | None
     high: float | None
-    verdict: SpeedVerdict
+    verdict: SpeedVerdict | Literal["disturbed"]
 
 
 class VariantFields(TypedDict):
@@ -161,7 +161,19 @@ class Search(TypedDict):
     trials: list[Trial]
 
 
-class LatencyFields(TypedDict, total=False):
+class Times(TypedDict, total=False):
+    """Latency statistics over calls, None without calls or where they are too few."""
+
+    samples: int
+    p50_s: float | None
+    p90_s: float | None
+    p99_s: float | None
+    mean_s: float | None
+    throughput_per_s: float | None
+    device_p50_s: float | None
+
+
+class LatencyFields(Times, total=False):
     """Latency at one shape."""
 
     batch: int
@@ -173,13 +185,6 @@ class LatencyFields(TypedDict, total=False):
     disturbed: str | None
     provisional: bool
     stop: str
-    samples: int
-    p50_s: float | None
-    p90_s: float | None
-    p99_s: float | None
-    mean_s: float | None
-    throughput_per_s: float | None
-    device_p50_s: float | None
     first_call_s: float | None
     speedup: Ratio | None
     machine_spread: float
@@ -196,19 +201,19 @@ class LatencyRow(LatencyFields):
     paired_s: float | None
 
 
-class Result(VariantFields):
-    """A variant of a model: its engine, accuracy and latency; all None where it cannot run."""
+class BuildFields(TypedDict):
+    """What the manifest of an engine says of its build; `options` depend on the engine."""
 
-    model: str
-    status: Status
-    reason: str | None
-    host: str | None
-    baseline: str | None
     size_bytes: int | None
     build_s: float | None
     build_peak_rss_bytes: int | None
     executed: dict[str, dict[str, int]] | None
     options: dict[str, Any] | None
+
+
+class MeasuredFields(TypedDict):
+    """What a latency record says of the engine as a whole."""
+
     engine_sha256: str | None
     measured: str | None
     threads: int | None
@@ -216,6 +221,16 @@ class Result(VariantFields):
     load_s: float | None
     first_call_s: float | None
     peak_rss_bytes: int | None
+
+
+class Result(VariantFields, BuildFields, MeasuredFields):
+    """A variant of a model: its engine, accuracy and latency; all None where it cannot run."""
+
+    model: str
+    status: Status
+    reason: str | None
+    host: str | None
+    baseline: str | None
     accuracy: Accuracy | None
     audit: Audit | None
     search: Search | None

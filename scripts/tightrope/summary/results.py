@@ -1,7 +1,8 @@
 """Result entries of summary.json: statistics over the records of a variant."""
 
 import statistics
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from tightrope.machine.interference import fewest_pairs, undisturbed
 from tightrope.records.accuracy import AccuracyRecord
@@ -10,17 +11,38 @@ from tightrope.records.machine_speed import MachineSpeed, drift_std
 from tightrope.statistics import Interval, percentile, speed_verdict, speedup
 from tightrope.summary import noise
 from tightrope.summary.accuracy import Split, accuracy_entry
+from tightrope.summary.result_types import (
+    BuildFields,
+    LatencyFields,
+    LatencyRow,
+    MeasuredFields,
+    Ratio,
+    Result,
+    Shape,
+    Times,
+    VariantFields,
+)
 from tightrope.variants import Variant, parse
 
-Entry = dict[str, Any]
 # verdict in place of a speed verdict: other load left no measurement
-DISTURBED = "disturbed"
-# fields of a result that come from the manifest of its engine, and from its latency record
-BUILD = ("size_bytes", "build_s", "build_peak_rss_bytes", "executed", "options")
-MEASURED = (
-    *("engine_sha256", "measured", "threads", "baseline_failed", "load_s", "first_call_s"),
-    "peak_rss_bytes",
-)
+DISTURBED: Literal["disturbed"] = "disturbed"
+NO_SPEEDUP: Ratio = {"ratio": None, "low": None, "high": None, "verdict": DISTURBED}
+NOT_BUILT: BuildFields = {
+    "size_bytes": None,
+    "build_s": None,
+    "build_peak_rss_bytes": None,
+    "executed": None,
+    "options": None,
+}
+NOT_MEASURED: MeasuredFields = {
+    "engine_sha256": None,
+    "measured": None,
+    "threads": None,
+    "baseline_failed": None,
+    "load_s": None,
+    "first_call_s": None,
+    "peak_rss_bytes": None,
+}
 
 
 def result_entry(
@@ -31,64 +53,116 @@ def result_entry(
     *,
     host: str,
     budget: float,
-    rival: str,
+    baseline_variant: str,
     split: Split,
     machine: MachineSpeed,
     accept_disturbed: bool = False,
-) -> Entry:
-    """Return an entry of `results`.
+) -> Result:
+    """Return an entry of `results`, without what `with_races` and `with_int8` add.
 
-    `rival` names the baseline variant, `baseline` is its accuracy record. Both were evaluated on
+    `baseline` is the accuracy record of `baseline_variant`. Both variants were evaluated on
     `split`; `machine` gives the machine's speed variation over all latency records. For
     `accept_disturbed` see `latency_entry`.
     """
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
     return {
-        **identity(latency.model, parse(latency.variant)),
-        "baseline": rival,
+        "model": latency.model,
+        **variant_fields(parse(latency.variant)),
+        "baseline": baseline_variant,
         "host": host,
         "status": failed.status if failed else "ok",
         "reason": failed.reason if failed else None,
         **build_fields(engine),
-        **{name: getattr(latency, name) for name in MEASURED},
+        **measured_fields(latency),
         "accuracy": accuracy_entry(accuracy, baseline, budget, split),
-        "latency": [
-            latency_entry(
-                shape, latency, machine.spread(latency, place), accept_disturbed=accept_disturbed
-            )
-            for place, shape in enumerate(latency.shapes)
-        ],
+        "audit": None,
+        "search": None,
+        "latency": latency_rows(latency, machine, accept_disturbed),
     }
 
 
-def build_fields(engine: dict[str, Any]) -> Entry:
+def latency_rows(
+    latency: LatencyRecord, machine: MachineSpeed, accept_disturbed: bool
+) -> list[LatencyRow]:
+    """Return a row per shape, as if the variant had not raced."""
+    rows: list[LatencyRow] = []
+    for place, shape in enumerate(latency.shapes):
+        spread = machine.spread(latency, place)
+        row = latency_entry(shape, latency, spread, accept_disturbed=accept_disturbed)
+        rows.append({**row, "raced": False, "paired_s": None})
+    return rows
+
+
+def build_fields(engine: Mapping[str, Any]) -> BuildFields:
     """Return the fields of a result that come from the manifest of its engine."""
     return {
         "size_bytes": sum(file["size_bytes"] for file in engine["files"].values()),
-        **{name: engine.get(name) for name in BUILD[1:]},
+        "build_s": engine["build_s"],
+        "build_peak_rss_bytes": engine.get("build_peak_rss_bytes"),
+        "executed": engine.get("executed"),
+        "options": engine.get("options"),
     }
 
 
-def unavailable_entry(model: str, variant: str, reason: str) -> Entry:
+def measured_fields(latency: LatencyRecord) -> MeasuredFields:
+    """Return the fields of a result that come from its latency record."""
+    return {
+        "engine_sha256": latency.engine_sha256,
+        "measured": latency.measured,
+        "threads": latency.threads,
+        "baseline_failed": latency.baseline_failed,
+        "load_s": latency.load_s,
+        "first_call_s": latency.first_call_s,
+        "peak_rss_bytes": latency.peak_rss_bytes,
+    }
+
+
+def unavailable_entry(model: str, variant: str, reason: str) -> Result:
     """Return an entry of `results` for a variant that cannot run on this machine."""
     return {
-        **identity(model, parse(variant)),
+        "model": model,
+        **variant_fields(parse(variant)),
+        "baseline": None,
         "host": None,
         "status": "unavailable",
         "reason": reason,
-        **dict.fromkeys(["baseline", *BUILD, *MEASURED, "accuracy"]),
+        **NOT_BUILT,
+        **NOT_MEASURED,
+        "accuracy": None,
+        "audit": None,
+        "search": None,
         "latency": [],
     }
 
 
-def identity(model: str, variant: Variant) -> Entry:
-    """Return the fields that identify a result."""
-    return {"model": model, "variant": str(variant), **variant._asdict()}
+def variant_fields(variant: Variant) -> VariantFields:
+    """Return the name of a variant and its parts."""
+    device, engine, precision, calibration = variant
+    return {
+        "variant": str(variant),
+        "device": device,
+        "engine": engine,
+        "precision": precision,
+        "calibration": calibration,
+    }
+
+
+def shape_of(row: Mapping[str, Any]) -> Shape:
+    """Return the sizes that identify the shape of a row."""
+    size: Shape = {"batch": row["batch"]}
+    for name in ("sequence", "height", "width"):
+        if name in row:
+            size[name] = row[name]
+    return size
 
 
 def latency_entry(
-    shape: Entry, record: LatencyRecord, spread: float = 0.0, *, accept_disturbed: bool = False
-) -> Entry:
+    shape: dict[str, Any],
+    record: LatencyRecord,
+    spread: float = 0.0,
+    *,
+    accept_disturbed: bool = False,
+) -> LatencyFields:
     """Return the latency statistics of one shape.
 
     `speedup` is None for the baseline itself and without a baseline. `spread` is the machine's
@@ -104,16 +178,15 @@ def latency_entry(
     numbers = disturbed is None or accept_disturbed
     if disturbed and accept_disturbed:
         kept = list(range(len(shape["pairs"])))
-    size = {key: shape[key] for key in ("batch", "sequence", "height", "width") if key in shape}
     reasons = noise.reasons(shape, record.reference)
     return {
-        **size,
+        **shape_of(shape),
         "pairs": len(kept),
         "disturbed_pairs": len(shape["pairs"]) - len(undisturbed(shape)),
         "disturbed": disturbed,
         "provisional": bool(disturbed and accept_disturbed),
         "stop": shape["stop"],
-        **times(shape, kept if numbers else [], size["batch"]),
+        **times(shape, kept if numbers else []),
         "first_call_s": shape["first_call_s"],
         "speedup": speedup_entry(shape, kept if numbers else [], record.plan, spread),
         "machine_spread": spread,
@@ -124,26 +197,30 @@ def latency_entry(
     }
 
 
-def times(shape: Entry, kept: list[int], batch: int) -> Entry:
+def times(shape: dict[str, Any], kept: Sequence[int]) -> Times:
     """Return latency statistics over the calls in these blocks, all None without blocks."""
     samples = [sample for index in kept for sample in shape["blocks_s"][index]]
     mean = statistics.fmean(samples) if samples else None
     device = shape.get("device_s")
     return {
         "samples": len(samples),
-        **{f"p{percent}_s": percentile(samples, percent) for percent in (50, 90, 99)},
+        "p50_s": percentile(samples, 50),
+        "p90_s": percentile(samples, 90),
+        "p99_s": percentile(samples, 99),
         "mean_s": mean,
-        "throughput_per_s": batch / mean if mean else None,
+        "throughput_per_s": shape["batch"] / mean if mean else None,
         "device_p50_s": percentile(device, 50) if device and samples else None,
     }
 
 
-def speedup_entry(shape: Entry, kept: list[int], plan: Entry, spread: float) -> Entry | None:
+def speedup_entry(
+    shape: dict[str, Any], kept: Sequence[int], plan: Mapping[str, Any], spread: float
+) -> Ratio | None:
     """Return the speed-up over these pairs, None without a baseline, `disturbed` without pairs."""
     if shape["baseline_blocks_s"] is None:
         return None
     if not kept:
-        return {**dict.fromkeys(("ratio", "low", "high")), "verdict": DISTURBED}
+        return NO_SPEEDUP
     own, theirs = (
         [shape[name][index] for index in kept] for name in ("blocks_s", "baseline_blocks_s")
     )
@@ -151,7 +228,18 @@ def speedup_entry(shape: Entry, kept: list[int], plan: Entry, spread: float) -> 
     return ratio_entry(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))
 
 
-def ratio_entry(ratio: Interval) -> Entry:
+def interval_of(entry: Ratio | None) -> Interval | None:
+    """Return the interval of a ratio of times, None if it was not measured."""
+    if entry is None or entry["ratio"] is None or entry["low"] is None or entry["high"] is None:
+        return None
+    return Interval(entry["ratio"], entry["low"], entry["high"])
+
+
+def ratio_entry(ratio: Interval) -> Ratio:
     """Return a ratio of times with its interval and verdict."""
-    fields = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
-    return {**fields, "verdict": speed_verdict(ratio)}
+    return {
+        "ratio": ratio.value,
+        "low": ratio.low,
+        "high": ratio.high,
+        "verdict": speed_verdict(ratio),
+    }

@@ -3,16 +3,15 @@
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from tightrope.statistics import Interval
+from tightrope.summary.decision_types import Race
 from tightrope.summary.races import RaceKey, race_key, ratio_between
-from tightrope.summary.results import ratio_entry
+from tightrope.summary.result_types import LatencyRow, Ratio, Result
+from tightrope.summary.results import interval_of, ratio_entry
 
-Entry = dict[str, Any]
 
-
-def on_one_scale(rows: Mapping[str, Entry], race: Entry, baseline: str) -> dict[str, Entry]:
+def on_one_scale(rows: Mapping[str, LatencyRow], race: Race, baseline: str) -> dict[str, Ratio]:
     """Return the speed-ups of the raced variants over the baseline, from the race ratios.
 
     All ratios share one scale factor, so that they cannot contradict the race. It is the baseline's
@@ -24,15 +23,15 @@ def on_one_scale(rows: Mapping[str, Entry], race: Entry, baseline: str) -> dict[
     chosen = race["variant"]
     if chosen is None:
         return {}
-    against = {name: ratio_between(race, name, chosen) for name in race["raced"] if name != chosen}
-    known = {name: logs(entry) for name, entry in against.items() if entry} | {chosen: (0.0, 0.0)}
+    ratios = ((name, interval_of(ratio_between(race, name, chosen))) for name in race["raced"])
+    known = {name: logs(one) for name, one in ratios if one} | {chosen: (0.0, 0.0)}
     if baseline in known:
         scale, half = -known[baseline][0], known[baseline][1]
     else:
         paired = {
-            name: logs(row["speedup"])
+            name: logs(speedup)
             for name, row in rows.items()
-            if name in known and row["speedup"] and row["speedup"]["ratio"]
+            if name in known and (speedup := interval_of(row["speedup"]))
         }
         if not paired:
             return {}
@@ -51,19 +50,19 @@ def on_one_scale(rows: Mapping[str, Entry], race: Entry, baseline: str) -> dict[
     return found
 
 
-def logs(entry: Mapping[str, Any]) -> tuple[float, float]:
+def logs(ratio: Interval) -> tuple[float, float]:
     """Return the log of a ratio and half the width of its interval in log space."""
-    return math.log(entry["ratio"]), math.log(entry["high"] / entry["low"]) / 2
+    return math.log(ratio.value), math.log(ratio.high / ratio.low) / 2
 
 
-def with_races(results: list[Entry], races: Mapping[RaceKey, Entry]) -> list[Entry]:
+def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Result]:
     """Return the results with `raced` and `paired_s` in each latency row, on a common scale.
 
     `paired_s` is the baseline's median over the speed-up. Charts and the decision both compare it,
     so that they agree. Without a speed-up it is the row's own median, None if disturbed. The time
     of a disturbed baseline is estimated from the variants paired with it.
     """
-    rows: dict[RaceKey, dict[str, Entry]] = {}
+    rows: dict[RaceKey, dict[str, LatencyRow]] = {}
     for result in results:
         for row in result["latency"]:
             key = race_key(result["model"], result["host"], result["device"], row)
@@ -80,7 +79,7 @@ def with_races(results: list[Entry], races: Mapping[RaceKey, Entry]) -> list[Ent
     ]
 
 
-def baseline_of(results: Iterable[Entry], key: RaceKey) -> str:
+def baseline_of(results: Iterable[Result], key: RaceKey) -> str:
     """Return the baseline of the variants in a race."""
     return next(
         one["baseline"]
@@ -90,32 +89,32 @@ def baseline_of(results: Iterable[Entry], key: RaceKey) -> str:
 
 
 def placed(
-    result: Entry,
-    row: Entry,
-    rows: Mapping[RaceKey, Mapping[str, Entry]],
-    scales: Mapping[tuple[RaceKey, str], Entry],
-) -> Entry:
+    result: Result,
+    row: LatencyRow,
+    rows: Mapping[RaceKey, Mapping[str, LatencyRow]],
+    scales: Mapping[tuple[RaceKey, str], Ratio],
+) -> LatencyRow:
     """Return a row with `raced`, `paired_s` and, if it raced, the race's speed-up."""
     key = race_key(result["model"], result["host"], result["device"], row)
     raced = scales.get((key, result["variant"]))
     speedup = raced or row["speedup"]
     seconds = own_seconds(row)
-    if speedup and speedup["ratio"]:
+    if speedup and speedup["ratio"] is not None:
         seconds = baseline_seconds(rows[key], result["baseline"]) / speedup["ratio"]
     return {**row, "speedup": speedup, "raced": raced is not None, "paired_s": seconds}
 
 
-def own_seconds(row: Entry) -> float | None:
+def own_seconds(row: LatencyRow) -> float | None:
     """Return the median time per call, the mean for few calls, None if disturbed."""
     return row["p50_s"] or row["mean_s"]
 
 
-def baseline_seconds(rows: Mapping[str, Entry], baseline: str) -> float:
+def baseline_seconds(rows: Mapping[str, LatencyRow], baseline: str | None) -> float:
     """Return the baseline's time per call, estimated from its paired variants if disturbed."""
-    if baseline in rows and (seconds := own_seconds(rows[baseline])):
+    if baseline is not None and baseline in rows and (seconds := own_seconds(rows[baseline])):
         return seconds
     return statistics.geometric_mean(
-        own_seconds(row) * row["speedup"]["ratio"]
+        seconds * speedup.value
         for row in rows.values()
-        if row["speedup"] and row["speedup"]["ratio"]
+        if (speedup := interval_of(row["speedup"])) and (seconds := own_seconds(row))
     )

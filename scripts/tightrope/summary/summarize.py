@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tightrope import __version__
 from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import read_manifest
@@ -29,9 +31,11 @@ from tightrope.summary.int8 import (
     sensitivity_entries,
     with_int8,
 )
+from tightrope.summary.model_types import Host, Model
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import race_entries
 from tightrope.summary.recommend import recommendations
+from tightrope.summary.result_types import Result
 from tightrope.summary.results import result_entry, unavailable_entry
 from tightrope.summary.speed_scale import with_races
 from tightrope.summary.table import write_csv
@@ -92,7 +96,7 @@ def summarize(
     runs = runs_of(inputs)
     judging = judging_of(runs, inputs.data, settings)
     results = [entry_of(*run, judging) for run in runs]
-    sizes = {(one["model"], one["variant"]): one["size_bytes"] for one in results}
+    sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
     raced = race_entries(
         map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
     )
@@ -107,7 +111,7 @@ def summarize(
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "accuracy_budget_points": settings.budget_points,
-        "hosts": hosts([record for run in runs for record in run[1:]] + loads + trainings),
+        "hosts": hosts([*(record for run in runs for record in run[1:]), *loads, *trainings]),
         "models": model_entries(inputs, results, settings.baselines),
         "results": results,
         "recommendations": recommendations(results, raced),
@@ -161,17 +165,17 @@ def judging_of(runs: Sequence[Run], data: Paths, settings: Settings) -> Judging:
 
 def entry_of(
     engine: dict[str, Any], latency: LatencyRecord, accuracy: AccuracyRecord, judging: Judging
-) -> dict[str, Any]:
+) -> Result:
     """Return the result of a variant, compared with its baseline."""
-    rival = judging.baselines[latency.model][parse(latency.variant).device]
+    baseline_variant = judging.baselines[latency.model][parse(latency.variant).device]
     return result_entry(
         engine,
         latency,
         accuracy,
-        judging.judged.get((latency.model, rival)),
+        judging.judged.get((latency.model, baseline_variant)),
         host=fingerprint(latency.host),
         budget=judging.budget,
-        rival=rival,
+        baseline_variant=baseline_variant,
         split=judging.splits[latency.model],
         machine=judging.machine,
         accept_disturbed=judging.accept_disturbed,
@@ -186,18 +190,18 @@ def evaluation_split(data: Path | str) -> Split:
     return Split(manifest["files"][file]["sha256"], texts, manifest["labels"])
 
 
-def hosts(records: Iterable[Record]) -> dict[str, Any]:
+def hosts(records: Iterable[Record]) -> dict[str, Host]:
     """Return each host of the records by fingerprint, with the libraries used on it."""
-    found: dict[str, Any] = {}
+    found: dict[str, Host] = {}
     for record in records:
-        host = found.setdefault(fingerprint(record.host), {**record.host, "libraries": {}})
-        host["libraries"] |= record.libraries
+        host = msgspec.convert({**record.host, "libraries": {}}, Host)
+        found.setdefault(fingerprint(record.host), host)["libraries"] |= record.libraries
     return found
 
 
 def model_entries(
-    inputs: Inputs, results: list[dict[str, Any]], baselines: Mapping[str, Mapping[str, str]]
-) -> dict[str, Any]:
+    inputs: Inputs, results: Iterable[Result], baselines: Mapping[str, Mapping[str, str]]
+) -> dict[str, Model]:
     """Return the entry of each model by name."""
     sensitive = made_records(inputs.sensitivities)
     return dict(
@@ -209,10 +213,10 @@ def model_entries(
 def model_entry(
     checkpoint: Path | str,
     data: Path | str,
-    results: list[dict[str, Any]],
+    results: Iterable[Result],
     baselines: Mapping[str, Mapping[str, str]],
     sensitivities: Records,
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, Model]:
     """Return name and entry of a model from its checkpoint and data manifests."""
     made, source = read_manifest(checkpoint), read_json(data)
     name = Path(checkpoint).parent.parent.name

@@ -1,17 +1,18 @@
 """Write summary.csv: the table of all results."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import write_bytes
+from tightrope.summary.result_types import LatencyRow, Result
 
 # fields of a result and of its accuracy that are not CSV columns
 NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
 
 
-def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
+def write_csv(results: Iterable[Result], target: Path | str) -> None:
     """Write a row per result and shape, with columns named by dotted JSON path.
 
     The reasons for noise are joined into one text.
@@ -23,15 +24,17 @@ def write_csv(results: list[dict[str, Any]], target: Path | str) -> None:
         flat = without(result, NESTED)
         if result["accuracy"]:
             flat["accuracy"] = without(result["accuracy"], LISTED)
-        for shape in result["latency"] or [{}]:
-            row = {**flat, **{f"latency.{key}": value for key, value in shape.items()}}
-            if shape:
-                row["latency.noise"] = "; ".join(shape["noise"])
-            rows.append(row)
+        rows += [{**flat, **columns_of(row)} for row in result["latency"]] or [flat]
     frame = pandas.json_normalize(rows).convert_dtypes()
     write_bytes(target, frame.to_csv(index=False).encode())
 
 
-def without(entry: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def columns_of(row: LatencyRow) -> dict[str, Any]:
+    """Return the columns of a latency row."""
+    columns = {f"latency.{name}": value for name, value in row.items()}
+    return {**columns, "latency.noise": "; ".join(row["noise"])}
+
+
+def without(entry: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return `entry` without the fields in `names`."""
     return {key: value for key, value in entry.items() if key not in names}

@@ -1,16 +1,17 @@
 """Traffic entries of summary.json."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tightrope.machine.host import fingerprint
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.noise import disturbed_while
+from tightrope.summary.workload_types import Changes, Traffic, TrafficRow
 
-Entry = dict[str, Any]
-
+# test of a record, see TrafficRecord
+Test = dict[str, Any]
 # logit margin up to which floating-point error alone can change the prediction
 TIE = 1e-3
 LOADGEN = "mlcommons-loadgen"
@@ -19,7 +20,7 @@ SCENARIOS = ("single_stream", "offline", "server")
 
 def traffic_entries(
     records: Iterable[TrafficRecord], *, accept_disturbed: bool = False
-) -> list[Entry]:
+) -> list[Traffic]:
     """Return `traffic` of the summary, in record order."""
     return [
         traffic_entry(record, host=fingerprint(record.host), accept_disturbed=accept_disturbed)
@@ -27,7 +28,7 @@ def traffic_entries(
     ]
 
 
-def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = False) -> Entry:
+def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = False) -> Traffic:
     """Return the entry of a traffic record; values without a valid measurement are None.
 
     Times of tests disturbed by other load are None too, and `disturbed` of the row gives the
@@ -64,7 +65,7 @@ def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = 
     }
 
 
-def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> Entry:
+def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> TrafficRow:
     """Return the row of one padding mode."""
     single, offline, server = (
         test_of(record, padding, scenario, accept_disturbed) for scenario in SCENARIOS
@@ -87,7 +88,7 @@ def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> 
     }
 
 
-def test_of(record: TrafficRecord, padding: str, scenario: str, accept_disturbed: bool) -> Entry:
+def test_of(record: TrafficRecord, padding: str, scenario: str, accept_disturbed: bool) -> Test:
     """Return the valid test of a padding mode and scenario, empty if there is none.
 
     Disturbed tests count only with `accept_disturbed`.
@@ -104,7 +105,7 @@ def test_of(record: TrafficRecord, padding: str, scenario: str, accept_disturbed
     )
 
 
-def foreign_cores(test: Entry) -> float:
+def foreign_cores(test: Test) -> float:
     """Return the most cores that other programs used in a test, or at any rate of `server`."""
     return max((rate["foreign_cores"] for rate in test.get("rates", [test])), default=0.0)
 
@@ -120,7 +121,7 @@ def why_disturbed(record: TrafficRecord, padding: str) -> str | None:
     return disturbed_while(tests, max(disturbed.values()), record.loudest)
 
 
-def changes(fixed: Entry | None, own: Entry | None) -> Entry:
+def changes(fixed: Mapping[str, list[Any]] | None, own: Mapping[str, list[Any]] | None) -> Changes:
     """Count predictions that differ from those of `fixed`, with ties counted separately."""
     if fixed is None or own is None:
         return {"changed": None, "ties_changed": None}

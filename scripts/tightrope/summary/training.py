@@ -9,16 +9,34 @@ from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.training import TrainingRecord
 from tightrope.statistics import speed_verdict, unpaired_speedup
 from tightrope.summary.noise import disturbed_while
-from tightrope.summary.results import DISTURBED
+from tightrope.summary.result_types import Ratio
+from tightrope.summary.results import NO_SPEEDUP
+from tightrope.summary.workload_types import SeedRun, Spread, Training, TrainingRuns
 
-Entry = dict[str, Any]
+# run of a record and its epochs, see TrainingRecord
+Facts = dict[str, Any]
 # settings in which compared trainings may differ, and their values in a plain training
 PLAIN = {"compile": False, "amp": "off", "channels_last": False}
+NOT_MEASURED: TrainingRuns = {
+    "amp": None,
+    "samples": None,
+    "judged_samples": None,
+    "parts": None,
+    "epoch_s": None,
+    "first_epoch_s": None,
+    "compile_s": None,
+    "samples_per_s": None,
+    "loss": None,
+    "accuracy": None,
+    "peak_rss_bytes": None,
+    "peak_device_bytes": None,
+    "runs": None,
+}
 
 
 def training_entries(
     records: Iterable[TrainingRecord], *, accept_disturbed: bool = False
-) -> list[Entry]:
+) -> list[Training]:
     """Return `training` of the summary, in record order."""
     records = list(records)
     return [
@@ -29,7 +47,7 @@ def training_entries(
 
 def training_entry(
     record: TrainingRecord, reference: TrainingRecord | None, accept_disturbed: bool
-) -> Entry:
+) -> Training:
     """Return the entry of a record, compared with its plain training (its own if it is plain).
 
     An epoch's time is the median over a seed's undisturbed epochs, without the first; means and
@@ -55,13 +73,13 @@ def training_entry(
         "reference": reference.model if reference else None,
         "disturbed": disturbed,
         "provisional": bool(disturbed and accept_disturbed),
-        **(measured(record, accept_disturbed) if ok else dict.fromkeys(MEASURED)),
+        **(measured(record, accept_disturbed) if ok else NOT_MEASURED),
         "speedup": speedup_entry(record, reference, accept_disturbed) if ok else None,
         "accuracy_change": accuracy_change(record, reference) if ok else None,
     }
 
 
-def measured(record: TrainingRecord, accept_disturbed: bool) -> Entry:
+def measured(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
     """Aggregate the runs of a record over its seeds."""
     runs, times = record.runs, epoch_times(record, accept_disturbed)
     rates = [run["samples"] / time for run, time in zip(runs, times, strict=False)]
@@ -80,23 +98,18 @@ def measured(record: TrainingRecord, accept_disturbed: bool) -> Entry:
         "accuracy": spread(accuracies(record)),
         "peak_rss_bytes": max(run["peak_rss_bytes"] for run in runs),
         "peak_device_bytes": max(device) if None not in device else None,
-        "runs": [
-            {
-                "seed": run["seed"],
-                **{
-                    name: [epoch[name] for epoch in run["epochs"]]
-                    for name in ("seconds", "loss", "accuracy")
-                },
-            }
-            for run in runs
-        ],
+        "runs": [seed_run(run) for run in runs],
     }
 
 
-MEASURED = (
-    *("amp", "samples", "judged_samples", "parts", "epoch_s", "first_epoch_s", "compile_s"),
-    *("samples_per_s", "loss", "accuracy", "peak_rss_bytes", "peak_device_bytes", "runs"),
-)
+def seed_run(run: Facts) -> SeedRun:
+    """Return the values of each epoch of a seed."""
+    return {
+        "seed": run["seed"],
+        "seconds": [epoch["seconds"] for epoch in run["epochs"]],
+        "loss": [epoch["loss"] for epoch in run["epochs"]],
+        "accuracy": [epoch["accuracy"] for epoch in run["epochs"]],
+    }
 
 
 def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
@@ -110,7 +123,7 @@ def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
     return [statistics.median(epoch["seconds"] for epoch in epochs) for epochs in found]
 
 
-def undisturbed(run: Entry) -> list[Entry]:
+def undisturbed(run: Facts) -> list[Facts]:
     """Return the epochs of a seed after the first that other load did not disturb."""
     return [epoch for epoch in run["epochs"][1:] if epoch["foreign_cores"] <= MAX_FOREIGN_CORES]
 
@@ -129,7 +142,7 @@ def accuracies(record: TrainingRecord) -> list[float]:
     return [run["epochs"][-1]["accuracy"] for run in record.runs]
 
 
-def spread(values: list[float]) -> Entry | None:
+def spread(values: list[float]) -> Spread | None:
     """Return mean, sample standard deviation, minimum and maximum; None without values."""
     if not values:
         return None
@@ -166,7 +179,7 @@ def alike(record: TrainingRecord) -> list[Any]:
 
 def speedup_entry(
     record: TrainingRecord, reference: TrainingRecord | None, accept_disturbed: bool
-) -> Entry | None:
+) -> Ratio | None:
     """Return reference epoch time over own; None for the reference itself or without one.
 
     The interval ends are None for a single seed, which has no spread. The verdict is `disturbed` if
@@ -176,7 +189,7 @@ def speedup_entry(
         return None
     own, theirs = (epoch_times(one, accept_disturbed) for one in (record, reference))
     if not own or not theirs:
-        return {**dict.fromkeys(("ratio", "low", "high")), "verdict": DISTURBED}
+        return NO_SPEEDUP
     ratio = unpaired_speedup(own, theirs)
     known = len(record.runs) > 1
     return {
@@ -187,7 +200,7 @@ def speedup_entry(
     }
 
 
-def accuracy_change(record: TrainingRecord, reference: TrainingRecord | None) -> Entry | None:
+def accuracy_change(record: TrainingRecord, reference: TrainingRecord | None) -> Spread | None:
     """Return the accuracy change against the reference, paired by seed.
 
     A seed evaluates both on the same examples. None for the reference itself or without one.

@@ -21,7 +21,14 @@ class Lengths(TypedDict):
     samples: list[int]
 
 
-class TrafficRow(TypedDict):
+class Changes(TypedDict):
+    """Number of predictions that differ from those of padding `fixed`, by their margin."""
+
+    changed: int | None
+    ties_changed: int | None
+
+
+class TrafficRow(Changes):
     """Rates and tail latency with one kind of padding."""
 
     padding: str
@@ -33,8 +40,6 @@ class TrafficRow(TypedDict):
     server_reason: str | None
     padding_share: float | None
     gain: float | None
-    changed: int | None
-    ties_changed: int | None
 
 
 class Traffic(TypedDict):
@@ -77,8 +82,26 @@ class SeedRun(TypedDict):
     accuracy: list[float]
 
 
-class Training(TypedDict):
-    """Speed and accuracy of a measured training; measured fields are None if it failed."""
+class TrainingRuns(TypedDict):
+    """What the runs of a training say, all None if it failed."""
+
+    amp: str | None
+    samples: int | None
+    judged_samples: int | None
+    parts: int | None
+    epoch_s: Spread | None
+    first_epoch_s: Spread | None
+    compile_s: Spread | None
+    samples_per_s: Spread | None
+    loss: Spread | None
+    accuracy: Spread | None
+    peak_rss_bytes: int | None
+    peak_device_bytes: int | None
+    runs: list[SeedRun] | None
+
+
+class Training(TrainingRuns):
+    """Speed and accuracy of a measured training."""
 
     model: str
     host: str
@@ -95,19 +118,6 @@ class Training(TypedDict):
     reference: str | None
     disturbed: str | None
     provisional: bool
-    amp: str | None
-    samples: int | None
-    judged_samples: int | None
-    parts: int | None
-    epoch_s: Spread | None
-    first_epoch_s: Spread | None
-    compile_s: Spread | None
-    samples_per_s: Spread | None
-    loss: Spread | None
-    accuracy: Spread | None
-    peak_rss_bytes: int | None
-    peak_device_bytes: int | None
-    runs: list[SeedRun] | None
     speedup: Ratio | None
     accuracy_change: Spread | None
 

@@ -94,7 +94,7 @@ def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -
 
 
 OPTIONS_OF_A_RESULT = {
-    **{"host": "h", "budget": 0.01, "rival": BASELINE, "split": SPLIT},
+    **{"host": "h", "budget": 0.01, "baseline_variant": BASELINE, "split": SPLIT},
     "machine": MachineSpeed([]),
 }
 
@@ -118,9 +118,9 @@ def test_a_result_has_every_field_of_the_contract() -> None:
     assert (found["executed"], found["options"]) == ({"MatMul": {"fp32": 12}}, OPTIONS)
 
 
-@pytest.mark.parametrize("rival", [BASELINE, CANDIDATE])
-def test_a_result_names_the_variant_that_it_is_compared_with(rival: str) -> None:
-    assert entry(latency(), accuracy([0] * 100), rival=rival)["baseline"] == rival
+@pytest.mark.parametrize("name", [BASELINE, CANDIDATE])
+def test_a_result_names_the_variant_that_it_is_compared_with(name: str) -> None:
+    assert entry(latency(), accuracy([0] * 100), baseline_variant=name)["baseline"] == name
 
 
 def test_an_engine_that_was_not_built_has_no_options_and_ran_nothing() -> None:

@@ -1,0 +1,46 @@
+"""Types of the entries on hosts and models in summary.json; docs/summary-json.md has the fields."""
+
+from typing import TypedDict
+
+
+class Host(TypedDict):
+    """Machine on which something was measured, and the libraries used on it."""
+
+    cpu: str
+    isa: list[str]
+    cores: int
+    memory_bytes: int | None
+    gpu: str | None
+    driver: str | None
+    python: str
+    libraries: dict[str, str | None]
+
+
+class OperatorSensitivity(TypedDict):
+    """Effect on the logits of quantizing one operator, all others in float."""
+
+    operator: str
+    agreement: float
+    logit_error: float | None
+    kl: float
+    sqnr_db: float | None
+
+
+class Sensitivity(TypedDict):
+    """Operators of a model under one scheme and calibration, the highest `kl` first."""
+
+    samples: int
+    operators: list[OperatorSensitivity]
+
+
+class Model(TypedDict):
+    """A model with its data; `data` has the source and the samples of each split."""
+
+    task: str
+    activation: str | None
+    parameters: int
+    checkpoint_sha256: str
+    labels: list[str] | None
+    data: dict[str, str | int | None]
+    baselines: dict[str, str]
+    sensitivity: dict[str, Sensitivity]
