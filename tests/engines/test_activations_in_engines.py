@@ -63,7 +63,7 @@ def make_model(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     from tightrope.model.activations import FastSwish
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
-    from tightrope.training.train import train_model
+    from tightrope.training.train import TrainingSettings, train_model
     from transformers import BertForSequenceClassification
 
     source, checkpoint = folder / "source/checkpoint.json", folder / "checkpoint/checkpoint.json"
@@ -71,9 +71,8 @@ def make_model(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     sizes = {"train": None, "evaluation": 8}
     prepare_data(data, source="random", columns={}, splits=sizes, pool=8, seed=0)
     prepare_checkpoint(source, source=BERT, expected_sha256=None, seed=0)
-    options: dict[str, Any] = {"recipe": None, "inputs": {}, "activation": "fast_swish"}
-    settings: dict[str, Any] = {"threads": 1, "seed": 0, "terminal": io.StringIO()}
-    train_model(checkpoint, source=source, data=data, **options, **settings)
+    settings = TrainingSettings(recipe=None, inputs={}, activation="fast_swish", threads=1, seed=0)
+    train_model(checkpoint, settings, source=source, data=data, terminal=io.StringIO())
     export_onnx(checkpoint, onnx, threads=1)
     simplify_onnx(onnx, checkpoint, data, folder / "model.simplified.onnx", threads=1)
     model = BertForSequenceClassification.from_pretrained(folder / "checkpoint").eval()

@@ -50,7 +50,7 @@ def run_chain(folder: Path, original: TinyModel, model: TinyModel) -> None:
     """From the file to the quantized one, in a child, as the rules do."""
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
-    from tightrope.training.train import train_model
+    from tightrope.training.train import TrainingSettings, train_model
 
     own = folder / "own"
     own.mkdir()
@@ -59,16 +59,9 @@ def run_chain(folder: Path, original: TinyModel, model: TinyModel) -> None:
     source, place = folder / "source/checkpoint.json", f"onnx:{own}/convnext.onnx"
     prepare_checkpoint(source, source=place, expected_sha256=None, seed=0, task=IMAGE)
     inputs = {"pixel_values": "image"}
-    train_model(
-        model.checkpoint,
-        source=source,
-        data=model.data,
-        recipe=None,
-        inputs=inputs,
-        seed=0,
-        threads=1,
-        terminal=io.StringIO(),
-    )
+    settings = TrainingSettings(recipe=None, inputs=inputs, seed=0, threads=1)
+    files = {"source": source, "data": model.data}
+    train_model(model.checkpoint, settings, **files, terminal=io.StringIO())
     export_onnx(model.checkpoint, model.onnx, threads=1)
     simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, threads=1)
     facts: dict[str, Any] = {"max_sequence": 1, "threads": 1, "percentile": None, "libraries": {}}

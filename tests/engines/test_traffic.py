@@ -26,7 +26,7 @@ from tightrope.jobs.child import Limits
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.traffic.loadgen import read_log
-from tightrope.measure.traffic.measure import measure_traffic
+from tightrope.measure.traffic.measure import TrafficSettings, measure_traffic
 from tightrope.measure.traffic.padding import bucket_edges
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
@@ -68,16 +68,19 @@ def measure(
     quiet_seconds: float = 0.0,
     **plan: Any,
 ) -> TrafficRecord:
-    measure_traffic(
-        artifacts_of(tiny, engine),
-        target,
-        model="tiny",
-        variant="cpu-onnxruntime-fp32",
+    settings = TrafficSettings(
         max_sequence=LONGEST,
         plan={**PLAN, **plan},
         quiet_seconds=quiet_seconds,
         terminal=sys.__stderr__,
         execution=replace(EXECUTION, limits=limits, libraries=LIBRARIES),
+    )
+    measure_traffic(
+        artifacts_of(tiny, engine),
+        target,
+        settings,
+        model="tiny",
+        variant="cpu-onnxruntime-fp32",
     )
     return TrafficRecord.read(target)
 

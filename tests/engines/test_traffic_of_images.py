@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tightrope.inputs.encode import read_split
 from tightrope.measure.accuracy import measure_accuracy
-from tightrope.measure.traffic.measure import measure_traffic
+from tightrope.measure.traffic.measure import TrafficSettings, measure_traffic
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
@@ -36,17 +36,20 @@ def engine(tiny_images: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> 
 def measure(
     tiny: TinyModel, engine: Path, target: Path, room: int = 2**30, **plan: Any
 ) -> TrafficRecord:
-    measure_traffic(
-        artifacts_of(tiny, engine),
-        target,
-        model="tiny",
-        variant=NAME,
+    settings = TrafficSettings(
         max_sequence=128,
         plan={**PLAN, **plan},
         quiet_seconds=0.0,
         terminal=sys.__stderr__,
         execution=EXECUTION,
         image_bytes=room,
+    )
+    measure_traffic(
+        artifacts_of(tiny, engine),
+        target,
+        settings,
+        model="tiny",
+        variant=NAME,
     )
     return TrafficRecord.read(target)
 

@@ -94,22 +94,15 @@ def run_chain(folder: Path, model: TinyModel) -> None:
     from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
-    from tightrope.training.train import train_model
+    from tightrope.training.train import TrainingSettings, train_model
 
     write_data(folder / "moods.csv", model.data)
     source = folder / "source" / "checkpoint.json"
     prepare_checkpoint(source, source=ARCHITECTURE, expected_sha256=None, seed=0)
     options: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
-    train_model(
-        model.checkpoint,
-        source=source,
-        data=model.data,
-        recipe=RECIPE,
-        inputs={},
-        seed=0,
-        threads=1,
-        terminal=io.StringIO(),
-    )
+    settings = TrainingSettings(recipe=RECIPE, inputs={}, seed=0, threads=1)
+    files = {"source": source, "data": model.data}
+    train_model(model.checkpoint, settings, **files, terminal=io.StringIO())
     export_onnx(model.checkpoint, model.onnx, threads=1)
     simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, threads=1)
     inputs = (model.simplified, model.data, model.checkpoint)

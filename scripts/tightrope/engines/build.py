@@ -32,15 +32,8 @@ def build_engine(
     raises TightropeError unless this is the last attempt.
     """
     variant, folder, options = parse(name), clear_folder(target), options or {}
-    work = partial(
-        build_in_folder,
-        variant,
-        Path(source),
-        folder,
-        threads=execution.threads,
-        options=options,
-        samples=samples,
-    )
+    settings = {"threads": execution.threads, "options": options, "samples": samples}
+    work = partial(build_in_folder, variant, Path(source), folder, **settings)
     began = time.perf_counter()
     try:
         facts = {"status": "ok", **supervised(work, limits=execution.limits)}

@@ -38,9 +38,7 @@ def calibrate(
     from tightrope.int8.ranges import collect_statistics
 
     examples = calibration_examples(data, samples, random=method == "random")
-    options: dict[str, Any] = {"max_sequence": max_sequence}
-    if percentile is not None:
-        options["percentile"] = percentile
+    share = {} if percentile is None else {"percentile": percentile}
     fields: dict[str, Any] = {"ranges": {}, "channels": {}}
     if method != "nncf":
         rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
@@ -52,7 +50,7 @@ def calibrate(
         target,
         method=method,
         samples=samples,
-        options=options,
+        options={"max_sequence": max_sequence, **share},
         model_sha256=sha256(onnx_path),
         samples_sha256=samples_sha256(examples),
         libraries=libraries,

@@ -1,5 +1,6 @@
 """Search for int8-auto: the fewest operators in float that keep the accuracy budget."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,66 +11,73 @@ from tightrope.int8.cache import read_cache
 from tightrope.int8.calibrate import samples_sha256
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.switched_model import SwitchedModel
-from tightrope.int8.trials import Judge, labels_of, require_enough
+from tightrope.int8.trials import Judge, TrialStore, labels_of, require_enough
 
 SCHEMA = 1
 # smallest saving in ms: operators that int8 does not speed up rank first
 NOTHING = 1e-12
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchInputs:
+    """Files of a search: the simplified ONNX model, its quantized one, and what was found on it."""
+
+    onnx: Path | str
+    quantized: Path | str
+    calibration: Path | str
+    sensitivity: Path | str
+    costs: Path | str
+    data: Path | str
+    checkpoint: Path | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """How to search.
+
+    Trials are saved in `state`, from which an interrupted search resumes if `code` and `libraries`
+    have not changed. The trials of all its sessions, except the first trial, take at most `seconds`
+    in total. `smoothquant` is the strength at which the model is smoothed, None for no smoothing.
+    """
+
+    code: str
+    smoothquant: float | None
+    state: Path | str
+    budget_points: float
+    seconds: float
+    max_sequence: int
+    threads: int
+    libraries: dict[str, str | None]
+
+
 def search_operators(
-    *,
-    onnx_path: Path | str,
-    quantized: Path | str,
-    calibration: Path | str,
-    sensitivity: Path | str,
-    costs: Path | str,
-    data: Path | str,
-    checkpoint: Path | str,
-    target: Path | str,
-    scheme: str,
-    code: str,
-    smoothquant: float | None,
-    state: Path | str,
-    budget_points: float,
-    seconds: float,
-    max_sequence: int,
-    threads: int,
-    libraries: dict[str, str | None],
+    inputs: SearchInputs, target: Path | str, scheme: str, settings: SearchSettings
 ) -> None:
     """Write which operators stay in float in addition to SmoothQuant, and every trial.
 
     A trial holds if its accuracy on the whole calibration split is `kept` within the budget,
     compared with the same model in float. Without labels, an answer counts as correct if it is that
-    of the float model. Trials are also saved in `state`, from which an interrupted search resumes.
-    The trials of all its sessions, except the first trial, take at most `seconds` in total.
-    `smoothquant` is the strength at which `quantized` is smoothed, None for no smoothing. Raises
-    TightropeError where the split is too small to decide whether a budget holds.
+    of the float model. Raises TightropeError where the split is too small to decide whether a
+    budget holds.
     """
-    examples = read_split(data, "calibration")
-    require_enough(data, len(examples), budget_points)
-    rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
-    evidence = [read_json_or_raise(path)["operators"] for path in (sensitivity, costs)]
-    ranking = ranked(*evidence)
-    sources = {Path(path).name: sha256(path) for path in (onnx_path, quantized, calibration)}
-    if not read_cache(calibration, model=onnx_path)["channels"]:
-        smoothquant = None  # an imported cache has only ranges
-    settings = [max_sequence, budget_points, smoothquant, code, libraries, sha256(checkpoint)]
-    key = digest([sources, samples_sha256(examples), settings])
-    with TemporaryDirectory() as folder:
-        if smoothquant is not None:
-            quantized = Path(folder, "model.onnx")
-            repair = {"smoothquant": smoothquant}
-            quantize_onnx(onnx_path, calibration, quantized, scheme=scheme, repair=repair)
-        model = SwitchedModel(onnx_path, quantized, threads=threads)
-    judge = Judge(model, rows, labels_of(examples), budget_points / 100, Path(state), key)
-    in_float, stop = search(judge, [name for name, _ in ranking], seconds)
+    examples, budget_points = read_split(inputs.data, "calibration"), settings.budget_points
+    require_enough(inputs.data, len(examples), budget_points)
+    rows = load_encoder(inputs.checkpoint, max_sequence=settings.max_sequence)(examples)
+    evidence = (inputs.sensitivity, inputs.costs)
+    ranking = ranked(*(read_json_or_raise(path)["operators"] for path in evidence))
+    if not read_cache(inputs.calibration, model=inputs.onnx)["channels"]:
+        settings = replace(settings, smoothquant=None)  # an imported cache has only ranges
+    sources = sources_of(inputs)
+    key = key_of(settings, sources, samples_sha256(examples), sha256(inputs.checkpoint))
+    model, store = switched_model(inputs, scheme, settings), TrialStore(Path(settings.state), key)
+    judge = Judge(model, rows, labels_of(examples), budget_points / 100, store)
+    in_float, stop = search(judge, [name for name, _ in ranking], settings.seconds)
     write_json(
         target,
         {
             "schema": SCHEMA,
             "in_float": in_float,
-            "smoothquant": smoothquant,
+            "smoothquant": settings.smoothquant,
             "stop": stop,
             "budget_points": budget_points,
             "samples": len(examples),
@@ -77,9 +85,32 @@ def search_operators(
             "ranking": [{"operator": name, "kl_per_ms": value} for name, value in ranking],
             "trials": judge.trials,
             "sources": sources,
-            "libraries": libraries,
+            "libraries": settings.libraries,
         },
     )
+
+
+def sources_of(inputs: SearchInputs) -> dict[str, str]:
+    """Return the digests of the files that the models of a search are made from."""
+    paths = (inputs.onnx, inputs.quantized, inputs.calibration)
+    return {Path(path).name: sha256(path) for path in paths}
+
+
+def key_of(settings: SearchSettings, sources: dict[str, str], samples: str, checkpoint: str) -> str:
+    """Return the digest of all that the trials of a search depend on."""
+    names = ("max_sequence", "budget_points", "smoothquant", "code", "libraries")
+    return digest([sources, samples, [*(getattr(settings, name) for name in names), checkpoint]])
+
+
+def switched_model(inputs: SearchInputs, scheme: str, settings: SearchSettings) -> SwitchedModel:
+    """Return the model with a switch per operator, smoothed if the settings say so."""
+    with TemporaryDirectory() as folder:
+        quantized = inputs.quantized
+        if settings.smoothquant is not None:
+            quantized = Path(folder, "model.onnx")
+            repair = {"smoothquant": settings.smoothquant}
+            quantize_onnx(inputs.onnx, inputs.calibration, quantized, scheme=scheme, repair=repair)
+        return SwitchedModel(inputs.onnx, quantized, threads=settings.threads)
 
 
 def ranked(

@@ -73,32 +73,46 @@ def with_switches(
             original = given.get(node.input[0], pair[0].input[0])
             factors = np.reshape(smoothing_of(model, pair[0].input[0]), (-1, 1))
             exact = rows_of(node, rows_of(node, floats[node.name]) / factors)
-            index = add_integer(model, f"{node.name}.index", len(names))
-            switch = f"{node.name}.switch"
+            quantized_branch = in_int8(model, node, pair, rounded)
+            float_branch = in_float(model, node, original, exact)
+            nodes += switched(model, node, len(names), quantized_branch, float_branch)
             names.append(node.name)
-            branches = {
-                "then_branch": in_int8(model, node, pair, rounded),
-                "else_branch": in_float(model, node, original, exact),
-            }
-            nodes += [
-                helper.make_node("Gather", [SWITCHES, index], [switch], name=switch),
-                helper.make_node("If", [switch], node.output, name=node.name, **branches),
-            ]
         else:
             if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
                 node.input[:] = [given.get(name, name) for name in node.input]
             nodes.append(node)
         producer = outputs.get(node.output[0])
         if producer is not None and producer.name in names:
-            chosen = f"{producer.name}.output"
-            inputs = [f"{producer.name}.switch", node.output[0], producer.output[0]]
-            nodes.append(helper.make_node("Where", inputs, [chosen], name=chosen))
-            given[node.output[0]] = chosen
+            nodes.append(chosen_output(producer, node))
+            given[node.output[0]] = nodes[-1].output[0]
     keep_read(model, nodes)
-    model.graph.input.append(
-        helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
-    )
+    switches = helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
+    model.graph.input.append(switches)
     return model, names
+
+
+def switched(
+    model: onnx.ModelProto,
+    node: onnx.NodeProto,
+    place: int,
+    quantized: onnx.GraphProto,
+    exact: onnx.GraphProto,
+) -> list[onnx.NodeProto]:
+    """Return the nodes that run one of two branches in place of `node`, by switch `place`."""
+    index = add_integer(model, f"{node.name}.index", place)
+    switch = f"{node.name}.switch"
+    branches = {"then_branch": quantized, "else_branch": exact}
+    return [
+        helper.make_node("Gather", [SWITCHES, index], [switch], name=switch),
+        helper.make_node("If", [switch], node.output, name=node.name, **branches),
+    ]
+
+
+def chosen_output(producer: onnx.NodeProto, node: onnx.NodeProto) -> onnx.NodeProto:
+    """Return the choice of a switched operator's output: that of `node` after Q/DQ, or its own."""
+    inputs = [f"{producer.name}.switch", node.output[0], producer.output[0]]
+    name = f"{producer.name}.output"
+    return helper.make_node("Where", inputs, [name], name=name)
 
 
 def in_int8(

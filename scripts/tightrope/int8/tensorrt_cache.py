@@ -138,13 +138,7 @@ def import_cache(
             f"{target}: {name['method']} by its name, {text} says {header}; "
             f"name it {method}-{name['samples']}.json"
         )
-    tensors = tensor_names(onnx)
-    kept = {tensor: bounds for tensor, bounds in ranges.items() if tensor in tensors}
-    if not kept:
-        raise TightropeError(
-            f"{text}: none of its {len(ranges)} tensors is in {onnx}; give TensorRT that very file "
-            "to calibrate"
-        )
+    kept = ranges_of_model(ranges, onnx, text)
     write_cache(
         target,
         method=method,
@@ -158,6 +152,18 @@ def import_cache(
         channels={},
     )
     return len(ranges) - len(kept)
+
+
+def ranges_of_model(ranges: Ranges, onnx: Path | str, text: Path | str) -> Ranges:
+    """Return the ranges of the tensors in `onnx`; raise TightropeError if there is none."""
+    tensors = tensor_names(onnx)
+    kept = {tensor: bounds for tensor, bounds in ranges.items() if tensor in tensors}
+    if not kept:
+        raise TightropeError(
+            f"{text}: none of its {len(ranges)} tensors is in {onnx}; give TensorRT that very file "
+            "to calibrate"
+        )
+    return kept
 
 
 def packed_scale(tensor: str, bounds: list[float]) -> bytes:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,19 @@ def require_enough(data: Path | str, samples: int, budget_points: float) -> None
         )
 
 
+class TrialStore(NamedTuple):
+    """File of the trials made so far, valid for a search with the same `key`."""
+
+    path: Path
+    key: str
+
+    def write(self, trials: list[Trial]) -> None:
+        """Replace the trials in the file."""
+        write_json(self.path, {"key": self.key, "trials": trials})
+
+
 class Judge:
-    """Evaluates sets of float operators on the calibration split, each once; saves to `state`."""
+    """Evaluates sets of float operators on the calibration split, each once; saves to `store`."""
 
     def __init__(
         self,
@@ -34,16 +45,14 @@ class Judge:
         rows: list[Arrays],
         labels: list[int] | None,
         budget: float,
-        state: Path,
-        key: str,
+        store: TrialStore,
     ) -> None:
         self.model = model
         self.rows = rows
         self.labels = labels
         self.budget = budget
-        self.state = state
-        self.key = key
-        self.trials: list[Trial] = remembered(state, key)
+        self.store = store
+        self.trials: list[Trial] = remembered(*store)
         self.expected: np.ndarray | None = None
 
     @property
@@ -63,7 +72,7 @@ class Judge:
         if trial is None:
             trial = {"in_float": names, **self.tried(set(names))}
             self.trials.append(trial)
-            write_json(self.state, {"key": self.key, "trials": self.trials})
+            self.store.write(self.trials)
         return trial["verdict"] == "kept"
 
     def tried(self, in_float: set[str]) -> Trial:

@@ -25,6 +25,7 @@ from tightrope.errors import (
     in_one_line,
     is_out_of_memory,
 )
+from tightrope.jobs.messages import Failed, Raised, Reply, Request, Returned
 from tightrope.machine.processes import is_alive, parent_snakemake, resident_bytes
 
 PR_SET_PDEATHSIG = 1
@@ -54,7 +55,7 @@ class Limits:
 
 
 class Child:
-    """A forked process that answers requests with `handler(*request)`; a context manager.
+    """A forked process that answers requests with `handler(*arguments)`; a context manager.
 
     It dies with its parent, and sleeps on its pipe between requests. Its temporary files are in a
     folder that this class deletes: a killed child deletes none, and a runtime may unpack a whole
@@ -90,8 +91,8 @@ class Child:
         self.pipe.close()
         self.scratch.cleanup()
 
-    def ask(self, *request: Any, seconds: float = math.inf) -> Any:
-        """Send a request and return the child's answer, waiting at most `seconds`.
+    def ask(self, *arguments: Any, seconds: float = math.inf) -> Any:
+        """Return what the handler returns for `arguments`, waiting at most `seconds`.
 
         Raises WorkFailed when the handler raised, the child died or exceeded its limits. An
         ArtifactError or StorageError of the handler is raised unchanged. Raises TightropeError when
@@ -99,20 +100,20 @@ class Child:
         """
         began = time.monotonic()
         try:
-            self.pipe.send(request)
+            self.pipe.send(Request(arguments))
             while not self.pipe.poll(POLL_SECONDS):
                 self.check_limits()
                 if time.monotonic() - began > seconds:
                     self.kill()
                     raise self.failed(f"timed out after {seconds:.0f} s", transient=True)
-            kind, value = self.pipe.recv()
+            reply: Reply = self.pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise self.failed(self.how_it_ended(), transient=True) from None
-        if kind == "value":
-            return value
-        if kind == "failed":
-            raise self.failed(*value)
-        raise value
+        if isinstance(reply, Failed):
+            raise self.failed(reply.reason, reply.transient)
+        if isinstance(reply, Raised):
+            raise reply.error
+        return reply.value
 
     def kill(self) -> None:
         """Kill the child and its subprocesses, such as compilers, which would continue."""
@@ -170,8 +171,14 @@ def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limi
     try:
         fields = supervised(work, *arguments, limits=limits)
     except WorkFailed as error:
-        fields = failure(error, record.variant, limits)
+        return set_failure(record, error, record.variant, limits)
     for name, value in fields.items():
+        setattr(record, name, value)
+
+
+def set_failure(record: Any, error: WorkFailed, what: str, limits: Limits) -> None:
+    """Set the fields of `record` from the error; raises as `failure` does."""
+    for name, value in failure(error, what, limits).items():
         setattr(record, name, value)
 
 
@@ -203,18 +210,18 @@ def serve(
         pipe.send(answer(handler, request))
 
 
-def answer(handler: Callable[..., Any], request: tuple[Any, ...]) -> tuple[str, Any]:
-    """Return ("value", result), ("failed", (reason, transient)) or ("raised", exception)."""
+def answer(handler: Callable[..., Any], request: Request) -> Reply:
+    """Call the handler; return what it returned, or how it failed."""
     try:
-        return "value", handler(*request)
+        return Returned(handler(*request.arguments))
     except PASSED_ON as error:
-        return "raised", error
+        return Raised(error)
     except MemoryError:
-        return "failed", ("out of memory", True)
+        return Failed("out of memory", True)
     except WorkFailed as error:
-        return "failed", (error.reason, error.transient)
+        return Failed(error.reason, error.transient)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
-            return "raised", cannot_be_written(error.filename or "a file of this job", error)
+            return Raised(cannot_be_written(error.filename or "a file of this job", error))
         traceback.print_exc()
-        return "failed", (in_one_line(error), is_out_of_memory(error))
+        return Failed(in_one_line(error), is_out_of_memory(error))

@@ -51,14 +51,16 @@ def compare_loads(
                 shape = compare(
                     workers, index, part, threads=threads, machine=machine, earlier=earlier
                 )
-                on_device = (earlier.get("device_s") or []) + (
-                    workers[0].ask("device", index) or []
-                )
-                facts_of_load = {"first_call_s": first[workers[0]], **earlier}
-                shapes[index] = {**facts_of_load, **shape, "device_s": on_device or None}
+                shape["device_s"] = device_seconds(workers[0], index, earlier)
+                shapes[index] = {"first_call_s": first[workers[0]], **earlier, **shape}
             peak = workers[0].ask("peak_rss_bytes")
             facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
     return shapes, facts
+
+
+def device_seconds(worker: Child, index: int, earlier: Shape) -> list[float] | None:
+    """Return seconds of calls on inputs that are on the GPU, of both loads; None on a CPU."""
+    return [*(earlier.get("device_s") or []), *(worker.ask("device", index) or [])] or None
 
 
 def part_of(plan: Plan, earlier: Shape) -> Plan:

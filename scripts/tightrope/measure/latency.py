@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.manifest import read_manifest
@@ -13,18 +13,17 @@ from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
-from tightrope.jobs.child import Limits, failure
-from tightrope.jobs.execution import Execution
+from tightrope.jobs.child import Limits, failure, set_failure
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.comparison import compare_loads
 from tightrope.measure.fixed_workload import reference_workload
 from tightrope.measure.logits import check_logits
+from tightrope.measure.settings import Shape, TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.latency import LatencyRecord
 
-Shape = dict[str, int]
 BASELINE = "baseline "
 
 
@@ -32,15 +31,10 @@ def measure_latency(
     artifacts: Artifacts,
     baseline: Path | str,
     target: Path | str,
+    settings: TimingSettings,
     *,
     model: str,
     variant: str,
-    shapes: list[Shape],
-    plan: dict[str, Any],
-    quiet_seconds: float,
-    max_sequence: int,
-    execution: Execution,
-    terminal: TextIO,
     audit: Path | str | None = None,
 ) -> None:
     """Write the LatencyRecord of `variant`, also if it cannot be measured.
@@ -48,11 +42,9 @@ def measure_latency(
     `baseline` is the engine.json of an engine of the same model, or of a model with the same inputs
     and classes. For the baseline itself it is its own engine.json. The baseline, and a variant
     whose baseline fails, are measured alone. A variant whose `audit` is collapsed or failed is not
-    timed. `plan` holds the `latency` settings. Up to `quiet_seconds` may be lost to other load;
-    messages about waiting go to `terminal`. A transient failure raises TightropeError unless this
-    is the last attempt.
+    timed. A transient failure raises TightropeError unless this is the last attempt.
     """
-    built, rival = read_json(artifacts.engine), read_json(baseline)
+    execution = settings.execution
     record = LatencyRecord(
         model=model,
         variant=variant,
@@ -60,44 +52,57 @@ def measure_latency(
         libraries=execution.libraries,
         engine_sha256=sha256(artifacts.engine),
         threads=execution.threads,
-        plan=plan,
+        plan=settings.plan,
         processors=pinned_processors(execution.threads),
     )
-    if built["status"] != "ok":
-        record.status, record.reason = "failed", f"not built: {built['reason']}"
+    record.reason = why_not_timed(artifacts.engine, audit)
+    if record.reason is not None:
+        record.status = "failed"
         return record.write(target)
-    audited = read_json(audit) if audit else {"status": "ok"}
-    if audited["status"] != "ok":
-        record.status, record.reason = "failed", audited["reason"]
-        return record.write(target)
-    if rival["status"] != "ok":
-        record.baseline_failed = f"not built: {rival['reason']}"
+    beside = read_json(baseline)
+    if beside["status"] != "ok":
+        record.baseline_failed = f"not built: {beside['reason']}"
     elif artifacts.engine != Path(baseline):
-        record.baseline = rival["variant"]
+        record.baseline = beside["variant"]
+    time_engines(record, artifacts, Path(baseline), settings)
+    record.write(target)
+
+
+def why_not_timed(engine: Path, audit: Path | str | None) -> str | None:
+    """Return why an engine is not timed: it was not built, or failed its audit; else None."""
+    built = read_json(engine)
+    if built["status"] != "ok":
+        return f"not built: {built['reason']}"
+    audited = read_json(audit) if audit else {"status": "ok"}
+    return None if audited["status"] == "ok" else str(audited["reason"])
+
+
+def time_engines(
+    record: LatencyRecord, artifacts: Artifacts, baseline: Path, settings: TimingSettings
+) -> None:
+    """Fill in `record` from the measurement, or from its failure."""
+    limits = settings.execution.limits
     batches = timing_batches(
-        artifacts.checkpoint, artifacts.data, shapes, max_sequence=max_sequence
+        artifacts.checkpoint, artifacts.data, settings.shapes, max_sequence=settings.max_sequence
     )
-    check = partial(check_logits, classes=len(read_manifest(artifacts.checkpoint)["labels"]))
-    machine = QuietMachine(record.processors, quiet_seconds, terminal)
+    machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
     before = reference_workload(record.processors)
     try:
         paired = partial(
             measure_side_by_side,
             record,
-            shapes=shapes,
+            shapes=settings.shapes,
             batches=batches,
-            check=check,
-            limits=execution.limits,
+            check=partial(check_logits, classes=len(read_manifest(artifacts.checkpoint)["labels"])),
+            limits=limits,
             machine=machine,
         )
-        measure(record, [artifacts.engine, Path(baseline)], paired, execution.limits)
+        measure(record, [artifacts.engine, baseline], paired, limits)
     except WorkFailed as error:
         record.shapes = []
-        for name, value in failure(error, variant, execution.limits).items():
-            setattr(record, name, value)
+        set_failure(record, error, record.variant, limits)
     record.lost_s, record.loudest = machine.lost_s, machine.loudest
     record.reference = {"before": before, "after": reference_workload(record.processors)}
-    record.write(target)
 
 
 def measure(

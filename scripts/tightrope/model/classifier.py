@@ -39,19 +39,7 @@ def load_classifier(
     torch.manual_seed(seed)
     images = task == IMAGE
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-    try:
-        model, found = kind.from_pretrained(
-            folder,
-            **names,
-            dtype=torch.float32,
-            trust_remote_code=False,
-            use_safetensors=True,
-            ignore_mismatched_sizes=not fits,
-            output_loading_info=True,
-        )
-    except (ValueError, RuntimeError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise TightropeError(f"{source}: transformers cannot load it ({reason})") from error
+    model, found = loaded(kind, folder, source, ignore_mismatched_sizes=not fits, **names)
     if fits and found["missing_keys"]:
         missing = ", ".join(sorted(found["missing_keys"])[:3])
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
@@ -62,6 +50,23 @@ def load_classifier(
     if not images:
         require_masked_padding(model, source)
     return model
+
+
+def loaded(kind: Any, folder: Path, source: str, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the fp32 model in `folder` and what transformers says of its loading."""
+    try:
+        model, found = kind.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            **options,
+        )
+    except (ValueError, RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise TightropeError(f"{source}: transformers cannot load it ({reason})") from error
+    return model, found
 
 
 def require_masked_padding(model: Any, source: str) -> None:

@@ -12,7 +12,7 @@ import torch
 from tightrope.artifacts.files import digest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.errors import WorkFailed
-from tightrope.jobs.child import failure
+from tightrope.jobs.child import Limits, set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.host import describe_host
@@ -43,13 +43,9 @@ def measure_training(
 ) -> None:
     """Write the TrainingRecord of a model's recipe, also if training fails.
 
-    `plan` holds `epochs` and `seeds`, which override the recipe's. Each seed runs in its own
-    process and starts when the machine is quiet; all share the time of its limits. Up to
-    `quiet_seconds` may be spent waiting for a quiet machine, reported on `terminal`. A transient
-    failure raises TightropeError unless this is the last attempt.
+    `plan` holds `epochs` and `seeds`, which override the recipe's. For `quiet_seconds` see
+    `QuietMachine`. A transient failure raises TightropeError unless this is the last attempt.
     """
-    material = read_manifest(data)
-    train = material["splits"].get("train", {}).get("file")
     recipe = {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
     record = TrainingRecord(
         model=model,
@@ -61,25 +57,45 @@ def measure_training(
         activation=activation,
         plan=plan,
         source_sha256=digest(read_manifest(source)["files"]),
-        data_sha256=material["files"][train]["sha256"] if train else None,
+        data_sha256=train_sha256(read_manifest(data)),
     )
     machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal)
-    began = time.monotonic()
+    load = partial(load_start, source, data, activation=activation)
     try:
-        for seed in plan["seeds"]:
-            began += machine.wait()
-            seeded = {**recipe, "seed": seed}
-            start = partial(load_start, source, data, seeded, activation=activation, seed=seed)
-            options = {"device": device, "threads": execution.threads, "terminal": terminal}
-            work = partial(timed, start, seeded, **options)
-            run = run_training(work, recipe, limits=execution.limits, began=began)
-            record.unit = run.pop("unit")
-            record.runs.append({"seed": seed, **run})
+        train_seeds(record, load, machine, execution.limits, terminal)
     except WorkFailed as error:
-        for name, value in failure(error, f"{model}: training", execution.limits).items():
-            setattr(record, name, value)
+        set_failure(record, error, f"{model}: training", execution.limits)
     record.lost_s, record.loudest = machine.lost_s, machine.loudest
     record.write(target)
+
+
+def train_sha256(data: dict[str, Any]) -> str | None:
+    """Return the digest of the train split of a data manifest, None without one."""
+    file = data["splits"].get("train", {}).get("file")
+    return data["files"][file]["sha256"] if file else None
+
+
+def train_seeds(
+    record: TrainingRecord,
+    load: Callable[..., Start],
+    machine: QuietMachine,
+    limits: Limits,
+    terminal: TextIO,
+) -> None:
+    """Add a run per seed to `record`; `load` takes a recipe and its seed.
+
+    Each seed runs in its own process and starts when the machine is quiet; all share the time of
+    `limits`.
+    """
+    began = time.monotonic()
+    options = {"device": record.device, "threads": record.threads, "terminal": terminal}
+    for seed in record.plan["seeds"]:
+        began += machine.wait()
+        seeded = {**record.recipe, "seed": seed}
+        work = partial(timed, partial(load, seeded, seed=seed), seeded, **options)
+        run = run_training(work, record.recipe, limits=limits, began=began)
+        record.unit = run.pop("unit")
+        record.runs.append({"seed": seed, **run})
 
 
 class WatchedClock(EpochClock):

@@ -1,5 +1,6 @@
 """Train or convert a source checkpoint into the classifier that every variant is built from."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,66 +15,82 @@ from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """How a checkpoint is trained, or only converted if there is no `recipe`.
+
+    `inputs` maps to the input names of an ONNX file. `activation`, if given, replaces the
+    checkpoint's before training. Folder `state` holds the last state during training: a killed run
+    resumes from it if `provenance`, which identifies code and libraries, has not changed.
+    """
+
+    recipe: Recipe | None
+    inputs: dict[str, str]
+    threads: int
+    seed: int
+    activation: str | None = None
+    device: str = "cpu"
+    state: Path | str | None = None
+    provenance: Any = None
+
+
 def train_model(
     manifest: Path | str,
+    settings: TrainingSettings,
+    parts: int = 1,
     *,
     source: Path | str,
     data: Path | str,
-    recipe: Recipe | None,
-    inputs: dict[str, str],
-    activation: str | None = None,
-    threads: int,
-    seed: int,
     terminal: TextIO,
-    device: str = "cpu",
-    state: Path | str | None = None,
-    provenance: Any = None,
-    parts: int = 1,
 ) -> None:
     """Write the fp32 classifier, its tokenizer or image processor, and last its `manifest`.
 
     All files are in the folder of `manifest`. With a recipe, the checkpoint of manifest `source` is
-    fine-tuned on `device` on the train split of manifest `data`; without a recipe it is only
-    converted. Results are byte-identical on the same machine with the same number of threads.
-    Progress lines go to `terminal`. An ONNX file is kept as it is; `inputs` maps to its own input
-    names. `activation`, if given, replaces the checkpoint's before training.
-
-    Folder `state` holds the last state during training. A killed run resumes from it if
-    `provenance`, which identifies code and libraries, has not changed. Each batch is split into
-    `parts` micro-batches.
+    fine-tuned on the train split of manifest `data`, each batch split into `parts` micro-batches.
+    Results are byte-identical on the same machine with the same number of threads. Progress lines
+    go to `terminal`. An ONNX file is kept as it is.
     """
     origin, material = read_manifest(source), read_manifest(data)
     if keep := importer_of(origin["source"]):
-        return keep(manifest, source=source, data=data, inputs=inputs)
-    recipe = recipe and whole_recipe(recipe, seed)
-    prepare_device(device, threads)
-    start = load_start(source, data, recipe, activation=activation, seed=seed)
+        return keep(manifest, source=source, data=data, inputs=settings.inputs)
+    recipe = settings.recipe and whole_recipe(settings.recipe, settings.seed)
+    prepare_device(settings.device, settings.threads)
+    start = load_start(source, data, recipe, activation=settings.activation, seed=settings.seed)
     training, last = None, None
     if recipe is not None:
-        if state is not None:
-            files = [origin["files"], material["files"]]
-            key = [files, recipe, repr(start.model), threads, device, provenance]
-            last = TrainingState(state, digest(key))
-        course, facts = fine_tune(
-            start.subject(recipe), recipe, device=device, terminal=terminal, state=last, parts=parts
-        )
+        last = state_of(settings, [[origin["files"], material["files"]], recipe, repr(start.model)])
+        options = {"device": settings.device, "terminal": terminal, "state": last}
+        course, facts = fine_tune(start.subject(recipe), recipe, parts=parts, **options)
         training = {**facts, **told(course)}
-    folder = clear_folder(manifest)
-    save(folder, start)
+    save(clear_folder(manifest), start)
     write_manifest(
         manifest,
-        task=origin["task"],
-        labels=[start.model.config.id2label[i] for i in range(start.model.config.num_labels)],
-        parameters=sum(weight.numel() for weight in start.model.parameters()),
-        architecture=type(start.model).__name__,
-        source=origin["source"],
+        **{name: origin[name] for name in ("task", "source")},
         recipe=recipe,
-        activation=activation,
+        activation=settings.activation,
         training=training,
+        **described(start.model),
         **start.facts,
     )
     if last is not None:
         last.clear()
+
+
+def state_of(settings: TrainingSettings, trained: list[Any]) -> TrainingState | None:
+    """Return the saved state of a training of the files, recipe and model `trained`, if any."""
+    if settings.state is None:
+        return None
+    key = [*trained, settings.threads, settings.device, settings.provenance]
+    return TrainingState(settings.state, digest(key))
+
+
+def described(model: Any) -> dict[str, Any]:
+    """Return labels, number of parameters and architecture of a classifier."""
+    return {
+        "labels": [model.config.id2label[index] for index in range(model.config.num_labels)],
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "architecture": type(model).__name__,
+    }
 
 
 def told(course: Course) -> dict[str, Any]:

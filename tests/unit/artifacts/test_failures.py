@@ -14,7 +14,7 @@ from tightrope.int8.cache import read_cache, read_sealed
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.int8.costs import measure_costs
 from tightrope.int8.quantize import found_by_search, quantize_onnx
-from tightrope.int8.search import search_operators
+from tightrope.int8.search import SearchInputs, SearchSettings, search_operators
 from tightrope.int8.sensitivity import measure_sensitivity
 from tightrope.onnx.file import load_onnx
 from tiny_model import LONGEST, TinyModel
@@ -93,16 +93,16 @@ def costs_of(model: TinyModel, folder: Path) -> None:
 
 def search_of(model: TinyModel, folder: Path, **evidence: Path) -> None:
     paths = {name: folder / f"{name}.json" for name in ("sensitivity", "costs")} | evidence
-    search_operators(
-        onnx_path=model.simplified,
+    inputs = SearchInputs(
+        onnx=model.simplified,
         quantized=model.u8s8,
         calibration=model.minmax,
         sensitivity=paths["sensitivity"],
         costs=paths["costs"],
         data=model.data,
         checkpoint=model.checkpoint,
-        target=folder / "search.json",
-        scheme="u8s8",
+    )
+    settings = SearchSettings(
         code="of these tests",
         smoothquant=None,
         state=folder / "state.json",
@@ -112,6 +112,7 @@ def search_of(model: TinyModel, folder: Path, **evidence: Path) -> None:
         threads=1,
         libraries={},
     )
+    search_operators(inputs, folder / "search.json", "u8s8", settings)
 
 
 def batches_of(model: TinyModel) -> None:

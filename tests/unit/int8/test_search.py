@@ -8,9 +8,15 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache, write_cache
 from tightrope.int8.quantize import quantize_onnx
-from tightrope.int8.search import ranked, search, search_operators
+from tightrope.int8.search import (
+    SearchInputs,
+    SearchSettings,
+    ranked,
+    search,
+    search_operators,
+)
 from tightrope.int8.switched_model import SwitchedModel
-from tightrope.int8.trials import Judge
+from tightrope.int8.trials import Judge, TrialStore
 from tightrope.statistics import paired_difference
 from tiny_model import LONGEST, TinyModel
 
@@ -71,7 +77,7 @@ def test_at_the_time_limit_the_last_choice_that_held_stands() -> None:
 def test_no_trial_is_begun_that_would_end_after_the_limit(tmp_path: Path) -> None:
     trials = [{"seconds": 2.0}, {"seconds": 5.0}]
     write_json(tmp_path / "state.json", {"key": "k", "trials": trials})
-    judge = Judge(SwitchedModel, [], None, 0.01, tmp_path / "state.json", "k")
+    judge = Judge(SwitchedModel, [], None, 0.01, TrialStore(tmp_path / "state.json", "k"))
     assert (judge.seconds, judge.has_time(12.0), judge.has_time(11.9)) == (7.0, True, False)
 
 
@@ -101,16 +107,16 @@ def evidence(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 def searched(tiny: TinyModel, evidence: tuple[Path, Path], folder: Path, budget: float) -> dict:
-    search_operators(
-        onnx_path=tiny.simplified,
+    inputs = SearchInputs(
+        onnx=tiny.simplified,
         quantized=tiny.u8s8,
         calibration=tiny.minmax,
         sensitivity=evidence[0],
         costs=evidence[1],
         data=tiny.data,
         checkpoint=tiny.checkpoint,
-        target=folder / "search.json",
-        scheme="u8s8",
+    )
+    settings = SearchSettings(
         code="of these tests",
         smoothquant=0.8,
         state=folder / "work/state.json",
@@ -120,6 +126,7 @@ def searched(tiny: TinyModel, evidence: tuple[Path, Path], folder: Path, budget:
         threads=1,
         libraries={},
     )
+    search_operators(inputs, folder / "search.json", "u8s8", settings)
     return read_json(folder / "search.json")
 
 

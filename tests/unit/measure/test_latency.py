@@ -22,6 +22,7 @@ from tightrope.machine.cores import pinned_processors
 from tightrope.measure import latency
 from tightrope.measure.fixed_workload import ROUNDS
 from tightrope.measure.latency import measure_latency
+from tightrope.measure.settings import TimingSettings
 from tightrope.records.latency import LatencyRecord
 from tightrope.variants import Variant
 from tiny_model import (
@@ -53,9 +54,8 @@ Run = Callable[[Any], Any]
 def measured(
     model: TinyModel, engine: Path, baseline: Path, folder: Path, variant: Variant, **options: Any
 ) -> LatencyRecord:
+    audit = options.pop("audit", None)
     facts = {
-        "model": "tiny",
-        "variant": str(variant),
         "shapes": SHAPES,
         "plan": PLAN,
         "quiet_seconds": 0.0,
@@ -65,8 +65,9 @@ def measured(
         **options,
     }
     target = folder / "latency.json"
-    execution = executed_with(facts)
-    measure_latency(artifacts_of(model, engine), baseline, target, execution=execution, **facts)
+    settings = TimingSettings(execution=executed_with(facts), **facts)
+    names = {"model": "tiny", "variant": str(variant)}
+    measure_latency(artifacts_of(model, engine), baseline, target, settings, **names, audit=audit)
     return LatencyRecord.read(target)
 
 

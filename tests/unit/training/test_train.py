@@ -17,7 +17,7 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.model.fast_swish import FastSwish
 from tightrope.model.module import load_module
 from tightrope.training.recipe import whole_recipe
-from tightrope.training.train import train_model
+from tightrope.training.train import TrainingSettings, train_model
 from transformers import (
     AutoModelForSequenceClassification,
     BertConfig,
@@ -64,8 +64,10 @@ def train(
     folder: Path, source: Path, data: Path, recipe: dict | None = None, **options: Any
 ) -> Path:
     manifest = folder / "checkpoint.json"
-    options = {"inputs": {}, "threads": 2, "seed": 0, "terminal": io.StringIO(), **options}
-    train_model(manifest, source=source, data=data, recipe=recipe, **options)
+    given = {"terminal": io.StringIO(), **options}
+    files = {name: given.pop(name) for name in ("terminal", "parts") if name in given}
+    settings = TrainingSettings(recipe=recipe, **{"inputs": {}, "threads": 2, "seed": 0, **given})
+    train_model(manifest, settings, source=source, data=data, **files)
     return manifest
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -13,7 +14,6 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Limits
-from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.gpu import free_device_bytes
 from tightrope.machine.host import describe_host
@@ -22,49 +22,57 @@ from tightrope.measure.logits import check_logits
 from tightrope.measure.race.at_shape import RaceAtShape
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
 from tightrope.measure.race.rounds import Race
+from tightrope.measure.settings import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.finalists import Finalists, finalists
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import RACE
 
-Shape = dict[str, int]
 # share of the free memory that the engines may use together
 MEMORY_SHARE = 0.9
 # GPU memory of the CUDA context and libraries, per process
 CONTEXT_BYTES = 600e6
 
 
+@dataclass(frozen=True, kw_only=True)
+class Entrants:
+    """Files of the variants of a model on one device, in the same order, and of their inputs."""
+
+    engines: Sequence[Path | str]
+    latencies: Sequence[Path | str]
+    accuracies: Sequence[Path | str]
+    checkpoint: Path | str
+    data: Path | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaceSettings:
+    """What decides who takes part in a race, and when it ends.
+
+    `baseline` is the name of the baseline, `decision` holds the settings of that name, `budget` is
+    the fraction by which accuracy may fall. With `accept_disturbed`, variants with disturbed
+    latencies may take part.
+    """
+
+    baseline: str
+    decision: dict[str, Any]
+    budget: float
+    accept_disturbed: bool
+
+
 def race_finalists(
-    engines: Sequence[Path | str],
-    latencies: Sequence[Path | str],
-    accuracies: Sequence[Path | str],
+    entrants: Entrants,
     target: Path | str,
+    settings: TimingSettings,
+    race: RaceSettings,
     *,
-    checkpoint: Path | str,
-    data: Path | str,
     model: str,
     device: str,
-    baseline: str,
-    shapes: list[Shape],
-    plan: dict[str, Any],
-    quiet_seconds: float,
-    decision: dict[str, Any],
-    budget: float,
-    accept_disturbed: bool,
-    max_sequence: int,
-    execution: Execution,
-    terminal: TextIO,
 ) -> None:
-    """Write the RaceRecord of `model` on `device`.
-
-    `engines`, `latencies` and `accuracies` belong to the same variants, in the same order;
-    `baseline` is the name of the baseline. `plan` holds the `latency` settings, `decision` the
-    settings of that name; `budget` is the fraction by which accuracy may fall. Up to
-    `quiet_seconds` may be lost to other load; messages about waiting go to `terminal`. With
-    `accept_disturbed`, variants with disturbed latencies may take part.
-    """
+    """Write the RaceRecord of `model` on `device`."""
     began = time.monotonic()
-    measured = read_measured(engines, latencies, accuracies)
+    measured = read_measured(entrants.engines, entrants.latencies, entrants.accuracies)
+    execution = settings.execution
     record = RaceRecord(
         model=model,
         variant=RACE,
@@ -72,37 +80,47 @@ def race_finalists(
         host=describe_host(),
         libraries=execution.libraries,
         threads=execution.threads,
-        plan=plan,
-        decision=decision,
+        plan=settings.plan,
+        decision=race.decision,
         processors=pinned_processors(execution.threads),
         engines_sha256={name: sha256(one.engine) for name, one in measured.items()},
     )
-    known = partial(candidates, measured, baseline, budget, accept_disturbed)
-    chosen = [finalists(known(place)) for place in range(len(shapes))]
-    machine = QuietMachine(record.processors, quiet_seconds, terminal)
+    known = partial(candidates, measured, race.baseline, race.budget, race.accept_disturbed)
+    chosen = [finalists(known(place)) for place in range(len(settings.shapes))]
+    machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
     if any(len(one.names) > 1 for one in chosen):
-        batches = timing_batches(checkpoint, data, shapes, max_sequence=max_sequence)
-        check = partial(check_logits, classes=len(read_manifest(checkpoint)["labels"]))
-        timed = {
-            name: TimedEngine(
-                partial(load_engine, one.engine, threads=execution.threads),
-                batches,
-                record.processors,
-                check,
-            )
-            for name, one in measured.items()
-        }
-        heats = Heats(record, measured, execution.limits, machine, terminal)
-        heats.run(timed, chosen)
+        heats = Heats(record, measured, execution.limits, machine, settings.terminal)
+        heats.run(timed_engines(entrants, measured, record, settings), chosen)
     else:
-        record.heats = [{"shapes": [one.recorded() for one in races_of(chosen, decision)]}]
+        record.heats = [{"shapes": [one.recorded() for one in races_of(chosen, race.decision)]}]
     for heat in record.heats:
-        heat["shapes"] = [
-            {**shape, **one} for shape, one in zip(shapes, heat["shapes"], strict=True)
-        ]
+        pairs = zip(settings.shapes, heat["shapes"], strict=True)
+        heat["shapes"] = [{**shape, **one} for shape, one in pairs]
     record.seconds = time.monotonic() - began
     record.lost_s, record.loudest = machine.lost_s, machine.loudest
     record.write(target)
+
+
+def timed_engines(
+    entrants: Entrants,
+    measured: Mapping[str, Measured],
+    record: RaceRecord,
+    settings: TimingSettings,
+) -> dict[str, TimedEngine]:
+    """Return the engine of each variant with its inputs, not yet loaded."""
+    batches = timing_batches(
+        entrants.checkpoint, entrants.data, settings.shapes, max_sequence=settings.max_sequence
+    )
+    check = partial(check_logits, classes=len(read_manifest(entrants.checkpoint)["labels"]))
+    return {
+        name: TimedEngine(
+            partial(load_engine, one.engine, threads=record.threads),
+            batches,
+            record.processors,
+            check,
+        )
+        for name, one in measured.items()
+    }
 
 
 class Heats(NamedTuple):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -29,30 +30,39 @@ IMAGE_BYTES = 2**30
 Facts = dict[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrafficSettings:
+    """How an engine is put under traffic.
+
+    `plan` holds `scenarios`, `padding` (for images only `none`), `batch`, `buckets` (for texts),
+    `seconds`, `p99_bound_s`. Up to `quiet_seconds` may be lost to other load; messages about
+    waiting go to `terminal`. As many images are sent as fit, decoded, in `image_bytes`.
+    """
+
+    max_sequence: int
+    plan: dict[str, Any]
+    quiet_seconds: float
+    execution: Execution
+    terminal: TextIO
+    image_bytes: int = IMAGE_BYTES
+
+
 def measure_traffic(
     artifacts: Artifacts,
     target: Path | str,
+    settings: TrafficSettings,
     *,
     model: str,
     variant: str,
-    max_sequence: int,
-    plan: dict[str, Any],
-    quiet_seconds: float,
-    execution: Execution,
-    terminal: TextIO,
-    image_bytes: int = IMAGE_BYTES,
 ) -> None:
     """Write the TrafficRecord of `variant`, also if it cannot run, and LoadGen's logs.
 
-    The logs are in the folder with the record's name without `.json`, which is deleted first.
-    `plan` holds `scenarios`, `padding` (for images only `none`), `batch`, `buckets` (for texts),
-    `seconds`, `p99_bound_s`. Up to `quiet_seconds` may be lost to other load; messages about
-    waiting go to `terminal`. As many images are sent as fit, decoded, in `image_bytes`. A transient
-    failure raises TightropeError unless this is the last attempt.
+    The logs are in the folder with the record's name without `.json`, which is deleted first. A
+    transient failure raises TightropeError unless this is the last attempt.
     """
     built, source = read_json(artifacts.engine), read_manifest(artifacts.data)
-    taken = read_manifest(artifacts.checkpoint)
-    images = taken["task"] == IMAGE
+    checkpoint, execution = read_manifest(artifacts.checkpoint), settings.execution
+    images = checkpoint["task"] == IMAGE
     record = TrafficRecord(
         model=model,
         variant=variant,
@@ -61,28 +71,17 @@ def measure_traffic(
         engine_sha256=sha256(artifacts.engine),
         data_sha256=source["files"][source["splits"]["evaluation"]["file"]]["sha256"],
         threads=execution.threads,
-        plan=plan,
-        longest=None if images else max_sequence,
-        height=taken["height"] if images else None,
-        width=taken["width"] if images else None,
+        plan=settings.plan,
+        longest=None if images else settings.max_sequence,
+        height=checkpoint["height"] if images else None,
+        width=checkpoint["width"] if images else None,
     )
     folder = clear_logs(Path(target))
     if built["status"] != "ok":
         record.status, record.reason = "failed", f"not built: {built['reason']}"
     else:
-        processors = sorted(os.sched_getaffinity(0))
-        machine = QuietMachine(processors, quiet_seconds, terminal)
-        # bound with partial: the terminal in `machine` cannot be sent through the child's pipe
-        work = partial(
-            serve_traffic,
-            artifacts,
-            folder,
-            max_sequence=max_sequence,
-            threads=execution.threads,
-            plan=plan,
-            image_bytes=image_bytes,
-            machine=machine,
-        )
+        # bound with partial: the terminal in the settings cannot be sent through the child's pipe
+        work = partial(serve_traffic, artifacts, folder, settings)
         fill_in(record, work, limits=execution.limits)
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         record.logs = {str(file.relative_to(folder.parent)): sha256(file) for file in files}
@@ -98,26 +97,21 @@ def clear_logs(target: Path) -> Path:
     return folder
 
 
-def serve_traffic(
-    artifacts: Artifacts,
-    folder: Path,
-    *,
-    max_sequence: int,
-    threads: int,
-    plan: dict[str, Any],
-    image_bytes: int,
-    machine: QuietMachine,
-) -> Facts:
+def serve_traffic(artifacts: Artifacts, folder: Path, settings: TrafficSettings) -> Facts:
     """Run all tests, in the child; return the fields of the record from `samples` on."""
-    taken = read_manifest(artifacts.checkpoint)
+    processors = sorted(os.sched_getaffinity(0))
+    machine = QuietMachine(processors, settings.quiet_seconds, settings.terminal)
+    plan, max_sequence = settings.plan, settings.max_sequence
+    checkpoint = read_manifest(artifacts.checkpoint)
+    examples = read_split(artifacts.data, "evaluation")
     encode = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)
-    rows = ready_samples(encode(read_split(artifacts.data, "evaluation")), image_bytes=image_bytes)
+    rows = ready_samples(encode(examples), image_bytes=settings.image_bytes)
     lengths = [length(row) for row in rows]
     edges = bucket_edges(lengths, plan["buckets"]) if "bucketed" in plan["padding"] else []
-    run, _ = load_engine(artifacts.engine, threads=threads)
-    classes = len(taken["labels"])
+    run, _ = load_engine(artifacts.engine, threads=settings.execution.threads)
+    classes = len(checkpoint["labels"])
     facts: Facts = {"samples": len(rows), "edges": edges, "tests": [], "answers": {}}
-    facts["lengths"] = [] if taken["task"] == IMAGE else lengths
+    facts["lengths"] = [] if checkpoint["task"] == IMAGE else lengths
     for padding in tqdm(plan["padding"], desc="serving"):
         padded = padded_lengths(padding, lengths, max_sequence=max_sequence, edges=edges)
         bench = Bench(run, rows, padded, plan, classes, folder, padding, machine)

@@ -16,7 +16,7 @@ from tightrope.report.graphs.style import (
     class_of,
     css,
 )
-from tightrope.report.graphs.svg import add, clean, mark, number, place, rectangle, text
+from tightrope.report.graphs.svg import Box, add, clean, mark, number, place, rectangle, text
 from tightrope.report.graphs.words import (
     facts_of,
     legend_words,
@@ -73,8 +73,8 @@ def legend(svg: Element, graph: Document, width: float) -> float:
         text(svg, words, x + (MARK if precision else 0), y, "quiet")
         x += own
     if graph["time"]:
-        rectangle(svg, "track", EDGE, y + 13, 22, BAR, BAR / 2)
-        rectangle(svg, "share", EDGE, y + 13, 13, BAR, BAR / 2)
+        rectangle(svg, "track", Box(EDGE, y + 13, 22, BAR), BAR / 2)
+        rectangle(svg, "share", Box(EDGE, y + 13, 13, BAR), BAR / 2)
         for line in time_words(graph["time"], int((width - EDGE - 30) / (FACT_SIZE * SANS_WIDTH))):
             y += 19
             text(svg, line, EDGE + 30, y, "quiet")
@@ -89,7 +89,7 @@ def ends(svg: Element, values: Iterable[Document], y: float, width: float) -> fl
         own = len(words) * letter + 20
         if x > EDGE and x + own > width - EDGE:
             x, top = EDGE, top + LINE
-        rectangle(svg, "plain", x, top, own, HEIGHT, HEIGHT / 2)
+        rectangle(svg, "plain", Box(x, top, own, HEIGHT), HEIGHT / 2)
         text(svg, words, x + 10, top + 14, "end")
         x += own + 8
     return top + HEIGHT
@@ -105,20 +105,20 @@ def draw_block(svg: Element, block: Document, y: float, width: float, longest: f
     """Draw the layers of a block, stacked sheets behind repeated ones; return the bottom edge."""
     times, layers = block["times"], block["layers"]
     if times == 1:
-        return draw_layer(svg, layers[0], y, EDGE, width - 2 * EDGE, longest, 1)
+        return draw_layer(svg, layers[0], EDGE, y, width - 2 * EDGE, longest=longest)
     behind = add(svg, "g")
     inner = width - 2 * EDGE - 2 * SHEET
     if len(layers) == 1:
-        bottom = draw_layer(svg, layers[0], y, EDGE, inner, longest, times)
+        bottom = draw_layer(svg, layers[0], EDGE, y, inner, longest=longest, times=times)
     else:
-        bottom = draw_frame(svg, layers, y, inner, longest, times)
+        bottom = draw_frame(svg, layers, y, inner, longest=longest, times=times)
     for step in (2 * SHEET, SHEET):
-        rectangle(behind, "card", EDGE + step, y + step, inner, bottom - y, 7)
+        rectangle(behind, "card", Box(EDGE + step, y + step, inner, bottom - y), 7)
     return bottom + 2 * SHEET
 
 
 def draw_frame(
-    svg: Element, layers: Sequence[Document], y: float, width: float, longest: float, times: int
+    svg: Element, layers: Sequence[Document], y: float, width: float, *, longest: float, times: int
 ) -> float:
     """Draw several layers that repeat together, in a frame; return the bottom edge."""
     frame = add(svg, "rect", {"class": "card"})
@@ -126,19 +126,21 @@ def draw_frame(
     bottom = y + 32 - GAP
     for at, layer in enumerate(layers):
         top = flow(svg, bottom) if at else bottom + GAP
-        bottom = draw_layer(svg, layer, top, EDGE + CARD, width - 2 * CARD, longest, times, True)
-    place(frame, EDGE, y, width, bottom + CARD - y, 7)
+        facts = {"longest": longest, "times": times, "framed": True}
+        bottom = draw_layer(svg, layer, EDGE + CARD, top, width - 2 * CARD, **facts)
+    place(frame, Box(EDGE, y, width, bottom + CARD - y), 7)
     return bottom + CARD
 
 
 def draw_layer(
     svg: Element,
     layer: Document,
-    y: float,
     x: float,
+    y: float,
     width: float,
+    *,
     longest: float,
-    times: int,
+    times: int = 1,
     framed: bool = False,
 ) -> float:
     """Draw a layer as a card: name, facts, operators and time bar; return the bottom edge."""
@@ -163,11 +165,11 @@ def draw_layer(
     bottom += 9 + HEIGHT if layer["operators"] else 0
     if layer["seconds"] is not None:
         bottom += 8
-        rectangle(svg, "track", left, bottom, room, BAR, BAR / 2)
+        rectangle(svg, "track", Box(left, bottom, room, BAR), BAR / 2)
         own = max(room * layer["seconds"] / longest, BAR / 2) if longest else 0
-        rectangle(svg, "share", left, bottom, own, BAR, BAR / 2)
+        rectangle(svg, "share", Box(left, bottom, own, BAR), BAR / 2)
         bottom += BAR
-    place(card, x, y, width, bottom + 10 - y, 7)
+    place(card, Box(x, y, width, bottom + 10 - y), 7)
     return bottom + 10
 
 
@@ -176,7 +178,7 @@ def draw_chip(svg: Element, chip: Chip) -> None:
     group = add(svg, "g", {"class": class_of(chip.precision)})
     add(group, "title").text = clean(chip.title)
     kind = "plain" if chip.moves else "tint"
-    rectangle(group, kind, chip.x, chip.y, chip.width, HEIGHT, 4)
+    rectangle(group, kind, Box(chip.x, chip.y, chip.width, HEIGHT), 4)
     start = chip.x + PADDING
     if not chip.moves:
         mark(group, chip.precision, start + 3.5, chip.y + HEIGHT / 2, own=False)

@@ -3,6 +3,7 @@
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from tightrope.report.graphs.style import class_of, shape_of_format
@@ -18,26 +19,32 @@ def mark(svg: Element, precision: str, x: float, y: float, *, own: bool = True) 
     add(svg, "path", {"class": name, "d": shape_of_format(precision), "transform": where})
 
 
-def text(svg: Element, words: str, x: float, y: float, kind: str, anchor: str = "start") -> None:
+def text(svg: Element, words: str, x: float, y: float, kind: str, *, anchor: str = "start") -> None:
     """Draw a line of text that starts at `x`, or ends there with `anchor` "end"."""
     facts = {"class": kind, "x": number(x), "y": number(y)}
     made = add(svg, "text", facts | ({"text-anchor": anchor} if anchor != "start" else {}))
     made.text = clean(words)
 
 
-def rectangle(
-    svg: Element, kind: str, x: float, y: float, width: float, height: float, radius: float
-) -> Element:
+class Box(NamedTuple):
+    """Position and size of a rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def rectangle(svg: Element, kind: str, box: Box, radius: float) -> Element:
     """Draw a rectangle of class `kind` with rounded corners."""
     made = add(svg, "rect", {"class": kind})
-    place(made, x, y, width, height, radius)
+    place(made, box, radius)
     return made
 
 
-def place(made: Element, x: float, y: float, width: float, height: float, radius: float) -> None:
-    """Set position and size of a rectangle."""
-    sizes = {"x": x, "y": y, "width": width, "height": height, "rx": radius}
-    for name, size in sizes.items():
+def place(made: Element, box: Box, radius: float) -> None:
+    """Set position, size and radius of the corners of a rectangle."""
+    for name, size in {**box._asdict(), "rx": radius}.items():
         made.set(name, number(size))
 
 

@@ -18,7 +18,14 @@ from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.measure.race import measure as module
 from tightrope.measure.race.at_shape import FEWEST_OF_LOAD
-from tightrope.measure.race.measure import only, race_finalists, those_that_fit
+from tightrope.measure.race.measure import (
+    Entrants,
+    RaceSettings,
+    only,
+    race_finalists,
+    those_that_fit,
+)
+from tightrope.measure.settings import TimingSettings
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Finalists
@@ -97,24 +104,32 @@ class Candidates:
         of = changes or {}
         target = self.folder / "cpu.race.json"
         race_finalists(
-            [self.built(variant) for variant in speedups],
-            [self.latency(one, ratio, **of.get(one, {})) for one, ratio in speedups.items()],
-            [self.accuracy(one) for one in speedups],
+            Entrants(
+                engines=[self.built(variant) for variant in speedups],
+                latencies=[
+                    self.latency(one, ratio, **of.get(one, {})) for one, ratio in speedups.items()
+                ],
+                accuracies=[self.accuracy(one) for one in speedups],
+                checkpoint=self.model.checkpoint,
+                data=self.model.data,
+            ),
             target,
-            checkpoint=self.model.checkpoint,
-            data=self.model.data,
+            TimingSettings(
+                shapes=SHAPES,
+                plan=PLAN,
+                quiet_seconds=0.0,
+                max_sequence=LONGEST,
+                execution=Execution(threads=1, limits=limits, libraries={"onnxruntime": "1"}),
+                terminal=self.terminal,
+            ),
+            RaceSettings(
+                baseline=str(BASELINE),
+                decision={"seconds": seconds, "equal_within": 0.02},
+                budget=0.01,
+                accept_disturbed=accept_disturbed,
+            ),
             model="tiny",
             device="cpu",
-            baseline=str(BASELINE),
-            shapes=SHAPES,
-            plan=PLAN,
-            quiet_seconds=0.0,
-            decision={"seconds": seconds, "equal_within": 0.02},
-            budget=0.01,
-            accept_disturbed=accept_disturbed,
-            max_sequence=LONGEST,
-            execution=Execution(threads=1, limits=limits, libraries={"onnxruntime": "1"}),
-            terminal=self.terminal,
         )
         return RaceRecord.read(target)
 
