@@ -11,17 +11,30 @@ from tightrope.variants import Variant
 from tiny_images import make_tiny_images
 from tiny_model import TinyModel, build_variant, make_tiny_model
 
+SHARED_FOLDER = "TESTS_SHARED_FOLDER"
+# These tests time real processes. Another test, or a program of the machine, can spoil one of
+# them, so each may be repeated twice.
+TIMED = (
+    "unit/measure/",
+    "unit/machine/",
+    "workflow/test_disturbed.py",
+    "workflow/test_terminal.py",
+)
+# It makes the project that all workflow tests copy, while the other process tests engines.
+FIRST = "workflow/test_terminal.py"
+
 
 def pytest_configure() -> None:
-    """Keep what Inductor compiles in a folder of this run, which its worker processes inherit.
+    """Make two folders of this run, which all its processes inherit.
 
-    Its default is one folder for all that the user runs, and code from there may be another
-    machine's.
+    One is for what Inductor compiles, whose default is one folder for all that the user runs, and
+    code from there may be another machine's. The other is for what the processes share.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        folder = tempfile.mkdtemp(prefix="inductor-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+        for name in ("TORCHINDUCTOR_CACHE_DIR", SHARED_FOLDER):
+            folder = tempfile.mkdtemp(prefix="tests-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            os.environ[name] = folder
 
 
 @pytest.fixture(scope="session")
@@ -54,11 +67,17 @@ def built(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Engine tests come first: they fork, which a process with OpenMP threads must not do.
+    """Engine tests come early: they fork, which a process with OpenMP threads must not do.
 
     Those marked `gpu` are skipped where there is none.
     """
+    for item in items:
+        path = item.path.relative_to(Path(__file__).parent).as_posix()
+        if path.startswith(TIMED):
+            item.add_marker(pytest.mark.timed)
+            item.add_marker(pytest.mark.flaky(reruns=2))
     items.sort(key=lambda item: not {"engines", "gpu"} & set(item.path.parts))
+    items.sort(key=lambda item: not item.path.as_posix().endswith(FIRST))
     if nvidia_gpu()[0] is None:
         for item in items:
             if item.get_closest_marker("gpu"):

@@ -1,5 +1,7 @@
 """The tiny project, run once for all tests, and copies of it to change, break and run again."""
 
+import fcntl
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -25,10 +27,18 @@ def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
 
 @pytest.fixture(scope="session")
 def finished(fresh: Project) -> Project:
-    """The tiny project after one whole run; to be copied or read, not to be changed."""
-    project = fresh.copy(fresh.folder.with_name("finished"))
-    project.run()
-    return project
+    """The tiny project after one whole run; to be copied or read, not to be changed.
+
+    The first process of the tests that needs it runs it, the others wait for that.
+    """
+    folder = Path(os.environ["TESTS_SHARED_FOLDER"])
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "finished").is_dir():
+            project = fresh.copy(folder / "unfinished")
+            project.run()
+            project.folder.rename(folder / "finished")
+    return Project(folder / "finished")
 
 
 @pytest.fixture

@@ -213,13 +213,18 @@ def test_a_comparison_goes_on_until_its_interval_is_narrow_and_no_longer() -> No
     draw = random.Random(1)
     jumpy = takes(*(draw.choice([0.001, 0.003]) for _ in range(5000)))
     goal = {"width": 0.6, "comparison_seconds": 30.0}
-    shape, _ = race(jumpy, takes(0.002), pairs=10, min_seconds=0.001, min_calls=10, **goal)
-    kept = quiet(shape)
-    assert shape["stop"] == "width"
-    assert width(shape, kept) <= 0.6
-    assert len(kept) > 10
-    for count in range(10, len(kept), 10):
-        assert width(shape, kept[:count]) > 0.6
+
+    def went_on() -> bool:
+        shape, _ = race(jumpy, takes(0.002), pairs=10, min_seconds=0.001, min_calls=10, **goal)
+        kept = quiet(shape)
+        assert shape["stop"] == "width"
+        assert width(shape, kept) <= 0.6
+        for count in range(10, len(kept), 10):
+            assert width(shape, kept[:count]) > 0.6
+        # which pairs count depends on other programs: the first ten may happen to be alike
+        return len(kept) > 10
+
+    needs_quiet(went_on)
 
 
 def test_a_comparison_whose_interval_stays_wide_stops_at_its_time_limit() -> None:

@@ -66,13 +66,20 @@ def summary():
     return json.loads(EXAMPLE.read_text())
 
 
-@pytest.fixture
-def render(tmp_path):
+@pytest.fixture(scope="module")
+def render(tmp_path_factory):
+    """Render a summary; the same one, which many tests look at, once."""
+    folder = tmp_path_factory.mktemp("page")
+    outlines = {}
+
     def rendered(document):
-        source, target = tmp_path / "summary.json", tmp_path / "summary.html"
-        source.write_text(json.dumps(document))
-        render_page(source, target, **PARTS)
-        return Outline(target.read_text())
+        source, target = folder / "summary.json", folder / "summary.html"
+        text = json.dumps(document)
+        if text not in outlines:
+            source.write_text(text)
+            render_page(source, target, **PARTS)
+            outlines[text] = Outline(target.read_text())
+        return outlines[text]
 
     return rendered
 

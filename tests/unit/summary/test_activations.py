@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import pytest
 from disturbed import facts
 from page_parts import PARTS
@@ -134,6 +135,7 @@ def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_ac
 def test_each_shape_has_a_chart_whose_bands_are_the_rows() -> None:
     (table,) = activations_section(summary(), {})
     assert len(table["figures"]) == 2
+    alt.Chart.from_dict(table["figures"][0]["chart"])  # raises where it is no specification
     text = json.dumps(table["figures"][0]["chart"])
     assert "silu, 70.0 % (+10.0)" in text
     marks = table["figures"][0]["chart"]["data"]["values"]

@@ -23,11 +23,15 @@ def labels(chart: alt.Chart, field: str, y: alt.Y, *, x: Any, **mark: Any) -> li
 
 
 def finished(chart: alt.LayerChart, description: str) -> dict[str, Any]:
-    """Return the specification without altair's own config."""
+    """Return the specification without altair's own config.
+
+    It is not validated, which would take most of the time of a page with many charts; a test
+    validates every kind of chart.
+    """
     chart = chart.properties(
         description=description, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
     )
-    specification = chart.to_dict()
+    specification = chart.to_dict(validate=False)
     specification.pop("config", None)
     return specification
 

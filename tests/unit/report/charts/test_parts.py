@@ -5,17 +5,39 @@ import json
 import re
 from pathlib import Path
 
+import altair as alt
 import numpy as np
 import pytest
 import vl_convert
 from colour_vision import SIGHT, contrast, lab, linear
+from jsonschema import ValidationError
 from tightrope.report.charts.lengths import BARS, length_bars, length_chart
 from tightrope.report.charts.parts import log_ticks
 from tightrope.report.charts.speedups import speedup_chart
 from tightrope.report.charts.trade_off import accuracy_latency_chart
+from tightrope.report.context import sections
 from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES, chart_config
 
-STYLE = Path(__file__).parents[4] / "scripts/tightrope/report/template/page.css"
+ROOT = Path(__file__).parents[4]
+EXAMPLE = ROOT / "tests/data/summary.json"
+STYLE = ROOT / "scripts/tightrope/report/template/page.css"
+
+
+@pytest.mark.parametrize("number", range(1, 17))
+def test_charts_of_the_example_are_specifications_of_vega_lite(example_charts, number):
+    alt.Chart.from_dict(example_charts[f"chart-{number}"])
+
+
+def test_what_is_no_specification_is_found(example_charts):
+    chart = json.loads(json.dumps(example_charts["chart-1"]))
+    chart["layer"][0]["mark"]["type"] = "circl"
+    with pytest.raises(ValidationError):
+        alt.Chart.from_dict(chart)
+
+
+@pytest.fixture(scope="module")
+def example_charts():
+    return sections(json.loads(EXAMPLE.read_text()))["charts"]
 
 
 def palettes():

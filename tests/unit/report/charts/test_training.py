@@ -1,5 +1,6 @@
 """The names in the chart of trainings."""
 
+import altair as alt
 import pytest
 from tightrope.report.charts.training import named, training_chart
 
@@ -31,6 +32,7 @@ def test_names_far_from_each_other_stand_at_their_points() -> None:
 def test_a_long_name_has_more_room_beside_the_slowest_training() -> None:
     def room(name: str) -> float:
         chart = training_chart([point(name, 10.0, 50.0)], description="d")
+        alt.Chart.from_dict(chart)  # raises where it is no specification of Vega-Lite
         return chart["layer"][0]["encoding"]["x"]["scale"]["domain"][1]
 
     assert 10 < room("amp") < room("compiled-amp") < room(80 * "n") < 20
