@@ -40,6 +40,7 @@ CONFIG: dict[str, Any] = {
         "calls": 4,
         "pairs": 2,
         "warmup_calls": 1,
+        "min_seconds": 0.02,
         "quiet_seconds": 0,
         "accept_disturbed": True,
     },
