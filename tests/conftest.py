@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tightrope.machine.host import nvidia_gpu
+from tightrope.machine.nvml import nvidia_gpu
 from tightrope.variants import Variant
 from tiny_images import make_tiny_images
 from tiny_model import TinyModel, build_variant, make_tiny_model

@@ -17,9 +17,10 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 try:
+    import pynvml  # noqa: F401, imported where it is used
     from tightrope.artifacts.provenance import library_version
     from tightrope.machine.gpu import driver_cuda, missing_packages
-    from tightrope.machine.host import nvidia_gpu
+    from tightrope.machine.nvml import nvidia_gpu
 except ModuleNotFoundError as error:
     sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 
@@ -39,7 +40,7 @@ def main() -> int:
     for engine in ENGINES:
         print(f"{engine}: {missing_packages(engine) or 'installed'}")
     if gpu is None:
-        print("gpu-check: no NVIDIA GPU (nvidia-smi names none); nothing was run")
+        print("gpu-check: NVML names no visible NVIDIA GPU; nothing was run")
         return 1
     results = {"tests marked gpu": tests(), "pipeline": pipeline(chosen.out)}
     print("; ".join(f"{name}: {result}" for name, result in results.items()))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from tightrope.machine.host import nvidia_gpu
+from tightrope.machine.nvml import nvidia_gpu
 from tiny_project import MODEL, Project
 
 WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")

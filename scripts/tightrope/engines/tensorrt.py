@@ -11,7 +11,7 @@ from polygraphy.backend.trt import Profile as Ranges
 from tightrope.artifacts.files import digest, read_json
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.host import nvidia_gpu
+from tightrope.machine.nvml import nvidia_gpu
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import as_tf32

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
+from onnx.utils import Extractor
 from tqdm import tqdm
 
 from tightrope.artifacts.files import sha256, write_json
 from tightrope.inputs.arrays import example_of
-from tightrope.onnx.edit import constant_of
+from tightrope.onnx.edit import before_qdq, constant_of
 from tightrope.onnx.file import load_onnx, signature_of
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import tensors_of, weighted_nodes, with_outputs
@@ -21,7 +22,6 @@ from tightrope.onnx.weights import tensors_of, weighted_nodes, with_outputs
 SCHEMA = 1
 ROUNDS = 5
 BLOCK_SECONDS = 0.02
-INPUT, OUTPUT = "x", "y"
 Shape = dict[str, int]
 
 
@@ -41,6 +41,7 @@ def measure_costs(
     time includes quantizing the input. Operators of equal sizes are timed once.
     """
     model, other = load_onnx(onnx_path), load_onnx(quantized)
+    exact, rounded = (Operators(one, nodes_of(model, one)) for one in (model, other))
     costs: dict[str, list[dict[str, Any]]] = {}
     timed: dict[Any, dict[str, float]] = {}
     for shape, pairs in sized(model, other, shapes, threads):
@@ -49,7 +50,7 @@ def measure_costs(
             weights = constant_of(model, node.input[1]).shape
             key = (node.op_type, attributes, len(node.input), size, weights)
             if key not in timed:
-                timed[key] = timed_pair(model, node, other, twin, size, threads=threads)
+                timed[key] = timed_pair(exact, node, rounded, twin, size, threads=threads)
             costs.setdefault(node.name, []).append({**shape, **timed[key]})
     write_json(
         target,
@@ -62,6 +63,12 @@ def measure_costs(
             "operators": costs,
         },
     )
+
+
+def nodes_of(model: onnx.ModelProto, other: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """Return the operators of `other` that have weights in `model`, by their names."""
+    names = {node.name for node in weighted_nodes(model)}
+    return [node for node in other.graph.node if node.name in names]
 
 
 Pairs = list[tuple[onnx.NodeProto, onnx.NodeProto, tuple[int, ...]]]
@@ -88,10 +95,35 @@ def sized(
         yield shape, [(node, twins[node.name], sizes[node.input[0]]) for node in nodes]
 
 
+class Operators:
+    """The operators of a model, each of which can be extracted to be timed alone."""
+
+    def __init__(self, model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
+        self.producers = {name: one for one in model.graph.node for name in one.output}
+        known = {one.name for one in (*model.graph.input, *model.graph.output)}
+        ends = {name for node in nodes for name in self.ends(node)} - known
+        typed = onnx.ModelProto()
+        typed.CopyFrom(model)
+        # the inputs and outputs of an extracted model need a type; their shapes are free
+        typed.graph.value_info.extend(
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in sorted(ends)
+        )
+        self.extractor = Extractor(typed)
+
+    def ends(self, node: onnx.NodeProto) -> tuple[str, str]:
+        """Return the tensor before the operator and its Q/DQ, if any, and its output."""
+        return before_qdq(node.input[0], self.producers), node.output[0]
+
+    def alone(self, node: onnx.NodeProto) -> onnx.ModelProto:
+        """Return a model of that operator and the Q/DQ before it, with one input and one output."""
+        start, output = self.ends(node)
+        return self.extractor.extract_model([start], [output])
+
+
 def timed_pair(
-    model: onnx.ModelProto,
+    exact: Operators,
     node: onnx.NodeProto,
-    quantized: onnx.ModelProto,
+    quantized: Operators,
     twin: onnx.NodeProto,
     size: tuple[int, ...],
     *,
@@ -99,16 +131,17 @@ def timed_pair(
 ) -> dict[str, float]:
     """Return seconds of an operator in float and in int8, timed in turns on input shape `size`."""
     sessions = {
-        "float_s": open_model(alone(model, node), threads=threads),
-        "int8_s": open_model(alone(quantized, twin), threads=threads),
+        "float_s": open_model(exact.alone(node), threads=threads),
+        "int8_s": open_model(quantized.alone(twin), threads=threads),
     }
-    inputs = {INPUT: np.random.default_rng(0).standard_normal(size).astype(np.float32)}
+    values = np.random.default_rng(0).standard_normal(size).astype(np.float32)
     found: dict[str, list[float]] = {name: [] for name in sessions}
     for _ in range(ROUNDS):
         for name, session in sessions.items():
+            inputs = {session.get_inputs()[0].name: values}
             session.run(None, inputs)
             found[name].append(seconds_per_call(session, inputs))
-    return {name: statistics.median(values) for name, values in found.items()}
+    return {name: statistics.median(seconds) for name, seconds in found.items()}
 
 
 def seconds_per_call(session: Any, inputs: dict[str, np.ndarray]) -> float:
@@ -118,36 +151,3 @@ def seconds_per_call(session: Any, inputs: dict[str, np.ndarray]) -> float:
         session.run(None, inputs)
         calls += 1
     return (time.perf_counter() - began) / calls
-
-
-def alone(model: onnx.ModelProto, node: onnx.NodeProto) -> onnx.ModelProto:
-    """Return a model with only that operator and the Q/DQ before it, if any."""
-    producers = {name: one for one in model.graph.node for name in one.output}
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    nodes, waiting, used = [node], list(node.input), set(node.input)
-    start = node.input[0]
-    while waiting:
-        producer = producers.get(waiting.pop())
-        if producer is not None and producer.op_type in ("QuantizeLinear", "DequantizeLinear"):
-            nodes.insert(0, producer)
-            waiting += producer.input
-            used |= set(producer.input)
-            if producer.op_type == "QuantizeLinear":
-                start = producer.input[0]
-    graph = helper.make_graph(
-        [renamed(one, {start: INPUT, node.output[0]: OUTPUT}) for one in nodes],
-        "operator",
-        [helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, None)],
-        [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, None)],
-        [constants[name] for name in sorted(used & set(constants))],
-    )
-    return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
-
-
-def renamed(node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
-    """Return a copy of the operator with renamed tensors."""
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
-    copy.input[:] = [names.get(name, name) for name in node.input]
-    copy.output[:] = [names.get(name, name) for name in node.output]
-    return copy

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir
 from onnx import TensorProto, helper, numpy_helper
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from tightrope.inputs.arrays import Arrays, batches_by_length
 from tightrope.int8.repairs import smoothing_of
@@ -85,10 +87,9 @@ def with_switches(
         if producer is not None and producer.name in names:
             nodes.append(chosen_output(producer, node))
             given[node.output[0]] = nodes[-1].output[0]
-    keep_read(model, nodes)
     switches = helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
     model.graph.input.append(switches)
-    return model, names
+    return only_read(model, nodes), names
 
 
 def switched(
@@ -153,20 +154,15 @@ def renamed(node: onnx.NodeProto, inputs: list[str], output: str) -> onnx.NodePr
     return copy
 
 
-def keep_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
-    """Set the nodes of the graph to those of `nodes` that reach outputs; drop unused constants."""
-    read = {one.name for one in model.graph.output}
-    kept = []
-    for node in reversed(nodes):
-        if read & set(node.output):
-            read |= set(node.input)
-            for graph in (one.g for one in node.attribute if one.HasField("g")):
-                read |= {name for one in graph.node for name in one.input}
-            kept.append(onnx.NodeProto.FromString(node.SerializeToString()))
-    constants = [tensor for tensor in model.graph.initializer if tensor.name in read]
-    del model.graph.node[:], model.graph.initializer[:]
-    model.graph.node.extend(reversed(kept))
-    model.graph.initializer.extend(constants)
+def only_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
+    """Return `model` with the nodes of `nodes` that reach outputs and the constants they read."""
+    kept = onnx.ModelProto()
+    kept.CopyFrom(model)
+    del kept.graph.node[:]
+    kept.graph.node.extend(nodes)
+    graph = onnx_ir.from_proto(kept)
+    RemoveUnusedNodesPass()(graph)
+    return onnx_ir.to_proto(graph)
 
 
 def rounded_outputs(

@@ -4,7 +4,6 @@ import ctypes
 import os
 import re
 import shutil
-import subprocess
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,16 +33,6 @@ def missing_packages(engine: str) -> str | None:
         if missing:
             return f"no {' and no '.join(missing)}: {LOCK}"
     return None if torch_has_cuda() else f"PyTorch without CUDA: {LOCK}"
-
-
-def free_device_bytes() -> float | None:
-    """Return the free memory of the first NVIDIA GPU, None where the driver does not report it."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return None
-    words = [program, "--query-gpu=memory.free", "--format=csv,noheader,nounits"]
-    told = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
-    return 2**20 * float(told[0]) if told and told[0].isdigit() else None
 
 
 def linked_tensorrt() -> list[str]:
@@ -104,7 +93,7 @@ def require_gpu(library: str, cuda: str | None) -> None:
     gpu, driver = host["gpu"], host["driver"]
     if gpu is None or supported is None:
         raise WorkFailed(
-            f"no NVIDIA GPU: {library} needs one and a driver for CUDA {cuda}; nvidia-smi and "
+            f"no NVIDIA GPU: {library} needs one and a driver for CUDA {cuda}; NVML and "
             "libcuda.so.1 name none here",
             transient=False,
         )

@@ -3,8 +3,6 @@
 import os
 import platform
 import re
-import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 from tightrope.artifacts.files import digest, read_json, write_json
 from tightrope.errors import TightropeError
 from tightrope.machine.cores import physical_cores
+from tightrope.machine.nvml import nvidia_gpu
 
 # instruction sets that change which kernels a runtime picks
 ISA = (
@@ -80,22 +79,6 @@ def cpu_name(fields: dict[str, str]) -> str:
     if "cpu family" not in fields:
         return name
     return f"{name} (family {fields['cpu family']} model {fields['model']})"
-
-
-def nvidia_gpu() -> tuple[str | None, str | None]:
-    """Return model and driver of the first NVIDIA GPU, (None, None) without a GPU."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return None, None
-    words = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    try:
-        found = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
-    except subprocess.TimeoutExpired:
-        return None, None
-    if found.returncode or not found.stdout.strip():
-        return None, None
-    name, _, driver = found.stdout.splitlines()[0].partition(", ")
-    return name, driver
 
 
 def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:

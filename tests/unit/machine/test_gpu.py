@@ -20,7 +20,7 @@ from tightrope.machine.gpu import (
     require_gpu,
     without_tensorrt,
 )
-from tightrope.machine.host import nvidia_gpu
+from tightrope.machine.nvml import nvidia_gpu
 from tightrope.runtimes.tensorrt.version import require_same, require_version
 
 WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")

@@ -13,7 +13,6 @@ from tightrope.machine.host import (
     fingerprint,
     for_device,
     numerics_fingerprint,
-    nvidia_gpu,
     require_host,
 )
 
@@ -80,31 +79,6 @@ def test_a_cpu_without_an_exact_name_is_told_apart_by_its_numbers() -> None:
     assert cpu_name(fields) == "AMD EPYC (family 26 model 2)"
     assert cpu_name({**fields, "model": "17"}) != cpu_name(fields)
     assert cpu_name({})
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("echo 'NVIDIA H100 80GB HBM3, 580.65.06'; echo 'Other, 1'", "NVIDIA H100 80GB HBM3"),
-        ("echo 'NVIDIA-SMI has failed'; exit 9", None),
-        ("true", None),
-    ],
-)
-def test_the_first_gpu_is_what_nvidia_smi_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, expected: str | None
-) -> None:
-    program = tmp_path / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\n{body}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert nvidia_gpu() == (expected, "580.65.06" if expected else None)
-
-
-def test_without_nvidia_smi_there_is_no_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert nvidia_gpu() == (None, None)
 
 
 def test_threads_are_the_physical_cores_unless_they_are_set() -> None:

@@ -15,8 +15,8 @@ from tightrope.engines.load import load_engine
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Limits
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.gpu import free_device_bytes
 from tightrope.machine.host import describe_host
+from tightrope.machine.nvml import free_device_bytes
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.logits import check_logits
 from tightrope.measure.race.at_shape import RaceAtShape

@@ -1,0 +1,65 @@
+"""The NVIDIA GPU of this process, as NVML describes it; CUDA is not initialized."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def nvidia_gpu() -> tuple[str | None, str | None]:
+    """Return model and driver version of the GPU that CUDA uses first, (None, None) without one."""
+    import pynvml
+
+    with first_gpu() as gpu:
+        if gpu is None:
+            return None, None
+        return pynvml.nvmlDeviceGetName(gpu), pynvml.nvmlSystemGetDriverVersion()
+
+
+def free_device_bytes() -> int | None:
+    """Return the free memory of the GPU that CUDA uses first, None without one."""
+    import pynvml
+
+    with first_gpu() as gpu:
+        return None if gpu is None else int(pynvml.nvmlDeviceGetMemoryInfo(gpu).free)
+
+
+@contextmanager
+def first_gpu() -> Iterator[Any | None]:
+    """Yield the NVML handle of the GPU that CUDA uses first, None without a GPU or driver.
+
+    It is the first entry of `CUDA_VISIBLE_DEVICES`: an index, a UUID or the start of one, of a GPU
+    or of a MIG instance (CUDA C++ Programming Guide, "CUDA Environment Variables"). NVML counts in
+    the order of the bus; CUDA does so too where all GPUs are alike, or `CUDA_DEVICE_ORDER` is
+    `PCI_BUS_ID`.
+    """
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:  # no library or no driver
+        yield None
+        return
+    try:
+        yield chosen(os.environ.get("CUDA_VISIBLE_DEVICES", "0"))
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def chosen(visible: str) -> Any | None:
+    """Return the handle of the first entry of `CUDA_VISIBLE_DEVICES`, None where there is none."""
+    import pynvml
+
+    entry = visible.split(",")[0].strip()
+    try:
+        if entry.startswith("MIG-"):
+            return pynvml.nvmlDeviceGetHandleByUUID(entry)
+        gpus = [
+            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
+        ]
+        if entry.startswith("GPU-"):
+            named = [gpu for gpu in gpus if pynvml.nvmlDeviceGetUUID(gpu).startswith(entry)]
+            return named[0] if len(named) == 1 else None
+        return gpus[int(entry)] if entry.isdecimal() and int(entry) < len(gpus) else None
+    except pynvml.NVMLError:  # a GPU that fell off the bus, a MIG instance that is gone
+        return None
