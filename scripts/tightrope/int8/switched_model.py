@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx_ir
 from onnx import TensorProto, helper, numpy_helper
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from tightrope.inputs.arrays import Arrays, batches_by_length
 from tightrope.int8.repairs import smoothing_of
@@ -156,6 +154,9 @@ def renamed(node: onnx.NodeProto, inputs: list[str], output: str) -> onnx.NodePr
 
 def only_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
     """Return `model` with the nodes of `nodes` that reach outputs and the constants they read."""
+    import onnx_ir  # imports SymPy: 0.2 s
+    from onnx_ir.passes.common import RemoveUnusedNodesPass
+
     kept = onnx.ModelProto()
     kept.CopyFrom(model)
     del kept.graph.node[:]
