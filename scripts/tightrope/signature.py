@@ -30,7 +30,10 @@ class Signature(NamedTuple):
     def request(self, *sizes: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of each input for the given sizes of the free axes."""
         named = dict(zip(self.free, sizes, strict=True))
-        return {one.name: tuple(named.get(axis, axis) for axis in one.shape) for one in self.inputs}
+        return {
+            one.name: tuple(named[axis] if isinstance(axis, str) else axis for axis in one.shape)
+            for one in self.inputs
+        }
 
     def facts(self) -> list[list[Any]]:
         """Return the inputs as JSON-compatible lists."""

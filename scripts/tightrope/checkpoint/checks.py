@@ -1,5 +1,6 @@
 """Checks of checkpoint files before they are used."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,11 @@ def read_config(source: str, folder: Path, *, task: str) -> dict[str, Any]:
     """
     from transformers.models.auto import modeling_auto
 
-    classifiers = {
+    by_task: dict[str, Mapping[str, Any]] = {
         TEXT: modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
         IMAGE: modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES,
-    }[task]
+    }
+    classifiers = by_task[task]
     config = read_json(folder / "config.json")
     model_type = config.get("model_type") if isinstance(config, dict) else None
     if model_type not in classifiers:

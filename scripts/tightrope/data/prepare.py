@@ -107,7 +107,7 @@ def write_splits(
     for split, examples in parts.items():
         write(folder / f"{split}{suffix}", examples)
         found[split] = {"file": f"{split}{suffix}", "samples": len(examples)}
-    known = {"labels": material.labels or None, "left_out": material.left_out}
+    known: dict[str, Any] = {"labels": material.labels or None, "left_out": material.left_out}
     if material.labels:
         known["revision"] = material.revision
     write_manifest(manifest, **fields, **known, splits=found)
@@ -122,8 +122,8 @@ def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
 def read_source(source: str, *, columns: dict[str, str], sizes: Sizes, seed: int) -> Material:
     """Read all texts of the source; for docstrings, as many as `sizes` needs."""
     kind, place = parse_source(source, task=TEXT)
-    wanted = list(sizes.values())
-    texts = None if None in wanted else sum(wanted)
+    wanted = [size for size in sizes.values() if size is not None]
+    texts = sum(wanted) if len(wanted) == len(sizes) else None
     return load_kind(kind, task=TEXT).read(source, place, columns=columns, texts=texts, seed=seed)
 
 

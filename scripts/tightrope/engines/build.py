@@ -32,8 +32,8 @@ def build_engine(
     raises TightropeError unless this is the last attempt.
     """
     variant, folder, options = parse(name), clear_folder(target), options or {}
-    settings = {"threads": execution.threads, "options": options, "samples": samples}
-    work = partial(build_in_folder, variant, Path(source), folder, **settings)
+    build = partial(build_in_folder, variant, Path(source), folder, threads=execution.threads)
+    work = partial(build, options=options, samples=samples)
     began = time.perf_counter()
     try:
         facts = {"status": "ok", **supervised(work, limits=execution.limits)}

@@ -1,6 +1,7 @@
 """torch.compile in the serving process: only the weights are stored."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import Signature, of_checkpoint, signature
 
 Options = dict[str, Any]
+Tuning = dict[str, str | int | bool | Callable[..., Any]]
 # torch.compile specializes batch 1: it gets a program of its own
 EXAMPLES = ((2, 16), (1, 16))
 MOST_COMPILERS = 8
@@ -32,7 +34,9 @@ def build(
     """
     manifest = read_manifest(source)
     prepare(device, precision, threads)
-    load_module(source.parent, dtype_of(precision)).save_pretrained(target)
+    stored: Any = load_module(source.parent, dtype_of(precision))
+    stored.save_pretrained(target)
+    del stored  # the engine is loaded from what was written
     taken, began = of_checkpoint(manifest), time.perf_counter()
     module = compiled(target, taken, precision, device, options)
     seconds = time.perf_counter() - began
@@ -85,7 +89,7 @@ def compiled(folder: Path, taken: Signature, precision: str, device: str, option
     inductor.freezing = precision in DTYPES
     if precision not in DTYPES:
         quantize(module, precision)
-    tuned = {"max_autotune": True} if options.get("autotune") else None
+    tuned: Tuning | None = {"max_autotune": True} if options.get("autotune") else None
     # None: only the axes that the examples mark are dynamic
     every_axis = len(taken.free) == len(taken.inputs[0].shape) or None
     program = torch.compile(module, dynamic=every_axis, options=tuned)

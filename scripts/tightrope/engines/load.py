@@ -51,25 +51,34 @@ def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float
 
 
 def within(run: Run, taken: Signature, longest: int | None) -> Run:
-    """Limit `run` to texts of at most `longest` tokens, or images of the model's fixed size.
-
-    It raises a ValueError that names the range for other requests.
-    """
+    """Limit `run` to texts of at most `longest` tokens, or images of the model's fixed size."""
     fixed = [axis for axis in taken.inputs[0].shape if isinstance(axis, int)]
     if longest is None and not fixed:
         return run
+    return Limited(run, taken.inputs[0].name, fixed, longest)
 
-    def checked(inputs: Arrays) -> Any:
-        shape = inputs[taken.inputs[0].name].shape
-        if fixed and list(shape[-len(fixed) :]) != fixed:
-            asked, size = (in_words(tuple(one)) for one in (shape[1:], fixed))
+
+class Limited:
+    """Callable `run(inputs)` that raises a ValueError, which names the range, for other requests.
+
+    Images have the sizes `fixed` of input `name`, texts at most `longest` tokens. `device_seconds`
+    is that of `run`, None where its runtime does not time the device.
+    """
+
+    def __init__(self, run: Run, name: str, fixed: list[int], longest: int | None) -> None:
+        self.run, self.name, self.fixed, self.longest = run, name, fixed, longest
+        self.device_seconds = getattr(run, "device_seconds", None)
+
+    def __call__(self, inputs: Arrays) -> Any:
+        """Return what the engine returns for a request within the range."""
+        shape = inputs[self.name].shape
+        if self.fixed and list(shape[-len(self.fixed) :]) != self.fixed:
+            asked, size = (in_words(tuple(one)) for one in (shape[1:], self.fixed))
             raise ValueError(
                 f"a request of {asked} pixels: this model takes {size} (channels x height x width)"
             )
-        if longest is not None and shape[1] > longest:
-            raise ValueError(f"a request of {shape[1]} tokens: this model takes 1 to {longest}")
-        return run(inputs)
-
-    # device timing, only from runtimes that support it
-    checked.device_seconds = getattr(run, "device_seconds", None)
-    return checked
+        if self.longest is not None and shape[1] > self.longest:
+            raise ValueError(
+                f"a request of {shape[1]} tokens: this model takes 1 to {self.longest}"
+            )
+        return self.run(inputs)

@@ -21,7 +21,9 @@ def build(
     """Write the checkpoint's weights into folder `target`, in fp32 for int8-dynamic."""
     manifest = read_manifest(source)
     prepare(device, precision, threads)
-    load_module(source.parent, dtype_of(precision)).save_pretrained(target)
+    stored: Any = load_module(source.parent, dtype_of(precision))
+    stored.save_pretrained(target)
+    del stored  # the engine is loaded from what was written
     taken = of_checkpoint(manifest)
     module = prepared(target, precision).to(device)
     example = example_inputs(taken, 2, device=device)

@@ -28,7 +28,8 @@ def build(
     example = example_inputs(taken, 2, device=device)
     with torch.inference_mode(), warnings.catch_warnings():
         # the tracer warns of constants that only check the sizes of the example
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+        ignored = torch.jit.TracerWarning  # type: ignore[attr-defined]  # public, not in __all__
+        warnings.simplefilter("ignore", ignored)
         traced = torch.jit.trace(module.to(device), example_kwarg_inputs=example, strict=False)
         frozen = torch.jit.freeze(traced)
         late = packs_late(taken, precision)

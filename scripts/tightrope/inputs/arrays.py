@@ -1,6 +1,6 @@
 """Input arrays of an engine, text or image, and their batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -53,12 +53,14 @@ def batches_of_equal_length(rows: Sequence[Arrays], *, tokens: int) -> Iterator[
 
     A single row may exceed the limit. Images, all of the same size, are decoded batch by batch.
     """
+    by_length: Mapping[int, Sequence[Arrays]]
     if len(rows) and PIXELS in rows[0]:
         by_length = {length(rows[0]): rows}
     else:
-        by_length = {}
+        texts: dict[int, list[Arrays]] = {}
         for row in rows:
-            by_length.setdefault(length(row), []).append(row)
+            texts.setdefault(length(row), []).append(row)
+        by_length = texts
     for one, group in sorted(by_length.items()):
         size = max(1, tokens // one)
         for start in range(0, len(group), size):

@@ -1,6 +1,6 @@
 """Encode and truncate texts as token ids, and fill batches without padding for timing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ Example = dict[str, Any]
 
 def text_encoder(
     checkpoint: Path, manifest: dict[str, Any], *, max_sequence: int
-) -> Callable[[list[Example]], list[Arrays]]:
+) -> Callable[[Sequence[Example]], list[Arrays]]:
     """Return a function from examples to `input_ids` and `attention_mask`, int64 [sequence] each.
 
     Texts are truncated to `max_sequence` tokens. An example of the data source `random` holds a
@@ -30,11 +30,13 @@ def text_encoder(
         tokenizer.no_padding()
         tokenizer.enable_truncation(max_sequence)
 
-    def encode(examples: list[Example]) -> list[Arrays]:
+    def encode(examples: Sequence[Example]) -> list[Arrays]:
         texts = [example["text"] for example in examples if "text" in example]
-        if texts and tokenizer is None:
-            raise ArtifactError(f"{file}: missing, the texts of the data cannot be encoded")
-        encoded = iter(tokenizer.encode_batch(texts)) if texts else iter(())
+        encoded: Iterator[Any] = iter(())
+        if texts:
+            if tokenizer is None:
+                raise ArtifactError(f"{file}: missing, the texts of the data cannot be encoded")
+            encoded = iter(tokenizer.encode_batch(texts))
         return [
             text_arrays(next(encoded).ids)
             if "text" in example

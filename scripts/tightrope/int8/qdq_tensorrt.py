@@ -13,9 +13,9 @@ from tightrope.onnx.opset import SMALLEST_SCALE, at_opset
 from tightrope.onnx.weights import weighted_nodes
 
 # first opset in which Q/DQ supports the type
-OPSETS = {TensorProto.INT8: 13, TensorProto.FLOAT8E4M3FN: 19}
+OPSETS: dict[int, int] = {TensorProto.INT8: 13, TensorProto.FLOAT8E4M3FN: 19}
 # largest absolute value of each type, symmetric around zero
-LARGEST = {TensorProto.INT8: 127, TensorProto.FLOAT8E4M3FN: 448}
+LARGEST: dict[int, int] = {TensorProto.INT8: 127, TensorProto.FLOAT8E4M3FN: 448}
 
 
 def tensorrt_qdq(

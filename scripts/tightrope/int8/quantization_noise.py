@@ -1,5 +1,6 @@
 """Measure quantization noise of the activations and weights of a Q/DQ file on samples."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ UNEVEN = 100.0
 
 
 def quantization_noise(
-    quantized: Path | str, rows: list[Arrays], *, threads: int
+    quantized: Path | str, rows: Sequence[Arrays], *, threads: int
 ) -> list[dict[str, Any]]:
     """Return a record per quantized input of an operator with weights, the noisiest first.
 
@@ -51,8 +52,8 @@ def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
     producers = {name: node for node in model.graph.node for name in node.output}
     found = []
     for node in model.graph.node:
-        pair = [producers.get(name) for name in node.input[:2]]
-        if node.op_type not in WEIGHTED or None in pair:
+        pair = [producers[name] for name in node.input[:2] if name in producers]
+        if node.op_type not in WEIGHTED or len(pair) < 2:
             continue
         if {one.op_type for one in pair} != {"DequantizeLinear"}:
             continue

@@ -1,6 +1,6 @@
 """Collect tensor statistics on samples: ranges, and bounds and means per channel."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -38,7 +38,7 @@ class Statistics(NamedTuple):
 
 def collect_statistics(
     onnx_path: Path | str,
-    rows: list[Arrays],
+    rows: Sequence[Arrays],
     *,
     method: str,
     percentile: float | None,
@@ -141,7 +141,7 @@ def chosen_ranges(
     for name, pair in tqdm(ranges.items(), desc=method, unit="tensor"):
         collector = HistogramCollector(method, False, BINS, LEVELS, percentile or 100.0, "same")
         edges = np.linspace(-limits[name], limits[name], BINS + 1, dtype=np.float32)
-        low, high = np.float32(pair)
+        low, high = (np.float32(bound) for bound in pair)
         collector.histogram_dict[name] = (counts[name], edges, low, high, np.float32(limits[name]))
         chosen = computed(collector)[name]
         found[name] = [float(chosen[0]), float(chosen[1])]
@@ -161,7 +161,7 @@ def not_finite(
     array: np.ndarray,
     *,
     batch: Arrays,
-    rows: list[Arrays],
+    rows: Sequence[Arrays],
 ) -> str:
     """Return the error message for tensor `name` with values that are not finite."""
     first = int(np.argwhere(~np.isfinite(array))[0][0])

@@ -1,5 +1,6 @@
 """Measure how each operator with weights, alone in int8, changes a model's answers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def measure_sensitivity(
     )
 
 
-def sensitivities(model: SwitchedModel, rows: list[Arrays]) -> dict[str, dict[str, float]]:
+def sensitivities(model: SwitchedModel, rows: Sequence[Arrays]) -> dict[str, dict[str, float]]:
     """Return the sensitivity fields per operator name."""
     logits: dict[str | None, list[Any]] = {name: [] for name in (None, *model.operators)}
     power = {name: np.zeros(2) for name in model.operators}  # signal, noise

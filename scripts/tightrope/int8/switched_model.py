@@ -1,6 +1,6 @@
 """A model whose operators with weights run in int8 or in float, selected by an input."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class SwitchedModel:
         switches = np.array([name in in_int8 for name in self.operators])
         return self.session.run([self.logits, *tensors], {**batch, SWITCHES: switches})
 
-    def answers(self, rows: list[Arrays], in_int8: Collection[str]) -> np.ndarray:
+    def answers(self, rows: Sequence[Arrays], in_int8: Collection[str]) -> np.ndarray:
         """Return logits float32 [rows, classes] of encoded samples."""
         found: dict[int, Any] = {}
         for indices, batch in batches_by_length(rows, BATCH):
@@ -100,10 +100,16 @@ def switched(
     """Return the nodes that run one of two branches in place of `node`, by switch `place`."""
     index = add_integer(model, f"{node.name}.index", place)
     switch = f"{node.name}.switch"
-    branches = {"then_branch": quantized, "else_branch": exact}
     return [
         helper.make_node("Gather", [SWITCHES, index], [switch], name=switch),
-        helper.make_node("If", [switch], node.output, name=node.name, **branches),
+        helper.make_node(
+            "If",
+            [switch],
+            node.output,
+            name=node.name,
+            then_branch=quantized,
+            else_branch=exact,
+        ),
     ]
 
 

@@ -1,7 +1,7 @@
 """Trials: sets of operators in float, evaluated on the calibration split and saved."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ class Judge:
     def __init__(
         self,
         model: SwitchedModel,
-        rows: list[Arrays],
+        rows: Sequence[Arrays],
         labels: list[int] | None,
         budget: float,
         store: TrialStore,
@@ -103,7 +103,7 @@ class Judge:
         return trial
 
 
-def labels_of(examples: list[dict[str, Any]]) -> list[int] | None:
+def labels_of(examples: Sequence[dict[str, Any]]) -> list[int] | None:
     """Return the labels of the examples, None where they have none."""
     return [one["label"] for one in examples] if "label" in examples[0] else None
 

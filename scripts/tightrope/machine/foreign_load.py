@@ -36,10 +36,11 @@ class Counters(NamedTuple):
 
     def since(self, before: "Counters") -> "Counters":
         """Return the difference from `before`; threads that have ended meanwhile are left out."""
-        known = self.waited_s is not None and before.waited_s is not None
         return Counters(
             {name: used - before.threads.get(name, 0.0) for name, used in self.threads.items()},
-            self.waited_s - before.waited_s if known else None,
+            None
+            if self.waited_s is None or before.waited_s is None
+            else self.waited_s - before.waited_s,
             self.preempted - before.preempted,
             self.stolen_s - before.stolen_s,
         )

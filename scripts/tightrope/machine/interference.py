@@ -131,7 +131,7 @@ class Windows:
         seconds, idle, own = (
             now - then for now, then in zip(self.counted(), self.began, strict=True)
         )
-        foreign = (len(self.processors) * seconds - idle - own) / seconds
-        self.cores.append(max(0.0, foreign))
+        foreign = max(0.0, (len(self.processors) * seconds - idle - own) / seconds)
+        self.cores.append(foreign)
         self.open()
-        return self.cores[-1]
+        return foreign

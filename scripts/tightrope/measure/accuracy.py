@@ -51,8 +51,13 @@ def measure_accuracy(
     if built["status"] != "ok":
         record.status, record.reason = "failed", f"not built: {built['reason']}"
     elif source["labels"] is not None:
-        settings = {"max_sequence": max_sequence, "max_seconds": max_seconds}
-        work = partial(predict, artifacts, threads=execution.threads, **settings)
+        work = partial(
+            predict,
+            artifacts,
+            max_sequence=max_sequence,
+            max_seconds=max_seconds,
+            threads=execution.threads,
+        )
         fill_in(record, work, limits=execution.limits)
     record.write(target)
 

@@ -1,6 +1,7 @@
 """Audit a quantized engine for collapsed predictions before its latency is measured."""
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,8 @@ def audited(
     artifacts: Artifacts, quantized: Path | str | None, *, max_sequence: int, threads: int
 ) -> Facts:
     """Return, in the child, the fields of the record that depend on the predictions."""
+    if artifacts.onnx is None:
+        raise ValueError("an audit compares with the ONNX file in float, and none is given")
     examples = read_split(artifacts.data, "calibration")[:SAMPLES]
     rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
     classes = len(read_manifest(artifacts.checkpoint)["labels"])
@@ -86,7 +89,7 @@ def audited(
     return {"status": status, "reason": reason, "answers": facts, "tensors": tensors}
 
 
-def predictions(run: Any, rows: list[Arrays], size: int, classes: int) -> list[int]:
+def predictions(run: Any, rows: Sequence[Arrays], size: int, classes: int) -> list[int]:
     """Return the predicted class of each row."""
     return [one.prediction for one in answer_chunk(run, rows, size, classes)]
 

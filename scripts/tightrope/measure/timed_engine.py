@@ -39,7 +39,7 @@ class TimedEngine:
         self.inputs = inputs
         self.processors = processors
         self.check = check
-        self.run: Run | None = None
+        self.run: Run  # after `load`
         self.first_s = [0.0] * len(inputs)
         self.typical_s = [0.0] * len(inputs)
         self.used: Counter[int] = Counter()

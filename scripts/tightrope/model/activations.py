@@ -60,7 +60,7 @@ def activation_kinds() -> tuple[type[nn.Module], ...]:
     from transformers.activations import ACT2CLS
 
     known = {name: one[0] if isinstance(one, tuple) else one for name, one in ACT2CLS.items()}
-    kinds = {kind for name, kind in known.items() if name not in KEPT}
+    kinds: set[Any] = {kind for name, kind in known.items() if name not in KEPT}
     return (*kinds, nn.GELU, FastSwish)
 
 

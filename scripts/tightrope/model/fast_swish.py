@@ -106,7 +106,8 @@ def fast_swish(x: torch.Tensor) -> torch.Tensor:
     does torch.compile on a GPU, which fuses it with neighbouring operators; an operator with a CUDA
     kernel would stay a separate call.
     """
-    if torch.jit.is_tracing() or (x.is_cuda and torch.compiler.is_compiling()):
+    tracing = torch.jit.is_tracing()  # type: ignore[attr-defined]  # public
+    if tracing or (x.is_cuda and torch.compiler.is_compiling()):
         return fast_swish_formula(x)
     return torch.ops.tightrope.fast_swish(x)
 

@@ -41,7 +41,7 @@ class TextLogits(torch.nn.Module):
 class ImageLogits(torch.nn.Module):
     """Transformers image classifier that returns the logits tensor itself."""
 
-    def __init__(self, classifier: torch.nn.Module) -> None:
+    def __init__(self, classifier: Any) -> None:
         super().__init__()
         self.classifier = classifier
 
@@ -100,7 +100,7 @@ def classifier_in(folder: Path, dtype: torch.dtype, attention: str | None) -> to
 def hidden(*libraries: str) -> Iterator[None]:
     """Make those of `libraries` that are not imported yet appear as not installed."""
     names = [name for name in libraries if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(names))
+    sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]  # stub lacks None
     try:
         yield
     finally:

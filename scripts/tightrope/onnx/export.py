@@ -44,6 +44,7 @@ def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> 
         dynamo=True,
         verbose=False,
     )
+    assert program is not None  # None is for dynamo=False
     model = program.model_proto
     set_max_sequence(model, manifest["max_sequence"])
     save_onnx(model, target)

@@ -61,7 +61,9 @@ def strip_metadata(model: onnx.ModelProto) -> None:
     keep_metadata(model, LONGEST)
     model.doc_string = model.graph.doc_string = ""
     graph = model.graph
-    for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output):
+    parts: list[onnx.GraphProto | onnx.NodeProto | onnx.ValueInfoProto]
+    parts = [graph, *graph.node, *graph.value_info, *graph.input, *graph.output]
+    for part in parts:
         part.doc_string = ""
         del part.metadata_props[:]
     for tensor in graph.initializer:

@@ -68,8 +68,8 @@ def take_images(graph: onnx.GraphProto, name: str, size: tuple[int, int], source
     rename(graph, name, f"{PIXELS}_as_given")
     rename(graph, PIXELS, f"{PIXELS}_of_the_file")
     rename(graph, f"{PIXELS}_as_given", PIXELS)
-    kind, shape = onnx.TensorProto.FLOAT, [BATCH, 3, *size]
-    graph.input.append(onnx.helper.make_tensor_value_info(PIXELS, kind, shape))
+    shape: list[str | int] = [BATCH, 3, *size]
+    graph.input.append(onnx.helper.make_tensor_value_info(PIXELS, onnx.TensorProto.FLOAT, shape))
 
 
 def inputs_by_name(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:

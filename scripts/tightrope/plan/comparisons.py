@@ -21,7 +21,7 @@ def references(config: Document) -> dict[str, str]:
     for name, model in models.items():
         alike = {key: value for key, value in model.items() if key != "activation"}
         families.setdefault(json.dumps(alike, sort_keys=True), []).append(name)
-    found = {}
+    found: dict[str, str] = {}
     for names in families.values():
         first = next((name for name in names if models[name]["activation"] is None), names[0])
         others = [one for one in names if models[one]["activation"] != models[first]["activation"]]

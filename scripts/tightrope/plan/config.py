@@ -1,7 +1,7 @@
 """The configuration: validated before any job runs, defaults filled in, errors in one line."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def check_words_and_numbers(value: Any, place: str = "") -> None:
     """Raise ConfigError for a key that is no string and for a number that is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"config: {place} = {value}: must be a finite number")
-    inner = enumerate(value) if isinstance(value, list) else ()
+    inner: Iterable[tuple[Any, Any]] = enumerate(value) if isinstance(value, list) else ()
     if isinstance(value, dict):
         inner = value.items()
         if wrong := [key for key in value if not isinstance(key, str)]:
@@ -56,9 +56,11 @@ def check_schema(config: Document, schema: Document) -> None:
 def explain(error: jsonschema.ValidationError) -> str:
     """Format an error as one line: key, value, what is allowed and the nearest right spelling."""
     key = ".".join(str(part) for part in error.absolute_path)
+    instance: Any = error.instance
+    required: Any = error.validator_value
     if error.validator == "additionalProperties":
-        allowed = sorted(error.schema.get("properties", {}))
-        wrong = next(name for name in error.instance if name not in allowed)
+        allowed = sorted(violated(error).get("properties", {}))
+        wrong = next(name for name in instance if name not in allowed)
         place = f"{key}.{wrong}" if key else wrong
         return (
             f"config: {place}: unknown key{nearest(wrong, allowed)}; allowed: {', '.join(allowed)}"
@@ -66,27 +68,34 @@ def explain(error: jsonschema.ValidationError) -> str:
     if error.validator == "anyOf" and (inner := meant(error)):
         return explain(inner)
     if error.validator == "required":
-        missing = next(name for name in error.validator_value if name not in error.instance)
+        missing = next(name for name in required if name not in instance)
         return f"config: {key or 'top level'}: the key {missing} is missing"
-    return f"config: {key} = {error.instance!r}: {allowed_values(error)}"
+    return f"config: {key} = {instance!r}: {allowed_values(error)}"
+
+
+def violated(error: jsonschema.ValidationError) -> Document:
+    """Return the schema that `error` is about; the schemas true and false have no keywords."""
+    return error.schema if isinstance(error.schema, dict) else {}
 
 
 def meant(error: jsonschema.ValidationError) -> jsonschema.ValidationError | None:
     """Return the error inside the object alternative of `anyOf`, where the value is an object."""
     if not isinstance(error.instance, dict):
         return None
-    options = [option.get("type") for option in error.schema["anyOf"]]
+    kinds = (option.get("type") for option in violated(error)["anyOf"])
+    options: dict[str | int, Any] = dict(enumerate(kinds))
     inner = [one for one in error.context or () if options[one.schema_path[0]] == "object"]
     return min(inner, key=lambda one: (len(one.path), str(list(one.path))), default=None)
 
 
 def allowed_values(error: jsonschema.ValidationError) -> str:
     """Describe the values that the schema accepts at the location of `error`."""
-    schema = error.schema
+    schema = violated(error)
+    expected: Any = error.validator_value
     if error.validator == "anyOf":
         return "must be " + " or ".join(describe(option) for option in schema["anyOf"])
     if error.validator == "enum":
-        allowed = [str(value) for value in error.validator_value]
+        allowed = [str(value) for value in expected]
         return f"must be one of {', '.join(allowed)}{nearest(str(error.instance), allowed)}"
     if error.validator == "type":
         return f"must be {describe(schema)}"

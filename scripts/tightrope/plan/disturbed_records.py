@@ -1,11 +1,14 @@
 """Find records of times without a result for some shape because other load disturbed it."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tightrope.errors import ArtifactError
 from tightrope.machine.interference import fewest_pairs, undisturbed
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
+from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.races import is_undecided
@@ -44,7 +47,7 @@ def any_training(record: TrainingRecord) -> bool:
 
 
 # by the suffix before .json
-KINDS = {
+KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "latency": (LatencyRecord, any_latency),
     "activation": (LatencyRecord, any_latency),
     "race": (RaceRecord, is_undecided),

@@ -63,8 +63,8 @@ def check_kinds(config: Document) -> None:
     profiles = config["tensorrt"]["profiles"]
     lists = [("buckets", config["buckets"])] if isinstance(config["buckets"], dict) else []
     lists += [("tensorrt.profiles", one) for one in profiles if profiles != "auto"]
-    for key, sizes in lists:
-        if texts and SEQUENCE not in sizes:
+    for key, listed in lists:
+        if texts and SEQUENCE not in listed:
             raise ConfigError(f"config: {key}: the key sequence is missing, for models.{texts[0]}")
 
 

@@ -76,6 +76,7 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
     """Plan the variants to build on `host`, by default here, with reasons for unavailable ones."""
     host = host or describe_host()
     auto = config["host"] == "auto"
+    given: dict[str, str] = {device: config["host"] for device in DEVICES}
     wanted = [(model, one) for model in config["models"] for one in configured(config, model, host)]
     reasons = {
         (model, variant): reason
@@ -96,10 +97,8 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         training=measured_trainings(config),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         baselines=baselines,
-        host=keys(fingerprint, host) if auto else dict.fromkeys(DEVICES, config["host"]),
-        numerics=(
-            keys(numerics_fingerprint, host) if auto else dict.fromkeys(DEVICES, config["host"])
-        ),
+        host=keys(fingerprint, host) if auto else given,
+        numerics=keys(numerics_fingerprint, host) if auto else given,
     )
 
 
@@ -208,9 +207,11 @@ def audited(jobs: Jobs) -> Jobs:
 def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
     """Return model, scheme and calibration of each search, in the format of `columns`."""
     found = dict.fromkeys(
-        (model, scheme_of(config, variant), variant.calibration)
+        (model, scheme, calibration)
         for model, variant in jobs
         if variant.precision == AUTO
+        and (scheme := scheme_of(config, variant))
+        and (calibration := variant.calibration)
     )
     names = ("model", "scheme", "calibration")
     return {name: [search[place] for search in found] for place, name in enumerate(names)}

@@ -93,7 +93,7 @@ def delete_reports(
     `reports` begins with summary.json; `records` are the files of each (model, variant), `graphs`
     those of each picture.
     """
-    whole = all(Path(path).is_file() for path in (*reports, *graphs))
+    whole = all(path.is_file() for path in [*reports, *map(Path, graphs)])
     if not whole or any(not Path(path).is_file() for path in reported_records(reports[0], records)):
         for report in reports:
             report.unlink(missing_ok=True)

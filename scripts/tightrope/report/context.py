@@ -13,13 +13,15 @@ from tightrope.report.sections.steadiness import disturbed_section, remarks, ste
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_label, shape_of
+from tightrope.summary.decision_types import Recommendation
+from tightrope.summary.document import Summary
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
 
 
-def sections(summary: Record) -> dict[str, Any]:
+def sections(summary: Summary) -> dict[str, Any]:
     """Return the template context: models, measurements, not_run, steadiness, charts by figure id.
 
     `host_names` is empty for a single host. Other entries feed the page's legends and links.
@@ -68,12 +70,12 @@ def drawn(model: Record) -> list[dict[str, Any]]:
     return figures + (model["traffic"]["figures"] if model["traffic"] else [])
 
 
-def used(results: Iterable[Record], field: str) -> set[str]:
+def used(results: Iterable[Record], field: str) -> set[str | None]:
     """Return the values of a field over the measured results."""
     return {result.get(field) for result in results if result.get("status") == "ok"}
 
 
-def model_names(summary: Record) -> list[str]:
+def model_names(summary: Summary) -> list[str]:
     """Return the models in summary order, those without an entry in `models` last."""
     entries = [*(summary.get("results") or ()), *(summary.get("traffic") or ())]
     named = [entry.get("model") for entry in entries]
@@ -93,9 +95,9 @@ def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
     return named if len(hosts) > 1 else {}
 
 
-def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
+def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the report's content on one model; `hosts` are `host_names`."""
-    facts = (summary.get("models") or {}).get(name) or {}
+    facts: Record = (summary.get("models") or {}).get(name) or {}
     results = [r for r in summary.get("results") or () if r.get("model") == name]
     measured = [result for result in results if result.get("status") == "ok"]
     traffic = [e for e in summary.get("traffic") or () if e.get("model") == name]
@@ -130,7 +132,7 @@ def model_section(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[
 
 
 def pick(
-    recommendation: Record, measured: Iterable[Record], hosts: Mapping[str, str]
+    recommendation: Recommendation, measured: Iterable[Record], hosts: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return a recommendation with its measurements, and the rejected variants by reason.
 
@@ -138,7 +140,7 @@ def pick(
     """
     shape = shape_of(recommendation.get("shape") or {})
     variant = recommendation.get("variant")
-    result = next((r for r in measured if r["variant"] == variant), {})
+    result: Record = next((r for r in measured if r["variant"] == variant), {})
     rejected = recommendation.get("rejected") or []
     row = row_at(result, shape) or {}
     return {

@@ -111,7 +111,7 @@ def tar_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
     with file.open("rb") as raw:
         plain = file.name.lower().endswith(".tar")
         bounded = BoundedReader(raw if plain else gzip.GzipFile(fileobj=raw), file)
-        archive = tarfile.TarFile(fileobj=bounded)
+        archive = tarfile.TarFile(fileobj=bounded)  # type: ignore[arg-type]  # only reads
         while (info := archive.next()) is not None:
             kind = "folder" if info.isdir() else "file" if info.isreg() else "other"
 
@@ -121,7 +121,7 @@ def tar_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
 
             yield info.name, kind, info.size, read
             # otherwise tarfile keeps every member in memory
-            archive.members.clear()
+            archive.members.clear()  # type: ignore[attr-defined]  # not in the stub
         # tarfile treats a damaged header as the end
         bounded.seek(archive.offset)
         if bounded.read(BLOCK) != bytes(BLOCK):

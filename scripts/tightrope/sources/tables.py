@@ -46,7 +46,7 @@ def read_table(file: Path, plain: str) -> Any:
     import pandas
 
     # "NA" and "null" are valid texts; only an empty field is blank.
-    options = {"dtype": {plain: str}, "keep_default_na": False, "na_values": [""]}
+    options: dict[str, Any] = {"dtype": {plain: str}, "keep_default_na": False, "na_values": [""]}
     suffix = table_suffix(file)
     if suffix == ".csv":
         return pandas.read_csv(file, **options)

@@ -143,7 +143,7 @@ def show_run() -> TerminalHandler | None:
     It stays in a dry run, with --verbose, --debug-dag, --quiet, and with a logger plugin.
     """
     logger = logging.getLogger(LOGGER)
-    own = next((one for one in logger.handlers if one.name == SNAKEMAKES_OWN), None)
+    own: Any = next((one for one in logger.handlers if one.name == SNAKEMAKES_OWN), None)
     if own is None or wants_snakemakes(own.filters[0]):
         return None
     screen = LiveScreen(color=not own.nocolor) if draws(own) else PlainScreen(own.stream)

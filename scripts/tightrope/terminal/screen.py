@@ -50,7 +50,6 @@ class LiveScreen:
 
     def __init__(self, *, color: bool) -> None:
         self.color = color
-        self.run: Run | None = None
         self.live: Any = None
         self.lock = threading.RLock()
 

@@ -130,11 +130,13 @@ class Loop:
             self.course = Course(**found[1]["course"])
             self.trainer.restore(found[0], found[1])
         elif self.state and self.course.parts > 1:
-            self.keep()  # a restart after a kill then begins with these smaller micro-batches
+            # a restart after a kill then begins with these smaller micro-batches
+            self.keep(self.state)
 
     def compile(self, epochs: list[list[Batch]], *, dynamic: bool) -> None:
         """Compile one program per kind of shape, on the first micro-batch that has it."""
-        began, first = time.perf_counter(), {}
+        began = time.perf_counter()
+        first: dict[tuple[int, ...], Batch] = {}
         for batch in (batch for batches in epochs for batch in batches):
             for piece in split_micro_batches(batch, self.course.parts):
                 shape = self.taught.shape(piece)
@@ -159,7 +161,7 @@ class Loop:
                     if number + 1 in report.marks:
                         report(self.settled())
                     if self.state and self.state.due() and number + 1 < last:
-                        self.keep()
+                        self.keep(self.state)
                 if last > done:
                     self.end_epoch(batches, whole=last == report.steps)
                 first = last
@@ -188,7 +190,7 @@ class Loop:
         time_of_epoch = self.clock.stop()
         losses = self.settled()[-len(batches) :]
         began = time.perf_counter()
-        accuracy = self.trainer.accuracy(self.examined()) if self.judged else None
+        accuracy = self.trainer.accuracy(self.examined(self.judged)) if self.judged else None
         self.course.epochs.append(
             {
                 "samples": sum(map(len, batches)),
@@ -200,19 +202,17 @@ class Loop:
             }
         )
         if self.state and not whole:
-            self.keep()
+            self.keep(self.state)
 
-    def examined(self) -> Iterator[Any]:
+    def examined(self, judged: Subject) -> Iterator[Any]:
         """Yield validation batches of examples of similar length."""
-        (batches,) = draw_epochs(
-            len(self.judged.rows), self.judged.lengths, size=self.size, epochs=1, seed=0
-        )
-        return (self.judged.batch(batch) for batch in batches)
+        (batches,) = draw_epochs(len(judged.rows), judged.lengths, size=self.size, epochs=1, seed=0)
+        return (judged.batch(batch) for batch in batches)
 
-    def keep(self) -> None:
+    def keep(self, state: TrainingState) -> None:
         """Save the training state."""
         if self.pending:
             self.settled()
         tensors, facts = self.trainer.state()
         facts |= {"course": asdict(self.course)}
-        self.state.write(tensors, facts, step=len(self.course.losses))
+        state.write(tensors, facts, step=len(self.course.losses))

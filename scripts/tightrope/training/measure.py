@@ -88,11 +88,17 @@ def train_seeds(
     `limits`.
     """
     began = time.monotonic()
-    options = {"device": record.device, "threads": record.threads, "terminal": terminal}
     for seed in record.plan["seeds"]:
         began += machine.wait()
         seeded = {**record.recipe, "seed": seed}
-        work = partial(timed, partial(load, seeded, seed=seed), seeded, **options)
+        work = partial(
+            timed,
+            partial(load, seeded, seed=seed),
+            seeded,
+            device=record.device,
+            threads=record.threads,
+            terminal=terminal,
+        )
         run = run_training(work, record.recipe, limits=limits, began=began)
         record.unit = run.pop("unit")
         record.runs.append({"seed": seed, **run})
@@ -123,8 +129,14 @@ def timed(
     """Train what `load` returns, `parts` micro-batches per batch; return a run of the record."""
     prepare_device(device, threads)
     subject = load().subject(recipe)
-    options = {"device": device, "terminal": terminal, "parts": parts}
-    course, facts = fine_tune(subject, recipe, **options, clock=WatchedClock())
+    course, facts = fine_tune(
+        subject,
+        recipe,
+        device=device,
+        terminal=terminal,
+        parts=parts,
+        clock=WatchedClock(),
+    )
     rates = [{"samples_per_s": one["samples"] / one["seconds"]} for one in course.epochs]
     epochs = [one | rate for one, rate in zip(course.epochs, rates, strict=True)]
     return {

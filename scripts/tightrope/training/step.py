@@ -62,7 +62,7 @@ class Trainer:
     def learn(self, parts: list[Batch]) -> torch.Tensor:
         """Train on the micro-batches of one batch; return the batch's mean loss, float32 []."""
         self.optimizer.zero_grad(set_to_none=True)
-        loss = sum(self.gradients(parts))
+        loss = sum(self.gradients(parts), torch.zeros((), device=self.device))
         self.scaler.unscale_(self.optimizer)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.scaler.step(self.optimizer)

@@ -1,6 +1,7 @@
 """Train or convert a source checkpoint into the classifier that every variant is built from."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -59,8 +60,8 @@ def train_model(
     training, last = None, None
     if recipe is not None:
         last = state_of(settings, [[origin["files"], material["files"]], recipe, repr(start.model)])
-        options = {"device": settings.device, "terminal": terminal, "state": last}
-        course, facts = fine_tune(start.subject(recipe), recipe, parts=parts, **options)
+        train = partial(fine_tune, device=settings.device, terminal=terminal, state=last)
+        course, facts = train(start.subject(recipe), recipe, parts=parts)
         training = {**facts, **told(course)}
     save(clear_folder(manifest), start)
     write_manifest(

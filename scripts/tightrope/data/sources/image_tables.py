@@ -70,7 +70,7 @@ def read_table_images(
     """Yield split, image and label of each row of a table, in row order."""
     rows = list(table_rows(table, columns))
     place = images_place(table, images)
-    named = {}
+    named: dict[PurePosixPath, Row] = {}
     for row in rows:
         if isinstance(row.content, str):
             other = named.setdefault(PurePosixPath(row.content), row)

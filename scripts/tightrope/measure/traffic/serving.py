@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -19,7 +20,8 @@ class Batch(NamedTuple):
     sequence: int | None
 
 
-class Query(NamedTuple):
+@dataclass(frozen=True)
+class Query:
     """Query for one sample, with the same two attributes as LoadGen's QuerySample."""
 
     id: int

@@ -34,8 +34,8 @@ def activation_chart(
     low, high, tie (bool), and the tooltip texts speedup, interval and verdict. As wide as its
     container.
     """
-    across = horizontal([*marks, {"ratio": 1}], ("low", "ratio", "high"), "ratio")
-    across.title = "speed-up over the reference's activation (logarithmic)"
+    title = "speed-up over the reference's activation (logarithmic)"
+    across = horizontal([*marks, {"ratio": 1}], ("low", "ratio", "high"), "ratio", title=title)
     height = NAME + LINE * len(variants)
     order = [name["model"] for name in names]
     band = alt.Y("model:N", sort=order, axis=None, scale=alt.Scale(domain=order, padding=0))

@@ -34,7 +34,7 @@ def accuracy_over_samples(
     cover the points of `extent`.
     """
     across, up = samples_axis(extent), vertical(extent, budget_points)
-    across["axis"].labels, across.title = False, None
+    across["axis"].labels, across["title"] = False, None
     bar = alt.Chart().mark_rule(strokeWidth=1.5, opacity=0.75)
     layers = [
         alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=up),
@@ -100,7 +100,8 @@ def series(across: alt.X, up: alt.Y, told: str) -> list[alt.Chart]:
     told_as = {"variant": "variant", "samples": "samples", told: TOLD[told]}
     tips = [alt.Tooltip(f"{name}:N", title=title) for name, title in told_as.items()]
     shape = alt.Shape("method:N", scale=alt.Scale(domain=list(METHOD_COLOURS)), legend=None)
-    place, common = (across, up, shape), {"size": 95, "opacity": 1}
+    place = (across, up, shape)
+    common: dict[str, Any] = {"size": 95, "opacity": 1}
     full, mixed = (alt.Chart().transform_filter(f"{sign}datum.mixed") for sign in ("!", ""))
     line = alt.Chart().mark_line(strokeWidth=1.5, opacity=0.75)
     return [
@@ -149,8 +150,8 @@ def sensitivity_chart(rows: Sequence[Point], *, description: str) -> dict[str, A
     """
     most = max((row["millinats"] for row in rows), default=0)
     long = [row for row in rows if row["millinats"] > most * LEAST]
-    across = horizontal(long, ("millinats",), "millinats")
-    across.title = "KL divergence, millinats (logarithmic)"
+    words = "KL divergence, millinats (logarithmic)"
+    across = horizontal(long, ("millinats",), "millinats", title=words)
     across["axis"].labelExpr = "format(datum.value, datum.value < 0.001 ? '~e' : '~r')"
     start = across["scale"]["domain"][0]
     drawn = [{**row, "millinats": max(row["millinats"], start)} for row in rows]

@@ -53,7 +53,7 @@ def length_chart(
         alt.Chart().mark_bar(style="bars").encode(across, up, **ends, tooltip=told),
         closed.mark_rule(style="edge").encode(across),
         alt.Chart(values(fixed)).mark_rule(style="zero").encode(across),
-        *labels(alt.Chart(values(fixed)), "name", alt.value(7), align="right", x=across, dx=-5),
+        *labels(alt.Chart(values(fixed)), "name", alt.YValue(7), align="right", x=across, dx=-5),
     ]
     chart = alt.layer(*layers, data=values(bars)).properties(
         title="samples", width="container", height=200

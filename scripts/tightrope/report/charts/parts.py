@@ -6,14 +6,18 @@ A specification names no colour: engines and precisions are positions in the pal
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import altair as alt
 
 from tightrope.report.style.palette import COLOURS, SHAPES
 
+Channel = TypeVar("Channel", alt.X, alt.Y)
 
-def labels(chart: alt.Chart, field: str, y: alt.Y, *, x: Any, **mark: Any) -> list[alt.Chart]:
+
+def labels(
+    chart: alt.Chart, field: str, y: alt.Y | alt.YValue, *, x: Any, **mark: Any
+) -> list[alt.Chart]:
     """Return text with a halo in the page's colour, so that lines do not cross it."""
     room = alt.ExprRef("width - 60")  # leave room for the number at the other end of the row
     return [
@@ -22,7 +26,7 @@ def labels(chart: alt.Chart, field: str, y: alt.Y, *, x: Any, **mark: Any) -> li
     ]
 
 
-def finished(chart: alt.LayerChart, description: str) -> dict[str, Any]:
+def finished(chart: alt.LayerChart | alt.FacetChart, description: str) -> dict[str, Any]:
     """Return the specification without altair's own config.
 
     It is not validated, which would take most of the time of a page with many charts; a test
@@ -41,7 +45,7 @@ def values(rows: Iterable[dict[str, Any]]) -> alt.Data:
     return alt.Data(values=list(rows))
 
 
-def clone(channel: alt.X | alt.Y, field: str) -> alt.X | alt.Y:
+def clone(channel: Channel, field: str) -> Channel:
     """Return the same axis and scale for another field."""
     other = channel.copy()
     other.shorthand = f"{field}:Q"
@@ -63,14 +67,17 @@ def tips(*fields: str) -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{field}:N", title=field) for field in ("variant", *fields)]
 
 
-def horizontal(rows: Iterable[dict[str, Any]], fields: Sequence[str], field: str) -> alt.X:
+def horizontal(
+    rows: Iterable[dict[str, Any]], fields: Sequence[str], field: str, *, title: str
+) -> alt.X:
     """Return a logarithmic axis with round ticks that covers these fields of the rows."""
     seen = [row[name] for row in rows for name in fields if row.get(name)]
     low, high = min(seen, default=1), max(seen, default=1)
     pad = max((high / low) ** 0.06, 1.08)
     ends = [low / pad, high * pad]
     axis = alt.Axis(values=log_ticks(*ends), format="~r", labelOverlap=True)
-    return alt.X(f"{field}:Q", scale=alt.Scale(type="log", domain=ends, nice=False), axis=axis)
+    scale = alt.Scale(type="log", domain=ends, nice=False)
+    return alt.X(f"{field}:Q", scale=scale, axis=axis, title=title)
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -30,8 +30,8 @@ def speedup_chart(
     ratios in `extent`.
     """
     wide = [*rows, *({"ratio": ratio} for ratio in (*extent, 1))]
-    across = horizontal(wide, ("low", "ratio", "high"), "ratio")
-    across.title = "speed-up over the baseline (logarithmic)"
+    title = "speed-up over the baseline (logarithmic)"
+    across = horizontal(wide, ("low", "ratio", "high"), "ratio", title=title)
     order = alt.Y("variant:N", sort=[row["variant"] for row in rows], axis=None)
     marks = alt.Chart()
     bar = marks.mark_rule(strokeWidth=2, opacity=0.75, yOffset=MARK_OFFSET)
@@ -51,12 +51,12 @@ def speedup_chart(
 
 def ratio_marks(across: alt.X, order: alt.Y) -> list[alt.Chart]:
     """Return a mark per row: filled, or for a tie hollow, with the page's colour inside."""
-    common = {"size": 95, "opacity": 1, "yOffset": MARK_OFFSET}
+    common: dict[str, Any] = {"size": 95, "opacity": 1, "yOffset": MARK_OFFSET}
     place = (across, order, precision_shape())
     full, ties = (alt.Chart().transform_filter(f"{sign}datum.tie") for sign in ("!", ""))
-    told = {"tooltip": tips("speedup", "interval", "verdict")}
+    told = tips("speedup", "interval", "verdict")
     return [
-        full.mark_point(filled=True, **common).encode(*place, engine_colour(), **told),
+        full.mark_point(filled=True, **common).encode(*place, engine_colour(), tooltip=told),
         ties.mark_point(filled=True, style="mask", **common).encode(*place),
-        ties.mark_point(strokeWidth=2, **common).encode(*place, engine_colour(), **told),
+        ties.mark_point(strokeWidth=2, **common).encode(*place, engine_colour(), tooltip=told),
     ]

@@ -28,8 +28,8 @@ def accuracy_latency_chart(
     delta_high, front (its number on the Pareto front, or None), deploy (bool), and the tooltip
     texts latency and change; points come fastest first.
     """
-    across = horizontal(points, ("latency_low", "latency_ms", "latency_high"), "latency_ms")
-    across.title = "latency, ms (logarithmic)"
+    ends = ("latency_low", "latency_ms", "latency_high")
+    across = horizontal(points, ends, "latency_ms", title="latency, ms (logarithmic)")
     up = vertical(points, budget_points)
     marks, here, colour = alt.Chart(), (across, up), engine_colour()
     front, deploy = (marks.transform_filter(f"datum.{name}") for name in ("front", "deploy"))

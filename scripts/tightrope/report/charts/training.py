@@ -24,8 +24,8 @@ def training_chart(points: Sequence[Point], *, description: str) -> dict[str, An
     longest = max(point["seconds"] for point in points)
     letters = max(len(point["model"]) for point in points)
     scale = alt.Scale(domain=[0, longest * (1 + HEAD_ROOM * min(letters, 30))], nice=False)
-    across = alt.X("seconds:Q", scale=scale, axis=alt.Axis(grid=False))
-    across.title = "time of training, s"
+    axis = alt.Axis(grid=False)
+    across = alt.X("seconds:Q", scale=scale, axis=axis, title="time of training, s")
     ends = [point[end] for point in points for end in ("low", "high")]
     room = max(2.0, 0.1 * (max(ends) - min(ends)))
     limits = [max(0.0, min(ends) - room), min(100.0, max(ends) + room)]

@@ -14,8 +14,6 @@ from tightrope.report.graphs.modules import module_paths
 from tightrope.report.graphs.operators import UNSEEN, Operator, runs, with_dequantized
 from tightrope.report.graphs.without_weights import all_nodes
 
-Document = dict[str, Any]
-
 SCHEMA = 1
 Document = dict[str, Any]
 

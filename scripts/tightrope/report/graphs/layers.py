@@ -87,7 +87,7 @@ def spread(graph: Graph, own: Sequence[str | None]) -> list[str]:
     consumers: dict[str, list[int]] = {}
     for place, node in enumerate(graph.node):
         before = [producers[name] for name in read_by(node) if name in producers]
-        found = [placed[one] for one in before if placed[one] is not None]
+        found = [name for one in before if (name := placed[one]) is not None]
         if placed[place] is None and found:
             placed[place] = max(found, key=rank.__getitem__)
         producers.update(dict.fromkeys(node.output, place))
@@ -99,7 +99,7 @@ def spread(graph: Graph, own: Sequence[str | None]) -> list[str]:
                 placed[one] for name in graph.node[place].output for one in consumers.get(name, ())
             }
             placed[place] = after.pop() if len(after) == 1 else SHARED
-    return placed
+    return [name or SHARED for name in placed]
 
 
 def read_by(node: onnx.NodeProto) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
 from tightrope.errors import TightropeError, nearest
@@ -79,7 +80,7 @@ def viewer_page(folder: Path, name: str) -> bytes:
 class Viewer(SimpleHTTPRequestHandler):
     """HTTP handler that serves the page, its parts and the graph."""
 
-    def __init__(self, *arguments: object, graph: Path, folder: Path) -> None:
+    def __init__(self, *arguments: Any, graph: Path, folder: Path) -> None:
         self.graph, self.viewer = graph, folder
         super().__init__(*arguments, directory=str(folder))
 

@@ -126,8 +126,10 @@ def draw_frame(
     bottom = y + 32 - GAP
     for at, layer in enumerate(layers):
         top = flow(svg, bottom) if at else bottom + GAP
-        facts = {"longest": longest, "times": times, "framed": True}
-        bottom = draw_layer(svg, layer, EDGE + CARD, top, width - 2 * CARD, **facts)
+        inner = width - 2 * CARD
+        bottom = draw_layer(
+            svg, layer, EDGE + CARD, top, inner, longest=longest, times=times, framed=True
+        )
     place(frame, Box(EDGE, y, width, bottom + CARD - y), 7)
     return bottom + CARD
 

@@ -109,7 +109,7 @@ def row_vs_reference(summary: Record, host: str, entry: Record, columns: Columns
 def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str, Any]:
     """Return the fields of every row: activation, accuracy, training time and memory on `host`."""
     trainings = summary.get("training") or ()
-    trained = next(
+    trained: Record = next(
         (
             one
             for one in trainings

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tightrope.report.style.numbers import is_number, points_up, significant
-
-Record = Mapping[str, Any]
+from tightrope.summary.result_types import Accuracy, FlippedExample, Result
 
 
 def answers_section(
-    measured: Iterable[Record], baselines: Mapping[str, str], budget_points: float | None
+    measured: Iterable[Result], baselines: Mapping[str, str], budget_points: float | None
 ) -> dict[str, Any] | None:
     """Return `rows` with one per evaluated variant; None without any.
 
@@ -17,29 +16,28 @@ def answers_section(
     (sentence, variants) for those whose split was too small to detect a drop as large as the
     budget.
     """
-    judged = [result for result in measured if result.get("accuracy")]
+    judged = [(result, accuracy) for result in measured if (accuracy := result.get("accuracy"))]
     if not judged:
         return None
     rows = [
         {
             "result": result,
-            "accuracy": result["accuracy"],
+            "accuracy": accuracy,
             "baseline": result["variant"] in baselines.values(),
             "flipped": [
-                {**example, **rights(example)}
-                for example in result["accuracy"].get("flipped") or ()
+                {**example, **rights(example)} for example in accuracy.get("flipped") or ()
             ],
         }
-        for result in judged
+        for result, accuracy in judged
     ]
     too_small: dict[str, list[str]] = {}
-    for row in rows:
-        if sentence := shortfall(row["accuracy"], budget_points):
-            too_small.setdefault(sentence, []).append(row["result"]["variant"])
+    for result, accuracy in judged:
+        if sentence := shortfall(accuracy, budget_points):
+            too_small.setdefault(sentence, []).append(result["variant"])
     return {"rows": rows, "too_small": list(too_small.items())}
 
 
-def rights(example: Record) -> dict[str, bool]:
+def rights(example: FlippedExample) -> dict[str, bool]:
     """Return whether the baseline and the variant are right on a flipped example."""
     return {
         "baseline_right": example["baseline"] == example["label"],
@@ -47,7 +45,7 @@ def rights(example: Record) -> dict[str, bool]:
     }
 
 
-def shortfall(accuracy: Record, budget_points: float | None) -> str | None:
+def shortfall(accuracy: Accuracy, budget_points: float | None) -> str | None:
     """Return which drop the split could detect and which not, None if it is large enough."""
     found = points_up(accuracy.get("detectable"), accuracy.get("samples"))
     if accuracy.get("large_enough") is not False or not is_number(budget_points) or not found:

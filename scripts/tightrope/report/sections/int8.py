@@ -52,7 +52,7 @@ def is_quantized(result: Record) -> bool:
 def has_vnni(results: Iterable[Record], hosts: Mapping[str, Record]) -> bool:
     """Return whether a CPU's INT8 result comes from an x86 host whose products do not saturate."""
     sets = [
-        (hosts.get(result.get("host")) or {}).get("isa") or []
+        (hosts.get(result.get("host") or "") or {}).get("isa") or []
         for result in results
         if is_quantized(result) and result.get("accuracy") and result.get("device") == "cpu"
     ]

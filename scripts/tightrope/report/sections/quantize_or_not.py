@@ -112,7 +112,7 @@ def against(entries: Sequence[Record]) -> str:
 def is_slow(judged: Record) -> bool:
     """Return whether the whole speed-up interval over the engine in float is at most 1."""
     speedup = judged.get("speedup")
-    return bool(speedup) and speedup["high"] <= 1
+    return bool(speedup and speedup["high"] <= 1)
 
 
 def slower(entries: Sequence[Record]) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tightrope.report.style.numbers import is_number
+from tightrope.summary.document import Summary
+from tightrope.summary.result_types import Result
 
 Record = Mapping[str, Any]
 
@@ -33,14 +35,14 @@ def remarks(result: Record, row: Record) -> list[Remark]:
     return found
 
 
-def disturbed_section(summary: Record) -> dict[str, Any] | None:
+def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     """Return the measurements that other load left without a number; None if undisturbed.
 
     `rows` counts the latencies and `races` the races without a winner; `undecided` is whether they
     could change the decision at some shape. `what` has the counts per kind of measurement,
     `reasons` the distinct reasons.
     """
-    results, traffic = (summary.get(kind) or () for kind in ("results", "traffic"))
+    results, traffic = summary.get("results") or (), summary.get("traffic") or ()
     rows = [row for result in results for row in result.get("latency") or ()]
     tests = [row for entry in traffic for row in entry.get("rows") or ()]
     without, tested, trained = (
@@ -93,7 +95,7 @@ def other_threads(result: Record, row: Record) -> str | None:
     return f"kept {busy} of {asked} threads busy" if busy < asked else None
 
 
-def steadiness(results: Iterable[Record]) -> dict[str, Any] | None:
+def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
     """Count the latency rows with each remark; None if noise was not recorded.
 
     `rows`, `noisy`, `late` (None if no row could have stopped late), `disturbed` (pairs of blocks

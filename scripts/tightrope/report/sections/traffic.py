@@ -5,12 +5,13 @@ from typing import Any
 
 from tightrope.report.charts.lengths import length_bars, length_chart
 from tightrope.report.style.numbers import is_number, percentage, shape_of, whole
+from tightrope.summary.workload_types import Traffic
 
 Record = Mapping[str, Any]
 SETTINGS = ("batch", "p99_bound_s", "samples", "longest", "edges", "lengths", "loadgen", "threads")
 
 
-def traffic_section(entries: Sequence[Record], split: int | None = None) -> dict[str, Any] | None:
+def traffic_section(entries: Sequence[Traffic], split: int | None = None) -> dict[str, Any] | None:
     """Return the measured entries of a model, highest throughput first.
 
     None without measurements. `settings` are those of the first entry, which all entries of a model
@@ -37,7 +38,7 @@ def traffic_section(entries: Sequence[Record], split: int | None = None) -> dict
     }
 
 
-def best_throughput(entry: Record) -> float:
+def best_throughput(entry: Traffic) -> float:
     """Return the highest samples per second over all padding modes, 0 if none was measured."""
     found = [row.get("samples_per_s") for row in entry.get("rows") or ()]
     return max((value for value in found if is_number(value)), default=0.0)

@@ -1,17 +1,17 @@
 """Report section on measured trainings."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tightrope.report.charts.training import training_chart
 from tightrope.report.style.numbers import is_number, percentage, points, significant
+from tightrope.summary.workload_types import Spread, Training
 
-Record = Mapping[str, Any]
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 
-def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
+def training_section(entries: Sequence[Training]) -> dict[str, Any] | None:
     """Return tables of measured trainings, one per distinct workload; None without any.
 
     `largest` is the full scale of a table's bars, `device_memory` whether its memory is GPU memory;
@@ -20,7 +20,7 @@ def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
     if not entries:
         return None
     measured = [entry for entry in entries if entry.get("status") == "ok"]
-    groups: dict[Any, list[Record]] = {}
+    groups: dict[Any, list[Training]] = {}
     for entry in measured:
         groups.setdefault(work_of(entry), []).append(entry)
     return {
@@ -29,14 +29,14 @@ def training_section(entries: Sequence[Record]) -> dict[str, Any] | None:
     }
 
 
-def work_of(entry: Record) -> tuple[Any, ...]:
+def work_of(entry: Training) -> tuple[Any, ...]:
     """Return the key that trainings of a table must share for comparable times."""
     where = (entry.get(name) for name in ("host", "device", "threads", "unit"))
     seeds = tuple(entry.get("seeds") or ())
     return (*where, entry.get("samples"), entry.get("judged_samples"), entry.get("epochs"), seeds)
 
 
-def table(group: Sequence[Record]) -> dict[str, Any]:
+def table(group: Sequence[Training]) -> dict[str, Any]:
     """Return one table and its `figures`; each plain training precedes those compared with it.
 
     Trainings disturbed by other load are in the table only.
@@ -47,27 +47,28 @@ def table(group: Sequence[Record]) -> dict[str, Any]:
         key=lambda entry: (families.index(family_of(entry)), entry["model"] != family_of(entry)),
     )
     first, timed = entries[0], [entry for entry in entries if entry["samples_per_s"]]
+    speeds = [entry["samples_per_s"] for entry in timed]
     return {
         "entries": [{**entry, **words(entry)} for entry in entries],
         "figures": [figure(timed)] if timed else [],
-        "largest": max((entry["samples_per_s"]["mean"] for entry in timed), default=1.0),
+        "largest": max((speed["mean"] for speed in speeds if speed), default=1.0),
         "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
         **{name: first.get(name) for name in ("unit", "samples", "judged_samples", "epochs")},
         **{name: first.get(name) for name in ("seeds", "threads", "device", "host")},
     }
 
 
-def family_of(entry: Record) -> str:
+def family_of(entry: Training) -> str:
     """Return the model whose training an entry is compared with, or its own."""
     return entry.get("reference") or entry["model"]
 
 
-def spread_words(seconds: Record | None) -> str | None:
+def spread_words(seconds: Spread | None) -> str | None:
     """Format seconds with their spread."""
     return plus_minus(seconds, significant, lambda one: significant(one, 2))
 
 
-def words(entry: Record) -> dict[str, Any]:
+def words(entry: Training) -> dict[str, Any]:
     """Format the means of an entry with their spreads."""
     judged = entry.get("judged_samples")
     return {
@@ -82,7 +83,7 @@ def words(entry: Record) -> dict[str, Any]:
     }
 
 
-def plus_minus(spread: Record | None, words: Any, width: Any = None) -> str | None:
+def plus_minus(spread: Spread | None, words: Any, width: Any = None) -> str | None:
     """Format "78.3 ± 0.4": mean and sample standard deviation; None without a mean."""
     if not spread:
         return None
@@ -90,7 +91,7 @@ def plus_minus(spread: Record | None, words: Any, width: Any = None) -> str | No
     return f"{mean} {PLUS_MINUS} {wide}" if wide else mean
 
 
-def figure(entries: Sequence[Record]) -> dict[str, Any]:
+def figure(entries: Sequence[Training]) -> dict[str, Any]:
     """Return the chart of accuracy over time with its description and `points`."""
     found = [point for entry in entries for point in epochs(entry)]
     last = [point for point in found if point["last"]]
@@ -101,9 +102,9 @@ def figure(entries: Sequence[Record]) -> dict[str, Any]:
     return {"description": description, "points": found, "chart": chart}
 
 
-def epochs(entry: Record) -> list[dict[str, Any]]:
+def epochs(entry: Training) -> list[dict[str, Any]]:
     """Return the chart points of a model: mean, lowest and highest accuracy over the seeds."""
-    runs, count = entry["runs"], entry["epochs"]
+    runs, count = entry["runs"] or [], entry["epochs"]
     found = []
     for number in range(count):
         shares = [run["accuracy"][number] for run in runs]

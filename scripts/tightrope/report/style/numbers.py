@@ -5,7 +5,7 @@ Every function returns None for a missing or non-finite value; the template show
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 DIMENSIONS = ("batch", "sequence", "height", "width")
 MINUS = "\N{MINUS SIGN}"
@@ -13,12 +13,12 @@ JOINED = "\N{NO-BREAK SPACE}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Return whether `value` is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def is_positive(value: Any) -> bool:
+def is_positive(value: Any) -> TypeGuard[float]:
     """Return whether `value` is a finite number above zero."""
     return is_number(value) and value > 0
 
@@ -108,16 +108,18 @@ def ratio_decimals(speedup: Mapping[str, Any]) -> int:
 
 def ratio(speedup: Mapping[str, Any] | None) -> str | None:
     """Format the ratio of a speed-up record: 4.18 with the times sign."""
-    value = (speedup or {}).get("ratio")
-    return f"{value:,.{ratio_decimals(speedup)}f}{TIMES}" if is_number(value) else None
+    record = speedup or {}
+    value = record.get("ratio")
+    return f"{value:,.{ratio_decimals(record)}f}{TIMES}" if is_number(value) else None
 
 
 def ratio_interval(speedup: Mapping[str, Any] | None) -> str | None:
     """Format the 95 % confidence interval of a speed-up record: "4.02 to 4.35"."""
-    low, high = ((speedup or {}).get(end) for end in ("low", "high"))
+    record = speedup or {}
+    low, high = (record.get(end) for end in ("low", "high"))
     if not (is_number(low) and is_number(high)):
         return None
-    decimals = ratio_decimals(speedup)
+    decimals = ratio_decimals(record)
     return f"{low:,.{decimals}f} to {high:,.{decimals}f}"
 
 

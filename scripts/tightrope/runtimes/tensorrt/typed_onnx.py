@@ -22,9 +22,12 @@ TYPES = {
 }
 # type of the zero-points of a quantized file
 ZEROS = {"int8-fp16": TensorProto.INT8, "fp8": TensorProto.FLOAT8E4M3FN}
-WORDS = {TensorProto.FLOAT16: "tensor(float16)", TensorProto.BFLOAT16: "tensor(bfloat16)"}
+WORDS: dict[int, str] = {
+    TensorProto.FLOAT16: "tensor(float16)",
+    TensorProto.BFLOAT16: "tensor(bfloat16)",
+}
 # first opset in which every common operator supports the type: scales of Q/DQ, convolutions
-OPSETS = {TensorProto.FLOAT16: 19, TensorProto.BFLOAT16: 22}
+OPSETS: dict[int, int] = {TensorProto.FLOAT16: 19, TensorProto.BFLOAT16: 22}
 # attributes that set the type of an output
 SAYING_TYPES = ("to", "dtype", "output_dtype")
 PAIR = ("QuantizeLinear", "DequantizeLinear")

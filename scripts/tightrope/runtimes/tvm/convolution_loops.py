@@ -74,7 +74,7 @@ CONVERSIONS: dict[str, Callable[[torch.fx.Node, Any], relax.Var]] = {
 }
 
 
-class Depthwise(dlight.base.ScheduleRule):
+class Depthwise(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
     """Schedule rule for depthwise convolutions: sums over the kernel in register tiles."""
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
@@ -84,7 +84,8 @@ class Depthwise(dlight.base.ScheduleRule):
         block = schedule.get(sums)
         if not block.name_hint.startswith("depthwise"):
             return None
-        _, _, columns, channels, _, places = (int(axis.dom.extent) for axis in block.iter_vars)
+        extents = [int(axis.dom.extent) for axis in block.iter_vars]
+        columns, channels, places = extents[2], extents[3], extents[5]
         width = lanes(target, channels)
         return in_windows(schedule, patch(columns, channels, places, width), width)
 

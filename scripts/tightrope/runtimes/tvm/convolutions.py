@@ -24,7 +24,11 @@ def patches(
     batch, height, width, channels = x.shape
     rows, columns = sizes((height, width), kernel, stride, padding, dilation)
     seen = functional.unfold(
-        x.permute(0, 3, 1, 2), kernel, dilation=dilation, padding=padding, stride=stride
+        x.permute(0, 3, 1, 2),
+        tuple(kernel),
+        dilation=tuple(dilation),
+        padding=tuple(padding),
+        stride=tuple(stride),
     )
     seen = seen.reshape(batch, channels, *kernel, rows, columns)
     return seen.permute(0, 4, 5, 2, 3, 1).contiguous()
@@ -80,7 +84,8 @@ class Convolution(nn.Module):
         self.bias = layer.bias
         self.kernel = list(layer.kernel_size)
         # stride, padding and dilation, which set the positions of the kernel
-        self.places = list(layer.stride), list(layer.padding), list(layer.dilation)
+        padding = [int(edge) for edge in layer.padding]
+        self.places = list(layer.stride), padding, list(layer.dilation)
 
 
 class Product(Convolution):
@@ -124,9 +129,9 @@ class Depthwise(Convolution):
 class Scale(nn.Module):
     """Batch norm with the statistics of training: a factor and a shift per channel."""
 
-    def __init__(self, layer: nn.BatchNorm2d) -> None:
+    def __init__(self, layer: nn.BatchNorm2d, mean: torch.Tensor, variance: torch.Tensor) -> None:
         super().__init__()
-        mean, variance = layer.running_mean.double(), layer.running_var.double()
+        mean, variance = mean.double(), variance.double()
         factor = (variance + layer.eps).rsqrt()
         if layer.weight is not None:
             factor = factor * layer.weight.detach().double()
@@ -143,8 +148,9 @@ class Scale(nn.Module):
 
 def replacement(layer: nn.Module) -> nn.Module | None:
     """Return a channels-last module that computes the same as `layer`, None if `layer` stays."""
-    if type(layer) is nn.BatchNorm2d and layer.running_mean is not None:
-        return Scale(layer)
+    if type(layer) is nn.BatchNorm2d:
+        mean, variance = layer.running_mean, layer.running_var
+        return Scale(layer, mean, variance) if mean is not None and variance is not None else None
     if type(layer) is not nn.Conv2d or isinstance(layer.padding, str):
         return None
     if layer.padding_mode != "zeros":

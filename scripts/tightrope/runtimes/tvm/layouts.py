@@ -29,7 +29,7 @@ def settled(module: ir.IRModule) -> ir.IRModule:
 
 
 @mutator
-class Mover(PyExprMutator):
+class Mover(PyExprMutator):  # type: ignore[misc]  # TVM has no types
     """Rebuilds a function call by call."""
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:

@@ -31,7 +31,9 @@ def imported(
     modules: dict[Bucket, tvm.IRModule] = {}
     weights: dict[str, np.ndarray] = {}
     for bucket in buckets.all():
-        exported = torch.export.export(classifier, (), kwargs=example_inputs(taken, *bucket))
+        # without a sequence axis, the last size is the batch and `example_inputs` ignores it
+        example = example_inputs(taken, bucket[0], bucket[-1])
+        exported = torch.export.export(classifier, (), kwargs=example)
         modules[bucket], weights = translated(exported)
     return modules, weights
 

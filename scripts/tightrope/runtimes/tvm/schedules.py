@@ -12,7 +12,7 @@ from tightrope.runtimes.tvm.tiles import Product, Tiles, lanes, product_of, tili
 PARALLEL_FROM = 8192
 
 
-class Matmul(dlight.base.ScheduleRule):
+class Matmul(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
     """Rule for matrix products and their fused epilogues: register tiles, `chosen` or estimated."""
 
     def __init__(self, chosen: dict[Product, Tiles]) -> None:
@@ -28,7 +28,7 @@ class Matmul(dlight.base.ScheduleRule):
         return tiled(func, tiles, width) if tiles else None
 
 
-class Rows(dlight.base.ScheduleRule):
+class Rows(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
     """Rule for softmax, layer norm and the like: parallel rows, steps vectorized along the row."""
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
@@ -43,7 +43,7 @@ class Rows(dlight.base.ScheduleRule):
         return by_rows(schedule, infos, target)
 
 
-class Elements(dlight.base.ScheduleRule):
+class Elements(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
     """Rule for elementwise functions, copies and gathers: one loop, vectorized and parallel."""
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
@@ -67,7 +67,7 @@ class Elements(dlight.base.ScheduleRule):
         return schedule
 
 
-class Others(dlight.base.ScheduleRule):
+class Others(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
     """Rule for all other functions: each block vectorized along its last axis and parallel."""
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
