@@ -35,8 +35,15 @@ TYPES = {
 # what is built from the simplified ONNX computes of the last layer only what the classifier reads
 SIMPLIFIED = ("onnxruntime", "onnxruntime_tensorrt", "tensorrt")
 COLUMNS = (
-    *("model", "variant", "shape", "ms", "on the GPU, ms", "samples/s", "speed-up"),
-    *("of peak", "launches"),
+    "model",
+    "variant",
+    "shape",
+    "ms",
+    "on the GPU, ms",
+    "samples/s",
+    "speed-up",
+    "of peak",
+    "launches",
 )
 Rows = dict[tuple[str, str, int, int], dict[str, Any]]
 

@@ -4,8 +4,13 @@ import difflib
 
 # out-of-memory messages of PyTorch, ONNX Runtime, TensorRT and CUDA
 OUT_OF_MEMORY = (
-    *("out of memory", "out_of_memory", "outofmemory", "memoryallocation"),
-    *("failed to allocate memory", "insufficient memory", "can't allocate memory"),
+    "out of memory",
+    "out_of_memory",
+    "outofmemory",
+    "memoryallocation",
+    "failed to allocate memory",
+    "insufficient memory",
+    "can't allocate memory",
 )
 
 

@@ -25,10 +25,15 @@ PACKAGE = "tensorrt_bindings"
 LIBRARIES = ("libnvinfer.so.11", "libnvinfer_plugin.so.11", "libnvonnxparser.so.11")
 # the functions of them that it wants to be there when it is loaded; none of them is called
 FUNCTIONS = (
-    *("createInferBuilder_INTERNAL", "createInferRefitter_INTERNAL"),
-    *("createInferRuntime_INTERNAL", "createNvOnnxParserRefitter_INTERNAL"),
-    *("createNvOnnxParser_INTERNAL", "getBuilderPluginRegistry", "getNvOnnxParserVersion"),
-    *("getPluginRegistry", "initLibNvInferPlugins"),
+    "createInferBuilder_INTERNAL",
+    "createInferRefitter_INTERNAL",
+    "createInferRuntime_INTERNAL",
+    "createNvOnnxParserRefitter_INTERNAL",
+    "createNvOnnxParser_INTERNAL",
+    "getBuilderPluginRegistry",
+    "getNvOnnxParserVersion",
+    "getPluginRegistry",
+    "initLibNvInferPlugins",
 )
 # what the package adds to the extension in Python
 ADDED = ("__version__", "nptype", "volume")

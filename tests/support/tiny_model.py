@@ -37,8 +37,25 @@ OPTIONS: dict[str, dict[str, Any]] = {
 LIMITS = Limits(memory_bytes=8e9, seconds=120)
 EXECUTION = Execution(threads=1, limits=LIMITS, libraries={})
 WORDS = [
-    *("film", "book", "song", "play", "story", "actor", "scene", "end", "joke", "plot"),
-    *("music", "night", "light", "voice", "camera", "town", "river", "house", "train"),
+    "film",
+    "book",
+    "song",
+    "play",
+    "story",
+    "actor",
+    "scene",
+    "end",
+    "joke",
+    "plot",
+    "music",
+    "night",
+    "light",
+    "voice",
+    "camera",
+    "town",
+    "river",
+    "house",
+    "train",
 ]
 MOODS = {
     "bad": ["awful", "dull", "broken"],

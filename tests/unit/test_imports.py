@@ -12,8 +12,21 @@ from tiny_model import TinyModel
 ROOT = Path(tightrope.__file__).parents[1]
 # the runtimes are imported by the engine's module, in the child that builds or runs it
 HEAVY = {
-    *("torch", "transformers", "torchao", "scipy", "sklearn", "pandas", "sympy", "PIL"),
-    *("onnx", "onnxruntime", "onnxslim", "openvino", "nncf", "tensorrt", "tvm"),
+    "torch",
+    "transformers",
+    "torchao",
+    "scipy",
+    "sklearn",
+    "pandas",
+    "sympy",
+    "PIL",
+    "onnx",
+    "onnxruntime",
+    "onnxslim",
+    "openvino",
+    "nncf",
+    "tensorrt",
+    "tvm",
 }
 TRAINING = {"torch", "transformers", "PIL"}
 MAY_IMPORT = {

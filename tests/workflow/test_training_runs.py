@@ -65,7 +65,7 @@ def test_every_epoch_of_every_seed_is_recorded(timed: Project) -> None:
     assert (found["status"], found["reason"]) == ("ok", None)
     assert [run["seed"] for run in found["runs"]] == [0, 1]
     for run in found["runs"]:
-        assert (run["samples"], run["judged_samples"], run["parts"]) == (108, 12, 1)
+        assert (run["samples"], run["held_out_samples"], run["micro_batches"]) == (108, 12, 1)
         assert run["peak_rss_bytes"] > 1e8
         assert len(run["epochs"]) == 2
         for epoch in run["epochs"]:

@@ -37,18 +37,18 @@ def build(
     stored: Any = load_module(source.parent, dtype_of(precision))
     stored.save_pretrained(target)
     del stored  # the engine is loaded from what was written
-    taken, began = of_checkpoint(manifest), time.perf_counter()
-    module = compiled(target, taken, precision, device, options)
+    input_signature, began = of_checkpoint(manifest), time.perf_counter()
+    module = compiled(target, input_signature, precision, device, options)
     seconds = time.perf_counter() - began
     with torch.inference_mode(), attention(options.get("attention", "auto")):
         # inference tensors, as in serving: other tensors would trigger a recompilation
-        example = example_inputs(taken, *examples_of(device, options)[0], device)
+        example = example_inputs(input_signature, *examples_of(device, options)[0], device)
         executed = profiled(lambda: module(**example))
     return {
         "format": "safetensors",
         "executed": with_tf32(executed, device),
         "compile_s": seconds,
-        "inputs": taken.facts(),
+        "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
     }
 
@@ -56,8 +56,8 @@ def build(
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    taken = signature(read_json(path / "engine.json")["inputs"])
-    return runner_on(device, compiled(path, taken, precision, device, options), options)
+    input_signature = signature(read_json(path / "engine.json")["inputs"])
+    return runner_on(device, compiled(path, input_signature, precision, device, options), options)
 
 
 def dtype_of(precision: str) -> torch.dtype:
@@ -76,7 +76,9 @@ def examples_of(device: str, options: Options) -> list[tuple[int, int]]:
     return [(max(rows, 2), sequence), (1, sequence)]
 
 
-def compiled(folder: Path, taken: Signature, precision: str, device: str, options: Options) -> Any:
+def compiled(
+    folder: Path, input_signature: Signature, precision: str, device: str, options: Options
+) -> Any:
     """Compile the classifier in `folder` with frozen weights and dynamic free axes.
 
     Without caches: the compile time is the cold start of a serving process on a new machine.
@@ -91,12 +93,12 @@ def compiled(folder: Path, taken: Signature, precision: str, device: str, option
         quantize(module, precision)
     tuned: Tuning | None = {"max_autotune": True} if options.get("autotune") else None
     # None: only the axes that the examples mark are dynamic
-    every_axis = len(taken.free) == len(taken.inputs[0].shape) or None
+    every_axis = len(input_signature.free) == len(input_signature.inputs[0].shape) or None
     program = torch.compile(module, dynamic=every_axis, options=tuned)
     kind = attention(options.get("attention", "auto"))
     with fresh_cache(), torch.inference_mode(), kind:
         for batch, tokens in examples_of(device, options):
-            example = example_inputs(taken, batch, tokens, device)
+            example = example_inputs(input_signature, batch, tokens, device)
             if every_axis is None and batch > 1:
                 for tensor in example.values():
                     torch._dynamo.mark_dynamic(tensor, 0)

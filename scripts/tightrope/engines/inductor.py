@@ -38,23 +38,26 @@ def build(
     """
     prepare(device, precision, threads)
     manifest = read_manifest(source)
-    taken, longest = of_checkpoint(manifest), manifest["max_sequence"]
+    input_signature, longest = of_checkpoint(manifest), manifest["max_sequence"]
     module = logits_module(source, DTYPES.get(precision, torch.float32)).to(device)
     tuned = bool(options.get("autotune"))
     with torch.no_grad(), inductor.patch(freezing=True, max_autotune=tuned):
         if precision == "int8":
-            float_module = exported(module, taken, longest, device).module()
+            float_module = exported(module, input_signature, longest, device).module()
             batches = calibration_batches(**(samples or {}))
             module = quantized(float_module, batches, reduced=options["reduce_range"])
-        graph, package = exported(module, taken, longest, device), str(target / FILE)
+        graph, package = exported(module, input_signature, longest, device), str(target / FILE)
         aoti_compile_and_package(graph, package_path=package)
-    program, example = aoti_load_package(package), example_inputs(taken, ROWS, TOKENS, device)
+    program, example = (
+        aoti_load_package(package),
+        example_inputs(input_signature, ROWS, TOKENS, device),
+    )
     return {
         "format": "aotinductor-package",
         "executed": logged_by_onednn(lambda: program(**example))
         if device == "cpu"
         else with_tf32(in_graph(graph), device),
-        "inputs": taken.facts(),
+        "inputs": input_signature.facts(),
         "max_sequence": longest,
     }
 
@@ -67,10 +70,12 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     return runner_on(device, package, options)
 
 
-def exported(module: torch.nn.Module, taken: Signature, longest: int | None, device: str) -> Any:
+def exported(
+    module: torch.nn.Module, input_signature: Signature, longest: int | None, device: str
+) -> Any:
     """Export the module with torch.export, with dynamic free axes."""
-    example = example_inputs(taken, ROWS, TOKENS, device)
-    axes = dynamic_shapes(taken, longest)
+    example = example_inputs(input_signature, ROWS, TOKENS, device)
+    axes = dynamic_shapes(input_signature, longest)
     return torch.export.export(module, (), kwargs=example, dynamic_shapes=axes)
 
 

@@ -50,12 +50,12 @@ def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float
     }
 
 
-def within(run: Run, taken: Signature, longest: int | None) -> Run:
+def within(run: Run, input_signature: Signature, longest: int | None) -> Run:
     """Limit `run` to texts of at most `longest` tokens, or images of the model's fixed size."""
-    fixed = [axis for axis in taken.inputs[0].shape if isinstance(axis, int)]
+    fixed = [axis for axis in input_signature.inputs[0].shape if isinstance(axis, int)]
     if longest is None and not fixed:
         return run
-    return Limited(run, taken.inputs[0].name, fixed, longest)
+    return Limited(run, input_signature.inputs[0].name, fixed, longest)
 
 
 class Limited:

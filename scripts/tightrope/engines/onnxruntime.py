@@ -32,7 +32,7 @@ def build(
     """
     providers = providers_of(device, options)
     model = load_onnx(source)
-    taken, longest = signature_of(model), max_sequence(model)
+    input_signature, longest = signature_of(model), max_sequence(model)
     if options["fusions"] and precision not in ("int8", "int8-auto"):
         model = fused(model)
     if precision == "fp16":
@@ -42,13 +42,13 @@ def build(
     save_onnx(model, target / FILE)
     plain = gpu.without_graphs(providers)
     executed, provider = profiled(
-        target / FILE, threads, options, plain, example=example_of(taken, 1)
+        target / FILE, threads, options, plain, example=example_of(input_signature, 1)
     )
     return {
         "format": "onnx",
         "executed": executed,
         "provider": provider,
-        "inputs": taken.facts(),
+        "inputs": input_signature.facts(),
         "max_sequence": longest,
     }
 

@@ -49,11 +49,11 @@ def build(
     prepare()
     load_tensorrt()
     model = typed(load_onnx(source), precision)
-    taken, longest = signature_of(model), max_sequence(model)
+    input_signature, longest = signature_of(model), max_sequence(model)
     save_onnx(model, target / FILE)
-    providers = providers_of(target, taken, precision, options)
-    best = dict(zip(taken.free, best_shape(options), strict=True))
-    example = example_of(taken, best[BATCH], best.get(SEQUENCE, 0))
+    providers = providers_of(target, input_signature, precision, options)
+    best = dict(zip(input_signature.free, best_shape(options), strict=True))
+    example = example_of(input_signature, best[BATCH], best.get(SEQUENCE, 0))
     _, provider = profiled(target / FILE, threads, SESSION, providers, example=example)
     if not list(target.glob(ENGINES)):
         raise WorkFailed(f"{TENSORRT} has kept no engine (the log says why)", transient=False)
@@ -61,7 +61,7 @@ def build(
         "format": "onnx",
         "executed": declared(model, precision),
         "provider": provider,
-        "inputs": taken.facts(),
+        "inputs": input_signature.facts(),
         "max_sequence": longest,
     }
 
@@ -70,8 +70,8 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """Return `run(inputs) -> float32 logits [batch, classes]` within the optimization profile."""
     prepare()
     load_tensorrt()
-    taken = signature(read_json(path / "engine.json")["inputs"])
-    providers = providers_of(path, taken, precision, options)
+    input_signature = signature(read_json(path / "engine.json")["inputs"])
+    providers = providers_of(path, input_signature, precision, options)
     before = set(path.glob(ENGINES))
     session = open_session(path / FILE, session_options(threads, SESSION), providers)
     if set(path.glob(ENGINES)) - before:
@@ -83,7 +83,9 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     return bound_runner(session, NO_GRAPHS)
 
 
-def providers_of(folder: Path, taken: Signature, precision: str, options: Options) -> Providers:
+def providers_of(
+    folder: Path, input_signature: Signature, precision: str, options: Options
+) -> Providers:
     """Return TensorRT with its caches in `folder`, and CUDA for integer shape arithmetic.
 
     A single optimization profile: from the minimum to the maximum rows and tokens of all `profiles`
@@ -97,7 +99,7 @@ def providers_of(folder: Path, taken: Signature, precision: str, options: Option
     }
     ranges = {
         f"trt_profile_{key}_shapes": ",".join(
-            f"{name}:{in_words(whole)}" for name, whole in taken.request(*shape).items()
+            f"{name}:{in_words(whole)}" for name, whole in input_signature.request(*shape).items()
         )
         for key, shape in shapes.items()
     }

@@ -47,12 +47,12 @@ def build(
     if precision == "int8-bf16":
         facts = copied(source, target)
     else:
-        model, taken, longest = converted(source)
+        model, input_signature, longest = converted(source)
         if precision == "int8":
             batches = calibration_batches(**(samples or {}))
             model = quantized(model, batches, reduced=options["reduce_range"])
         openvino.save_model(model, target / FILE, compress_to_fp16=False)
-        facts = {"inputs": taken.facts(), "max_sequence": longest}
+        facts = {"inputs": input_signature.facts(), "max_sequence": longest}
     programs = compiled(target, precision, threads, options["buckets"])
     if options["blobs"]:
         for bucket, program in programs.items():
@@ -117,14 +117,18 @@ def converted(source: Path) -> tuple[openvino.Model, Signature, int | None]:
     """Convert an ONNX file or a checkpoint; return model, signature and maximum tokens."""
     if source.suffix == ".json":
         manifest = read_manifest(source)
-        taken = of_checkpoint(manifest)
-        return converted_from_pytorch(source, taken), taken, manifest["max_sequence"]
+        input_signature = of_checkpoint(manifest)
+        return (
+            converted_from_pytorch(source, input_signature),
+            input_signature,
+            manifest["max_sequence"],
+        )
     file = load_onnx(source)  # verifies the checksum
     with bare_reasons():
         return openvino.convert_model(source), signature_of(file), max_sequence(file)
 
 
-def converted_from_pytorch(checkpoint: Path, taken: Signature) -> openvino.Model:
+def converted_from_pytorch(checkpoint: Path, input_signature: Signature) -> openvino.Model:
     """Convert the checkpoint's module with fused attention; sizes that are not free are static."""
     import torch
 
@@ -132,8 +136,11 @@ def converted_from_pytorch(checkpoint: Path, taken: Signature) -> openvino.Model
 
     module = logits_module(checkpoint, torch.float32)
     with bare_reasons():
-        model = openvino.convert_model(module, example_input=example_inputs(taken, 2))
-    free = {one.name: [-1 if isinstance(a, str) else a for a in one.shape] for one in taken.inputs}
+        model = openvino.convert_model(module, example_input=example_inputs(input_signature, 2))
+    free = {
+        one.name: [-1 if isinstance(a, str) else a for a in one.shape]
+        for one in input_signature.inputs
+    }
     model.reshape({name: openvino.PartialShape(axes) for name, axes in free.items()})
     return model
 

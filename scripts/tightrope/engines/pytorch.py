@@ -24,15 +24,15 @@ def build(
     stored: Any = load_module(source.parent, dtype_of(precision))
     stored.save_pretrained(target)
     del stored  # the engine is loaded from what was written
-    taken = of_checkpoint(manifest)
+    input_signature = of_checkpoint(manifest)
     module = prepared(target, precision).to(device)
-    example = example_inputs(taken, 2, device=device)
+    example = example_inputs(input_signature, 2, device=device)
     with torch.inference_mode(), attention(options.get("attention", "auto")):
         executed = profiled(lambda: module(**example))
     return {
         "format": "safetensors",
         "executed": with_tf32(executed, device),
-        "inputs": taken.facts(),
+        "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
     }
 

@@ -40,14 +40,14 @@ def build(
     require_version(trt.__version__)
     prepare(device, precision, threads)
     model = typed(load_onnx(source), precision)
-    taken, longest = signature_of(model), max_sequence(model)
+    input_signature, longest = signature_of(model), max_sequence(model)
     work = target.parent.parent / "work" / "tensorrt"
     work.mkdir(parents=True, exist_ok=True)
     save_onnx(model, work / f"{target.name}.onnx")
-    plan = built(work / f"{target.name}.onnx", taken, precision, options, work)
+    plan = built(work / f"{target.name}.onnx", input_signature, precision, options, work)
     (target / PLAN).write_bytes(plan)
     profile = Profile.of(options["profiles"][0])
-    information = inspected(deserialized(plan, options), taken, profile)
+    information = inspected(deserialized(plan, options), input_signature, profile)
     (target / LAYERS).write_text(information)
     found = executed(information)
     return {
@@ -55,7 +55,7 @@ def build(
         # the inspector does not report which fp32 products used TF32
         "executed": as_tf32(found) if precision == "tf32" else found,
         "built_on": place(),
-        "inputs": taken.facts(),
+        "inputs": input_signature.facts(),
         "max_sequence": longest,
     }
 
@@ -69,7 +69,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     prepare(device, precision, threads)
     manifest = read_json(path / "engine.json")
     require_same(manifest["built_on"], place(), options)
-    taken = signature(manifest["inputs"])
+    input_signature = signature(manifest["inputs"])
     engine = deserialized((path / PLAN).read_bytes(), options)
     profiles = [Profile.of(one) for one in options["profiles"]]
     queue = queue_on_gpu(graphs=options["graphs"])
@@ -78,18 +78,20 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 
     def make(inputs: Arrays) -> CudaProgram:
         with torch.cuda.stream(queue.stream):
-            call = program(engine, taken, profiles, scratch, inputs)
+            call = program(engine, input_signature, profiles, scratch, inputs)
         return CudaProgram(call, inputs, queue)
 
     return ByShape(make, buckets=None)
 
 
-def built(model: Path, taken: Signature, precision: str, options: Options, work: Path) -> bytes:
+def built(
+    model: Path, input_signature: Signature, precision: str, options: Options, work: Path
+) -> bytes:
     """Build the plan of an ONNX file; the timing cache is read from and kept in folder `work`."""
     cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu()[1]})}.cache"
     level = options["hardware_compatibility"].upper()
     config = CreateConfig(
-        profiles=[ranges(taken, Profile.of(one)) for one in options["profiles"]],
+        profiles=[ranges(input_signature, Profile.of(one)) for one in options["profiles"]],
         tf32=precision == "tf32",
         load_timing_cache=str(cache) if cache.is_file() else None,
         profiling_verbosity=trt.ProfilingVerbosity.DETAILED,
@@ -102,9 +104,9 @@ def built(model: Path, taken: Signature, precision: str, options: Options, work:
         return bytes(EngineBytesFromNetwork(network, config, save_timing_cache=str(cache))())
 
 
-def ranges(taken: Signature, profile: Profile) -> Ranges:
+def ranges(input_signature: Signature, profile: Profile) -> Ranges:
     """Convert the profile to Polygraphy's type."""
-    least, best, most = (taken.request(*shape) for shape in profile)
+    least, best, most = (input_signature.request(*shape) for shape in profile)
     found = Ranges()
     for name in best:
         found.add(name, min=least[name], opt=best[name], max=most[name])
@@ -126,13 +128,13 @@ def deserialized(plan: bytes, options: Options) -> trt.ICudaEngine:
     return engine
 
 
-def inspected(engine: trt.ICudaEngine, taken: Signature, profile: Profile) -> str:
+def inspected(engine: trt.ICudaEngine, input_signature: Signature, profile: Profile) -> str:
     """Return the inspector's layer information as JSON, at the optimal shape of `profile`."""
     inspector = engine.create_engine_inspector()
     # the inspector reports types only for a context with shapes
     context = there(engine.create_execution_context())
     inspector.execution_context = context
-    set_shapes(context, 0, taken.request(*profile.opt))
+    set_shapes(context, 0, input_signature.request(*profile.opt))
     return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
 
 
@@ -162,7 +164,7 @@ def succeeded(answer: bool, what: str) -> None:
 
 def program(
     engine: trt.ICudaEngine,
-    taken: Signature,
+    input_signature: Signature,
     profiles: list[Profile],
     scratch: torch.Tensor,
     inputs: Arrays,
@@ -175,7 +177,7 @@ def program(
     context = there(engine.create_execution_context(strategy))
     context.set_device_memory(scratch.data_ptr(), scratch.nbytes)
     request = sizes_of(inputs)
-    set_shapes(context, choose(profiles, *request), taken.request(*request))
+    set_shapes(context, choose(profiles, *request), input_signature.request(*request))
     names = map(engine.get_tensor_name, range(engine.num_io_tensors))
     output = next(n for n in names if engine.get_tensor_mode(n) == trt.TensorIOMode.OUTPUT)
     logits = torch.empty(tuple(context.get_tensor_shape(output)), device="cuda")

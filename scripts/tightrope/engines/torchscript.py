@@ -23,16 +23,16 @@ def build(
     """Write the checkpoint of manifest `source` as TorchScript into folder `target`."""
     prepare(device, precision, threads)
     manifest = read_manifest(source)
-    taken = of_checkpoint(manifest)
+    input_signature = of_checkpoint(manifest)
     module = logits_module(source, DTYPES[precision])
-    example = example_inputs(taken, 2, device=device)
+    example = example_inputs(input_signature, 2, device=device)
     with torch.inference_mode(), warnings.catch_warnings():
         # the tracer warns of constants that only check the sizes of the example
         ignored = torch.jit.TracerWarning  # type: ignore[attr-defined]  # public, not in __all__
         warnings.simplefilter("ignore", ignored)
         traced = torch.jit.trace(module.to(device), example_kwarg_inputs=example, strict=False)
         frozen = torch.jit.freeze(traced)
-        late = packs_late(taken, precision)
+        late = packs_late(input_signature, precision)
         # packed weights are for the CPU only
         packs = device == "cpu" and not late
         whole = torch.jit.optimize_for_inference(frozen) if packs else frozen
@@ -42,7 +42,7 @@ def build(
     return {
         "format": "torchscript",
         "executed": with_tf32(executed, device),
-        "inputs": taken.facts(),
+        "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
     }
 
@@ -50,13 +50,15 @@ def build(
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    taken = signature(read_json(path / "engine.json")["inputs"])
-    return runner_on(device, loaded(path, device, late=packs_late(taken, precision)), options)
+    input_signature = signature(read_json(path / "engine.json")["inputs"])
+    return runner_on(
+        device, loaded(path, device, late=packs_late(input_signature, precision)), options
+    )
 
 
-def packs_late(taken: Signature, precision: str) -> bool:
+def packs_late(input_signature: Signature, precision: str) -> bool:
     """Return whether weights are packed at load: packed fp32 convolutions cannot be saved."""
-    return taken.free == (BATCH,) and precision == "fp32"
+    return input_signature.free == (BATCH,) and precision == "fp32"
 
 
 def loaded(path: Path, device: str, *, late: bool) -> torch.jit.ScriptModule:

@@ -43,8 +43,8 @@ def build(
     set_threads(threads)
     host = host_target(threads)
     manifest = read_manifest(source)
-    taken = of_checkpoint(manifest)
-    modules, weights = imported(source, taken, Buckets(options["buckets"]))
+    input_signature = of_checkpoint(manifest)
+    modules, weights = imported(source, input_signature, Buckets(options["buckets"]))
     save_file(weights, target / WEIGHTS)
     with host:
         modules = {bucket: lowered(module) for bucket, module in modules.items()}
@@ -58,7 +58,7 @@ def build(
         "format": "tvm-library",
         "executed": executed(calls[max(calls)]),
         "tuning": tuning,
-        "inputs": taken.facts(),
+        "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
     }
 

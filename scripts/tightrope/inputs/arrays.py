@@ -15,11 +15,11 @@ PIXELS = "pixel_values"
 PIXELS_PER_TOKEN = 64
 
 
-def example_of(taken: Signature, batch: int, tokens: int = TOKENS) -> Arrays:
+def example_of(input_signature: Signature, batch: int, tokens: int = TOKENS) -> Arrays:
     """Return inputs of ones to trace, compile or profile; `tokens` sets a free sequence axis."""
     sizes = {BATCH: batch, SEQUENCE: tokens}
-    shapes = taken.request(*(sizes[axis] for axis in taken.free))
-    return {one.name: np.ones(shapes[one.name], one.dtype) for one in taken.inputs}
+    shapes = input_signature.request(*(sizes[axis] for axis in input_signature.free))
+    return {one.name: np.ones(shapes[one.name], one.dtype) for one in input_signature.inputs}
 
 
 def stack(rows: Sequence[Arrays], *, sequence: int | None = None) -> Arrays:

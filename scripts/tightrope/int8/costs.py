@@ -87,9 +87,9 @@ def sized(
     ]
     tensors = list(dict.fromkeys(node.input[0] for node in nodes))
     session = open_model(with_outputs(model, tensors), threads=threads)
-    taken = signature_of(model)
+    input_signature = signature_of(model)
     for shape in shapes:
-        batch = example_of(taken, shape["batch"], shape.get("sequence", 1))
+        batch = example_of(input_signature, shape["batch"], shape.get("sequence", 1))
         values = tensors_of(session, tensors, batch)
         sizes = {name: np.shape(value) for name, value in zip(tensors, values, strict=True)}
         yield shape, [(node, twins[node.name], sizes[node.input[0]]) for node in nodes]

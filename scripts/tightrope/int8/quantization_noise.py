@@ -27,11 +27,11 @@ def quantization_noise(
     """Return a record per quantized input of an operator with weights, the noisiest first.
 
     Values come from encoded samples `rows`, with no activation quantized before them. Fields:
-    `operator`, `tensor`, `low` and `high` of the calibrated range, `found_low` and `found_high` of
-    the values, `saturated` (share of values beyond the range), `levels` (how many of the 256 the
-    values reach), `sqnr_db` (signal-to-quantization-noise ratio), `channel_ratio` (largest over
-    median bound of the channels), `weight_ratio` (largest over smallest scale of the weights) and
-    `findings` (text).
+    `operator`, `tensor`, `low` and `high` of the calibrated range, `measured_low` and
+    `measured_high` of the values, `saturated` (share of values beyond the range), `levels` (how
+    many of the 256 the values reach), `sqnr_db` (signal-to-quantization-noise ratio),
+    `channel_ratio` (largest over median bound of the channels), `weight_ratio` (largest over
+    smallest scale of the weights) and `findings` (text).
     """
     model = load_onnx(quantized)
     inputs = quantized_inputs(model)
@@ -113,8 +113,8 @@ class TensorNoise:
         signal, noise = self.power
         top, bottom = min(self.high, self.tensor["high"]), max(self.low, self.tensor["low"])
         return {
-            "found_low": float(self.low),
-            "found_high": float(self.high),
+            "measured_low": float(self.low),
+            "measured_high": float(self.high),
             "saturated": self.beyond / self.count,
             "levels": max(1, levels_between(bottom, top, self.tensor)),
             "sqnr_db": decibels(signal, noise),
@@ -150,8 +150,9 @@ def findings(one: dict[str, Any]) -> list[str]:
     words = []
     if one["saturated"] > SATURATED:
         words.append(
-            f"{100 * one['saturated']:.0f} % of its values, {one['found_low']:.3g} to "
-            f"{one['found_high']:.3g}, lie beyond the range {one['low']:.3g} to {one['high']:.3g}"
+            f"{100 * one['saturated']:.0f} % of its values, {one['measured_low']:.3g} to "
+            f"{one['measured_high']:.3g}, lie beyond the range {one['low']:.3g} to "
+            f"{one['high']:.3g}"
         )
     if one["levels"] < FEWEST_LEVELS:
         words.append(f"its values reach {one['levels']} of 256 levels")

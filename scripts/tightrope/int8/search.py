@@ -11,7 +11,7 @@ from tightrope.int8.cache import read_cache
 from tightrope.int8.calibrate import samples_sha256
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.switched_model import SwitchedModel
-from tightrope.int8.trials import Judge, TrialStore, labels_of, require_enough
+from tightrope.int8.trials import TrialEvaluator, TrialStore, labels_of, require_enough
 
 SCHEMA = 1
 # smallest saving in ms: operators that int8 does not speed up rank first
@@ -70,7 +70,7 @@ def search_operators(
     sources = sources_of(inputs)
     key = key_of(settings, sources, samples_sha256(examples), sha256(inputs.checkpoint))
     model, store = switched_model(inputs, scheme, settings), TrialStore(Path(settings.state), key)
-    judge = Judge(model, rows, labels_of(examples), budget_points / 100, store)
+    judge = TrialEvaluator(model, rows, labels_of(examples), budget_points / 100, store)
     in_float, stop = search(judge, [name for name, _ in ranking], settings.seconds)
     write_json(
         target,
@@ -130,7 +130,7 @@ def ranked(
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def search(judge: Judge, ranking: list[str], seconds: float) -> tuple[list[str], str]:
+def search(judge: TrialEvaluator, ranking: list[str], seconds: float) -> tuple[list[str], str]:
     """Return the operators left in float, and `minimum` or `time limit`.
 
     Try all operators in int8 first. Then bisect for the shortest prefix of the ranking that holds,

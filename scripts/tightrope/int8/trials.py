@@ -36,7 +36,7 @@ class TrialStore(NamedTuple):
         write_json(self.path, {"key": self.key, "trials": trials})
 
 
-class Judge:
+class TrialEvaluator:
     """Evaluates sets of float operators on the calibration split, each once; saves to `store`."""
 
     def __init__(

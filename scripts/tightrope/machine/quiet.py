@@ -41,7 +41,7 @@ class QuietMachine:
     """Time budget that a job may lose to other load before it continues regardless.
 
     `seconds` is the budget, `processors` those that must be quiet; messages about waiting go to
-    `terminal`. `lost_s` is the time lost so far, to waiting and to disturbed pairs. `loudest` maps
+    `terminal`. `lost_s` is the time lost so far, to waiting and to disturbed pairs. `busiest` maps
     the names of the busiest programs to the most cores that each used.
     """
 
@@ -50,7 +50,7 @@ class QuietMachine:
         self.seconds = seconds
         self.terminal = terminal
         self.lost_s = 0.0
-        self.loudest: dict[str, float] = {}
+        self.busiest: dict[str, float] = {}
         self.seen: dict[tuple[int, str], float] = {}
         self.looked = self.said = -math.inf
 
@@ -68,9 +68,9 @@ class QuietMachine:
     def remember(self, programs: Iterable[Program]) -> None:
         """Keep the busiest of these and of the programs recorded before."""
         for one in programs:
-            self.loudest[one.name] = max(self.loudest.get(one.name, 0.0), one.cores)
-        first = sorted(self.loudest, key=lambda name: -self.loudest[name])[:LOUDEST]
-        self.loudest = {name: self.loudest[name] for name in first}
+            self.busiest[one.name] = max(self.busiest.get(one.name, 0.0), one.cores)
+        first = sorted(self.busiest, key=lambda name: -self.busiest[name])[:LOUDEST]
+        self.busiest = {name: self.busiest[name] for name in first}
 
     def wait(self) -> float:
         """Wait until the processors are quiet or the budget is spent; return seconds given back.
@@ -98,7 +98,7 @@ class QuietMachine:
         if now - self.looked < LOOK_SECONDS:
             return
         used = program_seconds()
-        programs = loudest(self.seen, used, now - self.looked)
+        programs = busiest(self.seen, used, now - self.looked)
         self.seen, self.looked = used, now
         self.remember(programs)
         if programs and now - self.said >= SAY_SECONDS:
@@ -135,7 +135,7 @@ def short_name(process: psutil.Process) -> str:
     return " ".join([name, *list(files)[:1]])
 
 
-def loudest(
+def busiest(
     before: dict[tuple[int, str], float], after: dict[tuple[int, str], float], seconds: float
 ) -> list[Program]:
     """Return the programs that used the most cores in between, in descending order."""

@@ -101,7 +101,7 @@ def time_engines(
     except WorkFailed as error:
         record.shapes = []
         set_failure(record, error, record.variant, limits)
-    record.lost_s, record.loudest = machine.lost_s, machine.loudest
+    record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.reference = {"before": before, "after": reference_workload(record.processors)}
 
 

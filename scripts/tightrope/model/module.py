@@ -117,19 +117,19 @@ def logits_module(
 
 
 def example_inputs(
-    taken: Signature, batch: int, tokens: int = TOKENS, device: str = "cpu"
+    input_signature: Signature, batch: int, tokens: int = TOKENS, device: str = "cpu"
 ) -> dict[str, torch.Tensor]:
     """Return inputs of ones for tracing or compiling, one tensor per input of the signature."""
     # separate tensors, because the exporter merges inputs that share one tensor
-    arrays = example_of(taken, batch, tokens)
+    arrays = example_of(input_signature, batch, tokens)
     return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
 
 
-def dynamic_shapes(taken: Signature, max_sequence: int | None = None) -> dict[str, Any]:
+def dynamic_shapes(input_signature: Signature, max_sequence: int | None = None) -> dict[str, Any]:
     """Return the dynamic axes of each input for torch.export, sequence up to `max_sequence`."""
     limits = {SEQUENCE: max_sequence}
-    sizes = [torch.export.Dim(axis, max=limits.get(axis)) for axis in taken.free]
-    return {one.name: dict(enumerate(sizes)) for one in taken.inputs}
+    sizes = [torch.export.Dim(axis, max=limits.get(axis)) for axis in input_signature.free]
+    return {one.name: dict(enumerate(sizes)) for one in input_signature.inputs}
 
 
 def runner(module: Callable[..., torch.Tensor]) -> Callable[[Arrays], Any]:

@@ -31,13 +31,13 @@ def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> 
     torch.set_num_threads(threads)
     module = logits_module(Path(checkpoint), torch.float32, attention="eager")
     require_one_file(target, sum(tensor.nbytes for tensor in module.state_dict().values()))
-    taken = of_checkpoint(manifest)
+    input_signature = of_checkpoint(manifest)
     program = torch.onnx.export(
         module,
         (),
-        kwargs=example_inputs(taken, 2),
-        dynamic_shapes=dynamic_shapes(taken),
-        input_names=[one.name for one in taken.inputs],
+        kwargs=example_inputs(input_signature, 2),
+        dynamic_shapes=dynamic_shapes(input_signature),
+        input_names=[one.name for one in input_signature.inputs],
         output_names=["logits"],
         opset_version=OPSET,
         external_data=False,

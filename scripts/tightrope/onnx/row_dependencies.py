@@ -10,19 +10,18 @@ from tightrope.onnx.opset import STANDARD
 
 ELEMENTWISE = ("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub")
 UNARY = (
-    *(
-        "Abs",
-        "Cast",
-        "Erf",
-        "Gelu",
-        "HardSigmoid",
-        "HardSwish",
-        "Identity",
-        "Neg",
-        "Relu",
-        "Sigmoid",
-    ),
-    *("Sqrt", "Tanh"),
+    "Abs",
+    "Cast",
+    "Erf",
+    "Gelu",
+    "HardSigmoid",
+    "HardSwish",
+    "Identity",
+    "Neg",
+    "Relu",
+    "Sigmoid",
+    "Sqrt",
+    "Tanh",
 )
 Node = onnx.NodeProto
 # per input of an operator: the axis of which only the first row is read, None for all rows

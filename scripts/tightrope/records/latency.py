@@ -20,7 +20,7 @@ class LatencyRecord(Record):
       that other programs used in each window;
     - `stop`, why the measurement ended.
 
-    `lost_s` are the seconds lost to other load, `loudest` the cores that the busiest programs used,
+    `lost_s` are the seconds lost to other load, `busiest` the cores that the busiest programs used,
     by name. `baseline` and its blocks are None for the baseline itself, or where the baseline
     cannot run: then `baseline_failed` has the reason. `plan` holds the `latency` settings,
     `processors` those that both processes were pinned to, `reference` the fixed workload `before`
@@ -34,7 +34,7 @@ class LatencyRecord(Record):
     baseline_failed: str | None = None
     reference: dict[str, Any] | None = None
     lost_s: float = 0.0
-    loudest: dict[str, float] = field(default_factory=dict)
+    busiest: dict[str, float] = field(default_factory=dict)
     import_s: float | None = None
     load_s: float | None = None
     first_call_s: float | None = None

@@ -26,4 +26,4 @@ class RaceRecord(Record):
     heats: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     lost_s: float = 0.0
-    loudest: dict[str, float] = field(default_factory=dict)
+    busiest: dict[str, float] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import msgspec
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import ArtifactError
 
-SCHEMA = 4
+SCHEMA = 5
 # `variant` of the records of a training and of a race
 TRAINING, RACE = "training", "race"
 

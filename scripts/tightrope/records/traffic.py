@@ -27,7 +27,7 @@ class TrafficRecord(Record):
       `reason` where no target was valid.
 
     Tests of single_stream and offline, and each of `rates`, have `foreign_cores`: the cores that
-    other programs used meanwhile. `lost_s` are the seconds lost to other load, `loudest` the cores
+    other programs used meanwhile. `lost_s` are the seconds lost to other load, `busiest` the cores
     that the busiest programs used, by name.
 
     `answers` holds per padding the `predictions` and `margins` of its offline test, in the order of
@@ -45,6 +45,6 @@ class TrafficRecord(Record):
     edges: list[int] = field(default_factory=list)
     tests: list[dict[str, Any]] = field(default_factory=list)
     lost_s: float = 0.0
-    loudest: dict[str, float] = field(default_factory=dict)
+    busiest: dict[str, float] = field(default_factory=dict)
     answers: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)

@@ -17,8 +17,8 @@ class TrainingRecord(Record):
 
     Each of `runs`, in the order of the seeds, holds
     - `seed`, `amp`, `steps` and `samples` (per epoch);
-    - `judged_samples`, the samples of the train split for the accuracy;
-    - `parts`, the number of micro-batches per batch, so that they fit in memory;
+    - `held_out_samples`, the samples of the train split for the accuracy;
+    - `micro_batches`, the number of micro-batches per batch, so that they fit in memory;
     - `compile_s`, None without torch.compile;
     - `peak_rss_bytes` of the process and `peak_device_bytes` that PyTorch allocated on the GPU,
       None on the CPU;
@@ -26,7 +26,7 @@ class TrainingRecord(Record):
       `samples_per_s`, `steps`, `foreign_cores` (cores that other programs used meanwhile), `loss`
       (mean over its steps), `accuracy` on the judged samples and `accuracy_s`.
 
-    `lost_s` are the seconds of waiting for a quiet machine, `loudest` the cores that the busiest
+    `lost_s` are the seconds of waiting for a quiet machine, `busiest` the cores that the busiest
     programs used, by name.
     """
 
@@ -41,4 +41,4 @@ class TrainingRecord(Record):
     data_sha256: str | None = None
     runs: list[dict[str, Any]] = field(default_factory=list)
     lost_s: float = 0.0
-    loudest: dict[str, float] = field(default_factory=dict)
+    busiest: dict[str, float] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from tightrope.summary.workload_types import Activation, Traffic, Training
 class Summary(TypedDict):
     """summary.json."""
 
-    schema: Literal[2]
+    schema: Literal[3]
     tightrope: str
     created: str
     accuracy_budget_points: float

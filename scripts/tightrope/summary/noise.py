@@ -18,27 +18,27 @@ CAUSES = {
 Facts = dict[str, Any]
 
 
-def why_disturbed(shape: Facts, kept: int, fewest: int, loudest: dict[str, float]) -> str:
+def why_disturbed(shape: Facts, kept: int, fewest: int, busiest: dict[str, float]) -> str:
     """Explain why a shape with only `kept` undisturbed pairs of blocks has no latency."""
     windows = shape["foreign_cores"]
     causes = Counter(filter(None, (disturbance(pair, windows) for pair in shape["pairs"])))
     words = " and ".join(CAUSES[cause] for cause, _ in causes.most_common())
     return (
         f"only {kept} of {len(shape['pairs'])} pairs of blocks were undisturbed, {fewest} are "
-        f"needed: {words}{named(loudest)}"
+        f"needed: {words}{named(busiest)}"
     )
 
 
-def disturbed_while(what: str, cores: float, loudest: dict[str, float]) -> str:
+def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:
     """Report that other load used `cores` cores during a measurement without pairs."""
     used = f"other programs or the hypervisor used up to {cores:.1f} cores of its processors"
-    return f"{used} in {what}{named(loudest)}"
+    return f"{used} in {what}{named(busiest)}"
 
 
-def named(loudest: dict[str, float]) -> str:
+def named(busiest: dict[str, float]) -> str:
     """Return a sentence ending that names the programs with the highest load; empty without any."""
-    words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in loudest.items())
-    return f"; the loudest: {words}" if words else ""
+    words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in busiest.items())
+    return f"; the busiest: {words}" if words else ""
 
 
 def reasons(shape: Facts, reference: Facts | None) -> list[str]:

@@ -118,7 +118,7 @@ def why_not(record: RaceRecord, shape: Raced, still: list[str]) -> str:
     kept = min(len(common_rounds(shape, still[0], one)) for one in still[1:])
     return (
         f"other load disturbed the race: {kept} of {len(shape['loads'])} rounds are left; "
-        f"{CAUSES['waited']}{named(record.loudest)}"
+        f"{CAUSES['waited']}{named(record.busiest)}"
     )
 
 

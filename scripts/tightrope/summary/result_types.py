@@ -117,8 +117,8 @@ class AuditedTensor(TypedDict):
     tensor: str
     low: float
     high: float
-    found_low: float
-    found_high: float
+    measured_low: float
+    measured_high: float
     saturated: float
     levels: int
     sqnr_db: float

@@ -174,7 +174,7 @@ def latency_entry(
     fewest = fewest_pairs(len(shape["pairs"]), record.plan)
     disturbed = None
     if len(kept) < fewest:
-        disturbed = noise.why_disturbed(shape, len(kept), fewest, record.loudest)
+        disturbed = noise.why_disturbed(shape, len(kept), fewest, record.busiest)
     numbers = disturbed is None or accept_disturbed
     if disturbed and accept_disturbed:
         kept = list(range(len(shape["pairs"])))

@@ -107,7 +107,7 @@ def summarize(
     loads = [TrafficRecord.read(path) for path in inputs.traffic]
     trainings = [TrainingRecord.read(path) for path in inputs.training]
     document: Summary = {
-        "schema": 2,
+        "schema": 3,
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "accuracy_budget_points": settings.budget_points,

@@ -118,7 +118,7 @@ def why_disturbed(record: TrafficRecord, padding: str) -> str | None:
     if not disturbed:
         return None
     tests = " and ".join(scenario.replace("_", " ") for scenario in disturbed)
-    return disturbed_while(tests, max(disturbed.values()), record.loudest)
+    return disturbed_while(tests, max(disturbed.values()), record.busiest)
 
 
 def changes(fixed: Mapping[str, list[Any]] | None, own: Mapping[str, list[Any]] | None) -> Changes:

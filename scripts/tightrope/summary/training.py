@@ -20,8 +20,8 @@ PLAIN = {"compile": False, "amp": "off", "channels_last": False}
 NOT_MEASURED: TrainingRuns = {
     "amp": None,
     "samples": None,
-    "judged_samples": None,
-    "parts": None,
+    "held_out_samples": None,
+    "micro_batches": None,
     "epoch_s": None,
     "first_epoch_s": None,
     "compile_s": None,
@@ -88,8 +88,8 @@ def measured(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
     return {
         "amp": runs[0]["amp"],
         "samples": runs[0]["samples"],
-        "judged_samples": runs[0]["judged_samples"],
-        "parts": max(run["parts"] for run in runs),
+        "held_out_samples": runs[0]["held_out_samples"],
+        "micro_batches": max(run["micro_batches"] for run in runs),
         "epoch_s": spread(times),
         "first_epoch_s": spread(first),
         "compile_s": spread([run["compile_s"] for run in runs if run["compile_s"] is not None]),
@@ -134,7 +134,7 @@ def why_disturbed(record: TrainingRecord) -> str | None:
     if not hit:
         return None
     cores = max(epoch["foreign_cores"] for run in hit for epoch in run["epochs"][1:])
-    return disturbed_while("every epoch of a seed", cores, record.loudest)
+    return disturbed_while("every epoch of a seed", cores, record.busiest)
 
 
 def accuracies(record: TrainingRecord) -> list[float]:

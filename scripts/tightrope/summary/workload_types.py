@@ -87,8 +87,8 @@ class TrainingRuns(TypedDict):
 
     amp: str | None
     samples: int | None
-    judged_samples: int | None
-    parts: int | None
+    held_out_samples: int | None
+    micro_batches: int | None
     epoch_s: Spread | None
     first_epoch_s: Spread | None
     compile_s: Spread | None

@@ -28,10 +28,19 @@ KEPT_SECONDS = Path(".snakemake/job_seconds.json")
 QUIET = {"RULES", "PROGRESS", "ALL"}
 # Snakemake messages that do not help a user who waits for a report
 LEFT_OUT = (
-    *("Assuming unrestricted", "Building DAG of jobs", "Using shell:", "Provided resources:"),
-    *("Group jobs:", "Conda environments:", "Singularity containers:", "Select jobs to execute"),
-    *("Removing output files of failed job", "Trying to restart job", "Elapsed time:"),
-    *("Exiting because a job execution failed", "Complete log(s):"),
+    "Assuming unrestricted",
+    "Building DAG of jobs",
+    "Using shell:",
+    "Provided resources:",
+    "Group jobs:",
+    "Conda environments:",
+    "Singularity containers:",
+    "Select jobs to execute",
+    "Removing output files of failed job",
+    "Trying to restart job",
+    "Elapsed time:",
+    "Exiting because a job execution failed",
+    "Complete log(s):",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
 SILENT = {"workflow_started", "resources_info", "job_started", "shellcmd", "progress", "rulegraph"}

@@ -51,10 +51,10 @@ def cut(order: list[int], size: int) -> list[Batch]:
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-def split_micro_batches(batch: Batch, parts: int) -> list[Batch]:
-    """Split a batch into `parts` micro-batches of about equal size, at most one per example."""
-    parts = min(parts, len(batch))
-    edges = [len(batch) * number // parts for number in range(parts + 1)]
+def split_micro_batches(batch: Batch, micro_batches: int) -> list[Batch]:
+    """Split a batch into that many micro-batches of about equal size, at most one per example."""
+    micro_batches = min(micro_batches, len(batch))
+    edges = [len(batch) * number // micro_batches for number in range(micro_batches + 1)]
     return [batch[low:high] for low, high in pairwise(edges)]
 
 

@@ -48,10 +48,10 @@ class Course:
 
     Each of `epochs` has `samples`, `steps`, `seconds` (of the steps; the first epoch includes the
     time of torch.compile, `compile_s`), `loss` (mean over its steps), and validation `accuracy` and
-    `accuracy_s`, both None without validation. `parts` is the number of micro-batches per batch.
+    `accuracy_s`, both None without validation. `micro_batches` is their number per batch.
     """
 
-    parts: int = 1
+    micro_batches: int = 1
     losses: list[float] = field(default_factory=list)
     epochs: list[dict[str, Any]] = field(default_factory=list)
     compile_s: float | None = None
@@ -64,14 +64,14 @@ def fine_tune(
     device: str,
     terminal: TextIO,
     state: TrainingState | None = None,
-    parts: int = 1,
+    micro_batches: int = 1,
     clock: EpochClock | None = None,
 ) -> tuple[Course, dict[str, Any]]:
     """Train the model of `subject` in place by a whole recipe; return its course and run facts.
 
-    The facts are `steps`, `amp`, `device`, `samples` and `judged_samples`. With `state`, an
+    The facts are `steps`, `amp`, `device`, `samples` and `held_out_samples`. With `state`, an
     interrupted run is resumed and ends with the same weights as an uninterrupted run. Each batch is
-    split into `parts` micro-batches; a state with fewer is discarded and training restarts. The
+    split into so many `micro_batches`; a state with fewer is discarded and training restarts. The
     measurements of `clock` are kept with each epoch. Raises TightropeError if the loss is not
     finite, or if `frozen` names modules that the model does not have.
     """
@@ -87,14 +87,15 @@ def fine_tune(
     dynamic = subject.lengths is not None
     trainer = Trainer(subject.model, recipe, steps=steps, device=device, amp=amp, dynamic=dynamic)
     clock = clock or EpochClock()
-    loop = Loop(trainer, taught, judged, size, seed, state, Course(parts), AHEAD[device], clock)
+    course = Course(micro_batches)
+    loop = Loop(trainer, taught, judged, size, seed, state, course, AHEAD[device], clock)
     loop.restore()
     clock.start()
     if recipe["compile"]:
         loop.compile(epochs, dynamic=dynamic)
     loop.run(epochs, Report(steps, terminal, done=len(loop.course.losses)))
     trainer.release()
-    samples = {"samples": len(taught.rows), "judged_samples": len(judged.rows) if judged else 0}
+    samples = {"samples": len(taught.rows), "held_out_samples": len(judged.rows) if judged else 0}
     return loop.course, {"steps": steps, "amp": amp, "device": device, **samples}
 
 
@@ -126,10 +127,10 @@ class Loop:
     def restore(self) -> None:
         """Resume from the saved state, unless it used fewer micro-batches per batch."""
         found = self.state.read() if self.state else None
-        if found and Course(**found[1]["course"]).parts >= self.course.parts:
+        if found and Course(**found[1]["course"]).micro_batches >= self.course.micro_batches:
             self.course = Course(**found[1]["course"])
             self.trainer.restore(found[0], found[1])
-        elif self.state and self.course.parts > 1:
+        elif self.state and self.course.micro_batches > 1:
             # a restart after a kill then begins with these smaller micro-batches
             self.keep(self.state)
 
@@ -138,7 +139,7 @@ class Loop:
         began = time.perf_counter()
         first: dict[tuple[int, ...], Batch] = {}
         for batch in (batch for batches in epochs for batch in batches):
-            for piece in split_micro_batches(batch, self.course.parts):
+            for piece in split_micro_batches(batch, self.course.micro_batches):
                 shape = self.taught.shape(piece)
                 # even a program with dynamic sizes does not cover size 1
                 first.setdefault(tuple(n == 1 for n in shape) if dynamic else shape, piece)
@@ -170,7 +171,7 @@ class Loop:
     def drawn(self, batch: Batch, number: int) -> list[tuple[Arrays, np.ndarray]]:
         """Return the micro-batches of a batch; randomness depends only on the seed and `number`."""
         generator = np.random.default_rng([self.seed, number])
-        pieces = split_micro_batches(batch, self.course.parts)
+        pieces = split_micro_batches(batch, self.course.micro_batches)
         return [self.taught.batch(piece, generator) for piece in pieces]
 
     def settled(self) -> list[float]:

@@ -65,7 +65,7 @@ def measure_training(
         train_seeds(record, load, machine, execution.limits, terminal)
     except WorkFailed as error:
         set_failure(record, error, f"{model}: training", execution.limits)
-    record.lost_s, record.loudest = machine.lost_s, machine.loudest
+    record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
 
 
@@ -120,13 +120,13 @@ class WatchedClock(EpochClock):
 def timed(
     load: Callable[[], Start],
     recipe: Recipe,
-    parts: int,
+    micro_batches: int,
     *,
     device: str,
     threads: int,
     terminal: TextIO,
 ) -> dict[str, Any]:
-    """Train what `load` returns, `parts` micro-batches per batch; return a run of the record."""
+    """Train what `load` returns, with `micro_batches` per batch; return a run of the record."""
     prepare_device(device, threads)
     subject = load().subject(recipe)
     course, facts = fine_tune(
@@ -134,15 +134,15 @@ def timed(
         recipe,
         device=device,
         terminal=terminal,
-        parts=parts,
+        micro_batches=micro_batches,
         clock=WatchedClock(),
     )
     rates = [{"samples_per_s": one["samples"] / one["seconds"]} for one in course.epochs]
     epochs = [one | rate for one, rate in zip(course.epochs, rates, strict=True)]
     return {
-        **{name: facts[name] for name in ("amp", "steps", "samples", "judged_samples")},
+        **{name: facts[name] for name in ("amp", "steps", "samples", "held_out_samples")},
         "unit": subject.unit,
-        "parts": course.parts,
+        "micro_batches": course.micro_batches,
         "compile_s": course.compile_s,
         "epochs": epochs,
         "peak_rss_bytes": peak_rss_bytes(),

@@ -19,30 +19,30 @@ MOST_OF_IT = 0.9
 def run_training(
     work: Work, recipe: Recipe | None, *, limits: Limits, began: float | None = None
 ) -> Any:
-    """Run `work(parts)` in a child process and return its value.
+    """Run `work(micro_batches)` in a child process and return its value.
 
-    `parts` is the number of micro-batches per batch, at first 1. If a batch runs out of memory and
-    the recipe says to halve it, the work is retried with twice the parts. Time counts from `began`
+    `micro_batches` is their number per batch, at first 1. If a batch runs out of memory and
+    the recipe says to halve it, the work is retried with twice as many. Time counts from `began`
     (`time.monotonic()`), or from now. Raises WorkFailed, also for a TightropeError of the work,
     except the errors in PASSED_ON, which are raised unchanged.
     """
     recipe = {**DEFAULTS, **(recipe or {})}
-    parts, began = 1, time.monotonic() if began is None else began
+    micro_batches, began = 1, time.monotonic() if began is None else began
     # stay below physical memory: the kernel's OOM killer does not report why it killed
     machine = MOST_OF_IT * psutil.virtual_memory().total
     limits = replace(limits, memory_bytes=min(limits.memory_bytes, machine))
     while True:
         try:
             with Child(told(work), limits, began=began) as child:
-                value, error = child.ask(parts)
+                value, error = child.ask(micro_batches)
         except WorkFailed as failed:
             if not is_full(failed):
                 raise
-            if recipe["out_of_memory"] == "stop" or 2 * parts > recipe["batch"]:
+            if recipe["out_of_memory"] == "stop" or 2 * micro_batches > recipe["batch"]:
                 raise WorkFailed(
-                    too_large(failed, recipe["batch"], parts), transient=False
+                    too_large(failed, recipe["batch"], micro_batches), transient=False
                 ) from None
-            parts *= 2
+            micro_batches *= 2
             continue
         if error is None:
             return value
@@ -52,9 +52,9 @@ def run_training(
 def told(work: Work) -> Callable[[int], tuple[Any, TightropeError | None]]:
     """Wrap `work` to return its expected error as a second value instead of failing the child."""
 
-    def tell(parts: int) -> tuple[Any, TightropeError | None]:
+    def tell(micro_batches: int) -> tuple[Any, TightropeError | None]:
         try:
-            return work(parts), None
+            return work(micro_batches), None
         except TightropeError as error:
             return None, error
 
@@ -68,15 +68,15 @@ def is_full(failed: WorkFailed) -> bool:
     )
 
 
-def too_large(failed: WorkFailed, batch: int, parts: int) -> str:
+def too_large(failed: WorkFailed, batch: int, micro_batches: int) -> str:
     """Return the error message for a batch that does not fit in memory, with a remedy."""
     reason = failed.reason.partition(";")[0]
-    if parts == 1 and batch > 1:
+    if micro_batches == 1 and batch > 1:
         remedy = f"lower train.batch = {batch}, or say train.out_of_memory: halve"
         return f"a batch of {batch} does not fit in memory ({reason}); {remedy}"
     return (
-        f"not even {-(-batch // parts)} of a batch of {batch} fit in memory ({reason}); take a "
-        "smaller model or input, or more memory"
+        f"not even {-(-batch // micro_batches)} of a batch of {batch} fit in memory ({reason}); "
+        "take a smaller model or input, or more memory"
     )
 
 

@@ -59,10 +59,10 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device, enabled=amp == "fp16")
         self.mixed = torch.autocast(device, dtype=AMP[amp], enabled=amp != "off")
 
-    def learn(self, parts: list[Batch]) -> torch.Tensor:
+    def learn(self, micro_batches: list[Batch]) -> torch.Tensor:
         """Train on the micro-batches of one batch; return the batch's mean loss, float32 []."""
         self.optimizer.zero_grad(set_to_none=True)
-        loss = sum(self.gradients(parts), torch.zeros((), device=self.device))
+        loss = sum(self.gradients(micro_batches), torch.zeros((), device=self.device))
         self.scaler.unscale_(self.optimizer)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.scaler.step(self.optimizer)
@@ -70,10 +70,10 @@ class Trainer:
         self.schedule.step()
         return loss
 
-    def gradients(self, parts: list[Batch]) -> Iterator[torch.Tensor]:
+    def gradients(self, micro_batches: list[Batch]) -> Iterator[torch.Tensor]:
         """Accumulate the gradients of each micro-batch; yield its share of the mean loss."""
-        samples = sum(len(labels) for _, labels in parts)
-        for batch, labels in parts:
+        samples = sum(len(labels) for _, labels in micro_batches)
+        for batch, labels in micro_batches:
             wanted = torch.from_numpy(labels).to(self.device, non_blocking=True)
             with self.mixed:
                 logits = self.forward(**self.inputs(batch)).logits  # [batch, classes]

@@ -38,7 +38,7 @@ class TrainingSettings:
 def train_model(
     manifest: Path | str,
     settings: TrainingSettings,
-    parts: int = 1,
+    micro_batches: int = 1,
     *,
     source: Path | str,
     data: Path | str,
@@ -47,7 +47,7 @@ def train_model(
     """Write the fp32 classifier, its tokenizer or image processor, and last its `manifest`.
 
     All files are in the folder of `manifest`. With a recipe, the checkpoint of manifest `source` is
-    fine-tuned on the train split of manifest `data`, each batch split into `parts` micro-batches.
+    fine-tuned on the train split of manifest `data`, each batch split into so many `micro_batches`.
     Results are byte-identical on the same machine with the same number of threads. Progress lines
     go to `terminal`. An ONNX file is kept as it is.
     """
@@ -61,7 +61,7 @@ def train_model(
     if recipe is not None:
         last = state_of(settings, [[origin["files"], material["files"]], recipe, repr(start.model)])
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=last)
-        course, facts = train(start.subject(recipe), recipe, parts=parts)
+        course, facts = train(start.subject(recipe), recipe, micro_batches=micro_batches)
         training = {**facts, **told(course)}
     save(clear_folder(manifest), start)
     write_manifest(
@@ -97,7 +97,11 @@ def described(model: Any) -> dict[str, Any]:
 def told(course: Course) -> dict[str, Any]:
     """Return the reproducible results of a training run."""
     epochs = [{name: epoch[name] for name in ("loss", "accuracy")} for epoch in course.epochs]
-    return {"losses": averaged(course.losses), "epochs": epochs, "parts": course.parts}
+    return {
+        "losses": averaged(course.losses),
+        "epochs": epochs,
+        "micro_batches": course.micro_batches,
+    }
 
 
 def save(folder: Path, start: Start) -> None:

@@ -16,7 +16,7 @@ from tightrope.int8.search import (
     search_operators,
 )
 from tightrope.int8.switched_model import SwitchedModel
-from tightrope.int8.trials import Judge, TrialStore
+from tightrope.int8.trials import TrialEvaluator, TrialStore
 from tightrope.statistics import paired_difference
 from tiny_model import LONGEST, TinyModel
 
@@ -77,7 +77,7 @@ def test_at_the_time_limit_the_last_choice_that_held_stands() -> None:
 def test_no_trial_is_begun_that_would_end_after_the_limit(tmp_path: Path) -> None:
     trials = [{"seconds": 2.0}, {"seconds": 5.0}]
     write_json(tmp_path / "state.json", {"key": "k", "trials": trials})
-    judge = Judge(SwitchedModel, [], None, 0.01, TrialStore(tmp_path / "state.json", "k"))
+    judge = TrialEvaluator(SwitchedModel, [], None, 0.01, TrialStore(tmp_path / "state.json", "k"))
     assert (judge.seconds, judge.has_time(12.0), judge.has_time(11.9)) == (7.0, True, False)
 
 

@@ -33,13 +33,14 @@ def run_script(repository: Path, folder: Path, *words: str) -> subprocess.Comple
 def test_words_are_read_by_section_and_as_yaml() -> None:
     job = job_from_words(
         [
-            *(
-                "input.onnx=a=b.onnx",
-                "output.cache=c.json",
-                "wildcards.model=tiny",
-                "log.0=job.log",
-            ),
-            *("params.samples=512", "params.shapes=[1,64]", "params.recipe=null", "log.0=job.log"),
+            "input.onnx=a=b.onnx",
+            "output.cache=c.json",
+            "wildcards.model=tiny",
+            "log.0=job.log",
+            "params.samples=512",
+            "params.shapes=[1,64]",
+            "params.recipe=null",
+            "log.0=job.log",
         ]
     )
     assert job.input.onnx == "a=b.onnx"

@@ -17,9 +17,9 @@ from tightrope.machine.quiet import (
     QUIET_CORES,
     Program,
     QuietMachine,
+    busiest,
     foreign_cores,
     in_words,
-    loudest,
     program_seconds,
     short_name,
 )
@@ -50,7 +50,7 @@ def test_on_a_quiet_machine_there_is_no_wait_and_no_word() -> None:
         began = time.monotonic()
         given = one.wait()
         assert given == pytest.approx(time.monotonic() - began, abs=0.2)
-        assert (lines(one) == []) == (one.loudest == {})
+        assert (lines(one) == []) == (one.busiest == {})
         waited.append((given, len(lines(one))))
     assert any(given < 2 and told == 0 for given, told in waited)
 
@@ -72,7 +72,7 @@ def test_the_program_is_named_once_with_the_share_of_a_core() -> None:
     (line,) = lines(one)
     assert line.startswith("waiting for a quiet machine: ")
     assert "python" in line and "% of a core)" in line
-    assert any(name.startswith("python") and cores > 0.2 for name, cores in one.loudest.items())
+    assert any(name.startswith("python") and cores > 0.2 for name, cores in one.busiest.items())
 
 
 def test_it_never_waits_longer_than_its_seconds_and_goes_on_all_the_same() -> None:
@@ -133,15 +133,15 @@ def test_without_any_seconds_nothing_is_looked_at() -> None:
         began = time.monotonic()
         assert one.wait() == 0
     assert time.monotonic() - began < 1
-    assert (lines(one), one.loudest) == ([], {})
+    assert (lines(one), one.busiest) == ([], {})
 
 
 def test_the_loudest_three_are_kept_with_the_most_that_they_used() -> None:
     one = machine(10.0)
     one.remember([Program("a", 0.5), Program("b", 0.9), Program("c", 0.1)])
     one.remember([Program("a", 0.2), Program("d", 0.7), Program("c", 0.6)])
-    assert one.loudest == {"b": 0.9, "d": 0.7, "c": 0.6}
-    assert list(one.loudest) == ["b", "d", "c"]
+    assert one.busiest == {"b": 0.9, "d": 0.7, "c": 0.6}
+    assert list(one.busiest) == ["b", "d", "c"]
 
 
 def test_foreign_cores_are_those_of_the_named_processors() -> None:
@@ -158,12 +158,12 @@ def test_foreign_cores_are_those_of_the_named_processors() -> None:
 def test_programs_are_told_apart_by_what_they_used_in_between() -> None:
     before = {(1, "a"): 1.0, (2, "b"): 5.0, (3, "c"): 0.0, (4, "d"): 0.0}
     after = {(1, "a"): 2.0, (2, "b"): 5.01, (3, "c"): 1.5, (4, "d"): 0.5, (5, "new"): 9.0}
-    assert loudest(before, after, 2.0) == [("c", 0.75), ("a", 0.5), ("d", 0.25)]
+    assert busiest(before, after, 2.0) == [("c", 0.75), ("a", 0.5), ("d", 0.25)]
 
 
 def test_of_many_programs_only_the_loudest_are_named() -> None:
     after = {(number, f"p{number}"): float(number) for number in range(10)}
-    found = loudest(dict.fromkeys(after, 0.0), after, 10.0)
+    found = busiest(dict.fromkeys(after, 0.0), after, 10.0)
     assert [one.name for one in found] == ["p9", "p8", "p7"]
     assert len(found) == LOUDEST
 

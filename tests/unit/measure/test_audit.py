@@ -137,7 +137,7 @@ def test_rounding_is_that_of_the_file(tiny: TinyModel, rows: list) -> None:
     step = float(constants["layer_norm_scale"])
     assert one["high"] - one["low"] == pytest.approx(255 * step, rel=1e-5)
     cache = read_cache(tiny.minmax, model=tiny.simplified)
-    assert [one["found_low"], one["found_high"]] == pytest.approx(
+    assert [one["measured_low"], one["measured_high"]] == pytest.approx(
         cache["ranges"]["layer_norm"], abs=1e-4
     )
     # noise of rounding to a step is step²/12 (Widrow 1956); of a normalized layer the signal is 1

@@ -5,8 +5,12 @@ from tightrope.onnx.weights import WEIGHTED, channel_axes, named_by_module, weig
 from tiny_model import TinyModel
 
 LAYER = (
-    *("attention.self.query", "attention.self.key", "attention.self.value"),
-    *("attention.output.dense", "intermediate.dense", "output.dense"),
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "intermediate.dense",
+    "output.dense",
 )
 NAMES = {
     *(f"bert.encoder.layer.{number}.{part}" for number in (0, 1) for part in LAYER),

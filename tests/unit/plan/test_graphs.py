@@ -36,9 +36,12 @@ def test_calibrations_that_differ_in_numbers_only_are_drawn_once() -> None:
 
 def test_a_repair_another_scheme_and_each_search_have_pictures_of_their_own() -> None:
     names = (
-        *("cpu-onnxruntime-int8-minmax-8", "cpu-onnxruntime-int8-minmax-8-smooth"),
-        *("cpu-onnxruntime-int8-auto-minmax-8", "cpu-onnxruntime-int8-auto-entropy-8"),
-        *("cuda-tensorrt-int8-fp16-minmax-8", "cuda-tensorrt-fp8-minmax-8"),
+        "cpu-onnxruntime-int8-minmax-8",
+        "cpu-onnxruntime-int8-minmax-8-smooth",
+        "cpu-onnxruntime-int8-auto-minmax-8",
+        "cpu-onnxruntime-int8-auto-entropy-8",
+        "cuda-tensorrt-int8-fp16-minmax-8",
+        "cuda-tensorrt-fp8-minmax-8",
     )
     assert drawn(*names, graphs=["quantized"]) == [
         "u8s8-minmax-8",

@@ -558,10 +558,15 @@ def test_an_engine_that_quantizes_itself_is_told_whether_to_keep_within_7_bits(
     told = {
         variant: engine_options(config, parse(variant).engine, wildcards(parse(variant)))
         for variant in (
-            *("cpu-inductor-int8-minmax-64", "cpu-openvino-int8-nncf-64"),
-            *("cpu-onnxruntime-int8-dynamic", "cpu-openvino-int8-bf16-nncf-64"),
-            *("cpu-openvino-fp32", "cpu-onnxruntime-int8-minmax-64", "cpu-pytorch-int8-dynamic"),
-            *("cuda-onnxruntime-int8-minmax-64", "cuda-compile-int8-dynamic"),
+            "cpu-inductor-int8-minmax-64",
+            "cpu-openvino-int8-nncf-64",
+            "cpu-onnxruntime-int8-dynamic",
+            "cpu-openvino-int8-bf16-nncf-64",
+            "cpu-openvino-fp32",
+            "cpu-onnxruntime-int8-minmax-64",
+            "cpu-pytorch-int8-dynamic",
+            "cuda-onnxruntime-int8-minmax-64",
+            "cuda-compile-int8-dynamic",
         )
     }
     found = {variant: options.get("reduce_range") for variant, options in told.items()}

@@ -70,7 +70,7 @@ RACED = RaceRecord(
     left_out={"cpu-openvino-fp32": "killed by SIGKILL"},
     heats=[{"shapes": [{"batch": 1, "sequence": 64, "blocks_s": {"a": [[0.1 + 0.2], None]}}]}],
     seconds=0.1 + 0.2,
-    loudest={"python3 train.py": 0.97},
+    busiest={"python3 train.py": 0.97},
 )
 ALL = pytest.mark.parametrize(
     "record", [LATENCY, ACCURACY, TRAFFIC, RACED], ids=["latency", "accuracy", "traffic", "race"]
@@ -88,7 +88,7 @@ def test_a_record_is_sorted_json_with_its_schema_and_no_statistics(record, tmp_p
     record.write(tmp_path / "a.json")
     document = json.loads((tmp_path / "a.json").read_text())
     assert list(document) == sorted(document)
-    assert document["schema"] == 4
+    assert document["schema"] == 5
     derived = ("p50", "p90", "mean", "speedup", "top1", "accuracy", "p_value", "verdict")
     assert not [word for word in derived if f'"{word}' in (tmp_path / "a.json").read_text()]
 

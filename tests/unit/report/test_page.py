@@ -309,7 +309,7 @@ def test_disturbed_rows_stand_in_a_banner_above_the_decision_with_the_command(re
 
 
 def test_a_disturbed_race_stands_in_the_banner_with_its_reason(render, summary):
-    reason = "other load disturbed the race: 4 of 24 rounds are left; the loudest: python3 train.py"
+    reason = "other load disturbed the race: 4 of 24 rounds are left; the busiest: python3 train.py"
     summary["races"][0].update(status="disturbed", variant=None, reason=reason)
     summary["recommendations"][0].update(variant=None, why=f"disturbed: {reason}", provisional=True)
     text = render(summary).text

@@ -30,13 +30,26 @@ def test_nothing_ran_is_nothing_counted() -> None:
     "kind",
     [
         # OpenVINO
-        *("FullyConnected", "MatMul", "ScaledDotProductAttention"),
+        "FullyConnected",
+        "MatMul",
+        "ScaledDotProductAttention",
         # ONNX Runtime
-        *("Gemm", "FusedMatMul", "QLinearMatMul", "QGemm", "MatMulIntegerToFloat"),
-        *("DynamicQuantizeMatMul", "Attention", "MultiHeadAttention", "Conv", "FusedConv"),
+        "Gemm",
+        "FusedMatMul",
+        "QLinearMatMul",
+        "QGemm",
+        "MatMulIntegerToFloat",
+        "DynamicQuantizeMatMul",
+        "Attention",
+        "MultiHeadAttention",
+        "Conv",
+        "FusedConv",
         # PyTorch and oneDNN
-        *("linear_dynamic", "_scaled_dot_product_flash_attention_for_cpu", "inner_product"),
-        *("matmul", "convolution"),
+        "linear_dynamic",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "inner_product",
+        "matmul",
+        "convolution",
     ],
 )
 def test_what_multiplies_matrices_is_a_product(kind: str) -> None:
@@ -46,9 +59,25 @@ def test_what_multiplies_matrices_is_a_product(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        *("Convert", "ConvertLike", "Reorder", "Eltwise", "MVN", "Subgraph", "Gather", "Softmax"),
-        *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "LayerNormalization"),
-        *("Add", "BiasGelu", "Transpose", "Cast", "ReduceMean", "reorder", "eltwise"),
+        "Convert",
+        "ConvertLike",
+        "Reorder",
+        "Eltwise",
+        "MVN",
+        "Subgraph",
+        "Gather",
+        "Softmax",
+        "QuantizeLinear",
+        "DequantizeLinear",
+        "DynamicQuantizeLinear",
+        "LayerNormalization",
+        "Add",
+        "BiasGelu",
+        "Transpose",
+        "Cast",
+        "ReduceMean",
+        "reorder",
+        "eltwise",
     ],
 )
 def test_what_changes_types_or_single_values_is_no_product(kind: str) -> None:

@@ -12,9 +12,24 @@ HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
 ACCURACY_FIELDS = {
-    *("top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "p_value", "flips"),
-    *("verdict", "agreement", "gained", "lost", "logit_error", "kl", "detectable"),
-    *("large_enough", "flipped"),
+    "top1",
+    "low",
+    "high",
+    "samples",
+    "delta",
+    "delta_low",
+    "delta_high",
+    "p_value",
+    "flips",
+    "verdict",
+    "agreement",
+    "gained",
+    "lost",
+    "logit_error",
+    "kl",
+    "detectable",
+    "large_enough",
+    "flipped",
 }
 SPLIT = Split("d", [f"text {index}" for index in range(2000)], ["bad", "good", "mixed"])
 

@@ -11,7 +11,7 @@ from tightrope.summary.document import json_schema, read_summary
 
 ROOT = Path(__file__).parents[3]
 EMPTY = {
-    "schema": 2,
+    "schema": 3,
     "tightrope": "0.1.0",
     "created": "2026-11-23T12:00:00+00:00",
     "accuracy_budget_points": 1.0,
@@ -76,6 +76,6 @@ def test_every_part_is_required(missing: str, tmp_path: Path) -> None:
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "summary.json").write_text('{"schema": 2,')
+    (tmp_path / "summary.json").write_text('{"schema": 3,')
     with pytest.raises(ArtifactError, match=r"summary\.json: no summary of this version"):
         read_summary(tmp_path / "summary.json")

@@ -18,7 +18,7 @@ ANSWERS = {"samples": 128, "agreement": 0.9}
 
 
 def tensor(operator: str, decibels: float) -> dict[str, Any]:
-    names = ("low", "high", "found_low", "found_high", "saturated", "levels")
+    names = ("low", "high", "measured_low", "measured_high", "saturated", "levels")
     facts = dict.fromkeys([*names, "channel_ratio", "weight_ratio"], 1.0)
     own = {"operator": operator, "tensor": "t", "sqnr_db": decibels, "findings": ["too wide"]}
     return {**facts, **own, "channel_bounds": [0.5] * 384}

@@ -41,10 +41,10 @@ def test_where_waiting_is_not_counted_the_lost_processor_is_the_cause() -> None:
 
 
 def test_the_loudest_programs_are_named_with_their_share_of_a_core() -> None:
-    loudest = {"python3 train.py": 0.97, "backupd": 0.25}
-    words = why_disturbed(shape(pairs=[WAITED], foreign_cores=[1.0]), 0, 3, loudest)
+    busiest = {"python3 train.py": 0.97, "backupd": 0.25}
+    words = why_disturbed(shape(pairs=[WAITED], foreign_cores=[1.0]), 0, 3, busiest)
     assert words.endswith(
-        "; the loudest: python3 train.py (97 % of a core), backupd (25 % of a core)"
+        "; the busiest: python3 train.py (97 % of a core), backupd (25 % of a core)"
     )
 
 

@@ -26,30 +26,68 @@ BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
 SPLIT = Split("d", [f"text {index}" for index in range(100)], ["bad", "good"])
 RESULT_FIELDS = {
-    *("model", "variant", "device", "engine", "precision", "calibration", "host", "status"),
-    *("reason", "size_bytes", "build_s", "load_s", "first_call_s", "peak_rss_bytes"),
-    *("accuracy", "latency", "threads", "baseline_failed", "baseline", "options", "executed"),
+    "model",
+    "variant",
+    "device",
+    "engine",
+    "precision",
+    "calibration",
+    "host",
+    "status",
+    "reason",
+    "size_bytes",
+    "build_s",
+    "load_s",
+    "first_call_s",
+    "peak_rss_bytes",
+    "accuracy",
+    "latency",
+    "threads",
+    "baseline_failed",
+    "baseline",
+    "options",
+    "executed",
     "build_peak_rss_bytes",
 }
 SHAPE_FIELDS = {
-    *("batch", "sequence", "samples", "p50_s", "p90_s", "p99_s", "mean_s", "throughput_per_s"),
-    *(
-        "speedup",
-        "noisy",
-        "noise",
-        "pairs",
-        "disturbed_pairs",
-        "disturbed",
-        "provisional",
-        "stop",
-        "threads_busy",
-        "cores_used",
-    ),
+    "batch",
+    "sequence",
+    "samples",
+    "p50_s",
+    "p90_s",
+    "p99_s",
+    "mean_s",
+    "throughput_per_s",
+    "speedup",
+    "noisy",
+    "noise",
+    "pairs",
+    "disturbed_pairs",
+    "disturbed",
+    "provisional",
+    "stop",
+    "threads_busy",
+    "cores_used",
 }
 ACCURACY_FIELDS = {
-    *("top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "p_value", "flips"),
-    *("verdict", "agreement", "gained", "lost", "logit_error", "kl", "detectable"),
-    *("large_enough", "flipped"),
+    "top1",
+    "low",
+    "high",
+    "samples",
+    "delta",
+    "delta_low",
+    "delta_high",
+    "p_value",
+    "flips",
+    "verdict",
+    "agreement",
+    "gained",
+    "lost",
+    "logit_error",
+    "kl",
+    "detectable",
+    "large_enough",
+    "flipped",
 }
 
 
@@ -228,12 +266,12 @@ def test_without_more_than_half_of_the_pairs_there_is_no_number(
 
 def test_a_disturbed_row_has_no_ratio_no_interval_and_no_times_but_the_reason() -> None:
     one = disturbed_shape(12, 4) | {"device_s": [0.004] * 19}
-    found = row(one, loudest={"python3 train.py": 0.97})
+    found = row(one, busiest={"python3 train.py": 0.97})
     assert found["speedup"] == {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
     assert {found[name] for name in (*TIMES, "device_p50_s")} == {None}
     assert found["disturbed"] == (
         "only 4 of 16 pairs of blocks were undisturbed, 9 are needed: their threads waited for a "
-        "CPU that another program used; the loudest: python3 train.py (97 % of a core)"
+        "CPU that another program used; the busiest: python3 train.py (97 % of a core)"
     )
     assert (found["samples"], found["provisional"]) == (0, False)
 

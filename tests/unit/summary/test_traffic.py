@@ -232,12 +232,12 @@ def test_a_test_beside_other_programs_has_no_number_and_the_row_says_why(
     scenario: str, changes: dict[str, Any], missing: set[str]
 ) -> None:
     made = with_tests(scenario, "longest", **changes)
-    made.loudest = {"python3 train.py": 0.8}
+    made.busiest = {"python3 train.py": 0.8}
     before, after = rows(record())["longest"], rows(made)["longest"]
     others = set(before) - missing - {"disturbed"}
     assert {name: after[name] for name in others} == {name: before[name] for name in others}
     assert {after[name] for name in missing} == {None}
-    words = f"used up to 0.4 cores of its processors in {scenario.replace('_', ' ')}; the loudest: "
+    words = f"used up to 0.4 cores of its processors in {scenario.replace('_', ' ')}; the busiest: "
     assert words in after["disturbed"] and "train.py (80 % of a core)" in after["disturbed"]
     (given,) = [
         row

@@ -22,7 +22,7 @@ def run(seed: int, seconds: list[float], accuracy: float, **facts: Any) -> dict[
         | {"accuracy": accuracy, "accuracy_s": 0.1, "foreign_cores": 0.0}
         for one in seconds
     ]
-    sizes = {"amp": "off", "steps": 9, "samples": 90, "judged_samples": 10, "parts": 1}
+    sizes = {"amp": "off", "steps": 9, "samples": 90, "held_out_samples": 10, "micro_batches": 1}
     peaks = {"compile_s": None, "peak_rss_bytes": 10**9 + seed, "peak_device_bytes": None}
     return {"seed": seed, **sizes, **peaks, "epochs": epochs, **facts}
 
@@ -156,12 +156,12 @@ def test_an_epoch_beside_other_programs_does_not_count() -> None:
 def test_without_an_undisturbed_epoch_of_each_seed_there_are_no_times(which: int) -> None:
     records = [plain(), compiled()]
     disturb(records[which], 2, 1, 2)
-    records[which].loudest = {"python3 other.py": 0.9}
+    records[which].busiest = {"python3 other.py": 0.9}
     entries = training_entries(records)
     for name in ("epoch_s", "first_epoch_s", "samples_per_s"):
         assert entries[which][name] is None
         assert entries[1 - which][name]["mean"] > 0
-    assert "in every epoch of a seed; the loudest: python3 other.py" in entries[which]["disturbed"]
+    assert "in every epoch of a seed; the busiest: python3 other.py" in entries[which]["disturbed"]
     lost = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
     assert entries[1]["speedup"] == lost
     assert entries[1]["accuracy_change"]["mean"] == pytest.approx(0.1)

@@ -78,7 +78,7 @@ def plain() -> Any:
 def test_each_epoch_is_told_with_its_loss_its_samples_and_its_time(plain: Any) -> None:
     _, course, facts = plain
     assert facts == {
-        **{"steps": 21, "amp": "off", "device": "cpu", "samples": 100, "judged_samples": 0}
+        **{"steps": 21, "amp": "off", "device": "cpu", "samples": 100, "held_out_samples": 0}
     }
     assert [epoch["samples"] for epoch in course.epochs] == [100] * 3
     assert [epoch["steps"] for epoch in course.epochs] == [7] * 3
@@ -143,22 +143,22 @@ def test_in_parts_a_batch_gives_the_gradients_of_the_whole(plain: Any) -> None:
     before = {name: value.clone() for name, value in one.model.state_dict().items()}
     whole = train(one, {"epochs": 1})
     one.model.load_state_dict(before)
-    parts = train(one, {"epochs": 1}, parts=3)
-    assert parts[1].parts == 3
-    np.testing.assert_allclose(parts[1].losses, whole[1].losses, rtol=1e-4)
-    for name, value in parts[0].items():
+    micro_batches = train(one, {"epochs": 1}, micro_batches=3)
+    assert micro_batches[1].micro_batches == 3
+    np.testing.assert_allclose(micro_batches[1].losses, whole[1].losses, rtol=1e-4)
+    for name, value in micro_batches[0].items():
         np.testing.assert_allclose(value, whole[0][name], atol=2e-3)
 
 
 def test_what_was_begun_with_larger_parts_begins_anew(tmp_path: Path) -> None:
-    expected, *_ = train(parts=2)
+    expected, *_ = train(micro_batches=2)
     with pytest.raises(Killed):
         train(terminal=Breaking(7), state=TrainingState(tmp_path, "key"))
     with pytest.raises(Killed):
-        train(terminal=Breaking(1), state=TrainingState(tmp_path, "key"), parts=2)
+        train(terminal=Breaking(1), state=TrainingState(tmp_path, "key"), micro_batches=2)
     # a run after a killed one asks for whole batches again
     weights, course, _ = train(state=TrainingState(tmp_path, "key"))
-    assert course.parts == 2
+    assert course.micro_batches == 2
     assert same(weights, expected)
 
 
@@ -183,7 +183,7 @@ def test_the_layout_of_the_weights_is_as_it_was_after_channels_last() -> None:
 
 def test_with_validate_a_tenth_is_judged_and_not_trained_on() -> None:
     _, course, facts = train(changes={"validate": True, "epochs": 20})
-    assert (facts["samples"], facts["judged_samples"]) == (90, 10)
+    assert (facts["samples"], facts["held_out_samples"]) == (90, 10)
     assert course.epochs[-1]["accuracy"] > 0.8
     with pytest.raises(TightropeError, match="one example alone cannot be split"):
         train(subject(rows=1), {"validate": True})

@@ -17,11 +17,11 @@ HALVE = {"batch": 8, "out_of_memory": "halve"}
 
 
 def too_large_below(parts_that_fit: int) -> Any:
-    """Work for whose batch the allocator of PyTorch has no memory, unless in so many parts."""
+    """Work whose batch does not fit in memory, unless in so many micro-batches."""
 
-    def work(parts: int) -> int:
-        torch.UntypedStorage(2**50 if parts < parts_that_fit else 2**10)
-        return parts
+    def work(micro_batches: int) -> int:
+        torch.UntypedStorage(2**50 if micro_batches < parts_that_fit else 2**10)
+        return micro_batches
 
     return work
 
@@ -43,10 +43,10 @@ def test_a_batch_that_does_not_fit_ends_the_training_with_its_remedy() -> None:
 
 
 def test_the_limit_of_the_job_halves_a_batch_too() -> None:
-    def work(parts: int) -> int:
-        held = np.ones(10**8 // parts)  # float64
+    def work(micro_batches: int) -> int:
+        held = np.ones(10**8 // micro_batches)  # float64
         time.sleep(1.5)
-        return parts if held.size else 0
+        return micro_batches if held.size else 0
 
     # of a child: what it shares with a large process of tests may not count as its own
     own = supervised(lambda: psutil.Process().memory_info().rss, limits=LIMITS)
@@ -56,8 +56,8 @@ def test_the_limit_of_the_job_halves_a_batch_too() -> None:
 
 def test_other_errors_are_told_as_they_are_and_nothing_is_tried_again() -> None:
     def work(error: BaseException) -> Any:
-        def fail(parts: int) -> None:
-            assert parts == 1
+        def fail(micro_batches: int) -> None:
+            assert micro_batches == 1
             raise error
 
         return fail
@@ -71,8 +71,8 @@ def test_other_errors_are_told_as_they_are_and_nothing_is_tried_again() -> None:
 
 
 def test_a_kill_may_come_from_anywhere_and_halves_nothing() -> None:
-    def work(parts: int) -> None:
-        assert parts == 1
+    def work(micro_batches: int) -> None:
+        assert micro_batches == 1
         os.kill(os.getpid(), 9)
 
     with pytest.raises(WorkFailed, match="killed by SIGKILL"):

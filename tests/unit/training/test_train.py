@@ -65,7 +65,7 @@ def train(
 ) -> Path:
     manifest = folder / "checkpoint.json"
     given = {"terminal": io.StringIO(), **options}
-    files = {name: given.pop(name) for name in ("terminal", "parts") if name in given}
+    files = {name: given.pop(name) for name in ("terminal", "micro_batches") if name in given}
     settings = TrainingSettings(recipe=recipe, **{"inputs": {}, "threads": 2, "seed": 0, **given})
     train_model(manifest, settings, source=source, data=data, **files)
     return manifest

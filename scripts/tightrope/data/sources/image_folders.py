@@ -22,8 +22,19 @@ if TYPE_CHECKING:
     from tightrope.data.image_store import ImageStore
 
 SUFFIXES = (
-    *(".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
-    *(".ppm", ".pgm", ".pbm", ".pnm"),
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".png",
+    ".webp",
+    ".bmp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+    ".pnm",
 )
 # a folder inside each class folder, as in Tiny ImageNet
 INNER = "images"

@@ -97,7 +97,7 @@ def race_finalists(
         pairs = zip(settings.shapes, heat["shapes"], strict=True)
         heat["shapes"] = [{**shape, **one} for shape, one in pairs]
     record.seconds = time.monotonic() - began
-    record.lost_s, record.loudest = machine.lost_s, machine.loudest
+    record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
 
 

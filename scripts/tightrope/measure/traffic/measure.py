@@ -119,7 +119,7 @@ def serve_traffic(artifacts: Artifacts, folder: Path, settings: TrafficSettings)
         facts["tests"] += [test for test in tests if test["scenario"] in plan["scenarios"]]
         if "offline" in plan["scenarios"]:
             facts["answers"][padding] = answers
-    return facts | {"lost_s": machine.lost_s, "loudest": machine.loudest}
+    return facts | {"lost_s": machine.lost_s, "busiest": machine.busiest}
 
 
 def ready_samples(rows: Sequence[Arrays], *, image_bytes: int) -> list[Arrays]:

@@ -13,9 +13,29 @@ PADDING, MARK = 7.0, 12.0
 # operators that only move, reshape or cast data; their chips have no fill
 MOVES = frozenset(
     (
-        *("Cast", "Concat", "ConstantOfShape", "Expand", "Flatten", "Gather", "GatherElements"),
-        *("GatherND", "Identity", "Pad", "Range", "Reshape", "Shape", "Size", "Slice", "Split"),
-        *("Squeeze", "Tile", "Transpose", "Unsqueeze", "Where", "DepthToSpace", "SpaceToDepth"),
+        "Cast",
+        "Concat",
+        "ConstantOfShape",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Identity",
+        "Pad",
+        "Range",
+        "Reshape",
+        "Shape",
+        "Size",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+        "DepthToSpace",
+        "SpaceToDepth",
     )
 )
 

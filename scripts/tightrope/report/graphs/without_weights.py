@@ -12,7 +12,12 @@ LEFT_OUT = "weights-are-left-out"
 # prefix of the names that shape inference gives to unknown sizes
 INVENTED = "unk__"
 CONTENTS = (
-    *("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data"),
+    "raw_data",
+    "float_data",
+    "double_data",
+    "int32_data",
+    "int64_data",
+    "uint64_data",
     "string_data",
 )
 

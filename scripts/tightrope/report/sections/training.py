@@ -33,7 +33,7 @@ def work_of(entry: Training) -> tuple[Any, ...]:
     """Return the key that trainings of a table must share for comparable times."""
     where = (entry.get(name) for name in ("host", "device", "threads", "unit"))
     seeds = tuple(entry.get("seeds") or ())
-    return (*where, entry.get("samples"), entry.get("judged_samples"), entry.get("epochs"), seeds)
+    return (*where, entry.get("samples"), entry.get("held_out_samples"), entry.get("epochs"), seeds)
 
 
 def table(group: Sequence[Training]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def table(group: Sequence[Training]) -> dict[str, Any]:
         "figures": [figure(timed)] if timed else [],
         "largest": max((speed["mean"] for speed in speeds if speed), default=1.0),
         "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
-        **{name: first.get(name) for name in ("unit", "samples", "judged_samples", "epochs")},
+        **{name: first.get(name) for name in ("unit", "samples", "held_out_samples", "epochs")},
         **{name: first.get(name) for name in ("seeds", "threads", "device", "host")},
     }
 
@@ -70,7 +70,7 @@ def spread_words(seconds: Spread | None) -> str | None:
 
 def words(entry: Training) -> dict[str, Any]:
     """Format the means of an entry with their spreads."""
-    judged = entry.get("judged_samples")
+    judged = entry.get("held_out_samples")
     return {
         "plain": entry["model"] == entry.get("reference"),
         "epoch_words": spread_words(entry.get("epoch_s")),
@@ -117,7 +117,7 @@ def epochs(entry: Training) -> list[dict[str, Any]]:
                 "accuracy": 100 * mean,
                 "low": 100 * min(shares),
                 "high": 100 * max(shares),
-                "told": percentage(mean, entry.get("judged_samples")),
+                "told": percentage(mean, entry.get("held_out_samples")),
                 "last": number + 1 == count,
             }
         )

@@ -38,12 +38,14 @@ def measured(program: str, folder: Path, shape: dict[str, int]) -> float:
     Raises TightropeError with the last line of output where trtexec failed.
     """
     manifest = read_json(folder / "engine.json")
-    taken = signature(manifest["inputs"])
-    request = [shape[axis] for axis in taken.free]
+    input_signature = signature(manifest["inputs"])
+    request = [shape[axis] for axis in input_signature.free]
     profile = choose([Profile.of(one) for one in manifest["options"]["profiles"]], *request)
     with tempfile.TemporaryDirectory() as scratch:
         times = Path(scratch, "times.json")
-        command = words(program, folder / "model.plan", profile, taken.request(*request), times)
+        command = words(
+            program, folder / "model.plan", profile, input_signature.request(*request), times
+        )
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not times.is_file():
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]

@@ -14,10 +14,26 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 
 PERMUTATION, SHAPE, MEAN = "relax.permute_dims", "relax.reshape", "relax.mean"
 ELEMENTWISE = {
-    *("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.power"),
-    *("relax.maximum", "relax.minimum", "relax.clip", "relax.abs", "relax.negative"),
-    *("relax.exp", "relax.erf", "relax.sqrt", "relax.rsqrt", "relax.tanh", "relax.sigmoid"),
-    *("relax.nn.relu", "relax.nn.gelu", "relax.nn.gelu_tanh", "relax.nn.silu"),
+    "relax.add",
+    "relax.subtract",
+    "relax.multiply",
+    "relax.divide",
+    "relax.power",
+    "relax.maximum",
+    "relax.minimum",
+    "relax.clip",
+    "relax.abs",
+    "relax.negative",
+    "relax.exp",
+    "relax.erf",
+    "relax.sqrt",
+    "relax.rsqrt",
+    "relax.tanh",
+    "relax.sigmoid",
+    "relax.nn.relu",
+    "relax.nn.gelu",
+    "relax.nn.gelu_tanh",
+    "relax.nn.silu",
 }
 
 

@@ -23,7 +23,7 @@ from tightrope.signature import Signature
 
 
 def imported(
-    source: Path, taken: Signature, buckets: Buckets
+    source: Path, input_signature: Signature, buckets: Buckets
 ) -> tuple[dict[Bucket, tvm.IRModule], dict[str, np.ndarray]]:
     """Return a module per bucket, and the weights that all take as inputs in order of the keys."""
     classifier = logits_module(source, torch.float32, attention="eager")
@@ -32,7 +32,7 @@ def imported(
     weights: dict[str, np.ndarray] = {}
     for bucket in buckets.all():
         # without a sequence axis, the last size is the batch and `example_inputs` ignores it
-        example = example_inputs(taken, bucket[0], bucket[-1])
+        example = example_inputs(input_signature, bucket[0], bucket[-1])
         exported = torch.export.export(classifier, (), kwargs=example)
         modules[bucket], weights = translated(exported)
     return modules, weights

@@ -114,11 +114,17 @@ def test_the_type_of_a_layer_or_its_kernel_says_its_class(
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        *(("Float", "fp32"), ("Half", "fp16"), ("BFloat16", "bf16"), ("FP8", "fp8")),
-        *(("Row major linear FP32", "fp32"), ("Row major linear BFloat16 format", "bf16")),
-        *(("Row major linear FP8 format", "fp8"), ("Channel major INT8 format", "int8")),
+        ("Float", "fp32"),
+        ("Half", "fp16"),
+        ("BFloat16", "bf16"),
+        ("FP8", "fp8"),
+        ("Row major linear FP32", "fp32"),
+        ("Row major linear BFloat16 format", "bf16"),
+        ("Row major linear FP8 format", "fp8"),
+        ("Channel major INT8 format", "int8"),
         # not ours: kept as they are
-        *(("Int4", "Int4"), ("Row major linear UInt8 format", "Row major linear UInt8 format")),
+        ("Int4", "Int4"),
+        ("Row major linear UInt8 format", "Row major linear UInt8 format"),
     ],
 )
 def test_types_are_in_our_words_and_others_are_kept(text: str, name: str) -> None:
