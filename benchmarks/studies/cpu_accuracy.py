@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from cpu import BASELINE, LIMITS, Load, candidates
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import classes_of
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
@@ -56,7 +56,7 @@ def main() -> None:
     examples = read_split(options.model / "data/data.json", "evaluation")
     rows = load_encoder(checkpoint, max_sequence=MAX_SEQUENCE)(examples)
     labels = [example["label"] for example in examples]
-    classes = len(read_manifest(checkpoint)["labels"])
+    classes = classes_of(checkpoint)
     found = {}
     for name, load in candidates(options.model, [], options.peers, physical_cores()).items():
         if not name.startswith("peak "):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.data.prepare import prepare_data
 from tightrope.engine_table import ENGINES
@@ -108,7 +109,7 @@ def test_fast_swish_gives_the_same_logits_in_each_engine(
     source, manifest = swapped.checkpoint if by_torch else swapped.onnx, tmp_path / "engine.json"
     facts: dict[str, Any] = {"execution": EXECUTION, "options": options}
     build_engine(f"cpu-{engine}-fp32", source, manifest, **facts)
-    built = read_manifest(manifest)
+    built = read_manifest(manifest, EngineManifest)
     assert built["status"] == "ok", built["reason"]
     found = supervised(answer, manifest, batch(), limits=LIMITS)
     np.testing.assert_allclose(found, swapped.logits, rtol=1e-4, atol=1e-4)

@@ -14,6 +14,7 @@ from onnx import helper
 from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import ArtifactError, StorageError, TightropeError
 from tightrope.jobs.child import Limits
 from tightrope.onnx.file import load_onnx, save_onnx
@@ -56,7 +57,7 @@ def foreign(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def failed(path: Path) -> dict[str, Any]:
-    engine = read_manifest(path)
+    engine = read_manifest(path, EngineManifest)
     assert engine["status"] == "failed"
     assert engine["files"] == {}
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -198,6 +199,6 @@ def test_a_build_beyond_its_limits_is_tried_again_before_it_has_failed(
 def test_files_of_a_former_build_are_not_in_the_new_one(tiny: TinyModel, tmp_path: Path) -> None:
     (tmp_path / "stale.bin").write_bytes(b"stale")
     variant = name_variant("onnxruntime", "fp32")
-    engine = read_manifest(build_variant(tiny, variant, tmp_path / "engine.json"))
+    engine = read_manifest(build_variant(tiny, variant, tmp_path / "engine.json"), EngineManifest)
     assert set(engine["files"]) == {"model.onnx"}
     assert not (tmp_path / "stale.bin").exists()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays, stack
@@ -107,7 +108,10 @@ def expected(tiny_images: TinyModel, batches: list[Arrays]) -> list[np.ndarray]:
 
 
 def test_what_is_kept_says_what_the_file_takes(own: TinyModel, tiny_images: TinyModel) -> None:
-    kept, original = read_manifest(own.checkpoint), read_manifest(tiny_images.checkpoint)
+    kept, original = (
+        read_manifest(own.checkpoint, CheckpointManifest),
+        read_manifest(tiny_images.checkpoint, CheckpointManifest),
+    )
     for key in ("task", "labels", "height", "width"):
         assert kept[key] == original[key]
     assert kept["inputs"] == {"pixel_values": "image"}

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import stack
 from tightrope.jobs.child import supervised
@@ -26,7 +27,7 @@ def test_fused_operators_run_and_answer_the_same(
     for fusions in (False, True):
         options = {**OPTIONS["onnxruntime"], "fusions": fusions, "optimization": "basic"}
         path = build_variant(tiny, variant, tmp_path / f"{fusions}/engine.json", options=options)
-        engine = read_manifest(path)
+        engine = read_manifest(path, EngineManifest)
         assert engine["status"] == "ok", engine.get("reason")
         assert ("SkipLayerNormalization" in engine["executed"]) == fusions
         found.append(supervised(logits, path, tiny, limits=LIMITS))

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import stack
@@ -45,14 +46,14 @@ def logits(path: Path, model: TinyModel) -> np.ndarray:
 
 def test_fp32_does_not_run_in_bf16_where_the_cpu_has_it(built: Build) -> None:
     """Unsaid, OpenVINO takes bf16 for a model in fp32."""
-    engine = read_manifest(built(name_variant("openvino", "fp32")))
+    engine = read_manifest(built(name_variant("openvino", "fp32")), EngineManifest)
     assert engine["executed"]["FullyConnected"] == {"fp32": 12}
     assert "bf16" not in {name for counts in engine["executed"].values() for name in counts}
 
 
 def test_int8_with_bf16_between_runs_both(built: Build) -> None:
     variant = name_variant("openvino", "int8-bf16")
-    executed = read_manifest(built(variant))["executed"]
+    executed = read_manifest(built(variant), EngineManifest)["executed"]
     assert executed["FullyConnected"] == {"int8": 14}
     bf16 = missing_instructions(variant, describe_host()) is None
     assert executed["MVN"] == {"bf16" if bf16 else "fp32": 5}
@@ -63,7 +64,8 @@ def test_int8_with_bf16_between_has_the_files_of_int8(tiny: TinyModel, tmp_path:
     target = tmp_path / "bf16" / "engine.json"
     build_variant(tiny, variant, target)
     ours, theirs = (
-        read_manifest(path) for path in (target, tmp_path / "bf16-quantized/engine.json")
+        read_manifest(path, EngineManifest)
+        for path in (target, tmp_path / "bf16-quantized/engine.json")
     )
     assert ours["status"] == theirs["status"] == "ok"
     assert (ours["files"], ours["inputs"]) == (theirs["files"], theirs["inputs"])
@@ -81,7 +83,7 @@ def test_int8_with_bf16_between_fails_for_the_reason_of_int8(
     build_variant(tiny._replace(nncf=cache), variant, int8)
     target = tmp_path / "bf16" / "engine.json"
     build_variant(tiny, name_variant("openvino", "int8-bf16"), target, source=int8)
-    reasons = [read_manifest(path)["reason"] for path in (int8, target)]
+    reasons = [read_manifest(path, EngineManifest)["reason"] for path in (int8, target)]
     assert reasons[0] == reasons[1]
     assert "it holds no samples, and this engine collects ranges of its own" in reasons[0]
 
@@ -99,9 +101,9 @@ def test_one_stream_with_the_threads_that_are_asked_for(built: Build, threads: i
 
 def test_int8_keeps_a_byte_of_each_weight_of_the_products(built: Build) -> None:
     sizes = {
-        precision: read_manifest(built(name_variant("openvino", precision)))["files"]["model.bin"][
-            "size_bytes"
-        ]
+        precision: read_manifest(built(name_variant("openvino", precision)), EngineManifest)[
+            "files"
+        ]["model.bin"]["size_bytes"]
         for precision in ("fp32", "int8")
     }
     weights = 2 * (4 * 64 * 64 + 2 * 64 * 128) + 64 * 64
@@ -146,12 +148,12 @@ def test_every_option_gives_the_same_answers(
 def test_the_route_from_pytorch_keeps_attention_whole(tiny: TinyModel, tmp_path: Path) -> None:
     path = with_options(tiny, tmp_path / "engine.json", "fp32", route="pytorch")
     assert "ScaledDotProductAttention" in (path.parent / "model.xml").read_text()
-    assert read_manifest(path)["options"]["route"] == "pytorch"
+    assert read_manifest(path, EngineManifest)["options"]["route"] == "pytorch"
 
 
 def test_blobs_are_part_of_the_engine(tiny: TinyModel, tmp_path: Path) -> None:
     path = with_options(tiny, tmp_path / "engine.json", "fp32", blobs=True)
-    files = read_manifest(path)["files"]
+    files = read_manifest(path, EngineManifest)["files"]
     assert {"1x32.blob", "1x64.blob", "16x32.blob", "16x64.blob"} <= set(files)
 
 
@@ -165,7 +167,7 @@ def test_a_batch_beyond_the_buckets_is_an_error_that_names_the_range(
 
 
 def test_int8_runs_every_weighted_product_in_int8(built: Build) -> None:
-    engine = read_manifest(built(name_variant("openvino", "int8")))
+    engine = read_manifest(built(name_variant("openvino", "int8")), EngineManifest)
     assert engine["executed"]["FullyConnected"] == {"int8": 14}
 
 
@@ -192,5 +194,5 @@ def test_nothing_is_kept_or_sent_of_what_is_built(tiny: TinyModel, tmp_path: Pat
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": ":".join(modules)}
     words = [sys.executable, "-c", BUILD_INT8, tiny.data.parents[1], engine]
     subprocess.run(words, env=environment, check=True)
-    assert read_manifest(engine)["status"] == "ok"
+    assert read_manifest(engine, EngineManifest)["status"] == "ok"
     assert [path.name for path in home.iterdir()] == []

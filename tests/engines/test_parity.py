@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engine_table import ENGINES
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, WorkFailed
@@ -229,7 +230,7 @@ def test_the_manifest_says_what_was_built_and_what_runs(
     variant: Variant, answers, built: Build, tiny: TinyModel
 ) -> None:
     answers(variant)  # skips where this CPU lacks the precision
-    engine = read_manifest(built(variant))
+    engine = read_manifest(built(variant), EngineManifest)
     assert (engine["status"], engine["variant"]) == ("ok", str(variant))
     assert engine["precision"] == variant.precision
     wanted = variant.precision.partition("-")[0]
@@ -275,7 +276,7 @@ def test_a_harmed_engine_is_refused_by_the_name_of_its_file(
     folder.mkdir()
     for file in built(variant).parent.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
-    name = max(read_manifest(built(variant))["files"])
+    name = max(read_manifest(built(variant), EngineManifest)["files"])
     content = bytearray((folder / name).read_bytes())
     if harm == "truncated":
         (folder / name).write_bytes(content[:-1])
@@ -329,7 +330,7 @@ def test_a_request_beyond_the_range_is_an_error_that_names_it(built: Build, answ
         variant = one.values[0]
         if variant.engine == "compile":  # a minute for what loading.py does for every engine
             continue
-        if read_manifest(built(variant))["status"] == "failed":
+        if read_manifest(built(variant), EngineManifest)["status"] == "failed":
             assert missing_instructions(variant, describe_host())
         else:
             with pytest.raises(WorkFailed, match=rf"{LONGEST + 1}.* 1 to {LONGEST}") as caught:

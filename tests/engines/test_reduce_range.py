@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.jobs.child import supervised
 from tightrope.signature import of_texts
@@ -59,7 +60,7 @@ def test_weights_are_within_7_bits_where_that_is_asked_for(
         options = {**OPTIONS[engine], "reduce_range": reduced}
         target = tmp_path / str(reduced) / "engine.json"
         build_variant(tiny, name_variant(engine, precision), target, options=options)
-        assert read_manifest(target)["status"] == "ok"
+        assert read_manifest(target, EngineManifest)["status"] == "ok"
         found.append(supervised(largest, target.parent, limits=LIMITS))
     assert 120 <= found[0] <= 128
     assert 60 <= found[1] <= 64

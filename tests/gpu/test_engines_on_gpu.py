@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engine_table import ENGINES
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
@@ -154,13 +155,15 @@ def test_a_shape_beyond_what_was_built_for_is_an_error_that_names_the_range(
 @pytest.mark.parametrize("kind", ["efficient", "math"])
 def test_the_attention_that_was_asked_for_is_recorded(kind: str, build: Build) -> None:
     path = build(Variant("cuda", "pytorch", "fp16"), attention=kind)
-    executed = read_manifest(path)["executed"]
+    executed = read_manifest(path, EngineManifest)["executed"]
     assert any("efficient" in name for name in executed) is (kind == "efficient")
 
 
 def test_fp32_is_not_rounded_to_tf32(build: Build) -> None:
     executed = {
-        precision: read_manifest(build(Variant("cuda", "pytorch", precision)))["executed"]
+        precision: read_manifest(build(Variant("cuda", "pytorch", precision)), EngineManifest)[
+            "executed"
+        ]
         for precision in ("fp32", "tf32")
     }
     kinds = {

@@ -2,6 +2,7 @@
 
 from small_images import encoded, noise
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
 from tightrope.inputs.encode import read_split
 from tiny_project import Project
 
@@ -26,8 +27,8 @@ def test_images_become_splits_that_are_made_again_only_when_an_image_changed(
     unrun.configure(models={MODEL: KEYS}, shapes=shapes, buckets={"batch": [1]})
     made = unrun.run("--", DATA, SOURCE)
     assert made == {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}
-    assert read_manifest(unrun / DATA)["labels"] == ["cat", "dog"]
-    assert read_manifest(unrun / SOURCE)["task"] == "image-classification"
+    assert read_manifest(unrun / DATA, DataManifest)["labels"] == ["cat", "dog"]
+    assert read_manifest(unrun / SOURCE, SourceManifest)["task"] == "image-classification"
     assert all(one["name"].startswith("pets/") for one in read_split(unrun / DATA, "train"))
     assert unrun.plan("--", DATA, SOURCE) == set()
 

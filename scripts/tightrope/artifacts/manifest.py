@@ -1,12 +1,16 @@
 """A folder as one artifact: its manifest holds the sha256 of every other file in it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
+
+import msgspec
 
 from tightrope.artifacts.files import read_json, sha256, storage_errors, write_json
+from tightrope.artifacts.manifest_types import CheckpointManifest, File, Manifest
 from tightrope.errors import ArtifactError
 
 SCHEMA = 1
+Kind = TypeVar("Kind", bound=Manifest)
 
 
 def write_manifest(path: Path | str, **fields: Any) -> None:
@@ -23,30 +27,54 @@ def write_manifest(path: Path | str, **fields: Any) -> None:
     write_json(path, {**fields, "schema": SCHEMA, "files": files})
 
 
-def read_manifest(path: Path | str) -> dict[str, Any]:
+def read_manifest(path: Path | str, kind: type[Kind]) -> Kind:
     """Return the manifest after verifying every file that it lists.
 
-    Raises ArtifactError naming the file that is missing, truncated or changed.
+    Raises ArtifactError naming the file that is missing, truncated or changed, or as
+    `open_manifest` does.
     """
-    path = Path(path)
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
-        raise ArtifactError(f"{path}: no manifest of Tightrope; delete it and run again")
+    manifest = open_manifest(path, kind)
     for name, expected in manifest["files"].items():
-        file = path.parent / name
-        if not file.is_file():
-            raise ArtifactError(f"{file}: missing, {path} lists it; delete {path} and run again")
-        size = file.stat().st_size
-        if size != expected["size_bytes"]:
-            raise ArtifactError(
-                f"{file}: {size} bytes, {path} says {expected['size_bytes']}; "
-                f"delete {path} and run again"
-            )
-        if sha256(file) != expected["sha256"]:
-            raise ArtifactError(
-                f"{file}: its content is not the one in {path}; delete {path} and run again"
-            )
+        verify(Path(path).parent / name, expected, Path(path))
     return manifest
+
+
+def open_manifest(path: Path | str, kind: type[Kind]) -> Kind:
+    """Return the manifest without looking at the files that it lists.
+
+    Raises ArtifactError where it is not a manifest of this kind, naming the field.
+    """
+    document = read_json(path)
+    try:
+        msgspec.convert(document, kind)  # a converted copy would lack fields of one engine or task
+    except msgspec.ValidationError as error:
+        raise ArtifactError(
+            f"{path}: no manifest of Tightrope ({error}); delete it and run again"
+        ) from error
+    return cast(Kind, document)
+
+
+def classes_of(checkpoint: Path | str) -> int:
+    """Return the number of classes of the checkpoint with this manifest, after verifying it."""
+    return len(read_manifest(checkpoint, CheckpointManifest)["labels"])
+
+
+def verify(file: Path, expected: File, manifest: Path) -> None:
+    """Raise ArtifactError unless `file` is the one that the manifest lists."""
+    if not file.is_file():
+        raise ArtifactError(
+            f"{file}: missing, {manifest} lists it; delete {manifest} and run again"
+        )
+    size = file.stat().st_size
+    if size != expected["size_bytes"]:
+        raise ArtifactError(
+            f"{file}: {size} bytes, {manifest} says {expected['size_bytes']}; "
+            f"delete {manifest} and run again"
+        )
+    if sha256(file) != expected["sha256"]:
+        raise ArtifactError(
+            f"{file}: its content is not the one in {manifest}; delete {manifest} and run again"
+        )
 
 
 def clear_folder(path: Path | str) -> Path:

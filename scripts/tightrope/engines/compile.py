@@ -9,8 +9,8 @@ import torch
 from torch._inductor import config as inductor
 from torch._inductor.utils import fresh_cache
 
-from tightrope.artifacts.files import read_json
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
 from tightrope.runtimes.torch.device import attention, prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import profiled
@@ -32,7 +32,7 @@ def build(
 
     The weights have the dtype that the engine computes in, bf16 where torchao quantizes them.
     """
-    manifest = read_manifest(source)
+    manifest = read_manifest(source, CheckpointManifest)
     prepare(device, precision, threads)
     stored: Any = load_module(source.parent, dtype_of(precision))
     stored.save_pretrained(target)
@@ -56,7 +56,7 @@ def build(
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    input_signature = signature(read_json(path / "engine.json")["inputs"])
+    input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
     return runner_on(device, compiled(path, input_signature, precision, device, options), options)
 
 

@@ -9,6 +9,7 @@ from torch._inductor import aoti_compile_and_package, aoti_load_package
 from torch._inductor import config as inductor
 
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module
@@ -37,7 +38,7 @@ def build(
     `calibration_batches`.
     """
     prepare(device, precision, threads)
-    manifest = read_manifest(source)
+    manifest = read_manifest(source, CheckpointManifest)
     input_signature, longest = of_checkpoint(manifest), manifest["max_sequence"]
     module = logits_module(source, DTYPES.get(precision, torch.float32)).to(device)
     tuned = bool(options.get("autotune"))

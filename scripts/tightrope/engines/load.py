@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import in_words
@@ -36,7 +37,7 @@ def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float
 
     Raises ArtifactError where a file of the engine is missing or changed.
     """
-    manifest = read_manifest(path)
+    manifest = read_manifest(path, EngineManifest)
     variant = parse(manifest["variant"])
     began = time.perf_counter()
     module = engine_module(variant.engine)

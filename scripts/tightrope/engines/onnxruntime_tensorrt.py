@@ -9,7 +9,8 @@ from typing import Any
 
 import onnx
 
-from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import example_of
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
@@ -70,7 +71,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """Return `run(inputs) -> float32 logits [batch, classes]` within the optimization profile."""
     prepare()
     load_tensorrt()
-    input_signature = signature(read_json(path / "engine.json")["inputs"])
+    input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
     providers = providers_of(path, input_signature, precision, options)
     before = set(path.glob(ENGINES))
     session = open_session(path / FILE, session_options(threads, SESSION), providers)

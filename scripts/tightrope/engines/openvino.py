@@ -12,6 +12,7 @@ from openvino import frontend
 
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.onnx.file import load_onnx, max_sequence, signature_of
@@ -107,7 +108,7 @@ def copied(engine: Path, target: Path) -> dict[str, Any]:
     Raises WorkFailed with the reason of the source engine where that failed.
     """
     read_json_or_raise(engine)
-    built = read_manifest(engine)
+    built = read_manifest(engine, EngineManifest)
     for name in (FILE, Path(FILE).with_suffix(".bin")):
         shutil.copyfile(engine.parent / name, target / name)
     return {name: built[name] for name in ("inputs", "max_sequence")}
@@ -116,7 +117,7 @@ def copied(engine: Path, target: Path) -> dict[str, Any]:
 def converted(source: Path) -> tuple[openvino.Model, Signature, int | None]:
     """Convert an ONNX file or a checkpoint; return model, signature and maximum tokens."""
     if source.suffix == ".json":
-        manifest = read_manifest(source)
+        manifest = read_manifest(source, CheckpointManifest)
         input_signature = of_checkpoint(manifest)
         return (
             converted_from_pytorch(source, input_signature),

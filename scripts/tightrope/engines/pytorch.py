@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
 from tightrope.runtimes.torch.device import attention, prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import profiled
@@ -19,7 +20,7 @@ def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
     """Write the checkpoint's weights into folder `target`, in fp32 for int8-dynamic."""
-    manifest = read_manifest(source)
+    manifest = read_manifest(source, CheckpointManifest)
     prepare(device, precision, threads)
     stored: Any = load_module(source.parent, dtype_of(precision))
     stored.save_pretrained(target)

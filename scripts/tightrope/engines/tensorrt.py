@@ -8,7 +8,9 @@ import torch
 from polygraphy.backend.trt import CreateConfig, EngineBytesFromNetwork, NetworkFromOnnxPath
 from polygraphy.backend.trt import Profile as Ranges
 
-from tightrope.artifacts.files import digest, read_json
+from tightrope.artifacts.files import digest
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.nvml import nvidia_gpu
@@ -67,7 +69,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
-    manifest = read_json(path / "engine.json")
+    manifest = open_manifest(path / "engine.json", EngineManifest)
     require_same(manifest["built_on"], place(), options)
     input_signature = signature(manifest["inputs"])
     engine = deserialized((path / PLAN).read_bytes(), options)

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from tightrope.artifacts.files import read_json
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.model.module import DTYPES, example_inputs, logits_module
 from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import profiled
@@ -22,7 +22,7 @@ def build(
 ) -> dict[str, Any]:
     """Write the checkpoint of manifest `source` as TorchScript into folder `target`."""
     prepare(device, precision, threads)
-    manifest = read_manifest(source)
+    manifest = read_manifest(source, CheckpointManifest)
     input_signature = of_checkpoint(manifest)
     module = logits_module(source, DTYPES[precision])
     example = example_inputs(input_signature, 2, device=device)
@@ -50,7 +50,7 @@ def build(
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    input_signature = signature(read_json(path / "engine.json")["inputs"])
+    input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
     return runner_on(
         device, loaded(path, device, late=packs_late(input_signature, precision)), options
     )

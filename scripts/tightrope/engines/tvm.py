@@ -10,8 +10,8 @@ from safetensors.numpy import load_file, save_file
 from tvm import relax
 from tvm.target import Target
 
-from tightrope.artifacts.files import read_json
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Buckets, in_words
 from tightrope.runtimes.padding import padded
@@ -42,7 +42,7 @@ def build(
 
     set_threads(threads)
     host = host_target(threads)
-    manifest = read_manifest(source)
+    manifest = read_manifest(source, CheckpointManifest)
     input_signature = of_checkpoint(manifest)
     modules, weights = imported(source, input_signature, Buckets(options["buckets"]))
     save_file(weights, target / WEIGHTS)
@@ -75,7 +75,7 @@ def load(
     shapes = Buckets(options["buckets"])
     weights = [tvm.runtime.tensor(array) for _, array in sorted(load_file(path / WEIGHTS).items())]
     programs = {bucket: program(path / f"{in_words(bucket)}.so") for bucket in shapes.all()}
-    names = [name for name, *_ in read_json(path / "engine.json")["inputs"]]
+    names = [name for name, *_ in open_manifest(path / "engine.json", EngineManifest)["inputs"]]
 
     def run(inputs: Arrays) -> Any:
         request = sizes_of(inputs)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest
 from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.image_split import SUFFIX, ImageSplit
@@ -21,7 +22,7 @@ def read_split(data: Path | str, split: str) -> Sequence[Example]:
 
     Texts and seeds of random inputs are a list; images are an ImageSplit, read on access.
     """
-    manifest = read_manifest(data)
+    manifest = read_manifest(data, DataManifest)
     if split not in manifest["splits"]:
         raise ArtifactError(f"{data}: has no {split} split, only {', '.join(manifest['splits'])}")
     file = Path(data).parent / manifest["splits"][split]["file"]
@@ -36,7 +37,7 @@ def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:
     Texts become `input_ids` and `attention_mask`, int64 [sequence], see `text_encoder`; images
     become `pixel_values`, float32 [3, height, width], each decoded on access.
     """
-    manifest = read_manifest(checkpoint)
+    manifest = read_manifest(checkpoint, CheckpointManifest)
     if manifest["task"] != IMAGE:
         return text_encoder(Path(checkpoint), manifest, max_sequence=max_sequence)
     # imports Pillow, which texts do not need

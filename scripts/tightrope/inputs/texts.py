@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, TightropeError
 
 Arrays = dict[str, np.ndarray]
@@ -14,7 +15,7 @@ Example = dict[str, Any]
 
 
 def text_encoder(
-    checkpoint: Path, manifest: dict[str, Any], *, max_sequence: int
+    checkpoint: Path, manifest: CheckpointManifest, *, max_sequence: int
 ) -> Callable[[Sequence[Example]], list[Arrays]]:
     """Return a function from examples to `input_ids` and `attention_mask`, int64 [sequence] each.
 
@@ -22,8 +23,9 @@ def text_encoder(
     seed and becomes uniform token ids. Raises TightropeError if the model takes fewer tokens than
     that.
     """
-    require_sequence(manifest, max_sequence, key="max_sequence")
-    vocabulary = int(manifest["vocabulary"])
+    source, longest = manifest["source"], manifest["max_sequence"]
+    require_sequence(source, longest, max_sequence, key="max_sequence")
+    vocabulary = manifest["vocabulary"]
     file = checkpoint.parent / "tokenizer.json"
     tokenizer = Tokenizer.from_file(str(file)) if file.is_file() else None
     if tokenizer is not None:
@@ -47,13 +49,10 @@ def text_encoder(
     return encode
 
 
-def require_sequence(manifest: dict[str, Any], tokens: int, *, key: str) -> None:
-    """Raise TightropeError if the model of a checkpoint's manifest takes fewer `tokens`."""
-    longest = manifest.get("max_sequence")
+def require_sequence(source: str, longest: int | None, tokens: int, *, key: str) -> None:
+    """Raise TightropeError if the model from `source` takes fewer than `tokens`."""
     if longest is not None and tokens > longest:
-        raise TightropeError(
-            f"{manifest['source']}: takes {longest} tokens, {key} is {tokens}; lower it"
-        )
+        raise TightropeError(f"{source}: takes {longest} tokens, {key} is {tokens}; lower it")
 
 
 def text_arrays(ids: Any) -> Arrays:

@@ -1,11 +1,11 @@
 """Timed batches: real examples that fill each measured shape."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import PIXELS, Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
@@ -24,13 +24,13 @@ def timing_batches(
     Raises TightropeError for a shape with more tokens than the model takes, or with another height
     and width.
     """
-    manifest = read_manifest(checkpoint)
-    images = manifest["task"] == IMAGE
+    manifest = read_manifest(checkpoint, CheckpointManifest)
+    images, longest = manifest["task"] == IMAGE, manifest["max_sequence"]
     for shape in shapes:
         if images:
             require_size(manifest, shape)
         else:
-            require_sequence(manifest, shape["sequence"], key="shapes: sequence")
+            require_sequence(manifest["source"], longest, shape["sequence"], key="shapes: sequence")
     wanted = max(shape["batch"] for shape in shapes) if images else TIMING_EXAMPLES
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(
         read_split(data, "evaluation")[:wanted]
@@ -41,9 +41,10 @@ def timing_batches(
     return [{PIXELS: pixels[np.arange(shape["batch"]) % len(pixels)]} for shape in shapes]
 
 
-def require_size(manifest: dict[str, Any], shape: dict[str, int]) -> None:
+def require_size(manifest: CheckpointManifest, shape: dict[str, int]) -> None:
     """Raise TightropeError if the model of a checkpoint's manifest takes another image size."""
-    taken, asked = ((one["height"], one["width"]) for one in (manifest, shape))
+    taken = manifest["height"], manifest["width"]
+    asked = shape["height"], shape["width"]
     if taken != asked:
         raise TightropeError(
             f"{manifest['source']}: takes images of {taken[0]} x {taken[1]} pixels (height x "

@@ -8,8 +8,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tightrope.artifacts.files import read_json, sha256
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.files import sha256
+from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import DataManifest, EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.inputs.encode import load_encoder, read_split
@@ -39,7 +40,8 @@ def measure_accuracy(
     data, nothing is predicted. A transient failure raises TightropeError unless this is the last
     attempt.
     """
-    built, source = read_json(artifacts.engine), read_manifest(artifacts.data)
+    built = open_manifest(artifacts.engine, EngineManifest)
+    source = read_manifest(artifacts.data, DataManifest)
     record = AccuracyRecord(
         model=model,
         variant=variant,
@@ -73,8 +75,8 @@ def predict(
     examples = read_split(artifacts.data, "evaluation")
     rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
     run, _ = load_engine(artifacts.engine, threads=threads)
-    classes = len(read_manifest(artifacts.checkpoint)["labels"])
-    size = largest_batch(read_manifest(artifacts.engine)["options"])
+    classes = classes_of(artifacts.checkpoint)
+    size = largest_batch(read_manifest(artifacts.engine, EngineManifest)["options"])
     answered: list[Answer] = []
     for start in tqdm(range(0, len(rows), CHUNK), desc="predicting", unit="chunk"):
         if time.monotonic() - began > max_seconds and answered:

@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import read_json, sha256, write_json
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.files import sha256, write_json
+from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
@@ -46,7 +47,7 @@ def audit_variant(
     `answers` and in `tensors`, see `quantization_noise`; `tensors` is empty for an engine that
     quantizes itself. A transient failure raises TightropeError unless this is the last attempt.
     """
-    built = read_json(artifacts.engine)
+    built = open_manifest(artifacts.engine, EngineManifest)
     record: Facts = {
         "schema": SCHEMA,
         "variant": variant,
@@ -73,11 +74,11 @@ def audited(
         raise ValueError("an audit compares with the ONNX file in float, and none is given")
     examples = read_split(artifacts.data, "calibration")[:SAMPLES]
     rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
-    classes = len(read_manifest(artifacts.checkpoint)["labels"])
+    classes = classes_of(artifacts.checkpoint)
     session = open_model(load_onnx(artifacts.onnx), threads=threads)
     expected = predictions(lambda inputs: session.run(None, inputs)[0], rows, 1, classes)
     run, _ = load_engine(artifacts.engine, threads=threads)
-    size = largest_batch(read_manifest(artifacts.engine)["options"])
+    size = largest_batch(read_manifest(artifacts.engine, EngineManifest)["options"])
     found = predictions(run, rows, size, classes)
     labels = [one["label"] for one in examples] if "label" in examples[0] else expected
     facts = answers_of(found, expected, labels)

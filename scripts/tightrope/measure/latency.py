@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json, sha256
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import classes_of, open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
@@ -59,7 +60,7 @@ def measure_latency(
     if record.reason is not None:
         record.status = "failed"
         return record.write(target)
-    beside = read_json(baseline)
+    beside = open_manifest(baseline, EngineManifest)
     if beside["status"] != "ok":
         record.baseline_failed = f"not built: {beside['reason']}"
     elif artifacts.engine != Path(baseline):
@@ -70,7 +71,7 @@ def measure_latency(
 
 def why_not_timed(engine: Path, audit: Path | str | None) -> str | None:
     """Return why an engine is not timed: it was not built, or failed its audit; else None."""
-    built = read_json(engine)
+    built = open_manifest(engine, EngineManifest)
     if built["status"] != "ok":
         return f"not built: {built['reason']}"
     audited = read_json(audit) if audit else {"status": "ok"}
@@ -93,7 +94,7 @@ def time_engines(
             record,
             shapes=settings.shapes,
             batches=batches,
-            check=partial(check_logits, classes=len(read_manifest(artifacts.checkpoint)["labels"])),
+            check=partial(check_logits, classes=classes_of(artifacts.checkpoint)),
             limits=limits,
             machine=machine,
         )

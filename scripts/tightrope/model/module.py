@@ -11,6 +11,7 @@ import torch
 from safetensors import SafetensorError
 
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import TOKENS, Arrays, example_of
 from tightrope.model.activations import restore_activation
@@ -112,7 +113,7 @@ def logits_module(
     checkpoint: Path, dtype: torch.dtype, *, attention: str | None = None
 ) -> torch.nn.Module:
     """Verify the files of manifest `checkpoint` and load its classifier as a logits module."""
-    read_manifest(checkpoint)
+    read_manifest(checkpoint, CheckpointManifest)
     return logits_only(load_module(checkpoint.parent, dtype, attention=attention))
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.model.module import dynamic_shapes, example_inputs, logits_module
 from tightrope.onnx.file import require_one_file, save_onnx, set_max_sequence
 from tightrope.onnx.imported import standard_model
@@ -25,7 +26,7 @@ def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> 
     NaN guards that every runtime would compute. A source that is already an ONNX file is not
     exported; its inputs and output get these names.
     """
-    manifest = read_manifest(checkpoint)
+    manifest = read_manifest(checkpoint, CheckpointManifest)
     if is_onnx(manifest["source"]):
         return save_onnx(standard_model(checkpoint), target)
     torch.set_num_threads(threads)

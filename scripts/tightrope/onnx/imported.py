@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 
 from tightrope.artifacts.files import read_bytes, write_bytes
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest, SourceManifest
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.inputs.image_settings import load_settings
@@ -56,7 +57,7 @@ def import_checkpoint(
     Raises TightropeError where the model's inputs do not match `inputs` or the size of the image
     processor, or where its number of classes differs from the labels of the data.
     """
-    origin, material = read_manifest(source), read_manifest(data)
+    origin, material = read_manifest(source, SourceManifest), read_manifest(data, DataManifest)
     folder = Path(source).parent
     model = read_onnx_file(origin["source"], folder / FILE)
     size = None
@@ -135,7 +136,7 @@ def vocabulary(model: onnx.ModelProto, source: str) -> int:
 
 def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
     """Return the ONNX file that `import_checkpoint` wrote next to `checkpoint`, standardized."""
-    manifest = read_manifest(checkpoint)
+    manifest = read_manifest(checkpoint, CheckpointManifest)
     size = None
     if manifest["task"] == IMAGE:
         size = (manifest["height"], manifest["width"])
@@ -151,4 +152,6 @@ def original_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -
     try:
         return run_onnx(standard_model(checkpoint), batches, threads=threads)
     except ArtifactError as error:
-        raise ArtifactError(f"{read_manifest(checkpoint)['source']}: {error}") from error
+        raise ArtifactError(
+            f"{read_manifest(checkpoint, CheckpointManifest)['source']}: {error}"
+        ) from error

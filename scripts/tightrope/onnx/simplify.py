@@ -7,6 +7,7 @@ from onnx import ModelProto
 from onnx.checker import ValidationError
 
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.inputs.encode import load_encoder, read_split
@@ -39,7 +40,7 @@ def simplify_onnx(
     Raises ArtifactError, and writes nothing, where logits differ from the checkpoint's on real
     examples of several shapes, with and without padding.
     """
-    manifest = read_manifest(checkpoint)
+    manifest = read_manifest(checkpoint, CheckpointManifest)
     tokens = min(LONGEST_CHECK, manifest["max_sequence"] or LONGEST_CHECK)
     examples = read_split(data, "evaluation")[:8]
     batches = several_shapes(list(load_encoder(checkpoint, max_sequence=tokens)(examples)))

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.interference import fewest_pairs, undisturbed
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
@@ -46,7 +47,7 @@ NOT_MEASURED: MeasuredFields = {
 
 
 def result_entry(
-    engine: dict[str, Any],
+    engine: EngineManifest,
     latency: LatencyRecord,
     accuracy: AccuracyRecord,
     baseline: AccuracyRecord | None,
@@ -93,7 +94,7 @@ def latency_rows(
     return rows
 
 
-def build_fields(engine: Mapping[str, Any]) -> BuildFields:
+def build_fields(engine: EngineManifest) -> BuildFields:
     """Return the fields of a result that come from the manifest of its engine."""
     return {
         "size_bytes": sum(file["size_bytes"] for file in engine["files"].values()),

@@ -4,13 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from tightrope import __version__
-from tightrope.artifacts.files import read_json
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import (
+    CheckpointManifest,
+    DataManifest,
+    EngineManifest,
+    File,
+)
 from tightrope.inputs.encode import read_split
 from tightrope.machine.host import fingerprint
 from tightrope.model.config import activation_of
@@ -45,7 +50,7 @@ from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
 # manifest of an engine with its two records
-Run = tuple[dict[str, Any], LatencyRecord, AccuracyRecord]
+Run = tuple[EngineManifest, LatencyRecord, AccuracyRecord]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +151,11 @@ def runs_of(inputs: Inputs) -> list[Run]:
     """Return the manifest of each engine with its two records."""
     paths = zip(inputs.engines, inputs.latencies, inputs.accuracies, strict=True)
     return [
-        (read_json(engine), LatencyRecord.read(latency), AccuracyRecord.read(accuracy))
+        (
+            open_manifest(engine, EngineManifest),
+            LatencyRecord.read(latency),
+            AccuracyRecord.read(accuracy),
+        )
         for engine, latency, accuracy in paths
     ]
 
@@ -164,7 +173,7 @@ def judging_of(runs: Sequence[Run], data: Paths, settings: Settings) -> Judging:
 
 
 def entry_of(
-    engine: dict[str, Any], latency: LatencyRecord, accuracy: AccuracyRecord, judging: Judging
+    engine: EngineManifest, latency: LatencyRecord, accuracy: AccuracyRecord, judging: Judging
 ) -> Result:
     """Return the result of a variant, compared with its baseline."""
     baseline_variant = judging.baselines[latency.model][parse(latency.variant).device]
@@ -184,7 +193,7 @@ def entry_of(
 
 def evaluation_split(data: Path | str) -> Split:
     """Read the evaluation split of a data manifest, without fields that the report does not use."""
-    manifest = read_json(data)
+    manifest = open_manifest(data, DataManifest)
     file = manifest["splits"]["evaluation"]["file"]
     texts = [example.get("text", example.get("name")) for example in read_split(data, "evaluation")]
     return Split(manifest["files"][file]["sha256"], texts, manifest["labels"])
@@ -218,7 +227,7 @@ def model_entry(
     sensitivities: Records,
 ) -> tuple[str, Model]:
     """Return name and entry of a model from its checkpoint and data manifests."""
-    made, source = read_manifest(checkpoint), read_json(data)
+    made, source = read_manifest(checkpoint, CheckpointManifest), open_manifest(data, DataManifest)
     name = Path(checkpoint).parent.parent.name
     own = [result for result in results if result["model"] == name]
     devices = dict.fromkeys(one["device"] for one in own if one["status"] != "unavailable")
@@ -237,6 +246,6 @@ def model_entry(
     }
 
 
-def weights_of(manifest: dict[str, Any]) -> dict[str, Any]:
+def weights_of(manifest: CheckpointManifest) -> File:
     """Return the manifest entry of a checkpoint's weights file."""
     return manifest["files"].get("model.safetensors") or manifest["files"]["model.onnx"]

@@ -11,6 +11,7 @@ import torch
 
 from tightrope.artifacts.files import digest
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, set_failure
 from tightrope.jobs.execution import Execution
@@ -56,8 +57,8 @@ def measure_training(
         recipe=recipe,
         activation=activation,
         plan=plan,
-        source_sha256=digest(read_manifest(source)["files"]),
-        data_sha256=train_sha256(read_manifest(data)),
+        source_sha256=digest(read_manifest(source, SourceManifest)["files"]),
+        data_sha256=train_sha256(read_manifest(data, DataManifest)),
     )
     machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal)
     load = partial(load_start, source, data, activation=activation)
@@ -69,10 +70,10 @@ def measure_training(
     record.write(target)
 
 
-def train_sha256(data: dict[str, Any]) -> str | None:
+def train_sha256(data: DataManifest) -> str | None:
     """Return the digest of the train split of a data manifest, None without one."""
-    file = data["splits"].get("train", {}).get("file")
-    return data["files"][file]["sha256"] if file else None
+    split = data["splits"].get("train")
+    return data["files"][split["file"]]["sha256"] if split else None
 
 
 def train_seeds(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import Example, read_split
@@ -52,7 +53,7 @@ def load_start(
     `activation`, if given, replaces the checkpoint's. Raises TightropeError if there is a recipe
     but no examples.
     """
-    origin, material = read_manifest(source), read_manifest(data)
+    origin, material = read_manifest(source, SourceManifest), read_manifest(data, DataManifest)
     model = load_classifier(
         Path(source).parent,
         source=origin["source"],
@@ -75,8 +76,7 @@ def start_of_texts(
 ) -> Start:
     """Start for texts; raise TightropeError if the recipe's sequence is too long for the model."""
     longest = positions(model.config.to_dict())
-    limit = {"source": name, "max_sequence": longest}
-    require_sequence(limit, (recipe or {}).get("sequence", 0), key="train.sequence")
+    require_sequence(name, longest, (recipe or {}).get("sequence", 0), key="train.sequence")
     tokenizer = load_tokenizer(source, name, examples, model.config)
     return Start(
         model,

@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 from tightrope.artifacts.files import digest, storage_errors
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.training.loop import Course, fine_tune
 from tightrope.training.progress import averaged
@@ -51,7 +52,7 @@ def train_model(
     Results are byte-identical on the same machine with the same number of threads. Progress lines
     go to `terminal`. An ONNX file is kept as it is.
     """
-    origin, material = read_manifest(source), read_manifest(data)
+    origin, material = read_manifest(source, SourceManifest), read_manifest(data, DataManifest)
     if keep := importer_of(origin["source"]):
         return keep(manifest, source=source, data=data, inputs=settings.inputs)
     recipe = settings.recipe and whole_recipe(settings.recipe, settings.seed)

@@ -1,9 +1,17 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from manifests import ENGINE
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.artifacts.manifest import (
+    clear_folder,
+    open_manifest,
+    read_manifest,
+    write_manifest,
+)
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.errors import ArtifactError
 
 
@@ -14,12 +22,12 @@ def manifest(tmp_path: Path) -> Path:
     (tmp_path / "deep").mkdir()
     (tmp_path / "weights.bin").write_bytes(b"0123456789")
     (tmp_path / "deep" / "graph.xml").write_text("<graph/>")
-    write_manifest(path, status="ok", variant="cpu-pytorch-fp32")
+    write_manifest(path, **ENGINE)
     return path
 
 
 def test_it_holds_digest_and_size_of_every_file_beside_it(manifest: Path) -> None:
-    document = read_manifest(manifest)
+    document = read_manifest(manifest, EngineManifest)
     weights = manifest.with_name("weights.bin")
     assert document["variant"] == "cpu-pytorch-fp32"
     assert set(document["files"]) == {"weights.bin", "deep/graph.xml"}
@@ -30,26 +38,26 @@ def test_the_same_files_give_the_same_bytes_in_any_folder(manifest: Path, tmp_pa
     (tmp_path / "other" / "deep").mkdir(parents=True)
     for name in ("deep/graph.xml", "weights.bin"):
         (tmp_path / "other" / name).write_bytes((tmp_path / name).read_bytes())
-    write_manifest(tmp_path / "other" / "engine.json", variant="cpu-pytorch-fp32", status="ok")
+    write_manifest(tmp_path / "other" / "engine.json", **dict(reversed(ENGINE.items())))
     assert (tmp_path / "other" / "engine.json").read_bytes() == manifest.read_bytes()
 
 
 def test_a_missing_file_is_named(manifest: Path) -> None:
     manifest.with_name("weights.bin").unlink()
     with pytest.raises(ArtifactError, match=r"weights\.bin: missing, .*engine\.json lists it"):
-        read_manifest(manifest)
+        read_manifest(manifest, EngineManifest)
 
 
 def test_a_truncated_file_is_named(manifest: Path) -> None:
     manifest.with_name("weights.bin").write_bytes(b"012345")
     with pytest.raises(ArtifactError, match=r"weights\.bin: 6 bytes, .*engine\.json says 10"):
-        read_manifest(manifest)
+        read_manifest(manifest, EngineManifest)
 
 
 def test_a_file_changed_without_changing_its_size_is_named(manifest: Path) -> None:
     manifest.with_name("weights.bin").write_bytes(b"0123456780")
     with pytest.raises(ArtifactError, match=r"weights\.bin: its content is not the one in"):
-        read_manifest(manifest)
+        read_manifest(manifest, EngineManifest)
 
 
 def test_a_file_in_the_place_of_a_folder_is_an_error(manifest: Path) -> None:
@@ -57,20 +65,47 @@ def test_a_file_in_the_place_of_a_folder_is_an_error(manifest: Path) -> None:
     (manifest.parent / "deep").rmdir()
     (manifest.parent / "deep").write_text("no folder")
     with pytest.raises(ArtifactError, match=r"graph\.xml: missing"):
-        read_manifest(manifest)
+        read_manifest(manifest, EngineManifest)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"files": []}', "null"])
 def test_json_that_is_no_manifest_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "engine.json").write_text(text)
     with pytest.raises(ArtifactError, match=r"engine\.json: no manifest of Tightrope"):
-        read_manifest(tmp_path / "engine.json")
+        read_manifest(tmp_path / "engine.json", EngineManifest)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"status": "fine"}, r"Invalid enum value 'fine' - at `\$\.status`"),
+        ({"options": []}, r"Expected `object`, got `array` - at `\$\.options`"),
+        ({"build_s": "1"}, r"Expected `float`, got `str` - at `\$\.build_s`"),
+    ],
+)
+def test_a_field_of_another_type_is_named(
+    manifest: Path, changes: dict[str, Any], words: str
+) -> None:
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **changes}))
+    for read in (read_manifest, open_manifest):
+        with pytest.raises(ArtifactError, match=rf"engine\.json: no manifest .*{words}"):
+            read(manifest, EngineManifest)
+
+
+def test_another_kind_of_manifest_is_named(manifest: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"missing required field `task`"):
+        read_manifest(manifest, CheckpointManifest)
+
+
+def test_fields_of_one_engine_alone_are_kept(manifest: Path) -> None:
+    write_manifest(manifest, **ENGINE, compile_s=2.5)
+    assert open_manifest(manifest, EngineManifest)["compile_s"] == 2.5
 
 
 def test_a_manifest_that_was_cut_off_is_named(manifest: Path) -> None:
     manifest.write_text(manifest.read_text()[:-20])
     with pytest.raises(ArtifactError, match=r"engine\.json: invalid JSON"):
-        read_manifest(manifest)
+        read_manifest(manifest, EngineManifest)
 
 
 def test_a_half_written_neighbour_is_not_listed(manifest: Path) -> None:
@@ -83,8 +118,8 @@ def test_clearing_a_folder_leaves_no_stale_file_to_be_listed(manifest: Path) -> 
     manifest.with_name(".hidden").write_text("x")
     assert clear_folder(manifest) == manifest.parent
     assert list(manifest.parent.iterdir()) == []
-    write_manifest(manifest)
-    assert read_manifest(manifest)["files"] == {}
+    write_manifest(manifest, **ENGINE)
+    assert read_manifest(manifest, EngineManifest)["files"] == {}
 
 
 def test_clearing_makes_a_folder_that_is_not_there(tmp_path: Path) -> None:

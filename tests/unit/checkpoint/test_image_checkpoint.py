@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint as prepare
 from tightrope.checkpoint.source import local_files
 from tightrope.errors import ConfigError, TightropeError
@@ -18,7 +19,7 @@ TINY = "scratch:convnext?num_stages=2&hidden_sizes=[8,16]&depths=[1,2]&image_siz
 def prepare_checkpoint(folder: Path, source: str, task: str = IMAGE) -> dict:
     manifest = folder / "checkpoint.json"
     prepare(manifest, source=source, expected_sha256=None, seed=0, task=task)
-    return read_manifest(manifest)
+    return read_manifest(manifest, SourceManifest)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_scratch_makes_a_convnext_of_given_stages(tiny: Path, tmp_path: Path) -> None:
-    manifest = read_manifest(tiny / "checkpoint.json")
+    manifest = read_manifest(tiny / "checkpoint.json", SourceManifest)
     known = (manifest["task"], manifest["model_type"], manifest["architecture"])
     assert known == (IMAGE, "convnext", "ConvNextModel")
     assert json.loads((tiny / "config.json").read_text())["hidden_sizes"] == [8, 16]

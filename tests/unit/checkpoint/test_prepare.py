@@ -6,6 +6,7 @@ import pytest
 from safetensors.torch import load_file
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint as prepare
 from tightrope.checkpoint.source import libraries, local_files, longest_sequence
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
@@ -22,7 +23,7 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 def prepare_checkpoint(folder: Path, source: str, expected: str | None = None) -> dict:
     manifest = folder / "checkpoint.json"
     prepare(manifest, source=source, expected_sha256=expected, seed=0)
-    return read_manifest(manifest)
+    return read_manifest(manifest, SourceManifest)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.prepare import prepare_data
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read_docstrings
@@ -27,7 +28,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_labels_are_the_packages_in_the_order_of_the_source(data: Path) -> None:
-    manifest = read_manifest(data)
+    manifest = read_manifest(data, DataManifest)
     assert manifest["labels"] == ["networkx", "sklearn"]
     sizes = {name: split["samples"] for name, split in manifest["splits"].items()}
     assert sizes == {"train": 60, "evaluation": 31, "calibration": 20}

@@ -13,6 +13,7 @@ from archive_files import pack
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
 from small_images import encoded, noise
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data import image_store
 from tightrope.data.material import Material
 from tightrope.data.prepare import check_labels, prepare_data
@@ -43,7 +44,7 @@ def prepare(target: Path, source: str, **options: Any) -> dict[str, Any]:
         **options,
     }
     prepare_data(target / "data.json", source=source, **keys)
-    return read_manifest(target / "data.json")
+    return read_manifest(target / "data.json", DataManifest)
 
 
 def labels_of(target: Path, split: str) -> list[int]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.material import Material
 from tightrope.data.prepare import prepare_data
 from tightrope.data.source import local_files, parse_source
@@ -135,8 +136,8 @@ def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path
     manifest = tmp_path / "data.json"
     sizes = {"train": None, "evaluation": 5}
     prepare_data(manifest, source="random", columns={}, splits=sizes, pool=3, seed=2)
-    assert read_manifest(manifest)["labels"] is None
-    assert set(read_manifest(manifest)["splits"]) == {"evaluation", "calibration"}
+    assert read_manifest(manifest, DataManifest)["labels"] is None
+    assert set(read_manifest(manifest, DataManifest)["splits"]) == {"evaluation", "calibration"}
     seeds = [example["random"] for example in read_split(manifest, "evaluation")]
     others = [example["random"] for example in read_split(manifest, "calibration")]
     assert len(set(seeds + others)) == 8

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas
 import pytest
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.prepare import prepare_data
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.text_files import read as read_files
@@ -211,6 +212,9 @@ def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:
         pool=8,
         seed=0,
     )
-    sizes = {name: split["samples"] for name, split in read_manifest(manifest)["splits"].items()}
+    sizes = {
+        name: split["samples"]
+        for name, split in read_manifest(manifest, DataManifest)["splits"].items()
+    }
     assert sizes == {"train": 32, "evaluation": 10, "calibration": 8}
     assert all("naïve" in example["text"] for example in read_split(manifest, "evaluation"))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from manifests import CHECKPOINT
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.data.prepare import prepare_data
@@ -32,8 +33,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "size": {"height": HEIGHT, "width": WIDTH},
     }
     write_json(folder / "preprocessor_config.json", settings)
-    sizes = {"height": HEIGHT, "width": WIDTH, "max_sequence": None}
-    write_manifest(folder / "checkpoint.json", task=IMAGE, source="path:tiny", **sizes)
+    sizes = {"height": HEIGHT, "width": WIDTH}
+    write_manifest(folder / "checkpoint.json", **{**CHECKPOINT, "task": IMAGE, **sizes})
     return folder / "checkpoint.json"
 
 

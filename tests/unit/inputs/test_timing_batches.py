@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from manifests import CHECKPOINT
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.data.prepare import prepare_data
 from tightrope.errors import ArtifactError, TightropeError
@@ -82,7 +83,7 @@ def test_random_inputs_are_the_same_for_the_same_seed(tmp_path: Path, tiny: Tiny
 
 def test_texts_without_a_tokenizer_are_an_error_that_names_it(tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint.json"
-    write_manifest(checkpoint, task="text-classification", vocabulary=10)
+    write_manifest(checkpoint, **CHECKPOINT, vocabulary=10)
     encode = load_encoder(checkpoint, max_sequence=8)
     with pytest.raises(ArtifactError, match=r"tokenizer\.json: missing"):
         encode([{"text": "a"}])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from manifests import ENGINE
 from onnx import numpy_helper
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
@@ -170,7 +171,8 @@ def test_the_record_says_what_was_measured_where_and_with_what(
 def test_an_engine_that_was_not_built_is_a_failed_record_with_its_reason(
     tiny: TinyModel, tmp_path: Path
 ) -> None:
-    write_manifest(tmp_path / "engine.json", status="failed", reason="no such operator")
+    failed = {"status": "failed", "reason": "no such operator"}
+    write_manifest(tmp_path / "engine.json", **{**ENGINE, **failed})
     found = measured(tiny, tmp_path / "engine.json", tmp_path)
     assert (found.status, found.reason) == ("failed", "not built: no such operator")
     assert (found.predictions, found.logits, found.labels) == ([], [], None)

@@ -2,8 +2,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from manifests import ENGINE
 from onnx import numpy_helper
 from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import write_manifest
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache, write_cache
 from tightrope.int8.quantization_noise import quantization_noise
@@ -100,7 +102,7 @@ def test_an_engine_that_was_not_built_or_cannot_be_run_has_failed(
     document = read_json(engine)
     with pytest.raises(Exception, match=r"model\.onnx"):
         audit(tiny, engine, tiny.u8s8, tmp_path / "a.json")
-    engine.write_text('{"status": "failed", "reason": "killed", "variant": "x"}')
+    write_manifest(engine, **{**ENGINE, "status": "failed", "reason": "killed", "variant": "x"})
     record = audit(tiny, engine, tiny.u8s8, tmp_path / "a.json")
     assert (record["status"], record["reason"]) == ("failed", "not built: killed")
     assert document["status"] == "ok"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from busy import PROCESSORS, busy_child
 from disturbed import QUIET
+from manifests import ENGINE
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.engines.load import load_engine
@@ -93,7 +94,8 @@ def alone(record: LatencyRecord) -> bool:
 def not_built(folder: Path, variant: Variant, reason: str) -> Path:
     path = folder / "lost" / "engine.json"
     path.parent.mkdir()
-    write_manifest(path, status="failed", reason=reason, variant=str(variant))
+    failed = {"status": "failed", "reason": reason, "variant": str(variant)}
+    write_manifest(path, **{**ENGINE, **failed})
     return path
 
 

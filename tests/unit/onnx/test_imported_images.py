@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.data.prepare import prepare_data
 from tightrope.errors import TightropeError
@@ -144,7 +145,7 @@ def test_the_file_is_kept_with_its_image_processor_size_and_labels(
     source = prepared(tmp_path, {"image_processor_type": "ViTImageProcessor", "size": size})
     kept = tmp_path / "checkpoint/checkpoint.json"
     import_checkpoint(kept, source=source, data=data, inputs=INPUTS)
-    manifest = read_manifest(kept)
+    manifest = read_manifest(kept, CheckpointManifest)
     assert set(manifest["files"]) == {"model.onnx", "preprocessor_config.json"}
     assert (manifest["task"], manifest["height"], manifest["width"]) == (IMAGE, *SIZE)
     assert manifest["labels"] == [str(digit) for digit in range(10)]

@@ -6,6 +6,7 @@ from typing import Any
 import pandas
 import pytest
 from disturbed import facts
+from manifests import CHECKPOINT, DATA, ENGINE
 from raced import planted, race_record, race_shape
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
@@ -61,7 +62,8 @@ def write_run(
     failed = {"status": "failed", "reason": "no such operator"} if variant == FAILED else {}
     built = failed or {"status": "ok"}
     (clear_folder(engine) / "weights").write_bytes(b"x" * (50 if variant == QUICK else 200))
-    write_manifest(engine, variant=variant, build_s=1.5, options=OPTIONS, **built)
+    own = {"variant": variant, "precision": variant.split("-")[2], "options": OPTIONS}
+    write_manifest(engine, **{**ENGINE, **own, **built})
     library = variant.split("-")[1]
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {library: "1.2"}}
     alone = variant == BASELINE
@@ -118,10 +120,10 @@ def write_model(folder: Path) -> tuple[Path, Path]:
     checkpoint = folder / "artifacts/m/checkpoint/checkpoint.json"
     data = folder / "artifacts/m/data/data.json"
     (clear_folder(checkpoint) / "model.safetensors").write_bytes(b"weights")
-    write_manifest(checkpoint, task="text-classification", parameters=1234)
+    write_manifest(checkpoint, **CHECKPOINT)
     splits = {"evaluation": {"file": "evaluation.jsonl", "samples": 1000}}
     (clear_folder(data) / "evaluation.jsonl").write_text(EXAMPLES)
-    write_manifest(data, source="files:moods.csv", labels=["bad", "good"], splits=splits)
+    write_manifest(data, **{**DATA, "splits": splits})
     return checkpoint, data
 
 
@@ -306,7 +308,8 @@ def test_a_changed_text_of_the_evaluation_split_is_an_error_that_names_the_file(
 def test_inputs_without_a_text_have_none_to_tell(tmp_path: Path) -> None:
     (tmp_path / "evaluation.jsonl").write_text('{"random": 0}\n{"random": 1}\n')
     splits = {"evaluation": {"file": "evaluation.jsonl", "samples": 2}}
-    write_manifest(tmp_path / "data.json", source="random", labels=None, splits=splits)
+    fields = {"source": "random", "labels": None, "splits": splits}
+    write_manifest(tmp_path / "data.json", **{**DATA, **fields})
     found = evaluation_split(tmp_path / "data.json")
     assert (found.texts, found.labels) == ([None, None], None)
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.data.prepare import prepare_data
 from tightrope.errors import TightropeError
@@ -100,7 +101,7 @@ def test_fine_tuning_learns_the_labels(trained: Path, texts: Path) -> None:
 
 
 def test_the_manifest_says_what_the_model_is(trained: Path) -> None:
-    manifest = read_manifest(trained)
+    manifest = read_manifest(trained, CheckpointManifest)
     assert manifest["task"] == "text-classification"
     assert manifest["labels"] == ["bad", "good"]
     assert manifest["architecture"] == "BertForSequenceClassification"
@@ -138,15 +139,15 @@ def test_without_a_recipe_the_weights_stay_as_they_are(
     source = prepare_source(tmp_path / "source", f"path:{trained.parent}")
     converted = train(tmp_path / "converted", source, texts)
     np.testing.assert_array_equal(logits(converted, texts), logits(trained, texts))
-    assert read_manifest(converted)["training"] is None
+    assert read_manifest(converted, CheckpointManifest)["training"] is None
 
 
 def test_another_activation_is_put_in_before_training_and_stays_with_the_checkpoint(
     trained: Path, tmp_path: Path, source: Path, texts: Path
 ) -> None:
     manifest = train(tmp_path / "relu", source, texts, RECIPE, activation="relu")
-    assert read_manifest(manifest)["activation"] == "relu"
-    assert read_manifest(trained)["activation"] is None
+    assert read_manifest(manifest, CheckpointManifest)["activation"] == "relu"
+    assert read_manifest(trained, CheckpointManifest)["activation"] is None
     # learned with relu, not swapped at the end
     weights = [one.parent / "model.safetensors" for one in (manifest, trained)]
     assert weights[0].read_bytes() != weights[1].read_bytes()
@@ -188,7 +189,7 @@ def test_outputs_are_put_in_the_order_of_the_labels_by_their_names(
     source = prepare_source(tmp_path / "source", f"path:{folder}")
     converted = train(tmp_path / "converted", source, texts)
     np.testing.assert_array_equal(logits(converted, texts), logits(trained, texts)[:, ::-1])
-    assert read_manifest(converted)["labels"] == ["bad", "good"]
+    assert read_manifest(converted, CheckpointManifest)["labels"] == ["bad", "good"]
 
 
 def test_an_encoder_without_a_head_needs_a_recipe(
@@ -218,7 +219,7 @@ def test_another_count_of_labels_is_an_error_without_a_recipe(
     with pytest.raises(TightropeError, match=r"has 2 outputs, the data has 3 labels"):
         train(tmp_path / "out", source, data)
     widened = train(tmp_path / "out", source, data, {**RECIPE, "epochs": 1})
-    assert read_manifest(widened)["labels"] == ["0", "1", "2"]
+    assert read_manifest(widened, CheckpointManifest)["labels"] == ["0", "1", "2"]
 
 
 def test_random_data_need_neither_tokenizer_nor_recipe(tmp_path: Path, source: Path) -> None:
@@ -226,8 +227,8 @@ def test_random_data_need_neither_tokenizer_nor_recipe(tmp_path: Path, source: P
     sizes = {"train": None, "evaluation": 4}
     prepare_data(data, source="random", columns={}, splits=sizes, pool=4, seed=0)
     manifest = train(tmp_path / "out", source, data)
-    assert len(read_manifest(manifest)["labels"]) == 2
-    assert "tokenizer.json" not in read_manifest(manifest)["files"]
+    assert len(read_manifest(manifest, CheckpointManifest)["labels"]) == 2
+    assert "tokenizer.json" not in read_manifest(manifest, CheckpointManifest)["files"]
     assert logits(manifest, data).shape == (4, 2)
     with pytest.raises(TightropeError, match="no examples to train on"):
         train(tmp_path / "trained", source, data, RECIPE)
@@ -278,7 +279,10 @@ def test_frozen_modules_keep_their_weights_and_the_others_learn(
     assert kept == {name for name in after if name.startswith(tuple(f"{one}." for one in frozen))}
     labels = [example["label"] for example in read_split(texts, "evaluation")]
     assert np.mean(logits(manifest, texts).argmax(-1) == labels) > 0.9
-    assert read_manifest(manifest)["parameters"] == read_manifest(trained)["parameters"]
+    assert (
+        read_manifest(manifest, CheckpointManifest)["parameters"]
+        == read_manifest(trained, CheckpointManifest)["parameters"]
+    )
 
 
 @pytest.mark.parametrize(

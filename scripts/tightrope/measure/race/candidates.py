@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.interference import fewest_pairs, undisturbed
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Candidate
@@ -37,7 +38,10 @@ def read_measured(
     for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True):
         records = LatencyRecord.read(latency), AccuracyRecord.read(accuracy)
         if all(record.status == "ok" for record in records):
-            size = sum(file["size_bytes"] for file in read_json(engine)["files"].values())
+            size = sum(
+                file["size_bytes"]
+                for file in open_manifest(engine, EngineManifest)["files"].values()
+            )
             found[records[0].variant] = Measured(Path(engine), *records, size)
     return found
 

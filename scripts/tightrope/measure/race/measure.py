@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TextIO
 import psutil
 
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import classes_of
 from tightrope.engines.load import load_engine
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Limits
@@ -111,7 +111,7 @@ def timed_engines(
     batches = timing_batches(
         entrants.checkpoint, entrants.data, settings.shapes, max_sequence=settings.max_sequence
     )
-    check = partial(check_logits, classes=len(read_manifest(entrants.checkpoint)["labels"]))
+    check = partial(check_logits, classes=classes_of(entrants.checkpoint))
     return {
         name: TimedEngine(
             partial(load_engine, one.engine, threads=record.threads),

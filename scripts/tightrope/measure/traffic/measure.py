@@ -9,8 +9,9 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from tightrope.artifacts.files import read_json, sha256, storage_errors
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.files import sha256, storage_errors
+from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest, EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import PIXELS, Arrays, length
@@ -60,8 +61,10 @@ def measure_traffic(
     The logs are in the folder with the record's name without `.json`, which is deleted first. A
     transient failure raises TightropeError unless this is the last attempt.
     """
-    built, source = read_json(artifacts.engine), read_manifest(artifacts.data)
-    checkpoint, execution = read_manifest(artifacts.checkpoint), settings.execution
+    built = open_manifest(artifacts.engine, EngineManifest)
+    source = read_manifest(artifacts.data, DataManifest)
+    checkpoint = read_manifest(artifacts.checkpoint, CheckpointManifest)
+    execution = settings.execution
     images = checkpoint["task"] == IMAGE
     record = TrafficRecord(
         model=model,
@@ -102,7 +105,7 @@ def serve_traffic(artifacts: Artifacts, folder: Path, settings: TrafficSettings)
     processors = sorted(os.sched_getaffinity(0))
     machine = QuietMachine(processors, settings.quiet_seconds, settings.terminal)
     plan, max_sequence = settings.plan, settings.max_sequence
-    checkpoint = read_manifest(artifacts.checkpoint)
+    checkpoint = read_manifest(artifacts.checkpoint, CheckpointManifest)
     examples = read_split(artifacts.data, "evaluation")
     encode = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)
     rows = ready_samples(encode(examples), image_bytes=settings.image_bytes)

@@ -6,6 +6,8 @@ import tempfile
 from pathlib import Path
 
 from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import TightropeError
 from tightrope.runtimes.buckets import in_words
 from tightrope.runtimes.tensorrt.profiles import Profile, choose
@@ -37,7 +39,7 @@ def measured(program: str, folder: Path, shape: dict[str, int]) -> float:
 
     Raises TightropeError with the last line of output where trtexec failed.
     """
-    manifest = read_json(folder / "engine.json")
+    manifest = open_manifest(folder / "engine.json", EngineManifest)
     input_signature = signature(manifest["inputs"])
     request = [shape[axis] for axis in input_signature.free]
     profile = choose([Profile.of(one) for one in manifest["options"]["profiles"]], *request)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from disturbed import facts
+from manifests import ENGINE
 from raced import HOST
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
@@ -119,7 +120,7 @@ def test_failed_variants_are_not_among_those_that_were_measured(tmp_path: Path) 
         folder = tmp_path / name
         folder.mkdir()
         (folder / "weights").write_bytes(b"x" * 70)
-        write_manifest(folder / "engine.json", status="ok", variant=name)
+        write_manifest(folder / "engine.json", **{**ENGINE, "variant": name})
         records = measured(name)[1:3]
         if failing is not None:
             records[failing].status = "failed"

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from manifests import ENGINE
+from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import TightropeError
 from tightrope.runtimes.tensorrt.trtexec import measured, words
 from tightrope.signature import of_texts
@@ -24,9 +26,8 @@ def program(folder: Path, body: str) -> str:
 def engine(folder: Path) -> Path:
     """A folder whose engine has two profiles, the second for SHAPE."""
     profiles = [[[1, 1], [1, 64], [12, 64]], [[1, 1], [12, 64], [12, 64]]]
-    (folder / "engine.json").write_text(
-        json.dumps({"options": {"profiles": profiles}, "inputs": of_texts().facts()})
-    )
+    own = {"options": {"profiles": profiles}, "inputs": of_texts().facts()}
+    write_manifest(folder / "engine.json", **{**ENGINE, **own})
     return folder
 
 

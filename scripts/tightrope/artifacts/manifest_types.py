@@ -1,0 +1,89 @@
+"""Types of the manifests between steps: data.json, checkpoint.json and engine.json."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class File(TypedDict):
+    """A file beside a manifest."""
+
+    sha256: str
+    size_bytes: int
+
+
+class Manifest(TypedDict):
+    """What every manifest holds: the other files of its folder, by their relative path."""
+
+    schema: int
+    files: dict[str, File]
+
+
+class Split(TypedDict):
+    """A split of the examples: its file beside data.json, and how many examples it has."""
+
+    file: str
+    samples: int
+
+
+class DataManifest(Manifest):
+    """data.json: labelled examples in splits (train, evaluation, calibration)."""
+
+    task: str
+    source: str
+    revision: NotRequired[str | None]
+    labels: list[str] | None
+    splits: dict[str, Split]
+
+
+class SourceManifest(Manifest):
+    """source/checkpoint.json: a checkpoint as it came from its source."""
+
+    task: str
+    source: str
+    revision: str | None
+
+
+class CheckpointManifest(Manifest):
+    """checkpoint/checkpoint.json: the classifier that is exported and built.
+
+    `height` and `width` are those of a model of images, `inputs` maps the pipeline's input names
+    to those of an ONNX file from outside.
+    """
+
+    task: str
+    source: str
+    labels: list[str]
+    parameters: int
+    architecture: str | None
+    max_sequence: int | None
+    recipe: dict[str, Any] | None
+    training: dict[str, Any] | None
+    activation: NotRequired[str | None]
+    vocabulary: NotRequired[int]
+    inputs: NotRequired[dict[str, str]]
+    height: NotRequired[int]
+    width: NotRequired[int]
+
+
+class EngineManifest(Manifest):
+    """engine.json: a built engine, or with status `failed` the reason why there is none.
+
+    `sources` are the sha256 of the files that it was built from, `executed` counts the operators
+    by type and precision as the runtime reports them, `inputs` are name, dtype and axes of each,
+    `built_on` is where an engine of TensorRT runs.
+    """
+
+    status: Literal["ok", "failed"]
+    variant: str
+    precision: str
+    options: dict[str, Any]
+    sources: dict[str, str]
+    libraries: dict[str, str | None]
+    build_s: float
+    reason: NotRequired[str]
+    transient: NotRequired[bool]
+    format: NotRequired[str]
+    executed: NotRequired[dict[str, dict[str, int]]]
+    inputs: NotRequired[list[list[Any]]]
+    max_sequence: NotRequired[int | None]
+    built_on: NotRequired[dict[str, Any]]
+    build_peak_rss_bytes: NotRequired[int]

@@ -1,0 +1,30 @@
+"""Fields of manifests as the steps write them, for tests that write one by hand."""
+
+from typing import Any
+
+ENGINE: dict[str, Any] = {
+    "status": "ok",
+    "variant": "cpu-pytorch-fp32",
+    "precision": "fp32",
+    "options": {},
+    "sources": {},
+    "libraries": {},
+    "build_s": 1.5,
+}
+CHECKPOINT: dict[str, Any] = {
+    "task": "text-classification",
+    "source": "path:tiny",
+    "labels": ["bad", "good"],
+    "parameters": 1234,
+    "architecture": "BertForSequenceClassification",
+    "max_sequence": None,
+    "recipe": None,
+    "training": None,
+}
+DATA: dict[str, Any] = {
+    "task": "text-classification",
+    "source": "files:moods.csv",
+    "revision": None,
+    "labels": ["bad", "good"],
+    "splits": {},
+}
