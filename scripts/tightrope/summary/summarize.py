@@ -149,15 +149,10 @@ class Judging(NamedTuple):
 
 def runs_of(inputs: Inputs) -> list[Run]:
     """Return the manifest of each engine with its two records."""
-    paths = zip(inputs.engines, inputs.latencies, inputs.accuracies, strict=True)
-    return [
-        (
-            open_manifest(engine, EngineManifest),
-            LatencyRecord.read(latency),
-            AccuracyRecord.read(accuracy),
-        )
-        for engine, latency, accuracy in paths
-    ]
+    engines = (open_manifest(path, EngineManifest) for path in inputs.engines)
+    latencies = map(LatencyRecord.read, inputs.latencies)
+    accuracies = map(AccuracyRecord.read, inputs.accuracies)
+    return list(zip(engines, latencies, accuracies, strict=True))
 
 
 def judging_of(runs: Sequence[Run], data: Paths, settings: Settings) -> Judging:

@@ -64,8 +64,7 @@ def measure_traffic(
     built = open_manifest(artifacts.engine, EngineManifest)
     source = read_manifest(artifacts.data, DataManifest)
     checkpoint = read_manifest(artifacts.checkpoint, CheckpointManifest)
-    execution = settings.execution
-    images = checkpoint["task"] == IMAGE
+    execution, images = settings.execution, checkpoint["task"] == IMAGE
     record = TrafficRecord(
         model=model,
         variant=variant,
