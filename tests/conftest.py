@@ -67,7 +67,7 @@ def built(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Engine tests come early: they fork, which a process with OpenMP threads must not do.
+    """Mark tests that time processes, and put all in their order.
 
     Those marked `gpu` are skipped where there is none.
     """
@@ -76,9 +76,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if path.startswith(TIMED):
             item.add_marker(pytest.mark.timed)
             item.add_marker(pytest.mark.flaky(reruns=2))
-    items.sort(key=lambda item: not {"engines", "gpu"} & set(item.path.parts))
-    items.sort(key=lambda item: not item.path.as_posix().endswith(FIRST))
+    items.sort(key=order)
     if nvidia_gpu()[0] is None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
+
+
+def order(item: pytest.Item) -> int:
+    """The place of a test: small files come last, so that no process waits at the end.
+
+    Engine tests come early: they fork, which a process with OpenMP threads must not do.
+    """
+    if item.path.as_posix().endswith(FIRST):
+        return 0
+    places = ({"engines", "gpu"}, {"workflow"}, {"browser"})
+    return next((n for n, one in enumerate(places, 1) if one & set(item.path.parts)), 4)

@@ -1,8 +1,9 @@
 """Record of latency: times of a variant and of its baseline in alternating blocks."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+from tightrope.records.contents import TimedShape
 from tightrope.records.record import Record
 
 
@@ -26,6 +27,8 @@ class LatencyRecord(Record):
     `processors` those that both processes were pinned to, `reference` the fixed workload `before`
     and `after`.
     """
+
+    CONTENTS: ClassVar[dict[str, Any]] = {"shapes": list[TimedShape]}
 
     threads: int
     plan: dict[str, Any]

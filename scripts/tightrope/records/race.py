@@ -1,8 +1,9 @@
 """Record of a race: times of the finalists of a model on one device."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+from tightrope.records.contents import Heat
 from tightrope.records.record import Record
 
 
@@ -15,6 +16,8 @@ class RaceRecord(Record):
     `engines_sha256` are those of the manifests; `plan` holds the `latency` settings, `decision`
     the settings of that name.
     """
+
+    CONTENTS: ClassVar[dict[str, Any]] = {"heats": list[Heat]}
 
     device: str
     threads: int

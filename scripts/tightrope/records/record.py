@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
@@ -17,7 +17,12 @@ TRAINING, RACE = "training", "race"
 
 @dataclass(kw_only=True)
 class Record:
-    """Fields of every record: model and variant, status, host, libraries and time."""
+    """Fields of every record: model and variant, status, host, libraries and time.
+
+    `CONTENTS` maps a field that is a list to the type of its value, see `records/contents.py`.
+    """
+
+    CONTENTS: ClassVar[dict[str, Any]] = {}
 
     model: str
     variant: str
@@ -36,13 +41,21 @@ class Record:
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Return the record in `path`; raise ArtifactError for another kind, schema or type."""
+        """Return the record in `path`; raise ArtifactError for another kind, schema or type.
+
+        A field of the contents that their type does not name is kept.
+        """
         document = read_json(path)
         names = {one.name for one in fields(cls)}
         known = isinstance(document, dict) and set(document) == names
         if not known or document["schema"] != SCHEMA:
             raise ArtifactError(f"{path}: no {cls.__name__} of this version; delete it, run again")
+        place = ""
         try:
-            return msgspec.convert(document, cls)
+            record = msgspec.convert(document, cls)
+            for name, kind in cls.CONTENTS.items():
+                place = f"{name}: "
+                msgspec.convert(document[name], kind)
+            return record
         except msgspec.ValidationError as error:
-            raise ArtifactError(f"{path}: {error}; delete it, run again") from error
+            raise ArtifactError(f"{path}: {place}{error}; delete it, run again") from error

@@ -1,8 +1,9 @@
 """Record of traffic: raw results of LoadGen and checksums of its logs."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+from tightrope.records.contents import TrafficTest
 from tightrope.records.record import Record
 
 
@@ -33,6 +34,8 @@ class TrafficRecord(Record):
     `answers` holds per padding the `predictions` and `margins` of its offline test, in the order of
     the split. `logs` maps paths relative to the record to the sha256 of LoadGen's files.
     """
+
+    CONTENTS: ClassVar[dict[str, Any]] = {"tests": list[TrafficTest]}
 
     data_sha256: str | None = None
     threads: int

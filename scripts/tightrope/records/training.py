@@ -1,8 +1,9 @@
 """Record of training: raw measurements of each epoch and seed."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+from tightrope.records.contents import SeedRun
 from tightrope.records.record import TRAINING, Record
 
 
@@ -29,6 +30,8 @@ class TrainingRecord(Record):
     `lost_s` are the seconds of waiting for a quiet machine, `busiest` the cores that the busiest
     programs used, by name.
     """
+
+    CONTENTS: ClassVar[dict[str, Any]] = {"runs": list[SeedRun]}
 
     variant: str = TRAINING
     device: str

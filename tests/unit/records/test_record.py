@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from disturbed import QUIET, WAITED
@@ -148,3 +149,36 @@ def test_json_that_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(ArtifactError, match="no LatencyRecord"):
         LatencyRecord.read(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("record", "field", "contents", "words"),
+    [
+        (
+            LATENCY,
+            "shapes",
+            [{"batch": "1"}],
+            r"shapes: Expected `int`, got `str` - at `\$\[0\]\.batch`",
+        ),
+        (LATENCY, "shapes", [{"blocks_s": [0.1]}], r"shapes: Expected `array`, got `float`"),
+        (RACED, "heats", [{"shapes": [{"out": {"v": {"round": 3}}}]}], "heats: .* field `by`"),
+        (TRAFFIC, "tests", [{"rates": [{"late": "no"}]}], "tests: Expected `int`, got `str`"),
+    ],
+)
+def test_contents_of_another_type_are_named(
+    tmp_path: Path, record: Any, field: str, contents: list[Any], words: str
+) -> None:
+    path = tmp_path / "record.json"
+    record.write(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: contents}))
+    with pytest.raises(ArtifactError, match=rf"record\.json: {words}"):
+        type(record).read(path)
+
+
+def test_contents_that_no_type_names_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    LATENCY.write(path)
+    document = json.loads(path.read_text())
+    document["shapes"][0]["of_tomorrow"] = 1
+    path.write_text(json.dumps(document))
+    assert LatencyRecord.read(path).shapes[0]["of_tomorrow"] == 1

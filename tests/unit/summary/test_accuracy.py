@@ -2,6 +2,7 @@ import math
 from typing import Any
 
 import pytest
+from summary_fields import ACCURACY_FIELDS
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.statistics import detectable_drop, mcnemar_p_value, paired_difference, share
 from tightrope.summary.accuracy import Split, accuracy_entry
@@ -11,26 +12,6 @@ LOGITS = [[math.log(2), 0.0, 0.0], [0.0, math.log(2), 0.0], [0.0, 0.0, math.log(
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
-ACCURACY_FIELDS = {
-    "top1",
-    "low",
-    "high",
-    "samples",
-    "delta",
-    "delta_low",
-    "delta_high",
-    "p_value",
-    "flips",
-    "verdict",
-    "agreement",
-    "gained",
-    "lost",
-    "logit_error",
-    "kl",
-    "detectable",
-    "large_enough",
-    "flipped",
-}
 SPLIT = Split("d", [f"text {index}" for index in range(2000)], ["bad", "good", "mixed"])
 
 

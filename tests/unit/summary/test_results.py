@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from disturbed import facts
+from summary_fields import ACCURACY_FIELDS
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed, drift_std
@@ -68,26 +69,6 @@ SHAPE_FIELDS = {
     "stop",
     "threads_busy",
     "cores_used",
-}
-ACCURACY_FIELDS = {
-    "top1",
-    "low",
-    "high",
-    "samples",
-    "delta",
-    "delta_low",
-    "delta_high",
-    "p_value",
-    "flips",
-    "verdict",
-    "agreement",
-    "gained",
-    "lost",
-    "logit_error",
-    "kl",
-    "detectable",
-    "large_enough",
-    "flipped",
 }
 
 

@@ -1,0 +1,139 @@
+"""Types of what the lists in records hold; a record docstring says what each field means.
+
+No field is required: a record holds what its job got to know before it ended.
+"""
+
+from typing import TypedDict
+
+
+class Counters(TypedDict, total=False):
+    """What the kernel counted of a pair or block, see `interference.of_pair`."""
+
+    waited: float | None
+    stolen: float
+    preempted: float
+    window: int
+
+
+class WarmUp(TypedDict, total=False):
+    """The warm-up of one load."""
+
+    calls: int
+    seconds: float
+    stable: bool | None
+
+
+class Sized(TypedDict, total=False):
+    """A shape: `sequence` for texts, `height` and `width` for images."""
+
+    batch: int
+    sequence: int
+    height: int
+    width: int
+
+
+class TimedShape(Sized, total=False):
+    """An entry of `shapes` of a LatencyRecord."""
+
+    first_call_s: float | None
+    blocks_s: list[list[float]]
+    baseline_blocks_s: list[list[float]] | None
+    device_s: list[float] | None
+    pairs: list[Counters]
+    foreign_cores: list[float | None]
+    warmups: list[WarmUp]
+    seconds: float
+    stop: str
+    threads_busy: int | None
+    cores_used: float | None
+    idle_share: float | None
+
+
+class Elimination(TypedDict):
+    """When a variant left a race, and the significantly faster one."""
+
+    round: int
+    by: str
+
+
+class RacedShape(Sized, total=False):
+    """An entry of `shapes` of a heat: per variant, a list with an entry or None per round."""
+
+    contenders: list[str]
+    pairs: list[list[str]]
+    blocks_s: dict[str, list[list[float] | None]]
+    facts: dict[str, list[Counters | None]]
+    loads: list[int]
+    foreign_cores: list[float | None]
+    out: dict[str, Elimination]
+    stop: str | None
+    seconds: float
+
+
+class Heat(TypedDict, total=False):
+    """An entry of `heats` of a RaceRecord: finalists that fit in memory together."""
+
+    shapes: list[RacedShape]
+
+
+class Rate(TypedDict, total=False):
+    """A test of LoadGen at one rate of the Server scenario."""
+
+    target_per_s: float
+    issued_per_s: float
+    p99_s: float | None
+    queries: int
+    late: int
+    valid: bool
+    foreign_cores: float | None
+
+
+class TrafficTest(TypedDict, total=False):
+    """An entry of `tests` of a TrafficRecord."""
+
+    padding: str
+    scenario: str
+    duration_s: float
+    valid: bool
+    queries: int
+    p50_s: float | None
+    p90_s: float | None
+    p99_s: float | None
+    samples: int
+    samples_per_s: float | None
+    batches: int
+    tokens: int
+    padded_tokens: int
+    rates: list[Rate]
+    highest_per_s: float | None
+    issued_per_s: float | None
+    reason: str
+    foreign_cores: float | None
+
+
+class Epoch(TypedDict, total=False):
+    """An epoch of a training."""
+
+    seconds: float
+    samples: int
+    samples_per_s: float
+    steps: int
+    foreign_cores: float | None
+    loss: float
+    accuracy: float | None
+    accuracy_s: float | None
+
+
+class SeedRun(TypedDict, total=False):
+    """An entry of `runs` of a TrainingRecord."""
+
+    seed: int
+    amp: str
+    steps: int
+    samples: int
+    held_out_samples: int
+    micro_batches: int
+    compile_s: float | None
+    peak_rss_bytes: int
+    peak_device_bytes: int | None
+    epochs: list[Epoch]
