@@ -107,7 +107,7 @@ class TrafficTest(TypedDict, total=False):
     rates: list[Rate]
     highest_per_s: float | None
     issued_per_s: float | None
-    reason: str
+    reason: str | None
     foreign_cores: float | None
 
 
