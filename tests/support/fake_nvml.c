@@ -5,7 +5,7 @@
 typedef struct { unsigned long long total, free, used; } memory;
 static const char *names[] = {"NVIDIA H100 80GB HBM3", "NVIDIA L4", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"};
 static const char *uuids[] = {"GPU-aaaa-1111", "GPU-bbbb-2222", "MIG-cccc-3333"};
-enum { OK = 0, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15 };
+enum { OK = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15 };
 
 int nvmlInitWithFlags(unsigned flags) { return getenv("FAKE_NO_DRIVER") ? DRIVER_NOT_LOADED : OK; }
 int nvmlShutdown(void) { return OK; }
@@ -33,6 +33,7 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length) {
     return OK;
 }
 int nvmlDeviceGetMemoryInfo(const char **gpu, memory *found) {
+    if (getenv("FAKE_NO_MEMORY")) return NOT_SUPPORTED;
     found->total = 80ull << 30; found->used = 10ull << 30; found->free = 70ull << 30;
     return OK;
 }

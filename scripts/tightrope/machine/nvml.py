@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 
@@ -17,11 +17,13 @@ def nvidia_gpu() -> tuple[str | None, str | None]:
 
 
 def free_device_bytes() -> int | None:
-    """Return the free memory of the GPU that CUDA uses first, None without one."""
+    """Return the free memory of the GPU that CUDA uses first, None where it is not reported."""
     import pynvml
 
-    with first_gpu() as gpu:
-        return None if gpu is None else int(pynvml.nvmlDeviceGetMemoryInfo(gpu).free)
+    with first_gpu() as gpu, suppress(pynvml.NVMLError):  # some virtual GPUs do not report it
+        if gpu is not None:
+            return int(pynvml.nvmlDeviceGetMemoryInfo(gpu).free)
+    return None
 
 
 @contextmanager

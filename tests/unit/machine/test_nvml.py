@@ -61,6 +61,10 @@ def test_a_driver_that_does_not_answer_is_no_gpu(see: See, fault: str) -> None:
     assert see(**{fault: "1"}) == NONE
 
 
+def test_memory_that_the_driver_does_not_report_is_unknown(see: See) -> None:
+    assert see(FAKE_NO_MEMORY="1") == H100.replace("75161927680", "None")
+
+
 def test_a_machine_without_the_library_has_no_gpu(see: See, tmp_path: Path) -> None:
     if Path("/proc/driver/nvidia").exists():
         pytest.skip("this machine has NVIDIA's driver")
