@@ -11,6 +11,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import onnx
+import warm_snakemake
 import yaml
 
 MODEL = "tiny"
@@ -52,10 +54,22 @@ CONFIG: dict[str, Any] = {
             "data": "files:texts.csv",
             "splits": {"train": 120, "evaluation": 40},
             "max_sequence": 16,
-            "train": {"epochs": 2, "batch": 16, "learning_rate": 0.003, "sequence": 16},
+            # until its answers are better than chance
+            "train": {"epochs": 12, "batch": 16, "learning_rate": 0.003, "sequence": 16},
         }
     },
 }
+# The same model as an ONNX file of the user's own. No job that measures it imports PyTorch, which
+# takes three seconds: for tests that run jobs again.
+OWN_ONNX = "own/model.onnx"
+OWN_INPUTS = {"input_ids": "ids", "attention_mask": "mask"}
+ONNX_MODELS: dict[str, Any] = {
+    MODEL: {
+        **CONFIG["models"][MODEL],
+        **{"checkpoint": f"onnx:{OWN_ONNX}", "inputs": OWN_INPUTS, "train": None},
+    }
+}
+ONNX_VARIANTS = ("cpu-onnxruntime-fp32", *VARIANTS[1:])
 WORDS = {
     "cat": ["whiskers", "purrs", "meows", "claws", "kitten"],
     "dog": ["barks", "fetches", "bone", "puppy", "tail"],
@@ -88,15 +102,16 @@ def drawn(*graphs: str) -> set[str]:
 class Project:
     """A working directory of the pipeline, and Snakemake's command line in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, models: dict[str, Any] | None = None) -> None:
         self.folder = folder
+        self.models = models or CONFIG["models"]
 
     def __truediv__(self, path: str) -> Path:
         return self.folder / path
 
     def configure(self, **changes: Any) -> None:
         """Write config/config.yaml: the tiny one with those top-level keys replaced."""
-        document = {**deepcopy(CONFIG), **changes}
+        document = {**deepcopy(CONFIG), "models": self.models, **changes}
         (self / "config/config.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
 
     def edit(self, path: str, old: str, new: str) -> None:
@@ -106,9 +121,12 @@ class Project:
         (self / path).write_text(text.replace(old, new))
 
     def command(self, *words: str) -> list[str]:
-        """Words of a command line of Snakemake."""
-        cores = [] if "--profile" in words else ["--cores", "2"]
-        return [sys.executable, "-m", "snakemake", *cores, *words]
+        """The command line of Snakemake with these words."""
+        return [sys.executable, "-m", "snakemake", *self.options(*words)]
+
+    def options(self, *words: str) -> list[str]:
+        """These words, with a number of cores where no profile gives it."""
+        return [*([] if "--profile" in words else ["--cores", "2"]), *words]
 
     def environment(self, **variables: str) -> dict[str, str]:
         """The environment of Snakemake: this Python's programs first, nothing of this pytest."""
@@ -118,7 +136,13 @@ class Project:
         return {**kept, "PATH": f"{programs}:{os.environ['PATH']}", **variables}
 
     def snakemake(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Snakemake's answer, errors in the same stream as the rest."""
+        """Snakemake's answer, errors in the same stream as the rest.
+
+        Variables of the environment may be for Python itself, so they take a Python of its own.
+        """
+        if not variables:
+            settings = (self.options(*words), self.folder, self.environment())
+            return warm_snakemake.snakemake(*settings, seconds=500)
         return subprocess.run(
             self.command(*words),
             cwd=self.folder,
@@ -180,7 +204,20 @@ class Project:
     def copy(self, folder: Path) -> "Project":
         """The same project elsewhere, modification times and Snakemake's metadata kept."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        return Project(folder)
+        return Project(folder, self.models)
+
+
+def write_own_onnx(project: Project, made: Project) -> None:
+    """Give the project the ONNX file and tokenizer that another made, its inputs renamed."""
+    model = onnx.load(made / f"artifacts/{MODEL}/model.onnx")
+    for node in model.graph.node:
+        node.input[:] = [OWN_INPUTS.get(name, name) for name in node.input]
+    for value in model.graph.input:
+        value.name = OWN_INPUTS[value.name]
+    (project / OWN_ONNX).parent.mkdir()
+    onnx.save(model, project / OWN_ONNX)
+    tokenizer = f"artifacts/{MODEL}/checkpoint/tokenizer.json"
+    shutil.copy2(made / tokenizer, (project / OWN_ONNX).parent)
 
 
 def write_texts(path: Path, *, seed: int) -> None:

@@ -5,9 +5,10 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tiny_project import Project, write_texts
+from tiny_project import ONNX_MODELS, Project, write_own_onnx, write_texts
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +18,8 @@ def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
     folder.mkdir()
     shutil.copy2(repository / "Snakefile", folder)
     for name in ("rules", "scripts", "tools", "config", "profiles", "envs"):
-        ignored = shutil.ignore_patterns("__pycache__")
+        # what another process of the tests is about to rename
+        ignored = shutil.ignore_patterns("*.part", "*.pyc.*")
         shutil.copytree(repository / name, folder / name, ignore=ignored)
     project = Project(folder)
     project.configure()
@@ -27,18 +29,38 @@ def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
 
 @pytest.fixture(scope="session")
 def finished(fresh: Project) -> Project:
-    """The tiny project after one whole run; to be copied or read, not to be changed.
+    """The tiny project after one whole run; to be copied or read, not to be changed."""
+    return run_once("finished", fresh.copy)
 
-    The first process of the tests that needs it runs it, the others wait for that.
+
+@pytest.fixture(scope="session")
+def finished_onnx(fresh: Project, finished: Project) -> Project:
+    """The same whose model is an ONNX file: its jobs are faster, see ONNX_MODELS."""
+
+    def prepared(folder: Path) -> Project:
+        project = Project(fresh.copy(folder).folder, ONNX_MODELS)
+        write_own_onnx(project, finished)
+        project.configure()
+        return project
+
+    return run_once("finished-onnx", prepared, ONNX_MODELS)
+
+
+def run_once(
+    name: str, prepared: Callable[[Path], Project], models: dict[str, Any] | None = None
+) -> Project:
+    """The project of that name after a whole run.
+
+    The first process of the tests that needs it prepares and runs it, the others wait for that.
     """
     folder = Path(os.environ["TESTS_SHARED_FOLDER"])
-    with (folder / "lock").open("w") as lock:
+    with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "finished").is_dir():
-            project = fresh.copy(folder / "unfinished")
+        if not (folder / name).is_dir():
+            project = prepared(folder / f"{name}-unfinished")
             project.run()
-            project.folder.rename(folder / "finished")
-    return Project(folder / "finished")
+            project.folder.rename(folder / name)
+    return Project(folder / name, models)
 
 
 @pytest.fixture
@@ -57,3 +79,9 @@ def project(finished: Project, copied: Callable[[Project], Project]) -> Project:
 def unrun(fresh: Project, copied: Callable[[Project], Project]) -> Project:
     """The tiny project before any run, in a copy that the test may change."""
     return copied(fresh)
+
+
+@pytest.fixture
+def onnx_project(finished_onnx: Project, copied: Callable[[Project], Project]) -> Project:
+    """The tiny project of an ONNX file after one whole run, in a copy that the test may change."""
+    return copied(finished_onnx)

@@ -35,8 +35,9 @@ def add_engine(project: Project) -> int:
 
 
 def test_an_engine_is_added_in_under_50_lines_and_measured_like_the_others(
-    project: Project,
+    onnx_project: Project,
 ) -> None:
+    project = onnx_project
     assert add_engine(project) < 50
     project.configure(engines={"numpy": ["fp32"]})
     jobs = project.run()

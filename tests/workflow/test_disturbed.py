@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 from disturbed import QUIET, WAITED
-from tiny_project import CONFIG, MODEL, RACE, VARIANTS, Project
+from tiny_project import CONFIG, MODEL, ONNX_VARIANTS, RACE, Project
 
 REPORT = {"summarize/summarize", "render_report/render_report"}
 FP32 = "cpu-openvino-fp32"
 COMMAND = "snakemake --cores 1 --config remeasure=disturbed"
+
+
+@pytest.fixture
+def project(onnx_project: Project) -> Project:
+    return onnx_project
 
 
 def rewrite(path: Path, document: dict[str, Any]) -> None:
@@ -23,7 +28,7 @@ def rewrite(path: Path, document: dict[str, Any]) -> None:
 
 def as_if_disturbed(project: Project, *variants: str) -> None:
     """Other load disturbed every pair of these variants, and none of the others or of the race."""
-    for variant in VARIANTS:
+    for variant in ONNX_VARIANTS:
         path = project / f"reports/{MODEL}/{variant}.latency.json"
         record = json.loads(path.read_text())
         for shape in record["shapes"]:
@@ -63,7 +68,7 @@ def test_without_anything_disturbed_nothing_is_measured_again(project: Project) 
 def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(
     project: Project,
 ) -> None:
-    as_if_disturbed(project, *VARIANTS)
+    as_if_disturbed(project, *ONNX_VARIANTS)
     project.configure(latency={**CONFIG["latency"], "accept_disturbed": False})
     assert project.run() == RACE | REPORT
     summary = json.loads((project / "reports/summary.json").read_text())
@@ -80,7 +85,7 @@ def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(
 
 
 def test_accepted_disturbed_numbers_are_given_and_marked(project: Project) -> None:
-    as_if_disturbed(project, *VARIANTS)
+    as_if_disturbed(project, *ONNX_VARIANTS)
     project.run("--forcerun", "summarize", "--rerun-triggers", "mtime")
     rows = [row for result in results(project).values() for row in result["latency"]]
     assert {row["provisional"] for row in rows} == {True}

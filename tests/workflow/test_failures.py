@@ -9,7 +9,7 @@ import pytest
 from tightrope.machine.host import describe_host
 from tightrope.machine.instructions import missing_instructions
 from tightrope.variants import parse
-from tiny_project import MODEL, RACE, VARIANTS, Project, drawn
+from tiny_project import MODEL, ONNX_VARIANTS, RACE, Project, drawn
 
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
 BUILD = "def build(\n    source: Path,"
@@ -63,9 +63,9 @@ def jobs_of(*variants: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def failed(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def failed(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project after a run in which each variant of OpenVINO failed in a way of its own."""
-    project = finished.copy(tmp_path_factory.mktemp("failed") / "project")
+    project = finished_onnx.copy(tmp_path_factory.mktemp("failed") / "project")
     path = "scripts/tightrope/engines/openvino.py"
     project.edit(path, BUILD, f"{DISOBEDIENT.lstrip()}{BUILD.replace('build', 'obedient')}")
     order(project, fp32="raise", bf16="die", int8="other type")
@@ -105,14 +105,16 @@ def test_a_failed_build_is_recorded_with_its_reason_in_every_file_up_to_the_repo
     assert reason in (failed / "reports/summary.csv").read_text()
 
 
-def test_the_other_variants_are_what_they_were(failed: Project, finished: Project) -> None:
-    now, before = summary(failed), summary(finished)
-    assert {variant for variant in VARIANTS if now[variant]["status"] == "ok"} == {*VARIANTS} - {
+def test_the_other_variants_are_what_they_were(failed: Project, finished_onnx: Project) -> None:
+    now, before = summary(failed), summary(finished_onnx)
+    assert {variant for variant in ONNX_VARIANTS if now[variant]["status"] == "ok"} == {
+        *ONNX_VARIANTS
+    } - {
         FP32,
         BF16,
         INT8,
     }
-    for variant in {*VARIANTS} - {FP32, BF16, INT8}:
+    for variant in {*ONNX_VARIANTS} - {FP32, BF16, INT8}:
         assert without_race(now[variant]) == without_race(before[variant])
 
 
@@ -152,9 +154,9 @@ def test_strict_ends_with_an_error_after_the_report_was_written_and_again_when_n
 
 
 def test_strict_says_nothing_where_nothing_failed(
-    finished: Project, copied: Callable[[Project], Project]
+    finished_onnx: Project, copied: Callable[[Project], Project]
 ) -> None:
-    project = copied(finished)
+    project = copied(finished_onnx)
     # without bf16, which fails on a CPU that would emulate it
     done = project.snakemake("--config", "strict=true", "engines={openvino: [fp32, int8]}")
     assert done.returncode == 0, done.stdout
@@ -184,9 +186,9 @@ def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_ret
 
 
 def test_a_broken_record_is_made_again_when_failed_ones_are_retried(
-    finished: Project, copied: Callable[[Project], Project]
+    finished_onnx: Project, copied: Callable[[Project], Project]
 ) -> None:
-    project = copied(finished)
+    project = copied(finished_onnx)
     record = project / f"reports/{MODEL}/cpu-onnxruntime-int8-minmax-8.accuracy.json"
     record.write_text(record.read_text()[:100])
     done = project.run("--config", "retry_failed=true")
@@ -201,9 +203,9 @@ def test_a_broken_record_is_made_again_when_failed_ones_are_retried(
 
 
 def test_a_deleted_record_is_measured_again(
-    finished: Project, copied: Callable[[Project], Project]
+    finished_onnx: Project, copied: Callable[[Project], Project]
 ) -> None:
-    project = copied(finished)
+    project = copied(finished_onnx)
     (project / f"reports/{MODEL}/cpu-onnxruntime-int8-minmax-8.accuracy.json").unlink()
     assert project.run() == {
         f"measure_accuracy/{MODEL}-cpu-onnxruntime-int8-minmax-8",
@@ -214,9 +216,9 @@ def test_a_deleted_record_is_measured_again(
 
 
 def test_a_variant_that_is_too_slow_is_a_record_that_says_so(
-    finished: Project, copied: Callable[[Project], Project]
+    finished_onnx: Project, copied: Callable[[Project], Project]
 ) -> None:
-    project = copied(finished)
+    project = copied(finished_onnx)
     variant = "cpu-openvino-fp32"
     target = Path(f"reports/{MODEL}/{variant}.latency.json")
     plan = {"calls": 1000000, "max_seconds": 0.2}
@@ -260,9 +262,9 @@ def statuses(project: Project) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def repaired(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def repaired(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project after a run with a repair that cannot be and a search that goes wrong."""
-    project = finished.copy(tmp_path_factory.mktemp("repaired") / "project")
+    project = finished_onnx.copy(tmp_path_factory.mktemp("repaired") / "project")
     line = "    require_enough("
     faulty = f'    raise ValueError("the search went wrong")\n{line}'
     project.edit("scripts/tightrope/int8/search.py", line, faulty)
@@ -316,9 +318,9 @@ def test_a_corrected_repair_is_quantized_and_measured_and_nothing_else(
 
 
 @pytest.fixture(scope="module")
-def uncalibrated(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def uncalibrated(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project after a run in which the calibration by minmax was killed at each attempt."""
-    project = finished.copy(tmp_path_factory.mktemp("uncalibrated") / "project")
+    project = finished_onnx.copy(tmp_path_factory.mktemp("uncalibrated") / "project")
     line = "    model = load_onnx(onnx_path)\n    axes"
     faulty = line.replace("    model", f"{FAULTY.strip(chr(10))}\n    model", 1)
     project.edit("scripts/tightrope/int8/ranges.py", line, faulty)
@@ -341,7 +343,7 @@ def test_a_killed_calibration_fails_what_is_built_from_it_with_its_reason_alone(
     for variant in (PLAIN, AUTO):
         assert found[variant]["reason"] == f"not built: not calibrated: {killed}"
     assert statuses(uncalibrated) == {
-        "cpu-pytorch-fp32": "ok",
+        "cpu-onnxruntime-fp32": "ok",
         PLAIN: "failed",
         AUTO: "failed",
         INT8: "ok",

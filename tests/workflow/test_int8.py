@@ -14,22 +14,18 @@ FOLDER = f"artifacts/{MODEL}"
 REPORT = {"summarize/summarize", "render_report/render_report"}
 ENGINES = {"onnxruntime": ["int8", "int8-auto"]}
 CALIBRATION = {**CONFIG["calibration"], "methods": ["minmax", "percentile"]}
-# trained until its answers are better than chance
-TRAIN = {**CONFIG["models"][MODEL]["train"], "epochs": 12}
-MODELS = {MODEL: {**CONFIG["models"][MODEL], "train": TRAIN}}
 SETTINGS = {
     "engines": ENGINES,
     "calibration": CALIBRATION,
-    "models": MODELS,
     "accuracy_budget_points": 20.0,
     "sensitivity_samples": 8,
 }
 
 
 @pytest.fixture(scope="module")
-def int8(fresh: Project) -> Project:
+def int8(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with int8 and int8-auto by two methods after a whole run; to be copied."""
-    project = fresh.copy(fresh.folder.with_name("int8"))
+    project = finished_onnx.copy(tmp_path_factory.mktemp("int8") / "project")
     project.configure(**SETTINGS)
     project.run()
     return project

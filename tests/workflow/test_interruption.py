@@ -87,18 +87,20 @@ def at_work(project: Project) -> list[psutil.Process]:
     return found
 
 
-def test_where_snakemake_alone_is_killed_its_build_ends_and_writes_nothing(unrun: Project) -> None:
+def test_where_snakemake_alone_is_killed_its_build_ends_and_writes_nothing(
+    onnx_project: Project,
+) -> None:
     """Else it would go on beside the next run's, in the same folder."""
-    unrun.configure(engines={"openvino": ["int8"]}, models=CONFIG["models"])
-    variant = "cpu-openvino-int8-nncf-8"
-    running = unrun.start()
-    wait_for(running, f"build_openvino/{MODEL}-cpu-int8-nncf-8", unrun)
+    engine = f"artifacts/{MODEL}/engines/cpu-openvino-int8-nncf-8/engine.json"
+    (onnx_project / engine).unlink()
+    running = onnx_project.start("--", engine)
+    wait_for(running, f"build_openvino/{MODEL}-cpu-int8-nncf-8", onnx_project)
     time.sleep(1.0)
     os.kill(running.pid, signal.SIGKILL)
-    assert at_work(unrun)
+    assert at_work(onnx_project)
     deadline = time.monotonic() + 10
-    while at_work(unrun):
-        assert time.monotonic() < deadline, at_work(unrun)
+    while at_work(onnx_project):
+        assert time.monotonic() < deadline, at_work(onnx_project)
         time.sleep(0.1)
     running.communicate(timeout=30)
-    assert not (unrun / f"artifacts/{MODEL}/engines/{variant}/engine.json").exists()
+    assert not (onnx_project / engine).exists()

@@ -145,10 +145,10 @@ def test_a_job_that_ends_with_an_error_gives_its_reason_and_its_log(unrun: Proje
     assert "Traceback" not in done.stdout
 
 
-def test_a_failed_record_is_told_when_its_job_ends(project: Project) -> None:
+def test_a_failed_record_is_told_when_its_job_ends(onnx_project: Project) -> None:
     target = f"reports/{MODEL}/cpu-openvino-fp32.latency.json"
     slow = "latency={calls: 1000000, max_seconds: 0.2}"
-    done = project.snakemake("--config", slow, "--", target)
+    done = onnx_project.snakemake("--config", slow, "--", target)
     assert done.returncode == 0, done.stdout
     assert re.search(
         r"^\[1/1\].*  measure latency +tiny/cpu-openvino-fp32\n +failed: .*too slow",

@@ -3,11 +3,11 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
-import onnx
 import pytest
 from tightrope.machine.host import describe_host
-from tiny_project import MODEL, Project
+from tiny_project import CONFIG, MODEL, ONNX_MODELS, Project
 
 COMPILED = ("cpu-compile-fp32", "cpu-inductor-bf16", "cpu-tvm-fp32")
 
@@ -41,12 +41,12 @@ def test_without_a_compiler_what_needs_one_is_unavailable_and_the_rest_runs(
 
 @pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
 def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
-    project: Project,
+    onnx_project: Project,
 ) -> None:
+    project = onnx_project
     engines = {"onnxruntime": ["fp16", "int8"]}
     project.configure(engines=engines, emulated=False)
     jobs = project.run()
-    assert f"build_onnxruntime/{MODEL}-cpu-fp32" in jobs
     assert not [job for job in jobs if "fp16" in job]
     results = json.loads((project / "reports/summary.json").read_text())["results"]
     found = {one["variant"]: (one["status"], one["reason"]) for one in results}
@@ -64,41 +64,42 @@ def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
     assert reason.endswith("ran in fp32: no matrix product ran in fp16")
 
 
-def test_an_own_onnx_file_goes_through_without_a_checkpoint(
-    finished: Project, unrun: Project
+def results(project: Project) -> dict[str, Any]:
+    entries = json.loads((project / "reports/summary.json").read_text())["results"]
+    return {entry["variant"]: entry for entry in entries}
+
+
+def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Project) -> None:
+    summary = json.loads((finished_onnx / "reports/summary.json").read_text())
+    found = results(finished_onnx)
+    assert summary["models"][MODEL]["baselines"] == {"cpu": "cpu-onnxruntime-fp32"}
+    assert found["cpu-openvino-fp32"]["baseline"] == "cpu-onnxruntime-fp32"
+    assert found["cpu-openvino-fp32"]["accuracy"]["flips"] == 0
+    assert found["cpu-openvino-fp32"]["latency"][0]["speedup"] is not None
+    assert found["cpu-onnxruntime-fp32"]["latency"][0]["speedup"] is None
+    assert found["cpu-onnxruntime-int8-minmax-8"]["status"] == "ok"
+    assert finished_onnx.plan() == set()
+
+
+def test_engines_that_need_a_checkpoint_are_unavailable_for_an_own_onnx_file(
+    onnx_project: Project,
 ) -> None:
-    model = onnx.load(finished / f"artifacts/{MODEL}/model.onnx")
-    renamed = {"input_ids": "ids", "attention_mask": "mask"}
-    for node in model.graph.node:
-        node.input[:] = [renamed.get(name, name) for name in node.input]
-    for one in model.graph.input:
-        one.name = renamed[one.name]
-    onnx.save(model, unrun / "own.onnx")
-    tokenizer = finished / f"artifacts/{MODEL}/checkpoint/tokenizer.json"
-    (unrun / "tokenizer.json").write_bytes(tokenizer.read_bytes())
-    facts = {
-        "checkpoint": "onnx:own.onnx",
-        "data": "files:texts.csv",
-        "splits": {"train": 120, "evaluation": 40},
-        "max_sequence": 16,
-    }
-    engines = {"pytorch": ["bf16"], "onnxruntime": ["fp32", "int8"], "openvino": ["fp32"]}
-    unrun.configure(models={"own": facts}, engines=engines)
-    done = unrun.snakemake()
+    onnx_project.configure(engines={**CONFIG["engines"], "pytorch": ["bf16"]})
+    assert onnx_project.run() == {"summarize/summarize", "render_report/render_report"}
+    reason = results(onnx_project)["cpu-pytorch-bf16"]["reason"]
+    assert reason == "no checkpoint: the model is an ONNX file"
+
+
+def test_an_own_onnx_file_with_other_input_names_is_refused_without_inputs(
+    onnx_project: Project,
+) -> None:
+    onnx_project.configure(models={MODEL: {**ONNX_MODELS[MODEL], "inputs": {}}})
+    done = onnx_project.snakemake()
     assert done.returncode != 0
     assert "its inputs are ids, mask; expected are input_ids, attention_mask" in done.stdout
-    unrun.configure(models={"own": {**facts, "inputs": renamed}}, engines=engines)
-    unrun.run()
-    summary = json.loads((unrun / "reports/summary.json").read_text())
-    results = {one["variant"]: one for one in summary["results"]}
-    assert summary["models"]["own"]["baselines"] == {"cpu": "cpu-onnxruntime-fp32"}
-    assert results["cpu-pytorch-bf16"]["reason"] == "no checkpoint: the model is an ONNX file"
-    assert results["cpu-openvino-fp32"]["baseline"] == "cpu-onnxruntime-fp32"
-    assert results["cpu-openvino-fp32"]["accuracy"]["flips"] == 0
-    assert results["cpu-openvino-fp32"]["latency"][0]["speedup"] is not None
-    assert results["cpu-onnxruntime-fp32"]["latency"][0]["speedup"] is None
-    assert results["cpu-onnxruntime-int8-minmax-8"]["status"] == "ok"
-    assert unrun.plan() == set()
-    path = unrun / "scripts/tightrope/onnx/imported.py"
+
+
+def test_a_changed_onnx_module_reads_an_own_onnx_file_again(onnx_project: Project) -> None:
+    path = onnx_project / "scripts/tightrope/onnx/imported.py"
     path.write_text(path.read_text() + "\nCHANGED = True\n")
-    assert {"prepare_checkpoint/own", "train_model/own"} <= unrun.plan()
+    assert {f"prepare_checkpoint/{MODEL}", f"train_model/{MODEL}"} <= onnx_project.plan()

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import cache_from_source
 from pathlib import Path
 
-from tightrope.errors import TightropeError
+from tightrope.artifacts.files import read_json, write_json
+from tightrope.errors import ArtifactError, StorageError, TightropeError
 
 # distributions for a GPU that provide the same module
 IN_PLACE_OF = {"onnxruntime": "onnxruntime-gpu"}
@@ -20,25 +22,56 @@ def code_digest(root: Path | str, *sources: str) -> str:
     Comments, formatting and docstrings do not change it. Raises TightropeError for a relative
     import, which this digest cannot follow.
     """
-    seen: dict[Path, str] = {}
+    reached: set[Path] = set()
     queue = [Path(root, source) for source in sources]
     while queue:
         path = queue.pop()
-        if path not in seen:
-            seen[path], imported = syntax(path)
-            queue += [file for name in imported for file in module_files(Path(root), name)]
-    dump = "\n".join(f"{path.relative_to(root)} {seen[path]}" for path in sorted(seen))
-    return hashlib.sha256(dump.encode()).hexdigest()[:12]
+        if path not in reached:
+            reached.add(path)
+            queue += imported_files(root, path)
+    parts = [f"{path.relative_to(root)} {syntax(path)[0]}" for path in sorted(reached)]
+    return sha256_of("\n".join(parts))[:12]
+
+
+@cache
+def imported_files(root: Path | str, path: Path) -> tuple[Path, ...]:
+    """Return the files under `root` that a source file imports directly."""
+    names = syntax(path)[1]
+    return tuple(dict.fromkeys(file for name in names for file in module_files(root, name)))
 
 
 @cache
 def syntax(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the AST dump of a source file without docstrings, and the names it may import."""
-    tree = ast.parse(path.read_text(), filename=str(path))
-    names = tuple(imports(tree, path))
+    """Return a digest of a file's syntax tree without docstrings, and the names it may import.
+
+    Parsing all modules takes a second per plan, so the result is kept beside the file's bytecode,
+    with the SHA-256 of the text that it belongs to.
+    """
+    text = path.read_text()
+    kept = Path(cache_from_source(path)).with_suffix(".syntax.json")
+    with suppress(ArtifactError, KeyError, TypeError):
+        entry = read_json(kept)
+        if entry["text_sha256"] == sha256_of(text):
+            return entry["syntax_sha256"], tuple(entry["imports"])
+    digest, names = parsed(text, path)
+    with suppress(OSError, StorageError):  # sources of another user, say
+        entry = {"text_sha256": sha256_of(text), "syntax_sha256": digest, "imports": names}
+        write_json(kept, entry)
+    return digest, names
+
+
+def parsed(text: str, path: Path) -> tuple[str, tuple[str, ...]]:
+    """Parse the text of a source file, see `syntax`."""
+    tree = ast.parse(text, filename=str(path))
+    names = tuple(dict.fromkeys(imports(tree, path)))
     for node in ast.walk(tree):
         drop_docstring(node)
-    return ast.dump(tree), names
+    return sha256_of(ast.dump(tree)), names
+
+
+def sha256_of(text: str) -> str:
+    """Return the hex digest of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def drop_docstring(node: ast.AST) -> None:
@@ -64,11 +97,11 @@ def imports(tree: ast.AST, path: Path) -> Iterator[str]:
 
 
 @cache
-def module_files(root: Path, name: str) -> tuple[Path, ...]:
+def module_files(root: Path | str, name: str) -> tuple[Path, ...]:
     """Return the files that importing `name` runs: `__init__` of its packages, and the module."""
     parts = name.split(".")
-    folders = [root.joinpath(*parts[: i + 1], "__init__.py") for i in range(len(parts))]
-    module = root.joinpath(*parts).with_suffix(".py") if name else root
+    folders = [Path(root, *parts[: i + 1], "__init__.py") for i in range(len(parts))]
+    module = Path(root, *parts).with_suffix(".py") if name else Path(root)
     return tuple(path for path in [*folders, module] if path.is_file())
 
 

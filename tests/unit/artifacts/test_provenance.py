@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import tightrope
-from tightrope.artifacts.provenance import code_digest, library_versions
+from tightrope.artifacts.provenance import code_digest, library_versions, syntax
 from tightrope.errors import TightropeError
 
 SCRIPT = "from package.near import work\nwork()\n"
@@ -115,6 +115,34 @@ def test_circular_imports_end(digest) -> None:
 def test_a_relative_import_is_an_error_that_names_its_line(digest, line: str) -> None:
     with pytest.raises(TightropeError, match=r"near\.py:2: relative import; write the full"):
         digest({"package/near.py": f"import os\n{line}\n"})
+
+
+@pytest.mark.parametrize("harm", ["{", "[]", "{}", '{"text_sha256": 1}'])
+def test_a_kept_digest_is_used_only_where_it_is_whole_and_of_the_same_text(
+    tmp_path: Path, harm: str
+) -> None:
+    path = tmp_path / "script.py"
+    path.write_text("import json\n")
+    syntax.cache_clear()
+    first = syntax(path)
+    (kept,) = (tmp_path / "__pycache__").glob("script.*.syntax.json")
+    kept.write_text(kept.read_text().replace("json", "other"))
+    syntax.cache_clear()
+    assert syntax(path) == (first[0], ("other",))
+    path.write_text("import json  # a comment\n")
+    syntax.cache_clear()
+    assert syntax(path) == first
+    kept.write_text(harm)
+    syntax.cache_clear()
+    assert syntax(path) == first
+
+
+def test_digests_need_no_place_to_be_kept_in(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text("import json\n")
+    (tmp_path / "__pycache__").write_text("a file where the folder would be")
+    syntax.cache_clear()
+    assert syntax(path)[1] == ("json",)
 
 
 def test_every_script_of_the_project_has_a_digest_of_its_own(repository: Path) -> None:
