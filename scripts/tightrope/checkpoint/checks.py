@@ -28,10 +28,10 @@ def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
 
 def check_sha256(source: str, file: Path, expected_sha256: str | None) -> None:
     """Raise ArtifactError if the file does not have the expected sha256."""
-    found = sha256(file)
-    if expected_sha256 and found != expected_sha256:
+    actual = sha256(file)
+    if expected_sha256 and actual != expected_sha256:
         raise ArtifactError(
-            f"{source}: sha256 of {file.name} is {found}, checkpoint_sha256 says "
+            f"{source}: sha256 of {file.name} is {actual}, checkpoint_sha256 says "
             f"{expected_sha256}; the file was changed, or the key belongs to another one"
         )
 

@@ -24,19 +24,19 @@ class Source(NamedTuple):
 
     text: str
     kind: str
-    place: str
+    location: str
     task: str = TEXT
     seed: int = 0
     sha256: str | None = None
 
 
-def parse_source(text: str, **told: Any) -> Source:
-    """Parse a source and add job settings `told`; raise ConfigError that lists the known kinds."""
-    kind, _, place = text.partition(":")
-    if kind not in KINDS or not place:
-        known = ", ".join(f"{name}:{form}" for name, form in KINDS.items())
-        raise ConfigError(f"{text}: no checkpoint source; there are {known}")
-    return Source(text, kind, place, **told)
+def parse_source(text: str, **settings: Any) -> Source:
+    """Parse a source and add job `settings`; raise ConfigError that lists the known kinds."""
+    kind, _, location = text.partition(":")
+    if kind not in KINDS or not location:
+        forms = ", ".join(f"{name}:{form}" for name, form in KINDS.items())
+        raise ConfigError(f"{text}: no checkpoint source; there are {forms}")
+    return Source(text, kind, location, **settings)
 
 
 def load_kind(source: Source) -> Any:

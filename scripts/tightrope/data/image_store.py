@@ -47,7 +47,7 @@ class ImageStore:
         """Store images in `stream`, a file on the disk of `folder`."""
         self._stream = stream
         self._folder = folder
-        self._places: dict[str, tuple[int, int]] = {}
+        self._locations: dict[str, tuple[int, int]] = {}
         self._end = 0
 
     def add(self, name: str, image: bytes) -> StoredImage:
@@ -58,12 +58,12 @@ class ImageStore:
         check_size(name, len(image))
         rgb = decode_rgb(image, name=name)
         digest = hashlib.sha256(b"%d %d " % rgb.size + rgb.tobytes()).hexdigest()
-        if digest not in self._places:
-            self._places[digest] = (self._end, len(image))
+        if digest not in self._locations:
+            self._locations[digest] = (self._end, len(image))
             self._stream.seek(self._end)
             self._stream.write(image)
             self._end += len(image)
-        return StoredImage(name, digest, *self._places[digest])
+        return StoredImage(name, digest, *self._locations[digest])
 
     def write(self, file: Path, examples: Sequence[dict[str, Any]]) -> None:
         """Write {"label": int, "image": StoredImage} as an Arrow file, see `ImageSplit`."""

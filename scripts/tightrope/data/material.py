@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from tightrope.errors import TightropeError
 
 POOL = "pool"
-WORDS = {
+ROLE_WORDS = {
     "train": {"train", "training"},
     "evaluation": {"dev", "val", "valid", "validation", "eval", "evaluation"},
     "test": {"test"},
@@ -35,7 +35,7 @@ class Material(NamedTuple):
     left_out: int = 0
 
 
-def labelled(train: list[Labelled], evaluation: list[Labelled] | None) -> Material:
+def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> Material:
     """Return Material whose labels are numbered in sorted order."""
     values = {label for _, label in train + (evaluation or [])}
     ordered = sorted(values, key=lambda value: (isinstance(value, str), value))
@@ -54,7 +54,7 @@ def labelled(train: list[Labelled], evaluation: list[Labelled] | None) -> Materi
 def role_of(name: str) -> str:
     """Return train, evaluation, test or pool, from the words in `name`."""
     words = set(re.split(r"[^a-z]+", name.lower()))
-    return next((role for role, known in WORDS.items() if words & known), POOL)
+    return next((role for role, role_words in ROLE_WORDS.items() if words & role_words), POOL)
 
 
 def train_and_evaluation(

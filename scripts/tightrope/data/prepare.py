@@ -70,10 +70,10 @@ def prepare_images(
     from tightrope.data.image_store import image_store
 
     source, seed = fields["source"], fields["seed"]
-    kind, place = parse_source(source, task=IMAGE)
+    kind, location = parse_source(source, task=IMAGE)
     with image_store(Path(manifest).parent) as store:
         material = load_kind(kind, task=IMAGE).read(
-            source, place, store, columns=columns, images=images
+            source, location, store, columns=columns, images=images
         )
         check_labels(material)
         parts = labelled_splits(source, material, sizes, seed, kind=IMAGES)
@@ -83,11 +83,11 @@ def prepare_images(
 
 def check_labels(material: Material) -> None:
     """Raise TightropeError for an evaluation label that no training image has."""
-    known = {label for _, label in material.train}
+    classes = {label for _, label in material.train}
     for image, label in material.evaluation or []:
-        if label not in known:
+        if label not in classes:
             raise TightropeError(
-                f"{image.name}: its label {material.labels[label]!r} is none of the {len(known)} "
+                f"{image.name}: its label {material.labels[label]!r} is none of the {len(classes)} "
                 "labels of the training images; fix it, or bring images of it"
             )
 
@@ -103,14 +103,17 @@ def write_splits(
 ) -> None:
     """Write each split with `write`, then the manifest with `fields` and the material's fields."""
     folder = clear_folder(manifest)
-    found = {}
+    written = {}
     for split, examples in parts.items():
         write(folder / f"{split}{suffix}", examples)
-        found[split] = {"file": f"{split}{suffix}", "samples": len(examples)}
-    known: dict[str, Any] = {"labels": material.labels or None, "left_out": material.left_out}
+        written[split] = {"file": f"{split}{suffix}", "samples": len(examples)}
+    details: dict[str, Any] = {
+        "labels": material.labels or None,
+        "left_out": material.left_out,
+    }
     if material.labels:
-        known["revision"] = material.revision
-    write_manifest(manifest, **fields, **known, splits=found)
+        details["revision"] = material.revision
+    write_manifest(manifest, **fields, **details, splits=written)
 
 
 def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
@@ -121,10 +124,12 @@ def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
 
 def read_source(source: str, *, columns: dict[str, str], sizes: Sizes, seed: int) -> Material:
     """Read all texts of the source; for docstrings, as many as `sizes` needs."""
-    kind, place = parse_source(source, task=TEXT)
-    wanted = [size for size in sizes.values() if size is not None]
-    texts = sum(wanted) if len(wanted) == len(sizes) else None
-    return load_kind(kind, task=TEXT).read(source, place, columns=columns, texts=texts, seed=seed)
+    kind, location = parse_source(source, task=TEXT)
+    limits = [size for size in sizes.values() if size is not None]
+    texts = sum(limits) if len(limits) == len(sizes) else None
+    return load_kind(kind, task=TEXT).read(
+        source, location, columns=columns, texts=texts, seed=seed
+    )
 
 
 def labelled_splits(

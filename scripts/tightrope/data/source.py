@@ -10,7 +10,7 @@ KINDS = {
     TEXT: ("docstrings:packages", "files:pattern", "hub:owner/name@revision", "random"),
     IMAGE: ("digits", "files:pattern", "hub:owner/name@revision", "random"),
 }
-WITHOUT_PLACE = ("digits", "random")
+WITHOUT_LOCATION = ("digits", "random")
 # the module of each kind in `data/sources`; random inputs need none
 MODULES = {
     TEXT: {"docstrings": "docstrings", "files": "text_files", "hub": "hub_texts"},
@@ -19,12 +19,12 @@ MODULES = {
 
 
 def parse_source(source: str, *, task: str = TEXT) -> tuple[str, str]:
-    """Return kind and place of a data source; raise ConfigError that lists the task's kinds."""
-    kind, _, place = source.partition(":")
-    known = [known.partition(":")[0] for known in KINDS[task]]
-    if kind not in known or (kind in WITHOUT_PLACE) == bool(place):
+    """Return kind and location of a data source; raise ConfigError that lists the task's kinds."""
+    kind, _, location = source.partition(":")
+    kinds = [form.partition(":")[0] for form in KINDS[task]]
+    if kind not in kinds or (kind in WITHOUT_LOCATION) == bool(location):
         raise ConfigError(f"{source}: no data source of {task}; there are {', '.join(KINDS[task])}")
-    return kind, place
+    return kind, location
 
 
 def load_kind(kind: str, *, task: str) -> Any:
@@ -48,18 +48,18 @@ def local_files(source: str, *, task: str = TEXT, images: str | None = None) -> 
     Loose images may be too many for inputs of a job, so `libraries` has a digest of them. Raises
     ConfigError for an unknown kind, a pattern without matches, or a missing package.
     """
-    kind, place = parse_source(source, task=task)
+    kind, location = parse_source(source, task=task)
     if images is not None and (kind, task) != ("files", IMAGE):
         raise ConfigError(f"images = {images}: only a table of images (files:...) has this key")
     if kind not in MODULES[task]:
         return []
-    files = load_kind(kind, task=task).local_files(source, place, images=images)
+    files = load_kind(kind, task=task).local_files(source, location, images=images)
     return [str(file) for file in files]
 
 
 def libraries(source: str, *, task: str = TEXT, images: str | None = None) -> dict[str, str | None]:
     """Return versions of libraries and docstring packages, and the digest of loose images."""
-    kind, place = parse_source(source, task=task)
+    kind, location = parse_source(source, task=task)
     if kind not in MODULES[task]:
         return {}
-    return dict(load_kind(kind, task=task).libraries(source, place, images=images))
+    return dict(load_kind(kind, task=task).libraries(source, location, images=images))

@@ -50,55 +50,55 @@ def split_material(
     """
     if material.evaluation is None:
         pool = stratified(unique(material.train, kind), balanced=balanced, seed=seed)
-        asked = sizes["evaluation"] or len(pool) // 5
-        evaluation, rest = pool[:asked], pool[asked:]
+        evaluation_size = sizes["evaluation"] or len(pool) // 5
+        evaluation, rest = pool[:evaluation_size], pool[evaluation_size:]
     else:
-        known = unique(material.evaluation, kind)
-        evaluation = stratified(known, balanced=False, seed=seed)
-        asked = sizes["evaluation"] or len(evaluation)
-        evaluation = evaluation[:asked]
+        candidates = unique(material.evaluation, kind)
+        evaluation = stratified(candidates, balanced=False, seed=seed)
+        evaluation_size = sizes["evaluation"] or len(evaluation)
+        evaluation = evaluation[:evaluation_size]
         # Exclude the whole evaluation split from training, even if only part of it is used.
-        taken = {kind.fingerprint(content) for content, _ in material.evaluation}
+        excluded = {kind.fingerprint(content) for content, _ in material.evaluation}
         pool = unique(material.train, kind)
-        rest = [row for row in pool if kind.fingerprint(row[0]) not in taken]
+        rest = [row for row in pool if kind.fingerprint(row[0]) not in excluded]
         rest = stratified(rest, balanced=balanced, seed=seed)
     calibration, train = rest[: sizes["calibration"]], rest[sizes["calibration"] :]
-    found = {"train": train[: sizes["train"]], "evaluation": evaluation, "calibration": calibration}
-    wanted = {**sizes, "evaluation": max(1, asked)}
+    parts = {"train": train[: sizes["train"]], "evaluation": evaluation, "calibration": calibration}
+    requested = {**sizes, "evaluation": max(1, evaluation_size)}
     for split in SPLITS:
-        check_size(source, split, len(found[split]), wanted[split], kind.noun)
+        check_size(source, split, len(parts[split]), requested[split], kind.noun)
     check_classes(source, material, rest, len(calibration), kind.noun)
-    return found
+    return parts
 
 
-def check_size(source: str, split: str, found: int, wanted: int | None, noun: str) -> None:
+def check_size(source: str, split: str, available: int, requested: int | None, noun: str) -> None:
     """Raise TightropeError if a split is smaller than requested."""
-    if wanted is not None and found < wanted:
+    if requested is not None and available < requested:
         key = "calibration.pool" if split == "calibration" else f"splits.{split}"
         raise TightropeError(
-            f"{source}: only {found} distinct {noun}s are left for {split}, {key} asks for "
-            f"{wanted}; lower {key} or the other splits, or bring more data"
+            f"{source}: only {available} distinct {noun}s are left for {split}, {key} asks for "
+            f"{requested}; lower {key} or the other splits, or bring more data"
         )
 
 
 def check_classes(source: str, material: Material, rest: list[Row], pool: int, noun: str) -> None:
     """Raise TightropeError if a class has no row among the first `pool` of `rest`."""
-    places: dict[int, int] = {}
-    for place, (_, label) in enumerate(rest, start=1):
-        places.setdefault(label, place)
-    known = {label for _, label in (*material.train, *(material.evaluation or ()))}
-    missing = sorted(label for label in known if places.get(label, math.inf) > pool)
+    first_rows: dict[int, int] = {}
+    for row, (_, label) in enumerate(rest, start=1):
+        first_rows.setdefault(label, row)
+    classes = {label for _, label in (*material.train, *(material.evaluation or ()))}
+    missing = sorted(label for label in classes if first_rows.get(label, math.inf) > pool)
     if not missing:
         return
-    name = next((label for label in missing if label not in places), missing[0])
-    if name not in places:
+    worst = next((label for label in missing if label not in first_rows), missing[0])
+    if worst not in first_rows:
         remedy = "none is left besides those for evaluation: bring more, or take the class out"
     else:
-        needed = max(places[label] for label in missing)
+        needed = max(first_rows[label] for label in missing)
         remedy = f"raise calibration.pool from {pool} to {needed} or more"
     raise TightropeError(
-        f"{source}: no {noun} of class {material.labels[name]!r} is in the calibration split "
-        f"({len(missing)} of {len(known)} classes are missing there); {remedy}"
+        f"{source}: no {noun} of class {material.labels[worst]!r} is in the calibration split "
+        f"({len(missing)} of {len(classes)} classes are missing there); {remedy}"
     )
 
 
@@ -122,10 +122,10 @@ def stratified(rows: list[Row], *, balanced: bool, seed: int) -> list[Row]:
     for row in rows:
         by_label[row[1]].append(row)
     fewest = min(map(len, by_label.values()), default=0)
-    dealt = []
+    ranked = []
     for label in sorted(by_label):
         group = by_label[label]
         random.Random(f"{seed} {label}").shuffle(group)
         group = group[:fewest] if balanced else group
-        dealt += [((i + 0.5) / len(group), label, row) for i, row in enumerate(group)]
-    return [row for *_, row in sorted(dealt)]
+        ranked += [((i + 0.5) / len(group), label, row) for i, row in enumerate(group)]
+    return [row for *_, row in sorted(ranked)]

@@ -19,7 +19,9 @@ def example_of(input_signature: Signature, batch: int, tokens: int = TOKENS) -> 
     """Return inputs of ones to trace, compile or profile; `tokens` sets a free sequence axis."""
     sizes = {BATCH: batch, SEQUENCE: tokens}
     shapes = input_signature.request(*(sizes[axis] for axis in input_signature.free))
-    return {one.name: np.ones(shapes[one.name], one.dtype) for one in input_signature.inputs}
+    return {
+        tensor.name: np.ones(shapes[tensor.name], tensor.dtype) for tensor in input_signature.inputs
+    }
 
 
 def stack(rows: Sequence[Arrays], *, sequence: int | None = None) -> Arrays:
@@ -61,8 +63,8 @@ def batches_of_equal_length(rows: Sequence[Arrays], *, tokens: int) -> Iterator[
         for row in rows:
             texts.setdefault(length(row), []).append(row)
         by_length = texts
-    for one, group in sorted(by_length.items()):
-        size = max(1, tokens // one)
+    for tokens_per_row, group in sorted(by_length.items()):
+        size = max(1, tokens // tokens_per_row)
         for start in range(0, len(group), size):
             yield stack(group[start : start + size])
 

@@ -61,9 +61,9 @@ def kind_of(image: bytes) -> str:
 def to_rgb(image: Image.Image, name: str) -> Image.Image:
     """Convert a loaded image to RGB; raise TightropeError if its pixels have no known range."""
     if image.has_transparency_data:
-        seen = image.convert("RGBA")
-        white = Image.new("RGBA", seen.size, "white")
-        return Image.alpha_composite(white, seen).convert("RGB")
+        rgba = image.convert("RGBA")
+        white = Image.new("RGBA", rgba.size, "white")
+        return Image.alpha_composite(white, rgba).convert("RGB")
     if image.mode in DEEP_MODES:
         grey = np.asarray(image).astype(np.int64)
         if grey.min() >= 0 and grey.max() < 2**16:

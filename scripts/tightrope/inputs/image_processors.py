@@ -62,8 +62,8 @@ def complete_fields(name: str, document: Any) -> dict[str, Any]:
     if unknown:
         raise TightropeError(f"{name}: not supported yet: {unknown[0]}; take a model without it")
     defaults = {**COMMON, **PROCESSORS[processor]}
-    given = {key: value for key, value in document.items() if value is not None}
-    fields = {**defaults, **given, "image_processor_type": processor}
+    stored = {key: value for key, value in document.items() if value is not None}
+    fields = {**defaults, **stored, "image_processor_type": processor}
     try:
         fields["size"] = edges(fields["size"], square="shortest_edge" not in defaults["size"])
         fields["crop_size"] = edges(fields["crop_size"], square=True)

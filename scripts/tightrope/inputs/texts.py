@@ -23,8 +23,8 @@ def text_encoder(
     seed and becomes uniform token ids. Raises TightropeError if the model takes fewer tokens than
     that.
     """
-    source, longest = manifest["source"], manifest["max_sequence"]
-    require_sequence(source, longest, max_sequence, key="max_sequence")
+    source, token_limit = manifest["source"], manifest["max_sequence"]
+    require_sequence(source, token_limit, max_sequence, key="max_sequence")
     vocabulary = manifest["vocabulary"]
     file = checkpoint.parent / "tokenizer.json"
     tokenizer = Tokenizer.from_file(str(file)) if file.is_file() else None
@@ -49,10 +49,10 @@ def text_encoder(
     return encode
 
 
-def require_sequence(source: str, longest: int | None, tokens: int, *, key: str) -> None:
+def require_sequence(source: str, token_limit: int | None, tokens: int, *, key: str) -> None:
     """Raise TightropeError if the model from `source` takes fewer than `tokens`."""
-    if longest is not None and tokens > longest:
-        raise TightropeError(f"{source}: takes {longest} tokens, {key} is {tokens}; lower it")
+    if token_limit is not None and tokens > token_limit:
+        raise TightropeError(f"{source}: takes {token_limit} tokens, {key} is {tokens}; lower it")
 
 
 def text_arrays(ids: Any) -> Arrays:

@@ -25,15 +25,17 @@ def timing_batches(
     and width.
     """
     manifest = read_manifest(checkpoint, CheckpointManifest)
-    images, longest = manifest["task"] == IMAGE, manifest["max_sequence"]
+    images, token_limit = manifest["task"] == IMAGE, manifest["max_sequence"]
     for shape in shapes:
         if images:
             require_size(manifest, shape)
         else:
-            require_sequence(manifest["source"], longest, shape["sequence"], key="shapes: sequence")
-    wanted = max(shape["batch"] for shape in shapes) if images else TIMING_EXAMPLES
+            require_sequence(
+                manifest["source"], token_limit, shape["sequence"], key="shapes: sequence"
+            )
+    count = max(shape["batch"] for shape in shapes) if images else TIMING_EXAMPLES
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(
-        read_split(data, "evaluation")[:wanted]
+        read_split(data, "evaluation")[:count]
     )
     if not images:
         return [filled_batch(list(rows), **shape) for shape in shapes]
@@ -43,10 +45,10 @@ def timing_batches(
 
 def require_size(manifest: CheckpointManifest, shape: dict[str, int]) -> None:
     """Raise TightropeError if the model of a checkpoint's manifest takes another image size."""
-    taken = manifest["height"], manifest["width"]
-    asked = shape["height"], shape["width"]
-    if taken != asked:
+    expected = manifest["height"], manifest["width"]
+    requested = shape["height"], shape["width"]
+    if expected != requested:
         raise TightropeError(
-            f"{manifest['source']}: takes images of {taken[0]} x {taken[1]} pixels (height x "
-            f"width), shapes has {asked[0]} x {asked[1]}; correct shapes"
+            f"{manifest['source']}: takes images of {expected[0]} x {expected[1]} pixels (height x "
+            f"width), shapes has {requested[0]} x {requested[1]}; correct shapes"
         )

@@ -44,9 +44,9 @@ def replace_activations(module: nn.Module, name: str) -> int:
     for owner in list(module.modules()):
         if isinstance(owner, kinds):
             continue
-        for place, held in [*owner._modules.items(), *vars(owner).items()]:
-            if isinstance(held, kinds) or is_function(held):
-                setattr(owner, place, make_activation(name))
+        for attribute, value in [*owner._modules.items(), *vars(owner).items()]:
+            if isinstance(value, kinds) or is_function(value):
+                setattr(owner, attribute, make_activation(name))
                 count += 1
     if not count:
         raise TightropeError(
@@ -59,17 +59,19 @@ def activation_kinds() -> tuple[type[nn.Module], ...]:
     """Return the module classes that are activations, including those of transformers."""
     from transformers.activations import ACT2CLS
 
-    known = {name: one[0] if isinstance(one, tuple) else one for name, one in ACT2CLS.items()}
-    kinds: set[Any] = {kind for name, kind in known.items() if name not in KEPT}
+    classes = {
+        name: entry[0] if isinstance(entry, tuple) else entry for name, entry in ACT2CLS.items()
+    }
+    kinds: set[Any] = {kind for name, kind in classes.items() if name not in KEPT}
     return (*kinds, nn.GELU, FastSwish)
 
 
-def is_function(held: Any) -> bool:
+def is_function(value: Any) -> bool:
     """Whether a module attribute is one of PyTorch's activation functions."""
-    if not isinstance(held, types.FunctionType | types.BuiltinFunctionType):
+    if not isinstance(value, types.FunctionType | types.BuiltinFunctionType):
         return False
-    places = (nn.functional, torch)
-    return any(held is getattr(place, name, None) for place in places for name in FUNCTIONS)
+    modules = (nn.functional, torch)
+    return any(value is getattr(module, name, None) for module in modules for name in FUNCTIONS)
 
 
 def swap_activation(model: Any, name: str) -> None:

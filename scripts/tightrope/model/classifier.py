@@ -35,13 +35,13 @@ def load_classifier(
         labels = labels or ["0", "1"]
     if not fits and not new_head:
         raise TightropeError(head_mismatch(source, config, labels or []))
-    names = {} if fits else numbered(labels or [])
+    names = {} if fits else label_fields(labels or [])
     torch.manual_seed(seed)
     images = task == IMAGE
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-    model, found = loaded(kind, folder, source, ignore_mismatched_sizes=not fits, **names)
-    if fits and found["missing_keys"]:
-        missing = ", ".join(sorted(found["missing_keys"])[:3])
+    model, info = load_model(kind, folder, source, ignore_mismatched_sizes=not fits, **names)
+    if fits and info["missing_keys"]:
+        missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
     restore_activation(model)
     if fits and labels:
@@ -52,10 +52,10 @@ def load_classifier(
     return model
 
 
-def loaded(kind: Any, folder: Path, source: str, **options: Any) -> tuple[Any, dict[str, Any]]:
+def load_model(kind: Any, folder: Path, source: str, **options: Any) -> tuple[Any, dict[str, Any]]:
     """Return the fp32 model in `folder` and what transformers says of its loading."""
     try:
-        model, found = kind.from_pretrained(
+        model, info = kind.from_pretrained(
             folder,
             dtype=torch.float32,
             trust_remote_code=False,
@@ -66,7 +66,7 @@ def loaded(kind: Any, folder: Path, source: str, **options: Any) -> tuple[Any, d
     except (ValueError, RuntimeError, OSError) as error:
         reason = " ".join(str(error).split())
         raise TightropeError(f"{source}: transformers cannot load it ({reason})") from error
-    return model, found
+    return model, info
 
 
 def require_masked_padding(model: Any, source: str) -> None:
@@ -78,13 +78,13 @@ def require_masked_padding(model: Any, source: str) -> None:
     tokens = min(4, (getattr(model.config, "max_position_embeddings", None) or 8) // 2)
     ids = torch.arange(1, tokens + 1)[None] % model.config.vocab_size
     mask = torch.ones_like(ids)
-    after = torch.zeros_like(ids)
+    padding = torch.zeros_like(ids)
     with torch.inference_mode():
-        alone = model(input_ids=ids, attention_mask=mask).logits
+        unpadded = model(input_ids=ids, attention_mask=mask).logits
         padded = model(
-            input_ids=torch.cat([ids, after], 1), attention_mask=torch.cat([mask, after], 1)
+            input_ids=torch.cat([ids, padding], 1), attention_mask=torch.cat([mask, padding], 1)
         ).logits
-    if (alone - padded).abs().max() > 1e-3 * alone.abs().max():
+    if (unpadded - padded).abs().max() > 1e-3 * unpadded.abs().max():
         raise TightropeError(
             f"{source}: not supported yet: its logits depend on the padding behind a text, "
             "though it is masked; use an encoder model"
@@ -110,7 +110,7 @@ def head_mismatch(source: str, config: Any, labels: list[str]) -> str:
     )
 
 
-def numbered(labels: list[str]) -> dict[str, Any]:
+def label_fields(labels: list[str]) -> dict[str, Any]:
     """Return the fields of a transformers config that name the outputs."""
     return {
         "num_labels": len(labels),
@@ -122,18 +122,18 @@ def numbered(labels: list[str]) -> dict[str, Any]:
 def order_outputs(model: Any, labels: list[str]) -> None:
     """Reorder the outputs to match `labels` if the model has the same label names."""
     names = [str(model.config.id2label[i]).casefold() for i in range(len(labels))]
-    wanted = [label.casefold() for label in labels]
-    if sorted(names) == sorted(wanted) and len(set(names)) == len(names):
-        order = torch.tensor([names.index(label) for label in wanted])
+    expected = [label.casefold() for label in labels]
+    if sorted(names) == sorted(expected) and len(set(names)) == len(names):
+        order = torch.tensor([names.index(label) for label in expected])
         head = output_layer(model)
         with torch.no_grad():
             head.weight.copy_(head.weight[order])
             if head.bias is not None:
                 head.bias.copy_(head.bias[order])
-    elif not all(re.fullmatch(r"label_\d+|\d+", name) for name in [*names, *wanted]):
-        pairs = ", ".join(f"{a} = {b}" for a, b in zip(names, wanted, strict=True))
+    elif not all(re.fullmatch(r"label_\d+|\d+", name) for name in [*names, *expected]):
+        pairs = ", ".join(f"{name} = {label}" for name, label in zip(names, expected, strict=True))
         print(f"labels of the checkpoint and of the data are matched by their order: {pairs}")
-    for field, value in numbered(labels).items():
+    for field, value in label_fields(labels).items():
         setattr(model.config, field, value)
 
 

@@ -18,14 +18,14 @@ def activation_of(config: Path | str) -> str | None:
     if not Path(config).is_file():
         return None
     document = read_json(config)
-    named = (document.get(field) for field in FIELDS)
-    return next((name for name in named if isinstance(name, str)), None)
+    names = (document.get(field) for field in FIELDS)
+    return next((name for name in names if isinstance(name, str)), None)
 
 
 def positions(config: dict[str, Any]) -> int | None:
     """Return the maximum number of tokens in this config.json; None if it sets no limit."""
-    found = config.get("max_position_embeddings") or config.get("n_positions")
-    if not isinstance(found, int) or found < 1:
+    limit = config.get("max_position_embeddings") or config.get("n_positions")
+    if not isinstance(limit, int) or limit < 1:
         return None
     reserved = config.get("model_type", "").removeprefix("xlm-") in OFFSETS
-    return found - (config.get("pad_token_id") or 0) - 1 if reserved else found
+    return limit - (config.get("pad_token_id") or 0) - 1 if reserved else limit

@@ -33,27 +33,27 @@ def clipped(x):
 @triton.jit
 def forward_kernel(x_pointer, y_pointer, count, BLOCK: tl.constexpr):
     """Compute one block of `y` = FastSwish(`x`)."""
-    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = places < count
-    x = widened(x_pointer + places, mask)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < count
+    x = widened(x_pointer + offsets, mask)
     q = clipped(x)
     positive = tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL)
     y = positive - q * (3.0 - q) * (3.0 - q) / denominator(x)
-    tl.store(y_pointer + places, y.to(y_pointer.dtype.element_ty), mask=mask)
+    tl.store(y_pointer + offsets, y.to(y_pointer.dtype.element_ty), mask=mask)
 
 
 @triton.jit
 def backward_kernel(gradient_pointer, x_pointer, result_pointer, count, BLOCK: tl.constexpr):
     """Compute one block of the gradient of `x` from that of the output."""
-    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = places < count
-    x = widened(x_pointer + places, mask)
-    gradient = widened(gradient_pointer + places, mask)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < count
+    x = widened(x_pointer + offsets, mask)
+    gradient = widened(gradient_pointer + offsets, mask)
     q = clipped(x)
     shrink = 18.0 / denominator(x)
     left = (3.0 - q) * (1.0 - q) / 6.0 * shrink * shrink
     result = gradient * tl.where(x > 0.0, 1.0 - left, left)
-    tl.store(result_pointer + places, result.to(result_pointer.dtype.element_ty), mask=mask)
+    tl.store(result_pointer + offsets, result.to(result_pointer.dtype.element_ty), mask=mask)
 
 
 def launch_forward(x: torch.Tensor) -> torch.Tensor:

@@ -130,7 +130,7 @@ def dynamic_shapes(input_signature: Signature, max_sequence: int | None = None) 
     """Return the dynamic axes of each input for torch.export, sequence up to `max_sequence`."""
     limits = {SEQUENCE: max_sequence}
     sizes = [torch.export.Dim(axis, max=limits.get(axis)) for axis in input_signature.free]
-    return {one.name: dict(enumerate(sizes)) for one in input_signature.inputs}
+    return {tensor.name: dict(enumerate(sizes)) for tensor in input_signature.inputs}
 
 
 def runner(module: Callable[..., torch.Tensor]) -> Callable[[Arrays], Any]:

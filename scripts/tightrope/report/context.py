@@ -31,9 +31,11 @@ def sections(summary: Summary) -> dict[str, Any]:
     charts: dict[str, Any] = {}
     training = training_section(summary.get("training") or [])
     activations = activations_section(summary, hosts)
-    figures = [figure for model in models for figure in drawn(model)]
-    figures += [one for table in activations for one in table["figures"]]
-    figures += [one for table in (training or {}).get("tables", ()) for one in table["figures"]]
+    figures = [figure for model in models for figure in model_figures(model)]
+    figures += [figure for table in activations for figure in table["figures"]]
+    figures += [
+        figure for table in (training or {}).get("tables", ()) for figure in table["figures"]
+    ]
     for figure in figures:
         figure["id"] = f"chart-{len(charts) + 1}"
         charts[figure["id"]] = figure.pop("chart")
@@ -52,25 +54,25 @@ def sections(summary: Summary) -> dict[str, Any]:
         "activations": activations,
         "training": training,
         "training_not_run": not_run(training["failed"] if training else []),
-        "counts": {word: statuses.count(word) for word in ("ok", "failed", "unavailable")},
+        "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
         "vnni": has_vnni(results, summary.get("hosts") or {}),
         "devices": {result.get("device") for result in results},
-        "engines": used(results, "engine"),
-        "precisions": used(results, "precision"),
+        "engines": measured_values(results, "engine"),
+        "precisions": measured_values(results, "precision"),
         "charts": charts,
     }
 
 
-def drawn(model: Record) -> list[dict[str, Any]]:
+def model_figures(model: Record) -> list[dict[str, Any]]:
     """Return everything that has its own chart, in page order."""
     figures = [*model["trade_offs"], *model["speedups"]]
     if model["int8"]:
-        figures += [one for figure in model["int8"]["figures"] for one in figure["panels"]]
+        figures += [panel for figure in model["int8"]["figures"] for panel in figure["panels"]]
         figures += model["int8"]["sensitivities"]
     return figures + (model["traffic"]["figures"] if model["traffic"] else [])
 
 
-def used(results: Iterable[Record], field: str) -> set[str | None]:
+def measured_values(results: Iterable[Record], field: str) -> set[str | None]:
     """Return the values of a field over the measured results."""
     return {result.get(field) for result in results if result.get("status") == "ok"}
 
@@ -89,44 +91,54 @@ def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
     name.
     """
     parts = {key: [host.get("cpu"), host.get("gpu")] for key, host in hosts.items()}
-    names = {key: " + ".join(map(str, filter(None, own))) for key, own in parts.items()}
-    alike = [name for name in names.values() if list(names.values()).count(name) > 1]
-    named = {key: f"{name} ({key})" if name in alike else name for key, name in names.items()}
+    names = {
+        key: " + ".join(map(str, filter(None, components))) for key, components in parts.items()
+    }
+    duplicates = [name for name in names.values() if list(names.values()).count(name) > 1]
+    named = {key: f"{name} ({key})" if name in duplicates else name for key, name in names.items()}
     return named if len(hosts) > 1 else {}
 
 
 def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the report's content on one model; `hosts` are `host_names`."""
-    facts: Record = (summary.get("models") or {}).get(name) or {}
-    results = [r for r in summary.get("results") or () if r.get("model") == name]
+    model: Record = (summary.get("models") or {}).get(name) or {}
+    results = [result for result in summary.get("results") or () if result.get("model") == name]
     measured = [result for result in results if result.get("status") == "ok"]
-    traffic = [e for e in summary.get("traffic") or () if e.get("model") == name]
-    worth = [e for e in summary.get("quantization") or () if e.get("model") == name]
-    baselines = facts.get("baselines") or {}
-    advice = [r for r in summary.get("recommendations") or () if r.get("model") == name]
-    picks = [pick(recommendation, measured, hosts) for recommendation in advice]
+    traffic = [entry for entry in summary.get("traffic") or () if entry.get("model") == name]
+    quantization = [
+        entry for entry in summary.get("quantization") or () if entry.get("model") == name
+    ]
+    baselines = model.get("baselines") or {}
+    recommendations = [
+        entry for entry in summary.get("recommendations") or () if entry.get("model") == name
+    ]
+    picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
     picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
     budget = summary.get("accuracy_budget_points")
-    judged = any(result.get("accuracy") for result in measured)
+    evaluated = any(result.get("accuracy") for result in measured)
     return {
         "name": name,
-        "facts": facts,
+        "facts": model,
         "baselines": baselines,
         "baseline_accuracy": baseline_accuracy(measured, baselines),
-        "note": None if judged else NO_LABELS if measured else NOT_MEASURED,
-        "judged": judged,
+        "note": None if evaluated else NO_LABELS if measured else NOT_MEASURED,
+        "judged": evaluated,
         "answers": answers_section(measured, baselines, budget),
-        "int8": int8_section(results, facts, hosts, budget),
-        "quantization": quantization_section(worth, [one["result"] for one in picks], hosts),
+        "int8": int8_section(results, model, hosts, budget),
+        "quantization": quantization_section(
+            quantization, [chosen["result"] for chosen in picks], hosts
+        ),
         "measured": measured,
         "picks": picks,
-        "variants": list(dict.fromkeys(p["variant"] for p in picks if p["variant"])),
+        "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
         "largest": largest(measured),
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
         "uncompared": grouped(
-            (r["baseline_failed"], r["variant"]) for r in measured if r.get("baseline_failed")
+            (result["baseline_failed"], result["variant"])
+            for result in measured
+            if result.get("baseline_failed")
         ),
-        "traffic": traffic_section(traffic, (facts.get("data") or {}).get("evaluation_samples")),
+        "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
         "traffic_not_run": not_run(traffic),
     }
 
@@ -140,7 +152,7 @@ def pick(
     """
     shape = shape_of(recommendation.get("shape") or {})
     variant = recommendation.get("variant")
-    result: Record = next((r for r in measured if r["variant"] == variant), {})
+    result: Record = next((result for result in measured if result["variant"] == variant), {})
     rejected = recommendation.get("rejected") or []
     row = row_at(result, shape) or {}
     return {
@@ -154,7 +166,9 @@ def pick(
         "disturbed": recommendation.get("disturbed") or [],
         "result": result,
         "row": row,
-        "noise": next((r.reasons for r in remarks(result, row) if r.word == "noisy"), []),
+        "noise": next(
+            (remark.reasons for remark in remarks(result, row) if remark.word == "noisy"), []
+        ),
         "rejected": grouped((entry.get("reason"), entry.get("variant")) for entry in rejected),
         "rejected_count": len(rejected),
     }
@@ -171,15 +185,23 @@ def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
 def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
     """Return the accuracy of the first device's baseline, to which the budget is relative."""
     names = list(baselines.values())
-    found = [r for r in measured if r["variant"] in names and r.get("accuracy")]
-    return min(found, key=lambda r: names.index(r["variant"]))["accuracy"] if found else None
+    evaluated = [
+        result for result in measured if result["variant"] in names and result.get("accuracy")
+    ]
+    return (
+        min(evaluated, key=lambda result: names.index(result["variant"]))["accuracy"]
+        if evaluated
+        else None
+    )
 
 
 def largest(measured: Iterable[Record]) -> dict[str, float]:
     """Return the largest size and peak memory, full scale of the bars in the cost table."""
-    rows = list(measured)
+    results = list(measured)
     fields = ("size_bytes", "peak_rss_bytes")
-    return {field: max((r.get(field) or 0 for r in rows), default=0) for field in fields}
+    return {
+        field: max((result.get(field) or 0 for result in results), default=0) for field in fields
+    }
 
 
 def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[dict[str, Any]]:
@@ -209,14 +231,14 @@ def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[di
 
 def not_run(results: Iterable[Record]) -> dict[str, list[tuple[str, list[Any]]]]:
     """Return (reason, [(model, variants)]) for `failed` and for `unavailable` results."""
-    rows = list(results)
+    listed = list(results)
     return {
         status: [
             (reason, grouped(pairs))
             for reason, pairs in grouped(
-                (r.get("reason"), (r.get("model"), r.get("variant")))
-                for r in rows
-                if r.get("status") == status
+                (result.get("reason"), (result.get("model"), result.get("variant")))
+                for result in listed
+                if result.get("status") == status
             )
         ]
         for status in ("failed", "unavailable")

@@ -84,15 +84,15 @@ def render_page(
 
 def environment(template: Sequence[Path]) -> Environment:
     """Return a Jinja environment: autoescape, errors for undefined names, number filters."""
-    made = Environment(
+    jinja = Environment(
         loader=DictLoader({part.name: read(part) for part in template}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update({name: getattr(numbers, name) for name in FILTERS})
-    return made
+    jinja.filters.update({name: getattr(numbers, name) for name in FILTERS})
+    return jinja
 
 
 def chart_library() -> str:

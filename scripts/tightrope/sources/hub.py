@@ -10,7 +10,7 @@ from tightrope.errors import ConfigError, TightropeError
 SECONDS_TO_ANSWER = 5
 
 
-class Place(NamedTuple):
+class Repository(NamedTuple):
     """Repository on the Hub, its configuration, and the requested revision."""
 
     name: str
@@ -18,14 +18,14 @@ class Place(NamedTuple):
     revision: str | None
 
 
-def parse_place(source: str, place: str) -> Place:
+def parse_repository(source: str, location: str) -> Repository:
     """Parse `owner/name[/configuration][@revision]`; raise ConfigError naming `source`."""
-    path, _, revision = place.partition("@")
+    path, _, revision = location.partition("@")
     parts = path.split("/")
     if len(parts) > 3 or not all(parts):
         raise ConfigError(f"{source}: a hub source is hub:owner/name@revision")
     configuration = parts[2] if len(parts) == 3 else None
-    return Place("/".join(parts[:2]), configuration, revision or None)
+    return Repository("/".join(parts[:2]), configuration, revision or None)
 
 
 def check_reachable(source: str, remedy: str) -> None:
@@ -34,7 +34,7 @@ def check_reachable(source: str, remedy: str) -> None:
 
     reason = [f"no answer within {SECONDS_TO_ANSWER} s"]
 
-    def knock() -> None:
+    def connect() -> None:
         try:
             urllib.request.urlopen(ENDPOINT, timeout=SECONDS_TO_ANSWER).close()
             reason.clear()
@@ -44,14 +44,14 @@ def check_reachable(source: str, remedy: str) -> None:
             reason[:] = [str(getattr(error, "reason", error))]
 
     # If a name server does not answer, the call blocks longer than its timeout.
-    thread = threading.Thread(target=knock, daemon=True)
+    thread = threading.Thread(target=connect, daemon=True)
     thread.start()
     thread.join(2 * SECONDS_TO_ANSWER)
     if reason:
         raise TightropeError(f"{source}: {ENDPOINT} could not be reached ({reason[0]}); {remedy}")
 
 
-def failed(source: str, error: Exception, remedy: str) -> TightropeError:
+def fetch_error(source: str, error: Exception, remedy: str) -> TightropeError:
     """Return a one-line error for any exception of the Hub's libraries."""
     reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     return TightropeError(f"{source}: could not be fetched ({reason}); {remedy}")

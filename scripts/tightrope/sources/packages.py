@@ -23,8 +23,8 @@ def package_folder(source: str, name: str) -> Path:
 @cache
 def package_version(name: str) -> str | None:
     """Return the version of the distribution that holds the top-level package `name`."""
-    found = library_version(name) or library_version(name.replace("_", "-"))
-    if found is None:
+    version = library_version(name) or library_version(name.replace("_", "-"))
+    if version is None:
         owners = packages_distributions().get(name, [])
-        found = library_version(sorted(owners)[0]) if owners else None
-    return found
+        version = library_version(sorted(owners)[0]) if owners else None
+    return version

@@ -41,12 +41,16 @@ def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
     return values, labels
 
 
-def read_table(file: Path, plain: str) -> Any:
-    """Read the file as a pandas table; column `plain` is not converted."""
+def read_table(file: Path, content: str) -> Any:
+    """Read the file as a pandas table; column `content` is not converted."""
     import pandas
 
     # "NA" and "null" are valid texts; only an empty field is blank.
-    options: dict[str, Any] = {"dtype": {plain: str}, "keep_default_na": False, "na_values": [""]}
+    options: dict[str, Any] = {
+        "dtype": {content: str},
+        "keep_default_na": False,
+        "na_values": [""],
+    }
     suffix = table_suffix(file)
     if suffix == ".csv":
         return pandas.read_csv(file, **options)
@@ -64,7 +68,7 @@ def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
     for row, label in enumerate(labels, start=1):
         if not isinstance(label, str | int) and not is_whole(label):
             raise TightropeError(
-                f"{file}: row {row} {ROWS}: column {column!r} holds {shown(label)}; labels are "
+                f"{file}: row {row} {ROWS}: column {column!r} holds {excerpt(label)}; labels are "
                 "whole numbers or names: set columns.label of the model, or fix the table"
             )
     return [label if isinstance(label, str) else int(label) for label in labels]
@@ -91,7 +95,7 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, float) and value.is_integer()
 
 
-def shown(value: Any) -> str:
+def excerpt(value: Any) -> str:
     """Return the value for an error message, truncated if long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 40 else f"{text[:40]}..."

@@ -20,8 +20,8 @@ def flip_crop(row: Arrays, generator: np.random.Generator) -> Arrays:
     down, right = round(MARGIN * height), round(MARGIN * width)
     padded = np.pad(image, ((0, 0), (down, down), (right, right)))
     top, left = generator.integers(0, 2 * down + 1), generator.integers(0, 2 * right + 1)
-    cut = padded[:, top : top + height, left : left + width]
-    mirrored = cut[:, :, ::-1] if generator.random() < 0.5 else cut
+    crop = padded[:, top : top + height, left : left + width]
+    mirrored = crop[:, :, ::-1] if generator.random() < 0.5 else crop
     return {**row, "pixel_values": np.ascontiguousarray(mirrored)}
 
 

@@ -26,12 +26,12 @@ def draw_epochs(
     are shuffled. The last batch of a window or an epoch may be smaller than `size`.
     """
     generator = random.Random(seed)
-    left = max(1, round(epochs * count))
-    while left > 0:
-        order = generator.sample(range(count), count)[:left]
-        left -= len(order)
+    remaining = max(1, round(epochs * count))
+    while remaining > 0:
+        order = generator.sample(range(count), count)[:remaining]
+        remaining -= len(order)
         if lengths is None:
-            yield cut(order, size)
+            yield chunks(order, size)
         else:
             yield list(by_length(order, lengths, size, generator))
 
@@ -40,13 +40,13 @@ def by_length(
     order: list[int], lengths: Sequence[int], size: int, generator: random.Random
 ) -> Iterator[Batch]:
     """Yield batches of examples of similar length within windows of `order`."""
-    for window in cut(order, size * WINDOW):
-        batches = cut(sorted(window, key=lambda i: (lengths[i], i)), size)
+    for window in chunks(order, size * WINDOW):
+        batches = chunks(sorted(window, key=lambda i: (lengths[i], i)), size)
         generator.shuffle(batches)
         yield from batches
 
 
-def cut(order: list[int], size: int) -> list[Batch]:
+def chunks(order: list[int], size: int) -> list[Batch]:
     """Split `order` into chunks of `size`; the last may be shorter."""
     return [order[start : start + size] for start in range(0, len(order), size)]
 
@@ -74,10 +74,10 @@ def prefetched(tasks: Iterable[Callable[[], Result]], *, ahead: int) -> Iterator
     if not ahead:
         yield from (task() for task in tasks)
         return
-    left = iter(tasks)
+    remaining = iter(tasks)
     with ThreadPoolExecutor(ahead) as pool:
-        waiting = deque(pool.submit(task) for task in islice(left, ahead))
+        waiting = deque(pool.submit(task) for task in islice(remaining, ahead))
         while waiting:
             result = waiting.popleft().result()
-            waiting += [pool.submit(task) for task in islice(left, 1)]
+            waiting += [pool.submit(task) for task in islice(remaining, 1)]
             yield result

@@ -36,7 +36,7 @@ class Subject:
     def part(self, indices: Sequence[int]) -> "Subject":
         """Return a copy restricted to these rows."""
         lengths = None if self.lengths is None else [self.lengths[index] for index in indices]
-        rows = Picked(self.rows, indices)
+        rows = SelectedRows(self.rows, indices)
         return replace(self, rows=rows, labels=self.labels[list(indices)], lengths=lengths)
 
     def batch(
@@ -55,7 +55,7 @@ class Subject:
         return len(indices), max(self.lengths[index] for index in indices)
 
 
-class Picked(Sequence[Arrays]):
+class SelectedRows(Sequence[Arrays]):
     """Selected rows of a sequence, each created on access."""
 
     def __init__(self, rows: Sequence[Arrays], indices: Sequence[int]) -> None:
@@ -66,14 +66,14 @@ class Picked(Sequence[Arrays]):
         return len(self.indices)
 
     @overload
-    def __getitem__(self, place: int) -> Arrays: ...
+    def __getitem__(self, index: int) -> Arrays: ...
     @overload
-    def __getitem__(self, place: slice) -> "Picked": ...
-    def __getitem__(self, place: int | slice) -> "Arrays | Picked":
+    def __getitem__(self, index: slice) -> "SelectedRows": ...
+    def __getitem__(self, index: int | slice) -> "Arrays | SelectedRows":
         """Return the row at an index, or the rows of a slice."""
-        if isinstance(place, slice):
-            return Picked(self.rows, self.indices[place])
-        return self.rows[self.indices[place]]
+        if isinstance(index, slice):
+            return SelectedRows(self.rows, self.indices[index])
+        return self.rows[self.indices[index]]
 
 
 def text_subject(

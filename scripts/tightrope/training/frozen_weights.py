@@ -14,10 +14,10 @@ def freeze(model: Any, modules: Sequence[str]) -> None:
     names = [name for name, _ in model.named_parameters()]
     for module in modules:
         if not any(belongs(name, module) for name in names):
-            known = ", ".join(dict.fromkeys(path for path in map(parent, names) if path))
+            available = ", ".join(dict.fromkeys(path for path in map(parent, names) if path))
             raise TightropeError(
                 f"train.frozen: {type(model).__name__} has no module {module} with weights; "
-                f"name some of {known}, or a module that holds them"
+                f"name some of {available}, or a module that holds them"
             )
     for name, weight in model.named_parameters():
         weight.requires_grad_(not any(belongs(name, module) for module in modules))

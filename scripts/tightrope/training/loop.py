@@ -22,7 +22,7 @@ from tightrope.training.batches import (
 from tightrope.training.examples import Subject
 from tightrope.training.frozen_weights import freeze
 from tightrope.training.progress import Report
-from tightrope.training.recipe import Recipe, check_recipe, chosen_amp
+from tightrope.training.recipe import Recipe, check_recipe, resolve_amp
 from tightrope.training.state import TrainingState
 from tightrope.training.step import Trainer
 
@@ -43,8 +43,8 @@ class EpochClock:
 
 
 @dataclass
-class Course:
-    """Training progress: the loss of each step, and a record of each finished epoch.
+class History:
+    """Training history: the loss of each step, and a record of each finished epoch.
 
     Each of `epochs` has `samples`, `steps`, `seconds` (of the steps; the first epoch includes the
     time of torch.compile, `compile_s`), `loss` (mean over its steps), and validation `accuracy` and
@@ -66,37 +66,40 @@ def fine_tune(
     state: TrainingState | None = None,
     micro_batches: int = 1,
     clock: EpochClock | None = None,
-) -> tuple[Course, dict[str, Any]]:
-    """Train the model of `subject` in place by a whole recipe; return its course and run facts.
+) -> tuple[History, dict[str, Any]]:
+    """Train the model of `subject` in place by a whole recipe; return history and properties.
 
-    The facts are `steps`, `amp`, `device`, `samples` and `held_out_samples`. With `state`, an
-    interrupted run is resumed and ends with the same weights as an uninterrupted run. Each batch is
-    split into so many `micro_batches`; a state with fewer is discarded and training restarts. The
-    measurements of `clock` are kept with each epoch. Raises TightropeError if the loss is not
-    finite, or if `frozen` names modules that the model does not have.
+    The properties of the run are `steps`, `amp`, `device`, `samples` and `held_out_samples`. With
+    `state`, an interrupted run is resumed and ends with the same weights as an uninterrupted run.
+    Each batch is split into so many `micro_batches`; a state with fewer is discarded and training
+    restarts. The measurements of `clock` are kept with each epoch. Raises TightropeError if the
+    loss is not finite, or if `frozen` names modules that the model does not have.
     """
     check_recipe(recipe, images=subject.lengths is None)
-    amp = chosen_amp(recipe["amp"], device)
-    taught, judged = split(subject, recipe)
+    amp = resolve_amp(recipe["amp"], device)
+    training, validation = split(subject, recipe)
     size, seed = recipe["batch"], recipe["seed"]
     options = {"size": size, "epochs": recipe["epochs"], "seed": seed}
-    epochs = list(draw_epochs(len(taught.rows), taught.lengths, **options))
+    epochs = list(draw_epochs(len(training.rows), training.lengths, **options))
     steps = sum(map(len, epochs))
     subject.prepare(subject.model, device)
     freeze(subject.model, recipe["frozen"])
     dynamic = subject.lengths is not None
     trainer = Trainer(subject.model, recipe, steps=steps, device=device, amp=amp, dynamic=dynamic)
     clock = clock or EpochClock()
-    course = Course(micro_batches)
-    loop = Loop(trainer, taught, judged, size, seed, state, course, AHEAD[device], clock)
+    history = History(micro_batches)
+    loop = Loop(trainer, training, validation, size, seed, state, history, AHEAD[device], clock)
     loop.restore()
     clock.start()
     if recipe["compile"]:
         loop.compile(epochs, dynamic=dynamic)
-    loop.run(epochs, Report(steps, terminal, done=len(loop.course.losses)))
+    loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
     trainer.release()
-    samples = {"samples": len(taught.rows), "held_out_samples": len(judged.rows) if judged else 0}
-    return loop.course, {"steps": steps, "amp": amp, "device": device, **samples}
+    samples = {
+        "samples": len(training.rows),
+        "held_out_samples": len(validation.rows) if validation else 0,
+    }
+    return loop.history, {"steps": steps, "amp": amp, "device": device, **samples}
 
 
 def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:
@@ -105,8 +108,8 @@ def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:
         return subject, None
     if len(subject.rows) < 2:
         raise TightropeError("train.validate: one example alone cannot be split; bring more data")
-    taught, judged = draw_validation(len(subject.rows), recipe["seed"])
-    return subject.part(taught), subject.part(judged)
+    training, validation = draw_validation(len(subject.rows), recipe["seed"])
+    return subject.part(training), subject.part(validation)
 
 
 @dataclass
@@ -114,106 +117,114 @@ class Loop:
     """Training loop: the steps, and the work between them."""
 
     trainer: Trainer
-    taught: Subject
-    judged: Subject | None
+    training: Subject
+    validation: Subject | None
     size: int
     seed: int
     state: TrainingState | None
-    course: Course
+    history: History
     ahead: int
     clock: EpochClock
     pending: list[torch.Tensor] = field(default_factory=list)
 
     def restore(self) -> None:
         """Resume from the saved state, unless it used fewer micro-batches per batch."""
-        found = self.state.read() if self.state else None
-        if found and Course(**found[1]["course"]).micro_batches >= self.course.micro_batches:
-            self.course = Course(**found[1]["course"])
-            self.trainer.restore(found[0], found[1])
-        elif self.state and self.course.micro_batches > 1:
+        saved = self.state.read() if self.state else None
+        if saved and History(**saved[1]["course"]).micro_batches >= self.history.micro_batches:
+            self.history = History(**saved[1]["course"])
+            self.trainer.restore(saved[0], saved[1])
+        elif self.state and self.history.micro_batches > 1:
             # a restart after a kill then begins with these smaller micro-batches
-            self.keep(self.state)
+            self.save_state(self.state)
 
     def compile(self, epochs: list[list[Batch]], *, dynamic: bool) -> None:
         """Compile one program per kind of shape, on the first micro-batch that has it."""
         began = time.perf_counter()
         first: dict[tuple[int, ...], Batch] = {}
         for batch in (batch for batches in epochs for batch in batches):
-            for piece in split_micro_batches(batch, self.course.micro_batches):
-                shape = self.taught.shape(piece)
+            for micro_batch in split_micro_batches(batch, self.history.micro_batches):
+                shape = self.training.shape(micro_batch)
                 # even a program with dynamic sizes does not cover size 1
-                first.setdefault(tuple(n == 1 for n in shape) if dynamic else shape, piece)
-        self.trainer.compile(self.taught.batch(piece) for piece in first.values())
+                first.setdefault(
+                    tuple(size == 1 for size in shape) if dynamic else shape, micro_batch
+                )
+        self.trainer.compile(self.training.batch(micro_batch) for micro_batch in first.values())
         self.trainer.wait()
-        self.course.compile_s = time.perf_counter() - began
+        self.history.compile_s = time.perf_counter() - began
 
     def run(self, epochs: list[list[Batch]], report: Report) -> None:
         """Run the remaining steps; the clock of the first epoch has already started."""
-        done, first = len(self.course.losses), 0
+        done, first = len(self.history.losses), 0
         bar = tqdm(total=report.steps, initial=done, desc="fine-tuning", mininterval=2)
         with bar:
             for batches in epochs:
                 last = first + len(batches)
-                numbers = range(max(first, done), last)
-                tasks = (partial(self.drawn, batches[n - first], n) for n in numbers)
-                for number, drawn in zip(numbers, prefetched(tasks, ahead=self.ahead), strict=True):
-                    self.pending.append(self.trainer.learn(drawn))
+                steps = range(max(first, done), last)
+                tasks = (partial(self.micro_batches, batches[step - first], step) for step in steps)
+                for step, batch in zip(steps, prefetched(tasks, ahead=self.ahead), strict=True):
+                    self.pending.append(self.trainer.learn(batch))
                     bar.update()
-                    if number + 1 in report.marks:
-                        report(self.settled())
-                    if self.state and self.state.due() and number + 1 < last:
-                        self.keep(self.state)
+                    if step + 1 in report.marks:
+                        report(self.read_losses())
+                    if self.state and self.state.due() and step + 1 < last:
+                        self.save_state(self.state)
                 if last > done:
                     self.end_epoch(batches, whole=last == report.steps)
                 first = last
                 self.clock.start()
 
-    def drawn(self, batch: Batch, number: int) -> list[tuple[Arrays, np.ndarray]]:
-        """Return the micro-batches of a batch; randomness depends only on the seed and `number`."""
-        generator = np.random.default_rng([self.seed, number])
-        pieces = split_micro_batches(batch, self.course.micro_batches)
-        return [self.taught.batch(piece, generator) for piece in pieces]
+    def micro_batches(self, batch: Batch, step: int) -> list[tuple[Arrays, np.ndarray]]:
+        """Return the micro-batches of a batch; randomness depends only on the seed and `step`."""
+        generator = np.random.default_rng([self.seed, step])
+        micro_batches = split_micro_batches(batch, self.history.micro_batches)
+        return [self.training.batch(micro_batch, generator) for micro_batch in micro_batches]
 
-    def settled(self) -> list[float]:
+    def read_losses(self) -> list[float]:
         """Return the losses of all steps; waits for the last step, unlike a step itself."""
-        self.course.losses += [loss.item() for loss in self.pending]
+        self.history.losses += [loss.item() for loss in self.pending]
         self.pending.clear()
-        if not np.isfinite(self.course.losses[-1]):
+        if not np.isfinite(self.history.losses[-1]):
             raise TightropeError(
                 "train: training diverged (loss is NaN or infinite); lower train.learning_rate, or "
                 "take another train.amp"
             )
-        return self.course.losses
+        return self.history.losses
 
     def end_epoch(self, batches: list[Batch], *, whole: bool) -> None:
         """Record the finished epoch, validate, and save the state unless the run is complete."""
         self.trainer.wait()
-        time_of_epoch = self.clock.stop()
-        losses = self.settled()[-len(batches) :]
+        epoch_times = self.clock.stop()
+        losses = self.read_losses()[-len(batches) :]
         began = time.perf_counter()
-        accuracy = self.trainer.accuracy(self.examined(self.judged)) if self.judged else None
-        self.course.epochs.append(
+        accuracy = (
+            self.trainer.accuracy(self.validation_batches(self.validation))
+            if self.validation
+            else None
+        )
+        self.history.epochs.append(
             {
                 "samples": sum(map(len, batches)),
                 "steps": len(batches),
-                **time_of_epoch,
+                **epoch_times,
                 "loss": float(np.mean(losses)),
                 "accuracy": accuracy,
-                "accuracy_s": time.perf_counter() - began if self.judged else None,
+                "accuracy_s": time.perf_counter() - began if self.validation else None,
             }
         )
         if self.state and not whole:
-            self.keep(self.state)
+            self.save_state(self.state)
 
-    def examined(self, judged: Subject) -> Iterator[Any]:
+    def validation_batches(self, subject: Subject) -> Iterator[Any]:
         """Yield validation batches of examples of similar length."""
-        (batches,) = draw_epochs(len(judged.rows), judged.lengths, size=self.size, epochs=1, seed=0)
-        return (judged.batch(batch) for batch in batches)
+        (batches,) = draw_epochs(
+            len(subject.rows), subject.lengths, size=self.size, epochs=1, seed=0
+        )
+        return (subject.batch(batch) for batch in batches)
 
-    def keep(self, state: TrainingState) -> None:
+    def save_state(self, state: TrainingState) -> None:
         """Save the training state."""
         if self.pending:
-            self.settled()
-        tensors, facts = self.trainer.state()
-        facts |= {"course": asdict(self.course)}
-        state.write(tensors, facts, step=len(self.course.losses))
+            self.read_losses()
+        tensors, values = self.trainer.state()
+        values |= {"course": asdict(self.history)}
+        state.write(tensors, values, step=len(self.history.losses))

@@ -93,7 +93,7 @@ def train_seeds(
         began += machine.wait()
         seeded = {**record.recipe, "seed": seed}
         work = partial(
-            timed,
+            run_seed,
             partial(load, seeded, seed=seed),
             seeded,
             device=record.device,
@@ -118,7 +118,7 @@ class WatchedClock(EpochClock):
         return {**super().stop(), "foreign_cores": self.window.close()}
 
 
-def timed(
+def run_seed(
     load: Callable[[], Start],
     recipe: Recipe,
     micro_batches: int,
@@ -130,7 +130,7 @@ def timed(
     """Train what `load` returns, with `micro_batches` per batch; return a run of the record."""
     prepare_device(device, threads)
     subject = load().subject(recipe)
-    course, facts = fine_tune(
+    history, properties = fine_tune(
         subject,
         recipe,
         device=device,
@@ -138,13 +138,13 @@ def timed(
         micro_batches=micro_batches,
         clock=WatchedClock(),
     )
-    rates = [{"samples_per_s": one["samples"] / one["seconds"]} for one in course.epochs]
-    epochs = [one | rate for one, rate in zip(course.epochs, rates, strict=True)]
+    rates = [{"samples_per_s": epoch["samples"] / epoch["seconds"]} for epoch in history.epochs]
+    epochs = [epoch | rate for epoch, rate in zip(history.epochs, rates, strict=True)]
     return {
-        **{name: facts[name] for name in ("amp", "steps", "samples", "held_out_samples")},
+        **{name: properties[name] for name in ("amp", "steps", "samples", "held_out_samples")},
         "unit": subject.unit,
-        "micro_batches": course.micro_batches,
-        "compile_s": course.compile_s,
+        "micro_batches": history.micro_batches,
+        "compile_s": history.compile_s,
         "epochs": epochs,
         "peak_rss_bytes": peak_rss_bytes(),
         "peak_device_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,

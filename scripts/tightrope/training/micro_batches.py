@@ -13,7 +13,7 @@ from tightrope.training.recipe import DEFAULTS, Recipe
 
 Work = Callable[[int], Any]
 # fraction of the machine's memory that training may use
-MOST_OF_IT = 0.9
+MEMORY_FRACTION = 0.9
 
 
 def run_training(
@@ -29,18 +29,18 @@ def run_training(
     recipe = {**DEFAULTS, **(recipe or {})}
     micro_batches, began = 1, time.monotonic() if began is None else began
     # stay below physical memory: the kernel's OOM killer does not report why it killed
-    machine = MOST_OF_IT * psutil.virtual_memory().total
-    limits = replace(limits, memory_bytes=min(limits.memory_bytes, machine))
+    usable = MEMORY_FRACTION * psutil.virtual_memory().total
+    limits = replace(limits, memory_bytes=min(limits.memory_bytes, usable))
     while True:
         try:
-            with Child(told(work), limits, began=began) as child:
+            with Child(catch_expected_errors(work), limits, began=began) as child:
                 value, error = child.ask(micro_batches)
         except WorkFailed as failed:
-            if not is_full(failed):
+            if not surely_out_of_memory(failed):
                 raise
             if recipe["out_of_memory"] == "stop" or 2 * micro_batches > recipe["batch"]:
                 raise WorkFailed(
-                    too_large(failed, recipe["batch"], micro_batches), transient=False
+                    out_of_memory_message(failed, recipe["batch"], micro_batches), transient=False
                 ) from None
             micro_batches *= 2
             continue
@@ -49,26 +49,26 @@ def run_training(
         raise error if isinstance(error, PASSED_ON) else WorkFailed(str(error), transient=False)
 
 
-def told(work: Work) -> Callable[[int], tuple[Any, TightropeError | None]]:
+def catch_expected_errors(work: Work) -> Callable[[int], tuple[Any, TightropeError | None]]:
     """Wrap `work` to return its expected error as a second value instead of failing the child."""
 
-    def tell(micro_batches: int) -> tuple[Any, TightropeError | None]:
+    def run(micro_batches: int) -> tuple[Any, TightropeError | None]:
         try:
             return work(micro_batches), None
         except TightropeError as error:
             return None, error
 
-    return tell
+    return run
 
 
-def is_full(failed: WorkFailed) -> bool:
+def surely_out_of_memory(failed: WorkFailed) -> bool:
     """Whether the failure is certainly out of memory; a SIGKILL may have other causes."""
     return LIMIT_OF_MEMORY in failed.reason or (
         is_out_of_memory(failed) and "killed by" not in failed.reason
     )
 
 
-def too_large(failed: WorkFailed, batch: int, micro_batches: int) -> str:
+def out_of_memory_message(failed: WorkFailed, batch: int, micro_batches: int) -> str:
     """Return the error message for a batch that does not fit in memory, with a remedy."""
     reason = failed.reason.partition(";")[0]
     if micro_batches == 1 and batch > 1:

@@ -26,16 +26,16 @@ class Report:
         done = len(losses)
         if done not in self.marks:
             return
-        a_step = (time.perf_counter() - self.start) / (done - self.before)
+        step_s = (time.perf_counter() - self.start) / (done - self.before)
         loss = float(np.mean(losses[-max(1, self.steps // LINES) :]))
-        left = in_words(a_step * (self.steps - done))
+        left = in_words(step_s * (self.steps - done))
         self.say(f"step {done:,} of {self.steps:,}, loss {loss:.2f}, about {left} left")
 
-    def say(self, words: str) -> None:
+    def say(self, line: str) -> None:
         """Print one line."""
-        print(f"fine-tuning: {words}", file=self.terminal, flush=True)
+        print(f"fine-tuning: {line}", file=self.terminal, flush=True)
 
 
-def averaged(losses: list[float]) -> list[float]:
+def average_tenths(losses: list[float]) -> list[float]:
     """Return the mean loss of each tenth of the training."""
     return [round(float(np.mean(part)), 6) for part in np.array_split(losses, LINES) if len(part)]

@@ -33,23 +33,23 @@ def whole_recipe(recipe: Recipe, seed: int) -> Recipe:
 
 def check_recipe(recipe: Recipe, *, images: bool) -> None:
     """Raise TightropeError if a whole recipe for texts sets options that only images have."""
-    wrong = [
+    image_only = [
         name for name in ("channels_last", "augmentation") if recipe[name] not in (False, "off")
     ]
-    if wrong and not images:
-        raise TightropeError(f"train.{wrong[0]}: only for images; remove it")
+    if image_only and not images:
+        raise TightropeError(f"train.{image_only[0]}: only for images; remove it")
 
 
-def chosen_amp(asked: str, device: str) -> str:
+def resolve_amp(amp: str, device: str) -> str:
     """Resolve `auto` to `bf16` if the device supports it natively, else `off`."""
-    if asked != "auto":
-        return asked
+    if amp != "auto":
+        return amp
     if device == "cuda":
         import torch
 
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "off"
     try:
-        words = set(Path("/proc/cpuinfo").read_text().split())
+        flags = set(Path("/proc/cpuinfo").read_text().split())
     except OSError:
-        words = set()
-    return "bf16" if words & {"avx512_bf16", "amx_bf16", "bf16"} else "off"
+        flags = set()
+    return "bf16" if flags & {"avx512_bf16", "amx_bf16", "bf16"} else "off"

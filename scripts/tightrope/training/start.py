@@ -30,12 +30,12 @@ KEPT_BYTES = 2**30
 class Start(NamedTuple):
     """A model and its train split.
 
-    `facts` are the input fields of the checkpoint's manifest, `save(folder)` writes the tokenizer
+    `input_fields` are those of the checkpoint's manifest, `save(folder)` writes the tokenizer
     or image processor, and `subject(recipe)` returns the training subject.
     """
 
     model: Any
-    facts: dict[str, int | None]
+    input_fields: dict[str, int | None]
     save: Callable[[Path], None]
     subject: Callable[[Recipe], Subject]
 
@@ -67,23 +67,23 @@ def load_start(
     examples = read_split(data, "train") if "train" in material["splits"] else []
     if recipe is not None and not len(examples):
         raise TightropeError(f"{material['source']}: no examples to train on; remove train")
-    of_task = start_of_images if origin["task"] == IMAGE else start_of_texts
-    return of_task(model, Path(source), origin["source"], examples, recipe)
+    start_of_task = start_of_images if origin["task"] == IMAGE else start_of_texts
+    return start_of_task(model, Path(source), origin["source"], examples, recipe)
 
 
 def start_of_texts(
     model: Any, source: Path, name: str, examples: Sequence[Example], recipe: Recipe | None
 ) -> Start:
     """Start for texts; raise TightropeError if the recipe's sequence is too long for the model."""
-    longest = positions(model.config.to_dict())
-    require_sequence(name, longest, (recipe or {}).get("sequence", 0), key="train.sequence")
+    token_limit = positions(model.config.to_dict())
+    require_sequence(name, token_limit, (recipe or {}).get("sequence", 0), key="train.sequence")
     tokenizer = load_tokenizer(source, name, examples, model.config)
     return Start(
         model,
-        {"vocabulary": model.config.vocab_size, "max_sequence": longest},
+        {"vocabulary": model.config.vocab_size, "max_sequence": token_limit},
         lambda folder: save_tokenizer(tokenizer, folder),
-        lambda chosen: text_subject(
-            model, tokenizer.backend_tokenizer, list(examples), sequence=chosen["sequence"]
+        lambda training_recipe: text_subject(
+            model, tokenizer.backend_tokenizer, list(examples), sequence=training_recipe["sequence"]
         ),
     )
 
@@ -94,17 +94,17 @@ def start_of_images(
     """Start for images; the settings of the image processor fix the input size."""
     settings = load_settings(source.parent)
 
-    def subject(chosen: Recipe) -> Subject:
-        rows = decoded(EncodedImages(examples, settings))
+    def subject(training_recipe: Recipe) -> Subject:
+        rows = decode_if_small(EncodedImages(examples, settings))
         labels = np.array([example["label"] for example in examples])
-        augment = AUGMENTATIONS[chosen["augmentation"]]
+        augment = AUGMENTATIONS[training_recipe["augmentation"]]
         return image_subject(model, rows, labels, augment=augment)
 
-    facts = {"height": settings.height, "width": settings.width, "max_sequence": None}
-    return Start(model, facts, lambda folder: save_settings(folder, settings), subject)
+    input_fields = {"height": settings.height, "width": settings.width, "max_sequence": None}
+    return Start(model, input_fields, lambda folder: save_settings(folder, settings), subject)
 
 
-def decoded(rows: EncodedImages) -> Sequence[Arrays]:
+def decode_if_small(rows: EncodedImages) -> Sequence[Arrays]:
     """Decode all rows in advance if they fit in KEPT_BYTES, else each on access."""
     small = sum(array.nbytes for array in rows[0].values()) * len(rows) <= KEPT_BYTES
     return list(rows) if small else rows

@@ -32,7 +32,7 @@ class TrainingState:
         """Whether the last state is older than `every_s`."""
         return time.monotonic() - self.written >= self.every_s
 
-    def write(self, tensors: Tensors, facts: dict[str, Any], *, step: int) -> None:
+    def write(self, tensors: Tensors, values: dict[str, Any], *, step: int) -> None:
         """Replace the last state by the state after `step` steps; raises StorageError."""
         tensors = {name: value.cpu() for name, value in tensors.items()}
         target = self.folder / f"step-{step}.safetensors"
@@ -41,15 +41,15 @@ class TrainingState:
             part = target.with_suffix(".part")
             save_file(tensors, part)
             part.replace(target)
-        named = {"file": target.name, "sha256": sha256(target), "key": self.key}
-        write_json(self.file, {**named, "facts": facts})
+        document = {"file": target.name, "sha256": sha256(target), "key": self.key}
+        write_json(self.file, {**document, "facts": values})
         for old in self.folder.iterdir():
             if old not in (target, self.file):
                 old.unlink()
         self.written = time.monotonic()
 
     def read(self) -> tuple[Tensors, dict[str, Any]] | None:
-        """Return tensors and facts of the last state of this training run, None if missing."""
+        """Return tensors and values of the last state of this training run, None if missing."""
         try:
             document = read_json(self.file)
             if document["key"] != self.key:

@@ -74,10 +74,10 @@ class Trainer:
         """Accumulate the gradients of each micro-batch; yield its share of the mean loss."""
         samples = sum(len(labels) for _, labels in micro_batches)
         for batch, labels in micro_batches:
-            wanted = torch.from_numpy(labels).to(self.device, non_blocking=True)
+            targets = torch.from_numpy(labels).to(self.device, non_blocking=True)
             with self.mixed:
                 logits = self.forward(**self.inputs(batch)).logits  # [batch, classes]
-            loss = torch.nn.functional.cross_entropy(logits.float(), wanted)
+            loss = torch.nn.functional.cross_entropy(logits.float(), targets)
             loss = loss * (len(labels) / samples)
             self.scaler.scale(loss).backward()
             yield loss.detach()
@@ -100,7 +100,7 @@ class Trainer:
         A compiled program may depend on the first shape it was compiled for. Compiling in a fixed
         order gives a resumed run the same programs as an uninterrupted one.
         """
-        kept = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         gpus = [torch.cuda.current_device()] if self.device == "cuda" else []
         with torch.random.fork_rng(devices=gpus):
             for batch in batches:
@@ -108,18 +108,18 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():
             for name, buffer in self.model.named_buffers():
-                buffer.copy_(kept[name])
+                buffer.copy_(buffers[name])
 
     @torch.no_grad()
     def accuracy(self, batches: Iterable[Batch]) -> float:
         """Return the accuracy, in fp32 and not compiled; restores the training mode."""
-        training, right, samples = self.model.training, 0, 0
+        training, correct, samples = self.model.training, 0, 0
         self.model.eval()
         for batch, labels in batches:
-            answers = self.model(**self.inputs(batch)).logits.argmax(-1).cpu().numpy()
-            right, samples = right + int((answers == labels).sum()), samples + len(labels)
+            predictions = self.model(**self.inputs(batch)).logits.argmax(-1).cpu().numpy()
+            correct, samples = correct + int((predictions == labels).sum()), samples + len(labels)
         self.model.train(training)
-        return right / samples
+        return correct / samples
 
     def wait(self) -> None:
         """Wait until all steps are finished on the device."""
@@ -135,28 +135,28 @@ class Trainer:
         tensors["random.cpu"] = torch.get_rng_state()
         if self.device == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state()
-        facts = {"schedule": self.schedule.state_dict(), "scaler": self.scaler.state_dict()}
-        return {name: value.detach().contiguous() for name, value in tensors.items()}, facts
+        values = {"schedule": self.schedule.state_dict(), "scaler": self.scaler.state_dict()}
+        return {name: value.detach().contiguous() for name, value in tensors.items()}, values
 
     @torch.no_grad()
-    def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+    def restore(self, tensors: Tensors, values: dict[str, Any]) -> None:
         """Resume from the `state` of the same training run."""
         for name, value in self.values():
             value.copy_(tensors[f"model.{name}"])
         for number, weight in enumerate(self.weights()):
-            begins = f"optimizer.{number}."
-            found = {name: tensors[name] for name in tensors if name.startswith(begins)}
+            prefix = f"optimizer.{number}."
+            saved = {name: tensors[name] for name in tensors if name.startswith(prefix)}
             state = self.optimizer.state[weight]
-            for name, value in found.items():
+            for name, value in saved.items():
                 # the fused optimizer needs moments in the memory format of their weights
-                like = torch.empty_like(weight) if value.shape == weight.shape else value
-                place = like.to(self.device, copy=True)
-                state[name.removeprefix(begins)] = place.copy_(value)
-        self.schedule.load_state_dict(facts["schedule"])
+                template = torch.empty_like(weight) if value.shape == weight.shape else value
+                moment = template.to(self.device, copy=True)
+                state[name.removeprefix(prefix)] = moment.copy_(value)
+        self.schedule.load_state_dict(values["schedule"])
         for group, rate in zip(self.groups(), self.schedule.get_last_lr(), strict=True):
             group["lr"] = rate
-        if facts["scaler"]:
-            self.scaler.load_state_dict(facts["scaler"])
+        if values["scaler"]:
+            self.scaler.load_state_dict(values["scaler"])
         torch.set_rng_state(tensors["random.cpu"])
         if self.device == "cuda":
             torch.cuda.set_rng_state(tensors["random.cuda"])

@@ -71,9 +71,9 @@ def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> Any:
         counts.update(word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
     characters = sorted({character for word in counts for character in word})
     words = sorted(counts, key=lambda word: (-counts[word], word))
-    pieces = [*SPECIAL_TOKENS, *characters, *(f"##{one}" for one in characters), *words]
-    kept = list(dict.fromkeys(pieces))[: min(vocabulary, VOCABULARY)]
-    model = models.WordPiece({piece: i for i, piece in enumerate(kept)}, unk_token="[UNK]")
+    pieces = [*SPECIAL_TOKENS, *characters, *(f"##{character}" for character in characters), *words]
+    tokens = list(dict.fromkeys(pieces))[: min(vocabulary, VOCABULARY)]
+    model = models.WordPiece({piece: i for i, piece in enumerate(tokens)}, unk_token="[UNK]")
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = splitter

@@ -9,8 +9,8 @@ from tightrope.artifacts.files import digest, storage_errors
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
-from tightrope.training.loop import Course, fine_tune
-from tightrope.training.progress import averaged
+from tightrope.training.loop import History, fine_tune
+from tightrope.training.progress import average_tenths
 from tightrope.training.recipe import Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
 from tightrope.training.state import TrainingState
@@ -53,17 +53,19 @@ def train_model(
     go to `terminal`. An ONNX file is kept as it is.
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, DataManifest)
-    if keep := importer_of(origin["source"]):
-        return keep(manifest, source=source, data=data, inputs=settings.inputs)
+    if import_checkpoint := importer_of(origin["source"]):
+        return import_checkpoint(manifest, source=source, data=data, inputs=settings.inputs)
     recipe = settings.recipe and whole_recipe(settings.recipe, settings.seed)
     prepare_device(settings.device, settings.threads)
     start = load_start(source, data, recipe, activation=settings.activation, seed=settings.seed)
-    training, last = None, None
+    training, state = None, None
     if recipe is not None:
-        last = state_of(settings, [[origin["files"], material["files"]], recipe, repr(start.model)])
-        train = partial(fine_tune, device=settings.device, terminal=terminal, state=last)
-        course, facts = train(start.subject(recipe), recipe, micro_batches=micro_batches)
-        training = {**facts, **told(course)}
+        state = state_of(
+            settings, [[origin["files"], material["files"]], recipe, repr(start.model)]
+        )
+        train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
+        history, properties = train(start.subject(recipe), recipe, micro_batches=micro_batches)
+        training = {**properties, **reproducible_results(history)}
     save(clear_folder(manifest), start)
     write_manifest(
         manifest,
@@ -71,22 +73,22 @@ def train_model(
         recipe=recipe,
         activation=settings.activation,
         training=training,
-        **described(start.model),
-        **start.facts,
+        **describe_classifier(start.model),
+        **start.input_fields,
     )
-    if last is not None:
-        last.clear()
+    if state is not None:
+        state.clear()
 
 
-def state_of(settings: TrainingSettings, trained: list[Any]) -> TrainingState | None:
+def state_of(settings: TrainingSettings, inputs: list[Any]) -> TrainingState | None:
     """Return the saved state of a training of the files, recipe and model `trained`, if any."""
     if settings.state is None:
         return None
-    key = [*trained, settings.threads, settings.device, settings.provenance]
+    key = [*inputs, settings.threads, settings.device, settings.provenance]
     return TrainingState(settings.state, digest(key))
 
 
-def described(model: Any) -> dict[str, Any]:
+def describe_classifier(model: Any) -> dict[str, Any]:
     """Return labels, number of parameters and architecture of a classifier."""
     return {
         "labels": [model.config.id2label[index] for index in range(model.config.num_labels)],
@@ -95,13 +97,13 @@ def described(model: Any) -> dict[str, Any]:
     }
 
 
-def told(course: Course) -> dict[str, Any]:
+def reproducible_results(history: History) -> dict[str, Any]:
     """Return the reproducible results of a training run."""
-    epochs = [{name: epoch[name] for name in ("loss", "accuracy")} for epoch in course.epochs]
+    epochs = [{name: epoch[name] for name in ("loss", "accuracy")} for epoch in history.epochs]
     return {
-        "losses": averaged(course.losses),
+        "losses": average_tenths(history.losses),
         "epochs": epochs,
-        "micro_batches": course.micro_batches,
+        "micro_batches": history.micro_batches,
     }
 
 

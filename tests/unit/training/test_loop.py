@@ -11,7 +11,7 @@ from tightrope.errors import TightropeError
 from tightrope.training.augmentation import flip_crop
 from tightrope.training.examples import Subject, image_subject
 from tightrope.training.loop import fine_tune
-from tightrope.training.recipe import chosen_amp, whole_recipe
+from tightrope.training.recipe import resolve_amp, whole_recipe
 from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
 from transformers import ConvNextConfig, ConvNextForImageClassification
@@ -227,8 +227,8 @@ def test_compiled_it_learns_the_same_and_goes_on_to_the_same(tmp_path: Path) -> 
 
 
 def test_auto_is_told_by_the_machine() -> None:
-    assert chosen_amp("off", "cpu") == "off"
-    assert chosen_amp("auto", "cpu") in ("bf16", "off")
+    assert resolve_amp("off", "cpu") == "off"
+    assert resolve_amp("auto", "cpu") in ("bf16", "off")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -5,7 +5,7 @@ from pathlib import Path
 from tightrope.artifacts.files import storage_errors
 from tightrope.checkpoint.source import Source
 from tightrope.checkpoint.sources.folder import FILES, check_folder, check_present
-from tightrope.sources.hub import check_reachable, failed, parse_place
+from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
 
 REMEDY = (
     "to use a local copy instead, give the model checkpoint 'path:FOLDER', "
@@ -17,7 +17,7 @@ check = check_folder
 
 def local_files(source: Source) -> list[Path]:
     """Return no files; raise ConfigError for an invalid Hub source."""
-    parse_place(source.text, source.place)
+    parse_repository(source.text, source.location)
     return []
 
 
@@ -43,13 +43,13 @@ def fetch_model(source: Source, folder: Path) -> str:
     """Download the model files like `fetch`, but without checks."""
     from huggingface_hub import HfApi, snapshot_download
 
-    wanted = parse_place(source.text, source.place)
+    repository = parse_repository(source.text, source.location)
     check_reachable(source.text, REMEDY)
     try:
-        commit = HfApi().model_info(wanted.name, revision=wanted.revision, timeout=30).sha
-        snapshot = snapshot_download(wanted.name, revision=commit, allow_patterns=list(FILES))
+        commit = HfApi().model_info(repository.name, revision=repository.revision, timeout=30).sha
+        snapshot = snapshot_download(repository.name, revision=commit, allow_patterns=list(FILES))
     except Exception as error:
-        raise failed(source.text, error, REMEDY) from error
+        raise fetch_error(source.text, error, REMEDY) from error
     for file in sorted(Path(snapshot).iterdir()):
         if file.name in FILES:
             (folder / file.name).write_bytes(file.read_bytes())

@@ -19,7 +19,7 @@ def local_files(source: Source) -> list[Path]:
     Raises ConfigError for a missing file, and for an image model without an image processor,
     because nothing else defines its preprocessing.
     """
-    file = Path(source.place).expanduser()
+    file = Path(source.location).expanduser()
     if not file.is_file():
         raise ConfigError(f"{source.text}: there is no such file")
     if source.task == IMAGE and not file.with_name(PROCESSOR).is_file():
@@ -27,8 +27,8 @@ def local_files(source: Source) -> list[Path]:
             f"{source.text}: there is no {PROCESSOR} beside it; put the image processor of its "
             "checkpoint there, as save_pretrained writes it"
         )
-    beside = [file.with_name(name) for name in ENCODERS]
-    return [file, *(one for one in beside if one.is_file())]
+    encoders = [file.with_name(name) for name in ENCODERS]
+    return [file, *(encoder for encoder in encoders if encoder.is_file())]
 
 
 def libraries(_source: Source) -> dict[str, str | None]:
@@ -46,7 +46,7 @@ def fetch(source: Source, folder: Path) -> None:
     from tightrope.onnx.imported import FILE
 
     copy(local_files(source), folder)
-    (folder / Path(source.place).name).rename(folder / FILE)
+    (folder / Path(source.location).name).rename(folder / FILE)
 
 
 def check(source: Source, folder: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def local_files(source: Source) -> list[Path]:
 
 def libraries(source: Source) -> dict[str, str | None]:
     """Return the version of the package."""
-    name = source.place.partition("/")[0]
+    name = source.location.partition("/")[0]
     return {name: package_version(name)}
 
 
@@ -34,7 +34,7 @@ def fetch(source: Source, folder: Path) -> None:
 
 def folder_of(source: Source) -> Path:
     """Return the folder in the package; raise ConfigError if package or folder is missing."""
-    name, _, inner = source.place.partition("/")
+    name, _, inner = source.location.partition("/")
     folder = package_folder(source.text, name) / inner
     if not folder.is_dir():
         raise ConfigError(f"{source.text}: package {name} has no folder {inner!r}")

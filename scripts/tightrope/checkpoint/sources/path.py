@@ -31,7 +31,7 @@ def fetch(source: Source, folder: Path) -> None:
 
 def folder_of(source: Source) -> Path:
     """Return the configured folder; raise ConfigError if it does not exist."""
-    folder = Path(source.place).expanduser()
+    folder = Path(source.location).expanduser()
     if not folder.is_dir():
         raise ConfigError(f"{source.text}: there is no such folder")
     return folder

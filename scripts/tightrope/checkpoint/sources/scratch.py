@@ -18,7 +18,7 @@ check = check_folder
 
 def local_files(source: Source) -> list[Path]:
     """Return no files; raise ConfigError if the sizes cannot be parsed."""
-    parse_architecture(source.text, source.place)
+    parse_architecture(source.text, source.location)
     return []
 
 
@@ -29,7 +29,7 @@ def libraries(_source: Source) -> dict[str, str | None]:
 
 def longest_sequence(source: Source) -> int | None:
     """Return the model's token limit if its sizes set one."""
-    model_type, sizes = parse_architecture(source.text, source.place)
+    model_type, sizes = parse_architecture(source.text, source.location)
     return positions({**sizes, "model_type": model_type})
 
 
@@ -39,11 +39,11 @@ def fetch(source: Source, folder: Path) -> None:
         write_random_model(source, folder)
 
 
-def parse_architecture(source: str, place: str) -> tuple[str, dict[str, Any]]:
+def parse_architecture(source: str, location: str) -> tuple[str, dict[str, Any]]:
     """Parse `bert?hidden_size=32&num_hidden_layers=2` into model type and config fields."""
-    model_type, _, words = place.partition("?")
+    model_type, _, query = location.partition("?")
     try:
-        fields = parse_qsl(words, strict_parsing=True) if words else []
+        fields = parse_qsl(query, strict_parsing=True) if query else []
     except ValueError as error:
         raise ConfigError(f"{source}: sizes are written like ?hidden_size=32&...") from error
     return model_type, {name: yaml.safe_load(value) for name, value in fields}
@@ -54,7 +54,7 @@ def write_random_model(source: Source, folder: Path) -> None:
     import torch
     from transformers import AutoConfig, AutoModel
 
-    model_type, sizes = parse_architecture(source.text, source.place)
+    model_type, sizes = parse_architecture(source.text, source.location)
     try:
         config = AutoConfig.for_model(model_type)
     except ValueError as error:

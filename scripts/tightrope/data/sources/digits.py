@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 WHITE = 16
 
 
-def local_files(_source: str, _place: str, **_settings: Any) -> list[Path]:
+def local_files(_source: str, _location: str, **_settings: Any) -> list[Path]:
     """Return no files."""
     return []
 
 
-def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
+def libraries(_source: str, _location: str, **_settings: Any) -> dict[str, str | None]:
     """Return versions of the libraries that hold, decode and store the digits."""
     return library_versions("pillow", "pyarrow", "scikit-learn")
 
 
-def read(_source: str, _place: str, store: "ImageStore", **_settings: Any) -> Material:
+def read(_source: str, _location: str, store: "ImageStore", **_settings: Any) -> Material:
     """Return the digits as grey PNG files of 8 x 8 pixels, in a single pool."""
     import numpy
     from PIL import Image

@@ -42,9 +42,9 @@ SKIPPED_FOLDERS = {"test", "tests", "testing", "_vendor", "vendored"}
 Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
+def local_files(source: str, location: str, **_settings: Any) -> list[Path]:
     """Return no files, versions identify the packages; raise ConfigError if one is missing."""
-    names = package_names(place)
+    names = package_names(location)
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"{source}: docstrings needs two or more different packages")
     for name in names:
@@ -52,19 +52,19 @@ def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
     return []
 
 
-def libraries(_source: str, place: str, **_settings: Any) -> dict[str, str | None]:
+def libraries(_source: str, location: str, **_settings: Any) -> dict[str, str | None]:
     """Return the versions of the packages."""
-    return {name: package_version(name) for name in package_names(place)}
+    return {name: package_version(name) for name in package_names(location)}
 
 
-def read(source: str, place: str, *, texts: int | None, seed: int, **_settings: Any) -> Material:
+def read(source: str, location: str, *, texts: int | None, seed: int, **_settings: Any) -> Material:
     """Return at least `texts` texts in total, or all texts for None."""
-    return read_docstrings(source, package_names(place), texts=texts, seed=seed)
+    return read_docstrings(source, package_names(location), texts=texts, seed=seed)
 
 
-def package_names(place: str) -> list[str]:
+def package_names(location: str) -> list[str]:
     """Split a comma-separated list into names, in the given order."""
-    return [name.strip() for name in place.split(",") if name.strip()]
+    return [name.strip() for name in location.split(",") if name.strip()]
 
 
 def read_docstrings(source: str, packages: list[str], *, texts: int | None, seed: int) -> Material:
@@ -79,8 +79,8 @@ def read_docstrings(source: str, packages: list[str], *, texts: int | None, seed
     read_package = partial(texts_of_package, mask=mask, seed=seed, share=share)
     # parsing dominates the time, and packages are independent
     with ProcessPoolExecutor(min(len(folders), len(os.sched_getaffinity(0)))) as pool:
-        found = list(pool.map(read_package, folders))
-    rows = [(text, label) for label, texts in enumerate(found) for text in texts]
+        texts_by_package = list(pool.map(read_package, folders))
+    rows = [(text, label) for label, texts in enumerate(texts_by_package) for text in texts]
     return Material(labels=list(packages), train=rows)
 
 

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 local_files = hub_tables.local_files
 
 
-def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
+def libraries(_source: str, _location: str, **_settings: Any) -> dict[str, str | None]:
     """Return versions of the libraries that read, decode and store the images."""
     return library_versions("pillow", "pyarrow", "datasets")
 
 
 def read(
-    source: str, place: str, store: "ImageStore", *, columns: dict[str, str], **_settings: Any
+    source: str, location: str, store: "ImageStore", *, columns: dict[str, str], **_settings: Any
 ) -> Material:
     """Return images and labels of a Hub dataset."""
-    tables, commit = fetch_tables(source, place)
+    tables, commit = fetch_tables(source, location)
     return images_of(source, tables, columns, store)._replace(revision=commit)
 
 

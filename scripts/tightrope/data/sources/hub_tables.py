@@ -5,7 +5,7 @@ from typing import Any
 
 from tightrope.data.material import Material, Row
 from tightrope.errors import TightropeError
-from tightrope.sources.hub import check_reachable, failed, parse_place
+from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
 
 ROLES = {"evaluation": ("validation", "dev", "valid", "test"), "train": ("train",)}
 REMEDY = (
@@ -14,34 +14,34 @@ REMEDY = (
 )
 
 
-def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
+def local_files(source: str, location: str, **_settings: Any) -> list[Path]:
     """Return no files; raise ConfigError for an invalid Hub source."""
-    parse_place(source, place)
+    parse_repository(source, location)
     return []
 
 
-def fetch_tables(source: str, place: str) -> tuple[Any, str]:
+def fetch_tables(source: str, location: str) -> tuple[Any, str]:
     """Return the `datasets.DatasetDict` and the fetched commit; runs no code of the dataset."""
     from datasets import load_dataset
     from huggingface_hub import HfApi
 
-    wanted = parse_place(source, place)
+    repository = parse_repository(source, location)
     check_reachable(source, REMEDY)
     try:
-        commit = HfApi().dataset_info(wanted.name, revision=wanted.revision, timeout=30).sha
-        tables = load_dataset(wanted.name, wanted.configuration, revision=commit)
+        commit = HfApi().dataset_info(repository.name, revision=repository.revision, timeout=30).sha
+        tables = load_dataset(repository.name, repository.configuration, revision=commit)
     except Exception as error:
-        raise failed(source, error, REMEDY) from error
+        raise fetch_error(source, error, REMEDY) from error
     return tables, str(commit)
 
 
 def roles_of(source: str, tables: Any, columns: dict[str, str]) -> dict[str, Any]:
     """Return the tables for train and evaluation, or one of them; each has all `columns`."""
-    named = {
+    split_names = {
         role: next((name for name in names if name in tables), None)
         for role, names in ROLES.items()
     }
-    roles = {role: tables[name] for role, name in named.items() if name}
+    roles = {role: tables[name] for role, name in split_names.items() if name}
     if not roles:
         raise TightropeError(f"{source}: no train or validation split, only {', '.join(tables)}")
     for table in roles.values():

@@ -11,14 +11,14 @@ from tightrope.errors import TightropeError
 local_files = hub_tables.local_files
 
 
-def libraries(_source: str, _place: str, **_settings: Any) -> dict[str, str | None]:
+def libraries(_source: str, _location: str, **_settings: Any) -> dict[str, str | None]:
     """Return the version of datasets, which reads the texts."""
     return library_versions("datasets")
 
 
-def read(source: str, place: str, *, columns: dict[str, str], **_settings: Any) -> Material:
+def read(source: str, location: str, *, columns: dict[str, str], **_settings: Any) -> Material:
     """Return texts and labels of a Hub dataset."""
-    tables, commit = fetch_tables(source, place)
+    tables, commit = fetch_tables(source, location)
     return material_of(source, tables, columns)._replace(revision=commit)
 
 
@@ -44,5 +44,5 @@ def material_of(source: str, tables: Any, columns: dict[str, str]) -> Material:
 def rows_of(table: Any, index: dict[Any, int], columns: dict[str, str]) -> list[Row]:
     """Return stripped texts with label indices; drop rows that lack text or label."""
     pairs = zip(table[columns["text"]], table[columns["label"]], strict=True)
-    found = (((text or "").strip(), label) for text, label in pairs)
-    return [(text, index[label]) for text, label in found if text and label in index]
+    stripped = (((text or "").strip(), label) for text, label in pairs)
+    return [(text, index[label]) for text, label in stripped if text and label in index]

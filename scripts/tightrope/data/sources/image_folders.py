@@ -9,7 +9,7 @@ from tightrope.data.material import (
     POOL,
     Labelled,
     Material,
-    labelled,
+    number_labels,
     role_of,
     train_and_evaluation,
 )
@@ -121,7 +121,7 @@ def read_class_folders(source: str, pattern: str, store: "ImageStore") -> Materi
         # each kind of archive yields its files in a different order
         rows.sort(key=lambda row: row[0].name)
     train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
-    return labelled(train, evaluation)._replace(left_out=left_out)
+    return number_labels(train, evaluation)._replace(left_out=left_out)
 
 
 def class_folder(image: Path) -> Path:
@@ -151,8 +151,8 @@ def every_file(paths: list[Path]) -> Iterator[tuple[Path, Reader | None]]:
     """
     for path in paths:
         if path.is_dir():
-            below = files_below(path)
-            yield from ((one, None if one.is_dir() else reader_of(one)) for one in below)
+            contents = files_below(path)
+            yield from ((file, None if file.is_dir() else reader_of(file)) for file in contents)
         elif is_archive(path):
             for name, read in read_archive(path):
                 if not any(map(is_hidden, (Path(name), *Path(name).parents[:-1]))):
@@ -166,15 +166,15 @@ def files_below(top: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
 
     A link to a folder that contains it is skipped.
     """
-    place = top.resolve()
-    if place in above:
+    resolved = top.resolve()
+    if resolved in above:
         return
     yield top
     for path in sorted(top.iterdir()):
         if is_hidden(path):
             continue
         if path.is_dir():
-            yield from files_below(path, (*above, place))
+            yield from files_below(path, (*above, resolved))
         else:
             yield path
 
@@ -196,11 +196,11 @@ def listing_digest(paths: list[Path]) -> str:
 
     It replaces the files if they are too many for inputs of a rule.
     """
-    found = []
+    entries = []
     for top in paths:
         for path in files_below(top) if top.is_dir() else [top]:
             # a broken link is an error only when it is read
             status = path.stat() if path.exists() else path.lstat()
             time = 0 if path.is_dir() else status.st_mtime_ns
-            found.append((str(path), status.st_size, time))
-    return digest(found)
+            entries.append((str(path), status.st_size, time))
+    return digest(entries)

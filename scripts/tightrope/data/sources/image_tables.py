@@ -8,14 +8,14 @@ from tightrope.data.material import (
     POOL,
     Labelled,
     Material,
-    labelled,
+    number_labels,
     role_of,
     train_and_evaluation,
 )
 from tightrope.data.sources.image_folders import matching_images, reader_of, role_of_folders
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
-from tightrope.sources.tables import ROWS, read_columns, shown
+from tightrope.sources.tables import ROWS, excerpt, read_columns
 
 if TYPE_CHECKING:
     from tightrope.data.image_store import ImageStore
@@ -50,16 +50,16 @@ def read_image_tables(
         for role, row in read_table_images(table, store, columns, images):
             roles.setdefault(role, []).append(row)
     train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
-    return labelled(train, evaluation)
+    return number_labels(train, evaluation)
 
 
-def images_place(table: Path, images: str | None) -> Path:
+def images_location(table: Path, images: str | None) -> Path:
     """Return the folder or archive with a table's images; raise ConfigError if there is none."""
-    place = table.parent / Path(images or ".").expanduser()
-    if place.is_dir() or (place.is_file() and is_archive(place)):
-        return place
+    location = table.parent / Path(images or ".").expanduser()
+    if location.is_dir() or (location.is_file() and is_archive(location)):
+        return location
     raise ConfigError(
-        f"images = {images}: no folder and no archive (.zip, .tar, .tar.gz) at {place}; it is "
+        f"images = {images}: no folder and no archive (.zip, .tar, .tar.gz) at {location}; it is "
         f"looked for beside {table}"
     )
 
@@ -69,29 +69,29 @@ def read_table_images(
 ) -> Iterator[tuple[str, Labelled]]:
     """Yield split, image and label of each row of a table, in row order."""
     rows = list(table_rows(table, columns))
-    place = images_place(table, images)
+    location = images_location(table, images)
     named: dict[PurePosixPath, Row] = {}
     for row in rows:
         if isinstance(row.content, str):
             other = named.setdefault(PurePosixPath(row.content), row)
             if other is not row:
                 raise TightropeError(f"{row.name} names {row.content}, as {other.name} does")
-    if is_archive(place):
-        found = {path: store.add(name, read()) for path, name, read in members(place, named)}
+    if is_archive(location):
+        stored = {path: store.add(name, read()) for path, name, read in members(location, named)}
     else:
-        files = {path: place / path for path in named}
+        files = {path: location / path for path in named}
         for path, file in files.items():
             if not file.is_file():
                 raise TightropeError(f"{named[path].name} names {path}: there is no file {file}")
-        found = {path: store.add(str(file), reader_of(file)()) for path, file in files.items()}
+        stored = {path: store.add(str(file), reader_of(file)()) for path, file in files.items()}
     for row in rows:
         if isinstance(row.content, bytes):
             yield role_of(table.name), (store.add(row.name, row.content), row.label)
             continue
-        image = found.get(PurePosixPath(row.content))
+        image = stored.get(PurePosixPath(row.content))
         if image is None:
-            raise TightropeError(f"{row.name} names {row.content}, which is not in {place}")
-        role = role_of_folders(Path(image.name).parent, place)
+            raise TightropeError(f"{row.name} names {row.content}, which is not in {location}")
+        role = role_of_folders(Path(image.name).parent, location)
         yield role if role != POOL else role_of(table.name), (image, row.label)
 
 
@@ -104,7 +104,7 @@ def table_rows(table: Path, columns: dict[str, str]) -> Iterator[Row]:
             value = value.get("bytes") or value.get("path")
         if not isinstance(value, str | bytes):
             raise TightropeError(
-                f"{name}: column {columns['image']!r} holds {shown(value)}, no file name; set "
+                f"{name}: column {columns['image']!r} holds {excerpt(value)}, no file name; set "
                 "columns.image of the model to the column of file names"
             )
         if isinstance(label, int) and label < 0:
@@ -116,17 +116,17 @@ def members(
     archive: Path, named: dict[PurePosixPath, Row]
 ) -> Iterator[tuple[PurePosixPath, str, Callable[[], bytes]]]:
     """Yield key in `named`, full name and reader of each archive member that `named` refers to."""
-    found: dict[PurePosixPath, str] = {}
+    matched: dict[PurePosixPath, str] = {}
     for name, read in read_archive(archive):
         parts = PurePosixPath(name).parts
         endings = (PurePosixPath(*parts[start:]) for start in range(len(parts)))
         path = next((ending for ending in endings if ending in named), None)
         if read is None or path is None:
             continue
-        if path in found:
+        if path in matched:
             raise TightropeError(
-                f"{named[path].name} names {path}, and {found[path]} and {name} of {archive} end "
+                f"{named[path].name} names {path}, and {matched[path]} and {name} of {archive} end "
                 "so; write the whole name"
             )
-        found[path] = name
+        matched[path] = name
         yield path, f"{archive}/{name}", read

@@ -11,40 +11,40 @@ from tightrope.data.sources.image_folders import (
     matching_images,
     read_class_folders,
 )
-from tightrope.data.sources.image_tables import images_place, read_image_tables
+from tightrope.data.sources.image_tables import images_location, read_image_tables
 from tightrope.errors import ConfigError
 
 if TYPE_CHECKING:
     from tightrope.data.image_store import ImageStore
 
 
-def local_files(source: str, place: str, *, images: str | None) -> list[Path]:
+def local_files(source: str, location: str, *, images: str | None) -> list[Path]:
     """Return the tables and archives that the source reads."""
-    paths = matching_images(source, place)
+    paths = matching_images(source, location)
     files = [path for path in paths if kind_of(path) in ("archive", "table")]
     if kind_of(paths[0]) == "table":
-        places = [images_place(table, images) for table in files]
-        files += [one for one in places if one.is_file()]
+        locations = [images_location(table, images) for table in files]
+        files += [location for location in locations if location.is_file()]
     elif images is not None:
         raise ConfigError(f"images = {images}: only tables name images; {source} has none")
     return list(dict.fromkeys(files))
 
 
-def libraries(source: str, place: str, *, images: str | None) -> dict[str, Any]:
+def libraries(source: str, location: str, *, images: str | None) -> dict[str, Any]:
     """Return versions of decoding and storing libraries, and a digest of loose images."""
     versions = library_versions("pillow", "pyarrow")
-    paths = matching_images(source, place)
+    paths = matching_images(source, location)
     if kind_of(paths[0]) == "table":
         versions |= library_versions("pandas")
-        paths = [images_place(table, images) for table in paths]
+        paths = [images_location(table, images) for table in paths]
     loose = [path for path in dict.fromkeys(paths) if kind_of(path) in ("folder", "image")]
     return versions | ({"images": listing_digest(loose)} if loose else {})
 
 
 def read(
-    source: str, place: str, store: "ImageStore", *, columns: dict[str, str], images: str | None
+    source: str, location: str, store: "ImageStore", *, columns: dict[str, str], images: str | None
 ) -> Material:
     """Read all images of the source, by the kind of file that the pattern matches."""
-    if kind_of(matching_images(source, place)[0]) == "table":
-        return read_image_tables(source, place, store, columns=columns, images=images)
-    return read_class_folders(source, place, store)
+    if kind_of(matching_images(source, location)[0]) == "table":
+        return read_image_tables(source, location, store, columns=columns, images=images)
+    return read_class_folders(source, location, store)

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import Material, labelled, role_of, train_and_evaluation
+from tightrope.data.material import Material, number_labels, role_of, train_and_evaluation
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.patterns import matching_paths
-from tightrope.sources.tables import ROWS, TABLES, read_columns, shown, table_suffix
+from tightrope.sources.tables import ROWS, TABLES, excerpt, read_columns, table_suffix
 
 
 def matching_files(source: str, pattern: str) -> list[Path]:
@@ -21,14 +21,14 @@ def matching_files(source: str, pattern: str) -> list[Path]:
     return files
 
 
-def local_files(source: str, place: str, **_settings: Any) -> list[Path]:
-    """Return the tables that the pattern `place` matches."""
-    return matching_files(source, place)
+def local_files(source: str, location: str, **_settings: Any) -> list[Path]:
+    """Return the tables that the pattern `location` matches."""
+    return matching_files(source, location)
 
 
-def libraries(source: str, place: str, **_settings: Any) -> dict[str, str | None]:
+def libraries(source: str, location: str, **_settings: Any) -> dict[str, str | None]:
     """Return versions of the libraries that read the tables."""
-    suffixes = {table_suffix(file) for file in matching_files(source, place)}
+    suffixes = {table_suffix(file) for file in matching_files(source, location)}
     return library_versions("pandas", *["pyarrow"] * (".parquet" in suffixes))
 
 
@@ -42,8 +42,8 @@ def read(source: str, pattern: str, *, columns: dict[str, str], **_settings: Any
     for file in matching_files(source, pattern):
         roles.setdefault(role_of(file.name), []).append(file)
     train, evaluation = train_and_evaluation(source, roles, str)
-    known = None if evaluation is None else read_tables(evaluation, columns)
-    return labelled(read_tables(train, columns), known)
+    evaluation_rows = None if evaluation is None else read_tables(evaluation, columns)
+    return number_labels(read_tables(train, columns), evaluation_rows)
 
 
 def read_tables(files: list[Path], columns: dict[str, str]) -> list[tuple[str, Any]]:
@@ -62,13 +62,13 @@ def stripped_texts(file: Path, column: str, values: Any) -> list[str]:
     for row, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise TightropeError(
-                f"{file}: row {row} {ROWS}: column {column!r} holds {shown(text)}, no text; "
+                f"{file}: row {row} {ROWS}: column {column!r} holds {excerpt(text)}, no text; "
                 f"{remedy}"
             )
     if all(map(is_number, texts)):
         raise TightropeError(
-            f"{file}: column {column!r} holds numbers only ({shown(texts[0])} in row 1), no texts; "
-            f"{remedy}"
+            f"{file}: column {column!r} holds numbers only ({excerpt(texts[0])} in row 1), no "
+            f"texts; {remedy}"
         )
     return [text.strip() for text in texts]
 

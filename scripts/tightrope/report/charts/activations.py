@@ -8,11 +8,11 @@ import altair as alt
 from tightrope.report.charts.parts import (
     clone,
     engine_colour,
-    finished,
-    horizontal,
     labels,
+    log_axis,
     precision_shape,
-    tips,
+    to_specification,
+    tooltips,
     values,
 )
 
@@ -35,35 +35,37 @@ def activation_chart(
     container.
     """
     title = "speed-up over the reference's activation (logarithmic)"
-    across = horizontal([*marks, {"ratio": 1}], ("low", "ratio", "high"), "ratio", title=title)
+    x_axis = log_axis([*marks, {"ratio": 1}], ("low", "ratio", "high"), "ratio", title=title)
     height = NAME + LINE * len(variants)
     order = [name["model"] for name in names]
     band = alt.Y("model:N", sort=order, axis=None, scale=alt.Scale(domain=order, padding=0))
     lines = alt.Scale(domain=list(variants), rangeMin=NAME, rangeMax=height)
-    drawn, here = alt.Chart(), (band, alt.YOffset("variant:N", scale=lines, sort=None))
-    point = drawn.mark_point(filled=True, size=85, opacity=1)
-    ties = drawn.transform_filter("datum.tie")
-    told = {"tooltip": [alt.Tooltip("activation:N"), *tips("speedup", "interval", "verdict")]}
+    base, position = alt.Chart(), (band, alt.YOffset("variant:N", scale=lines, sort=None))
+    point = base.mark_point(filled=True, size=85, opacity=1)
+    ties = base.transform_filter("datum.tie")
+    tooltip = {
+        "tooltip": [alt.Tooltip("activation:N"), *tooltips("speedup", "interval", "verdict")]
+    }
     layers = [
-        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(across),
-        drawn.mark_rule(strokeWidth=2, opacity=0.75).encode(
-            *here, engine_colour(), x=clone(across, "low"), x2="high:Q"
+        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(x_axis),
+        base.mark_rule(strokeWidth=2, opacity=0.75).encode(
+            *position, engine_colour(), x=clone(x_axis, "low"), x2="high:Q"
         ),
-        point.encode(across, *here, precision_shape(), engine_colour(), **told),
+        point.encode(x_axis, *position, precision_shape(), engine_colour(), **tooltip),
         ties.mark_point(filled=True, style="mask", size=30, opacity=1).encode(
-            across, *here, precision_shape()
+            x_axis, *position, precision_shape()
         ),
     ]
     first, *last = bands(names, band, height)
     chart = alt.layer(first, *layers, *last, data=values(marks)).properties(
         width="container", height=height * len(names)
     )
-    return finished(chart, description)
+    return to_specification(chart, description)
 
 
 def bands(names: Sequence[dict[str, Any]], band: alt.Y, height: int) -> list[alt.Chart]:
     """Return the layers of the bands, `height` pixels each: a line above each, then its name."""
     chart = alt.Chart(values(names))
     line = chart.mark_rule(style="row", yOffset=-height / 2).encode(band)
-    place = {"align": "left", "x": alt.value(0), "yOffset": NAME / 2 - height / 2}
-    return [line, *labels(chart, "name", band, **place)]
+    position = {"align": "left", "x": alt.value(0), "yOffset": NAME / 2 - height / 2}
+    return [line, *labels(chart, "name", band, **position)]

@@ -8,15 +8,15 @@ from typing import Any
 
 import altair as alt
 
-from tightrope.report.charts.parts import clone, finished, horizontal, labels, values
-from tightrope.report.charts.trade_off import budget_layers, vertical
+from tightrope.report.charts.parts import clone, labels, log_axis, to_specification, values
+from tightrope.report.charts.trade_off import accuracy_axis, budget_layers
 from tightrope.report.style.palette import METHOD_COLOURS
 
 EXTENT = 34  # pixels left of both panels, so that their x axes align
 SPREAD = 0.025  # offset between series at the same count, as a share of the width
 ROW_HEIGHT = 24  # pixels for the name and the bar below it
 LEAST = 1e-6  # share of the highest bar below which a bar has no length
-TOLD = {"change": "accuracy change", "agreed": "agreement with fp32"}
+TOOLTIP_TITLES = {"change": "accuracy change", "agreed": "agreement with fp32"}
 Point = dict[str, Any]
 
 
@@ -33,18 +33,18 @@ def accuracy_over_samples(
     delta_high, agreement (percent, or None), and the tooltip texts change and agreed. The axes also
     cover the points of `extent`.
     """
-    across, up = samples_axis(extent), vertical(extent, budget_points)
-    across["axis"].labels, across["title"] = False, None
+    x_axis, y_axis = samples_axis(extent), accuracy_axis(extent, budget_points)
+    x_axis["axis"].labels, x_axis["title"] = False, None
     bar = alt.Chart().mark_rule(strokeWidth=1.5, opacity=0.75)
     layers = [
-        alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=up),
-        *budget_layers(budget_points, up)[:1],
-        bar.encode(across, method_colour(), y=clone(up, "delta_low"), y2="delta_high:Q"),
-        *series(across, up, "change"),
+        alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
+        *budget_layers(budget_points, y_axis)[:1],
+        bar.encode(x_axis, method_colour(), y=clone(y_axis, "delta_low"), y2="delta_high:Q"),
+        *series(x_axis, y_axis, "change"),
     ]
     title = "accuracy change, points"
     return panel(
-        layers, spread(points, extent), up, title=title, height=210, description=description
+        layers, spread(points, extent), y_axis, title=title, height=210, description=description
     )
 
 
@@ -52,21 +52,25 @@ def agreement_over_samples(
     points: Sequence[Point], *, extent: Sequence[Point], description: str
 ) -> dict[str, Any]:
     """Chart the share of predictions equal to those in fp32 (percent), same points and x axis."""
-    less = [
-        {**one, "less": one["agreement"] - 100} for one in spread(points, extent) if agrees(one)
+    rows = [
+        {**point, "less": point["agreement"] - 100}
+        for point in spread(points, extent)
+        if agrees(point)
     ]
     ends = ("delta", "delta_low", "delta_high")
-    seen = [one["agreement"] - 100 for one in extent if agrees(one)]
-    up = clone(vertical([dict.fromkeys(ends, value) for value in (*seen, -1)], None), "less")
-    up["axis"].labelExpr = "format(datum.value + 100, '~r')"
+    differences = [point["agreement"] - 100 for point in extent if agrees(point)]
+    y_axis = clone(
+        accuracy_axis([dict.fromkeys(ends, value) for value in (*differences, -1)], None), "less"
+    )
+    y_axis["axis"].labelExpr = "format(datum.value + 100, '~r')"
     # leave room for a mark at 100, but not for another label
-    low = up["scale"]["domain"][0]
-    up["scale"].domain = [low, min(0.4, -0.05 * low)]
+    low = y_axis["scale"]["domain"][0]
+    y_axis["scale"].domain = [low, min(0.4, -0.05 * low)]
     title = "agreement with fp32, %"
     return panel(
-        series(samples_axis(extent), up, "agreed"),
-        less,
-        up,
+        series(samples_axis(extent), y_axis, "agreed"),
+        rows,
+        y_axis,
         title=title,
         height=130,
         description=description,
@@ -81,34 +85,38 @@ def agrees(point: Point) -> bool:
 def panel(
     layers: list[alt.Chart],
     rows: Sequence[Point],
-    up: alt.Y,
+    y_axis: alt.Y,
     *,
     title: str,
     height: int,
     description: str,
 ) -> dict[str, Any]:
     """Return one of the stacked panels."""
-    up["axis"].minExtent = up["axis"].maxExtent = EXTENT
-    if up["scale"]["type"] == "symlog":
+    y_axis["axis"].minExtent = y_axis["axis"].maxExtent = EXTENT
+    if y_axis["scale"]["type"] == "symlog":
         title += " (compressed)"
     chart = alt.layer(*layers, data=values(rows))
-    return finished(chart.properties(title=title, width="container", height=height), description)
+    return to_specification(
+        chart.properties(title=title, width="container", height=height), description
+    )
 
 
-def series(across: alt.X, up: alt.Y, told: str) -> list[alt.Chart]:
+def series(x_axis: alt.X, y_axis: alt.Y, field: str) -> list[alt.Chart]:
     """Return a mark per point, hollow for mixed precisions, and a line through each series."""
-    told_as = {"variant": "variant", "samples": "samples", told: TOLD[told]}
-    tips = [alt.Tooltip(f"{name}:N", title=title) for name, title in told_as.items()]
+    titles = {"variant": "variant", "samples": "samples", field: TOOLTIP_TITLES[field]}
+    tooltip = [alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items()]
     shape = alt.Shape("method:N", scale=alt.Scale(domain=list(METHOD_COLOURS)), legend=None)
-    place = (across, up, shape)
+    position = (x_axis, y_axis, shape)
     common: dict[str, Any] = {"size": 95, "opacity": 1}
     full, mixed = (alt.Chart().transform_filter(f"{sign}datum.mixed") for sign in ("!", ""))
     line = alt.Chart().mark_line(strokeWidth=1.5, opacity=0.75)
     return [
-        line.encode(across, up, method_colour(), alt.Detail("precision:N")),
-        full.mark_point(filled=True, **common).encode(*place, method_colour(), tooltip=tips),
-        mixed.mark_point(filled=True, style="mask", **common).encode(*place),
-        mixed.mark_point(strokeWidth=2, **common).encode(*place, method_colour(), tooltip=tips),
+        line.encode(x_axis, y_axis, method_colour(), alt.Detail("precision:N")),
+        full.mark_point(filled=True, **common).encode(*position, method_colour(), tooltip=tooltip),
+        mixed.mark_point(filled=True, style="mask", **common).encode(*position),
+        mixed.mark_point(strokeWidth=2, **common).encode(
+            *position, method_colour(), tooltip=tooltip
+        ),
     ]
 
 
@@ -134,11 +142,12 @@ def domain(counts: Sequence[int]) -> list[float]:
 def spread(points: Sequence[Point], extent: Sequence[Point]) -> list[Point]:
     """Add a `place` on the axis to each point, so that series at the same count do not overlap."""
     low, high = domain(sorted({point["samples"] for point in extent}))
-    names = list(dict.fromkeys((one["method"], one["precision"]) for one in points))
+    names = list(dict.fromkeys((point["method"], point["precision"]) for point in points))
     middle = (len(names) - 1) / 2
     step = {name: (high / low) ** (SPREAD * (i - middle)) for i, name in enumerate(names)}
     return [
-        {**one, "place": one["samples"] * step[one["method"], one["precision"]]} for one in points
+        {**point, "place": point["samples"] * step[point["method"], point["precision"]]}
+        for point in points
     ]
 
 
@@ -148,25 +157,25 @@ def sensitivity_chart(rows: Sequence[Point], *, description: str) -> dict[str, A
     A row has operator, millinats, in_float (bool: drawn in another colour), name (the text above
     the bar), and the texts label and agreement.
     """
-    most = max((row["millinats"] for row in rows), default=0)
-    long = [row for row in rows if row["millinats"] > most * LEAST]
-    words = "KL divergence, millinats (logarithmic)"
-    across = horizontal(long, ("millinats",), "millinats", title=words)
-    across["axis"].labelExpr = "format(datum.value, datum.value < 0.001 ? '~e' : '~r')"
-    start = across["scale"]["domain"][0]
-    drawn = [{**row, "millinats": max(row["millinats"], start)} for row in rows]
+    highest = max((row["millinats"] for row in rows), default=0)
+    visible = [row for row in rows if row["millinats"] > highest * LEAST]
+    title = "KL divergence, millinats (logarithmic)"
+    x_axis = log_axis(visible, ("millinats",), "millinats", title=title)
+    x_axis["axis"].labelExpr = "format(datum.value, datum.value < 0.001 ? '~e' : '~r')"
+    start = x_axis["scale"]["domain"][0]
+    bars = [{**row, "millinats": max(row["millinats"], start)} for row in rows]
     order = alt.Y("operator:N", sort=[row["operator"] for row in rows], axis=None)
-    told_as = {"operator": "operator", "label": "KL, millinats", "agreement": "agreement"}
-    told = [alt.Tooltip(f"{name}:N", title=title) for name, title in told_as.items()]
+    titles = {"operator": "operator", "label": "KL, millinats", "agreement": "agreement"}
+    tooltip = [alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items()]
     layers = [
         alt.Chart()
         .transform_filter(f"{sign}datum.in_float")
         .mark_bar(style=style, height=5, yOffset=6)
-        .encode(across, order, x2=alt.datum(start), tooltip=told)
+        .encode(x_axis, order, x2=alt.datum(start), tooltip=tooltip)
         for sign, style in (("!", "bars"), ("", "marked"))
     ]
-    for field, align, place in (("name", "left", 0), ("label", "right", "width")):
-        layers += labels(alt.Chart(), field, order, align=align, x=alt.value(place), yOffset=-5)
+    for field, align, position in (("name", "left", 0), ("label", "right", "width")):
+        layers += labels(alt.Chart(), field, order, align=align, x=alt.value(position), yOffset=-5)
     height = ROW_HEIGHT * len(rows)
-    chart = alt.layer(*layers, data=values(drawn)).properties(width="container", height=height)
-    return finished(chart, description)
+    chart = alt.layer(*layers, data=values(bars)).properties(width="container", height=height)
+    return to_specification(chart, description)

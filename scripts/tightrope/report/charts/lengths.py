@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from tightrope.report.charts.parts import finished, labels, values
+from tightrope.report.charts.parts import labels, to_specification, values
 
 BARS = 64  # more bars would be thinner than a line on a narrow page
 HEAD_ROOM = 1.15  # axis height over the highest bar, for the label of `fixed`'s length
@@ -44,35 +44,35 @@ def length_chart(
     A dashed line ends each bucket, a solid line marks the length that `fixed` pads to.
     """
     lines = sorted({*edges, *([longest] if longest else [])})
-    across, up = tokens_axis([*lines, bars[-1]["high"]], lines), samples_axis(bars)
+    x_axis, y_axis = tokens_axis([*lines, bars[-1]["high"]], lines), samples_axis(bars)
     closed = alt.Chart(values([{"low": edge + 0.5} for edge in edges if edge != longest]))
     fixed = [{"low": longest + 0.5, "name": f"fixed: {longest}"}] if longest else []
     ends = {"x2": "high:Q", "y2": alt.datum(0)}
-    told = [alt.Tooltip(f"{name}:N", title=name) for name in ("tokens", "samples")]
+    tooltip = [alt.Tooltip(f"{name}:N", title=name) for name in ("tokens", "samples")]
     layers = [
-        alt.Chart().mark_bar(style="bars").encode(across, up, **ends, tooltip=told),
-        closed.mark_rule(style="edge").encode(across),
-        alt.Chart(values(fixed)).mark_rule(style="zero").encode(across),
-        *labels(alt.Chart(values(fixed)), "name", alt.YValue(7), align="right", x=across, dx=-5),
+        alt.Chart().mark_bar(style="bars").encode(x_axis, y_axis, **ends, tooltip=tooltip),
+        closed.mark_rule(style="edge").encode(x_axis),
+        alt.Chart(values(fixed)).mark_rule(style="zero").encode(x_axis),
+        *labels(alt.Chart(values(fixed)), "name", alt.YValue(7), align="right", x=x_axis, dx=-5),
     ]
     chart = alt.layer(*layers, data=values(bars)).properties(
         title="samples", width="container", height=200
     )
-    return finished(chart, description)
+    return to_specification(chart, description)
 
 
-def tokens_axis(reach: Sequence[float], lines: Sequence[int]) -> alt.X:
+def tokens_axis(ends: Sequence[float], lines: Sequence[int]) -> alt.X:
     """Return a token axis from zero, with ticks half a token past each bucket's last length."""
     axis = alt.Axis(grid=False, labelExpr="floor(datum.value)", labelOverlap="greedy")
     if lines:
         axis.values = [0, *(line + 0.5 for line in lines)]
-    scale = alt.Scale(domain=[0, max(reach) + 0.5], nice=False)
+    scale = alt.Scale(domain=[0, max(ends) + 0.5], nice=False)
     return alt.X("low:Q", axis=axis, scale=scale, title="length, tokens")
 
 
 def samples_axis(bars: Sequence[dict[str, Any]]) -> alt.Y:
     """Return an axis of whole counts from zero."""
-    most = max(bar["samples"] for bar in bars)
-    axis = alt.Axis(tickCount=min(4, most), format=",d")
-    scale = alt.Scale(domain=[0, most * HEAD_ROOM], nice=False)
+    highest = max(bar["samples"] for bar in bars)
+    axis = alt.Axis(tickCount=min(4, highest), format=",d")
+    scale = alt.Scale(domain=[0, highest * HEAD_ROOM], nice=False)
     return alt.Y("samples:Q", axis=axis, scale=scale, title=None)

@@ -26,7 +26,7 @@ def labels(
     ]
 
 
-def finished(chart: alt.LayerChart | alt.FacetChart, description: str) -> dict[str, Any]:
+def to_specification(chart: alt.LayerChart | alt.FacetChart, description: str) -> dict[str, Any]:
     """Return the specification without altair's own config.
 
     It is not validated, which would take most of the time of a page with many charts; a test
@@ -47,9 +47,9 @@ def values(rows: Iterable[dict[str, Any]]) -> alt.Data:
 
 def clone(channel: Channel, field: str) -> Channel:
     """Return the same axis and scale for another field."""
-    other = channel.copy()
-    other.shorthand = f"{field}:Q"
-    return other
+    cloned = channel.copy()
+    cloned.shorthand = f"{field}:Q"
+    return cloned
 
 
 def engine_colour() -> alt.Color:
@@ -62,17 +62,17 @@ def precision_shape() -> alt.Shape:
     return alt.Shape("precision:N", scale=alt.Scale(domain=list(SHAPES)), legend=None)
 
 
-def tips(*fields: str) -> list[alt.Tooltip]:
+def tooltips(*fields: str) -> list[alt.Tooltip]:
     """Return tooltips with the variant and these text fields."""
     return [alt.Tooltip(f"{field}:N", title=field) for field in ("variant", *fields)]
 
 
-def horizontal(
+def log_axis(
     rows: Iterable[dict[str, Any]], fields: Sequence[str], field: str, *, title: str
 ) -> alt.X:
     """Return a logarithmic axis with round ticks that covers these fields of the rows."""
-    seen = [row[name] for row in rows for name in fields if row.get(name)]
-    low, high = min(seen, default=1), max(seen, default=1)
+    numbers = [row[name] for row in rows for name in fields if row.get(name)]
+    low, high = min(numbers, default=1), max(numbers, default=1)
     pad = max((high / low) ** 0.06, 1.08)
     ends = [low / pad, high * pad]
     axis = alt.Axis(values=log_ticks(*ends), format="~r", labelOverlap=True)

@@ -8,11 +8,11 @@ import altair as alt
 from tightrope.report.charts.parts import (
     clone,
     engine_colour,
-    finished,
-    horizontal,
     labels,
+    log_axis,
     precision_shape,
-    tips,
+    to_specification,
+    tooltips,
     values,
 )
 
@@ -29,34 +29,36 @@ def speedup_chart(
     texts speedup, interval and verdict; rows are drawn in the given order. The axis also covers the
     ratios in `extent`.
     """
-    wide = [*rows, *({"ratio": ratio} for ratio in (*extent, 1))]
+    covered = [*rows, *({"ratio": ratio} for ratio in (*extent, 1))]
     title = "speed-up over the baseline (logarithmic)"
-    across = horizontal(wide, ("low", "ratio", "high"), "ratio", title=title)
+    x_axis = log_axis(covered, ("low", "ratio", "high"), "ratio", title=title)
     order = alt.Y("variant:N", sort=[row["variant"] for row in rows], axis=None)
     marks = alt.Chart()
     bar = marks.mark_rule(strokeWidth=2, opacity=0.75, yOffset=MARK_OFFSET)
     layers = [
         marks.mark_rule(style="row", yOffset=ROW_HEIGHT / 2).encode(order),
-        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(across),
-        bar.encode(order, engine_colour(), x=clone(across, "low"), x2="high:Q"),
-        *ratio_marks(across, order),
+        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(x_axis),
+        bar.encode(order, engine_colour(), x=clone(x_axis, "low"), x2="high:Q"),
+        *ratio_marks(x_axis, order),
         *labels(marks, "variant", order, align="left", x=alt.value(0), yOffset=-9),
         *labels(marks, "label", order, align="right", x=alt.value("width"), yOffset=-9),
     ]
     chart = alt.layer(*layers, data=values(rows)).properties(
         width="container", height=ROW_HEIGHT * len(rows)
     )
-    return finished(chart, description)
+    return to_specification(chart, description)
 
 
-def ratio_marks(across: alt.X, order: alt.Y) -> list[alt.Chart]:
+def ratio_marks(x_axis: alt.X, order: alt.Y) -> list[alt.Chart]:
     """Return a mark per row: filled, or for a tie hollow, with the page's colour inside."""
     common: dict[str, Any] = {"size": 95, "opacity": 1, "yOffset": MARK_OFFSET}
-    place = (across, order, precision_shape())
+    position = (x_axis, order, precision_shape())
     full, ties = (alt.Chart().transform_filter(f"{sign}datum.tie") for sign in ("!", ""))
-    told = tips("speedup", "interval", "verdict")
+    tooltip = tooltips("speedup", "interval", "verdict")
     return [
-        full.mark_point(filled=True, **common).encode(*place, engine_colour(), tooltip=told),
-        ties.mark_point(filled=True, style="mask", **common).encode(*place),
-        ties.mark_point(strokeWidth=2, **common).encode(*place, engine_colour(), tooltip=told),
+        full.mark_point(filled=True, **common).encode(*position, engine_colour(), tooltip=tooltip),
+        ties.mark_point(filled=True, style="mask", **common).encode(*position),
+        ties.mark_point(strokeWidth=2, **common).encode(
+            *position, engine_colour(), tooltip=tooltip
+        ),
     ]

@@ -8,11 +8,11 @@ import altair as alt
 from tightrope.report.charts.parts import (
     clone,
     engine_colour,
-    finished,
-    horizontal,
     labels,
+    log_axis,
     precision_shape,
-    tips,
+    to_specification,
+    tooltips,
     values,
 )
 
@@ -29,31 +29,31 @@ def accuracy_latency_chart(
     texts latency and change; points come fastest first.
     """
     ends = ("latency_low", "latency_ms", "latency_high")
-    across = horizontal(points, ends, "latency_ms", title="latency, ms (logarithmic)")
-    up = vertical(points, budget_points)
-    marks, here, colour = alt.Chart(), (across, up), engine_colour()
+    x_axis = log_axis(points, ends, "latency_ms", title="latency, ms (logarithmic)")
+    y_axis = accuracy_axis(points, budget_points)
+    marks, position, colour = alt.Chart(), (x_axis, y_axis), engine_colour()
     front, deploy = (marks.transform_filter(f"datum.{name}") for name in ("front", "deploy"))
     bar = marks.mark_rule(opacity=0.75)
     numbers = alt.Chart(values(front_labels(points)))
     layers = [
-        alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=up),
-        *budget_layers(budget_points, up),
-        front.mark_line(style="front", interpolate="step-after").encode(*here),
-        bar.encode(across, colour, y=clone(up, "delta_low"), y2="delta_high:Q"),
-        bar.encode(up, colour, x=clone(across, "latency_low"), x2="latency_high:Q"),
-        deploy.mark_point(style="ring", size=430, shape="circle").encode(*here),
+        alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
+        *budget_layers(budget_points, y_axis),
+        front.mark_line(style="front", interpolate="step-after").encode(*position),
+        bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2="delta_high:Q"),
+        bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2="latency_high:Q"),
+        deploy.mark_point(style="ring", size=430, shape="circle").encode(*position),
         marks.mark_point(filled=True, size=110, opacity=1).encode(
-            *here, colour, precision_shape(), tooltip=tips("latency", "change")
+            *position, colour, precision_shape(), tooltip=tooltips("latency", "change")
         ),
-        *labels(numbers, "text", up, align="left", x=across, dx=10, dy=-13),
+        *labels(numbers, "text", y_axis, align="left", x=x_axis, dx=10, dy=-13),
     ]
     title = "accuracy change, points"
-    if up["scale"]["type"] == "symlog":
+    if y_axis["scale"]["type"] == "symlog":
         title += " (compressed beyond 1)"
     chart = alt.layer(*layers, data=values(points)).properties(
         title=title, width="container", height=270
     )
-    return finished(chart, description)
+    return to_specification(chart, description)
 
 
 def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -76,19 +76,22 @@ def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def budget_layers(budget_points: float | None, up: alt.Y) -> list[alt.Chart]:
+def budget_layers(budget_points: float | None, y_axis: alt.Y) -> list[alt.Chart]:
     """Return the line below which the accuracy drop exceeds the budget, with its name."""
     if budget_points is None:
         return []
     line = alt.Chart(values([{"delta": -budget_points, "name": "accuracy budget"}]))
-    name = labels(line, "name", up, x=alt.value("width"), align="right", dy=11)
-    return [line.mark_rule(style="budget").encode(up), *name]
+    name = labels(line, "name", y_axis, x=alt.value("width"), align="right", dy=11)
+    return [line.mark_rule(style="budget").encode(y_axis), *name]
 
 
-def vertical(points: Sequence[dict[str, Any]], budget_points: float | None) -> alt.Y:
+def accuracy_axis(points: Sequence[dict[str, Any]], budget_points: float | None) -> alt.Y:
     """Return the accuracy axis, compressed if a variant falls far, so that others stay apart."""
-    seen = [0, *(point[name] for point in points for name in ("delta", "delta_low", "delta_high"))]
-    low, high = min(*seen, -(budget_points or 0)), max(seen)
+    changes = [
+        0,
+        *(point[name] for point in points for name in ("delta", "delta_low", "delta_high")),
+    ]
+    low, high = min(*changes, -(budget_points or 0)), max(changes)
     pad = 0.08 * max(high - low, 1)
     scale = alt.Scale(domain=[low - pad, high + pad], nice=False)
     axis = alt.Axis(tickCount=6, format="+~r", labelExpr="datum.value ? datum.label : '0'")

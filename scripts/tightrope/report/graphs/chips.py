@@ -61,13 +61,13 @@ def chips(runs: Iterable[Run], *, left: float, top: float, width: float) -> list
         moves = run["precision"] == OTHER or (run["type"] in MOVES and not run["weighted"])
         room = width - 2 * PADDING - (0 if moves else MARK)
         text = shortened(text_of(run), room, CHIP_SIZE * MONO_WIDTH)
-        own = len(text) * CHIP_SIZE * MONO_WIDTH + 2 * PADDING + (0 if moves else MARK)
-        if x > left and x + own > left + width:
+        chip_width = len(text) * CHIP_SIZE * MONO_WIDTH + 2 * PADDING + (0 if moves else MARK)
+        if x > left and x + chip_width > left + width:
             x, y = left, y + LINE
         placed.append(
-            Chip(x, y, own, text, title_of(run), run["precision"], moves, run["weighted"])
+            Chip(x, y, chip_width, text, title_of(run), run["precision"], moves, run["weighted"])
         )
-        x += own + GAP
+        x += chip_width + GAP
     return placed
 
 
@@ -87,8 +87,8 @@ def title_of(run: Run) -> str:
 
 def shortened(text: str, room: float, letter: float) -> str:
     """Cut `text` in the middle to fit into `room`; `letter` is the width of a letter."""
-    most = max(int(room / letter), 3)
-    if len(text) <= most:
+    limit = max(int(room / letter), 3)
+    if len(text) <= limit:
         return text
-    tail = (most - 1) // 2
-    return f"{text[: most - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{text[-tail:] if tail else ''}"
+    tail = (limit - 1) // 2
+    return f"{text[: limit - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{text[-tail:] if tail else ''}"

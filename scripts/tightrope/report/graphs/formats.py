@@ -41,8 +41,8 @@ def format_of(kind: int | None) -> str:
 def tensor_types(graph: onnx.GraphProto) -> Types:
     """Return the known data types of the tensors in `graph`."""
     values = (*graph.value_info, *graph.input, *graph.output)
-    found = {one.name: one.type.tensor_type.elem_type for one in values}
-    return found | {one.name: one.data_type for one in graph.initializer}
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    return types | {tensor.name: tensor.data_type for tensor in graph.initializer}
 
 
 def precisions(graph: onnx.GraphProto) -> list[str]:
@@ -59,7 +59,7 @@ def precisions(graph: onnx.GraphProto) -> list[str]:
         for node in graph.node
         if node.op_type == DEQUANTIZE
     }
-    consumers: dict[str, set[str]] = {one.name: {""} for one in graph.output}
+    consumers: dict[str, set[str]] = {output.name: {""} for output in graph.output}
     for node in graph.node:
         for name in node.input:
             consumers.setdefault(name, set()).add(node.op_type)
@@ -79,22 +79,22 @@ def precision_of(
     if node.op_type in CONVERSIONS:
         side = node.input[0] if node.op_type == DEQUANTIZE else node.output[0]
         return format_of(types.get(side))
-    given = [name for name in node.input if name]
-    operands = given[:OPERANDS] if is_product(node.op_type) else given
+    inputs = [name for name in node.input if name]
+    operands = inputs[:OPERANDS] if is_product(node.op_type) else inputs
     floats = [name for name in operands if name in dequantized or is_float(types.get(name))]
     fused = is_product(node.op_type) or all(
         consumers.get(name, set()) <= set(QUANTIZE) for name in node.output
     )
     if fused and floats and all(name in dequantized for name in floats):
         return format_of(dequantized[floats[0]])
-    return first_known([*given, *node.output], types)
+    return first_known_format([*inputs, *node.output], types)
 
 
-def first_known(names: Iterable[str], types: Types) -> str:
+def first_known_format(names: Iterable[str], types: Types) -> str:
     """Return the first quantized format of the tensors, else the first known format."""
-    found = [format_of(types.get(name)) for name in names]
-    quantized = [one for one in found if re.fullmatch(r"int[248]|fp[468]", one)]
-    return next((one for one in [*quantized, *found] if one != OTHER), OTHER)
+    formats = [format_of(types.get(name)) for name in names]
+    quantized = [kind for kind in formats if re.fullmatch(r"int[248]|fp[468]", kind)]
+    return next((kind for kind in [*quantized, *formats] if kind != OTHER), OTHER)
 
 
 def is_float(kind: int | None) -> bool:
@@ -115,12 +115,12 @@ def parameters_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
             scales.update(node.input[1:])
         if node.op_type == DEQUANTIZE:
             dequantized.add(node.input[0])
-    found = {}
+    parameters = {}
     for tensor in constants(graph):
         computed = is_float(tensor.data_type) or format_of(tensor.data_type) != OTHER
         if tensor.dims and tensor.name not in scales and (computed or tensor.name in dequantized):
-            found[tensor.name] = tensor
-    return found
+            parameters[tensor.name] = tensor
+    return parameters
 
 
 def constants(graph: onnx.GraphProto) -> Iterable[onnx.TensorProto]:
@@ -138,8 +138,8 @@ def constants(graph: onnx.GraphProto) -> Iterable[onnx.TensorProto]:
 
 def total(tensors: Iterable[onnx.TensorProto]) -> dict[str, int]:
     """Return `parameters`, the number of values in the tensors, and `weight_bytes`, their size."""
-    known = list(tensors)
+    counted = list(tensors)
     return {
-        "parameters": sum(math.prod(tensor.dims) for tensor in known),
-        "weight_bytes": sum(size_bytes(tensor) for tensor in known),
+        "parameters": sum(math.prod(tensor.dims) for tensor in counted),
+        "weight_bytes": sum(size_bytes(tensor) for tensor in counted),
     }

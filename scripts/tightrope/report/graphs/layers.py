@@ -24,18 +24,18 @@ def layers_of(graph: Graph, paths: Sequence[ModulePath | None]) -> list[tuple[st
     fewer than half of the products have a path, each product starts a layer instead.
     """
     products = weighted_products(graph)
-    named = [place for place in products if paths[place] is not None]
+    named = [index for index in products if paths[index] is not None]
     keys = layer_names([path for path in paths if path is not None])
-    own = [None if path is None else keys[path] for path in paths]
-    if 2 * len(named) < len(products) or not any(own):
-        own = begun_by_products(graph, products)
-    placed = spread(graph, own)
-    placed = without_strange_tails(graph, placed, own)
-    order = dict.fromkeys([SHARED, *(name for name in own if name is not None)])
+    assigned = [None if path is None else keys[path] for path in paths]
+    if 2 * len(named) < len(products) or not any(assigned):
+        assigned = layers_from_products(graph, products)
+    layers = assign_layers(graph, assigned)
+    layers = move_foreign_tails(graph, layers, assigned)
+    order = dict.fromkeys([SHARED, *(name for name in assigned if name is not None)])
     members: dict[str, list[int]] = {name: [] for name in order}
-    for place, name in enumerate(placed):
-        members[name].append(place)
-    return [(name, places) for name, places in members.items() if places]
+    for index, name in enumerate(layers):
+        members[name].append(index)
+    return [(name, indices) for name, indices in members.items() if indices]
 
 
 def weighted_products(graph: Graph) -> list[int]:
@@ -45,8 +45,8 @@ def weighted_products(graph: Graph) -> list[int]:
         if node.op_type in ("Constant", DEQUANTIZE) and constants.issuperset(node.input):
             constants.update(node.output)
     return [
-        place
-        for place, node in enumerate(graph.node)
+        index
+        for index, node in enumerate(graph.node)
         if is_product(node.op_type) and constants & set(node.input)
     ]
 
@@ -71,75 +71,81 @@ def layer_names(paths: Sequence[ModulePath]) -> dict[ModulePath, str]:
     return names
 
 
-def begun_by_products(graph: Graph, products: Sequence[int]) -> list[str | None]:
+def layers_from_products(graph: Graph, products: Sequence[int]) -> list[str | None]:
     """Start a layer at each product, named by its type, for graphs without useful names."""
-    own: list[str | None] = [None] * len(graph.node)
-    for number, place in enumerate(products, start=1):
-        own[place] = f"{graph.node[place].op_type} {number}"
-    return own
+    assigned: list[str | None] = [None] * len(graph.node)
+    for number, index in enumerate(products, start=1):
+        assigned[index] = f"{graph.node[index].op_type} {number}"
+    return assigned
 
 
-def spread(graph: Graph, own: Sequence[str | None]) -> list[str]:
-    """Assign a layer to every operator, starting from `own`."""
-    rank = {name: number for number, name in enumerate(dict.fromkeys(filter(None, own)))}
-    placed = list(own)
+def assign_layers(graph: Graph, assigned: Sequence[str | None]) -> list[str]:
+    """Assign a layer to every operator, starting from `assigned`."""
+    rank = {name: number for number, name in enumerate(dict.fromkeys(filter(None, assigned)))}
+    layers = list(assigned)
     producers: dict[str, int] = {}
     consumers: dict[str, list[int]] = {}
-    for place, node in enumerate(graph.node):
-        before = [producers[name] for name in read_by(node) if name in producers]
-        found = [name for one in before if (name := placed[one]) is not None]
-        if placed[place] is None and found:
-            placed[place] = max(found, key=rank.__getitem__)
-        producers.update(dict.fromkeys(node.output, place))
-        for name in read_by(node):
-            consumers.setdefault(name, []).append(place)
-    for place in reversed(range(len(graph.node))):
-        if placed[place] is None:
-            after = {
-                placed[one] for name in graph.node[place].output for one in consumers.get(name, ())
+    for index, node in enumerate(graph.node):
+        sources = [producers[name] for name in consumed_tensors(node) if name in producers]
+        source_layers = [name for neighbour in sources if (name := layers[neighbour]) is not None]
+        if layers[index] is None and source_layers:
+            layers[index] = max(source_layers, key=rank.__getitem__)
+        producers.update(dict.fromkeys(node.output, index))
+        for name in consumed_tensors(node):
+            consumers.setdefault(name, []).append(index)
+    for index in reversed(range(len(graph.node))):
+        if layers[index] is None:
+            consumer_layers = {
+                layers[neighbour]
+                for name in graph.node[index].output
+                for neighbour in consumers.get(name, ())
             }
-            placed[place] = after.pop() if len(after) == 1 else SHARED
-    return [name or SHARED for name in placed]
+            layers[index] = consumer_layers.pop() if len(consumer_layers) == 1 else SHARED
+    return [name or SHARED for name in layers]
 
 
-def read_by(node: onnx.NodeProto) -> list[str]:
+def consumed_tensors(node: onnx.NodeProto) -> list[str]:
     """Return the tensors that a node consumes, including those of its subgraphs."""
     names = [name for name in node.input if name]
     for graph in inner_graphs_of(node):
-        names += [name for inner in graph.node for name in read_by(inner)]
+        names += [name for inner in graph.node for name in consumed_tensors(inner)]
     return names
 
 
-def without_strange_tails(
-    graph: Graph, placed: Sequence[str], own: Sequence[str | None]
+def move_foreign_tails(
+    graph: Graph, layers: Sequence[str], assigned: Sequence[str | None]
 ) -> list[str]:
     """Move the end of a layer to its consumer if the previous layer of that list has no such end.
 
     For example, the pooling after the last of several equal blocks is not part of that block. Only
-    operators without a layer in `own` are moved, and only if a single other layer consumes them.
+    operators without a layer in `assigned` move, and only if a single other layer consumes them.
     """
     members: dict[str, list[int]] = {}
-    for place, name in enumerate(placed):
-        if graph.node[place].op_type not in CONVERSIONS:
-            members.setdefault(name, []).append(place)
-    moved = list(placed)
-    before: dict[str, list[str]] = {}
-    for name, places in members.items():
+    for index, name in enumerate(layers):
+        if graph.node[index].op_type not in CONVERSIONS:
+            members.setdefault(name, []).append(index)
+    moved = list(layers)
+    kinds_by_family: dict[str, list[str]] = {}
+    for name, indices in members.items():
         family = re.sub(r"\d+", "*", name)
-        kinds = [graph.node[place].op_type for place in places]
-        known = before.get(family)
-        if known and len(known) < len(kinds) and kinds[: len(known)] == known:
-            tail = places[len(known) :]
-            goal = readers_of(graph, tail, placed) - {name}
-            if len(goal) == 1 and all(own[place] is None for place in tail):
-                for place in tail:
-                    moved[place] = next(iter(goal))
-                kinds = known
-        before[family] = kinds
+        kinds = [graph.node[index].op_type for index in indices]
+        previous = kinds_by_family.get(family)
+        if previous and len(previous) < len(kinds) and kinds[: len(previous)] == previous:
+            tail = indices[len(previous) :]
+            target = layers_consuming(graph, tail, layers) - {name}
+            if len(target) == 1 and all(assigned[index] is None for index in tail):
+                for index in tail:
+                    moved[index] = next(iter(target))
+                kinds = previous
+        kinds_by_family[family] = kinds
     return moved
 
 
-def readers_of(graph: Graph, places: Sequence[int], placed: Sequence[str]) -> set[str]:
+def layers_consuming(graph: Graph, indices: Sequence[int], layers: Sequence[str]) -> set[str]:
     """Return the layers that consume the outputs of the given operators."""
-    given = {name for place in places for name in graph.node[place].output}
-    return {placed[place] for place, node in enumerate(graph.node) if given & set(read_by(node))}
+    outputs = {name for index in indices for name in graph.node[index].output}
+    return {
+        layers[index]
+        for index, node in enumerate(graph.node)
+        if outputs & set(consumed_tensors(node))
+    }

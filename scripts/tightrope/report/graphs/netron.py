@@ -28,28 +28,30 @@ def graph_file(model: str, graph: str, *, reports: Path = REPORTS) -> Path:
     drawn = sorted(
         path.parent.name for path in reports.glob("*/graphs") if any(path.glob("*.onnx"))
     )
-    known = f"models with graphs here: {', '.join(drawn)}" if drawn else "no graph was drawn yet"
+    available = (
+        f"models with graphs here: {', '.join(drawn)}" if drawn else "no graph was drawn yet"
+    )
     if not model:
-        raise TightropeError(f"no model was named: make netron MODEL=name; {known}")
+        raise TightropeError(f"no model was named: make netron MODEL=name; {available}")
     path = reports / model / "graphs" / f"{graph}.onnx"
     if path.is_file():
         return path
     if not (reports / model).is_dir() and drawn:
-        raise TightropeError(f"{model}: no such model; {known}{nearest(model, drawn)}")
-    made = ", ".join(sorted(one.stem for one in path.parent.glob("*.onnx")))
-    there = f"; there is {made} of it" if made else ""
+        raise TightropeError(f"{model}: no such model; {available}{nearest(model, drawn)}")
+    existing = ", ".join(sorted(file.stem for file in path.parent.glob("*.onnx")))
+    hint = f"; there is {existing} of it" if existing else ""
     raise TightropeError(
-        f"{path}: not created yet{there}; create it with snakemake --cores 1 {path} (and the "
+        f"{path}: not created yet{hint}; create it with snakemake --cores 1 {path} (and the "
         "--configfile of your run)"
     )
 
 
 def viewer_folder() -> Path:
     """Return the folder of netron's web page; raise TightropeError if netron is not installed."""
-    found = importlib.util.find_spec("netron")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("netron")
+    if spec is None or spec.origin is None:
         raise TightropeError("netron is not installed; make netron installs it into .venv")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def viewer_page(folder: Path, name: str) -> bytes:
@@ -63,7 +65,7 @@ def viewer_page(folder: Path, name: str) -> bytes:
         raise TightropeError(
             f"{folder}: an unknown version of netron; install that of envs/cpu.txt"
         )
-    facts = {
+    fields = {
         "type": "Python",
         "version": version[1],
         "file": f"/data/{quote(name)}",
@@ -71,7 +73,7 @@ def viewer_page(folder: Path, name: str) -> bytes:
         "identifier": name,
     }
     metas = "".join(
-        f'<meta name="{key}" content="{html.escape(value)}">' for key, value in facts.items()
+        f'<meta name="{key}" content="{html.escape(value)}">' for key, value in fields.items()
     )
     page = page.replace(version[0], metas)
     return re.sub(r'<meta name="date" content="[^"]*">', "", page).encode()

@@ -32,36 +32,38 @@ def runs(operators: Iterable[Operator], layer: str, weights: set[str]) -> list[D
     modules that the operators come from; `inside` counts the operators in their subgraphs. If there
     are too many runs, equal runs are merged wherever they occur.
     """
-    found: list[Document] = []
+    shown: list[Document] = []
     for node, precision, path, _ in operators:
         if node.op_type in UNSEEN:
             continue
         weighted = bool(weights & set(node.input))
-        sign = {"type": node.op_type, "precision": precision, "weighted": weighted}
-        if not found or any(found[-1][key] != own for key, own in sign.items()):
-            found.append({**sign, "count": 0, "modules": [], "inside": 0})
-        run = found[-1]
+        kind = {"type": node.op_type, "precision": precision, "weighted": weighted}
+        if not shown or any(shown[-1][key] != value for key, value in kind.items()):
+            shown.append({**kind, "count": 0, "modules": [], "inside": 0})
+        run = shown[-1]
         run["count"] += 1
         run["inside"] += sum(len(list(all_nodes(inner))) for inner in inner_graphs_of(node))
         module = ".".join(path or ())
         if module and module != layer:
             run["modules"].append(module.removeprefix(f"{layer}."))
-    return found if len(found) <= LONGEST_LAYER else merged(found)
+    return shown if len(shown) <= LONGEST_LAYER else merge_equal(shown)
 
 
-def merged(found: Iterable[Document]) -> list[Document]:
+def merge_equal(shown: Iterable[Document]) -> list[Document]:
     """Merge runs of the same type and format, most frequent first."""
     sums: dict[tuple[Any, ...], Document] = {}
-    for run in found:
+    for run in shown:
         key = run["type"], run["precision"], run["weighted"]
-        one = sums.setdefault(key, {**run, "count": 0, "modules": [], "inside": 0})
+        total = sums.setdefault(key, {**run, "count": 0, "modules": [], "inside": 0})
         for field in ("count", "inside"):
-            one[field] += run[field]
+            total[field] += run[field]
     return sorted(sums.values(), key=lambda run: -run["count"])
 
 
 def with_dequantized(names: Iterable[str], nodes: Iterable[onnx.NodeProto]) -> set[str]:
     """Return the names of the parameters and of their DequantizeLinear outputs."""
-    own = set(names)
-    made = [node for node in nodes if node.op_type == DEQUANTIZE and node.input[0] in own]
-    return own | {node.output[0] for node in made}
+    parameters = set(names)
+    dequantizers = [
+        node for node in nodes if node.op_type == DEQUANTIZE and node.input[0] in parameters
+    ]
+    return parameters | {node.output[0] for node in dequantizers}

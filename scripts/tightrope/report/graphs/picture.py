@@ -16,13 +16,13 @@ from tightrope.report.graphs.style import (
     class_of,
     css,
 )
-from tightrope.report.graphs.svg import Box, add, clean, mark, number, place, rectangle, text
+from tightrope.report.graphs.svg import Box, add, clean, mark, number, rectangle, set_box, text
 from tightrope.report.graphs.words import (
-    facts_of,
-    legend_words,
+    layer_details,
+    legend_labels,
     name_lines,
-    shape_words,
-    time_words,
+    time_legend,
+    value_label,
 )
 
 Document = Mapping[str, Any]
@@ -31,32 +31,32 @@ EDGE = 1.0
 CARD, GAP, SHEET, BAR = 12.0, 16.0, 4.0, 4.0
 
 
-def picture(graph: Document, *, width: float = WIDE, label: str, alone: bool = True) -> str:
-    """Return the SVG of a graph from `describe`, `width` units wide; `alone` embeds its style.
+def picture(graph: Document, *, width: float = WIDE, label: str, standalone: bool = True) -> str:
+    """Return the SVG of a graph from `describe`, `width` units wide; `standalone` embeds its style.
 
     Text, chips and bars stay within the edges for any names: they wrap or are cut.
     """
     svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "graph", "role": "group"})
     svg.set("aria-label", clean(label))
-    if alone:
+    if standalone:
         add(svg, "style").text = css()
     y = legend(svg, graph, width)
     y = ends(svg, graph["inputs"], y, width)
-    longest = sum(layer["seconds"] or 0 for block in graph["blocks"] for layer in block["layers"])
+    total_s = sum(layer["seconds"] or 0 for block in graph["blocks"] for layer in block["layers"])
     for block in graph["blocks"]:
-        y = draw_block(svg, block, flow(svg, y), width, longest)
+        y = draw_block(svg, block, flow(svg, y), width, total_s)
     y = ends(svg, graph["outputs"], flow(svg, y), width)
     svg.set("viewBox", f"0 0 {number(width)} {number(y + EDGE)}")
     return ElementTree.tostring(svg, encoding="unicode")
 
 
-def sentence(words: str, *, width: float = WIDE) -> str:
+def failure_picture(message: str, *, width: float = WIDE) -> str:
     """Return an SVG that states why there is no diagram."""
     svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "graph", "role": "group"})
     add(svg, "style").text = css()
-    lines = textwrap.wrap(words, int(width / (FACT_SIZE * SANS_WIDTH))) or [""]
-    for at, line in enumerate(lines, start=1):
-        text(svg, line, EDGE, 19 * at, "quiet")
+    lines = textwrap.wrap(message, int(width / (FACT_SIZE * SANS_WIDTH))) or [""]
+    for row, line in enumerate(lines, start=1):
+        text(svg, line, EDGE, 19 * row, "quiet")
     svg.set("viewBox", f"0 0 {number(width)} {number(19 * len(lines) + 8)}")
     return ElementTree.tostring(svg, encoding="unicode")
 
@@ -64,18 +64,18 @@ def sentence(words: str, *, width: float = WIDE) -> str:
 def legend(svg: Element, graph: Document, width: float) -> float:
     """Draw formats with operator counts and the meaning of the bars; return the bottom edge."""
     x, y = EDGE, 14.0
-    for precision, words in legend_words(graph["by_precision"]):
-        own = MARK + len(words) * FACT_SIZE * SANS_WIDTH + 10
-        if x > EDGE and x + own > width:
+    for precision, entry in legend_labels(graph["by_precision"]):
+        entry_width = MARK + len(entry) * FACT_SIZE * SANS_WIDTH + 10
+        if x > EDGE and x + entry_width > width:
             x, y = EDGE, y + 19
         if precision is not None:
             mark(svg, precision, x + 5, y - 4)
-        text(svg, words, x + (MARK if precision else 0), y, "quiet")
-        x += own
+        text(svg, entry, x + (MARK if precision else 0), y, "quiet")
+        x += entry_width
     if graph["time"]:
         rectangle(svg, "track", Box(EDGE, y + 13, 22, BAR), BAR / 2)
         rectangle(svg, "share", Box(EDGE, y + 13, 13, BAR), BAR / 2)
-        for line in time_words(graph["time"], int((width - EDGE - 30) / (FACT_SIZE * SANS_WIDTH))):
+        for line in time_legend(graph["time"], int((width - EDGE - 30) / (FACT_SIZE * SANS_WIDTH))):
             y += 19
             text(svg, line, EDGE + 30, y, "quiet")
     return y + 14
@@ -84,14 +84,14 @@ def legend(svg: Element, graph: Document, width: float) -> float:
 def ends(svg: Element, values: Iterable[Document], y: float, width: float) -> float:
     """Draw each input or output as a pill; return the bottom edge."""
     letter, x, top = CHIP_SIZE * MONO_WIDTH, EDGE, y
-    for one in values:
-        words = shortened(shape_words(one), width - 2 * EDGE - 20, letter)
-        own = len(words) * letter + 20
-        if x > EDGE and x + own > width - EDGE:
+    for value in values:
+        pill = shortened(value_label(value), width - 2 * EDGE - 20, letter)
+        pill_width = len(pill) * letter + 20
+        if x > EDGE and x + pill_width > width - EDGE:
             x, top = EDGE, top + LINE
-        rectangle(svg, "plain", Box(x, top, own, HEIGHT), HEIGHT / 2)
-        text(svg, words, x + 10, top + 14, "end")
-        x += own + 8
+        rectangle(svg, "plain", Box(x, top, pill_width, HEIGHT), HEIGHT / 2)
+        text(svg, pill, x + 10, top + 14, "end")
+        x += pill_width + 8
     return top + HEIGHT
 
 
@@ -101,36 +101,36 @@ def flow(svg: Element, y: float) -> float:
     return y + GAP
 
 
-def draw_block(svg: Element, block: Document, y: float, width: float, longest: float) -> float:
+def draw_block(svg: Element, block: Document, y: float, width: float, total_s: float) -> float:
     """Draw the layers of a block, stacked sheets behind repeated ones; return the bottom edge."""
     times, layers = block["times"], block["layers"]
     if times == 1:
-        return draw_layer(svg, layers[0], EDGE, y, width - 2 * EDGE, longest=longest)
+        return draw_layer(svg, layers[0], EDGE, y, width - 2 * EDGE, total_s=total_s)
     behind = add(svg, "g")
     inner = width - 2 * EDGE - 2 * SHEET
     if len(layers) == 1:
-        bottom = draw_layer(svg, layers[0], EDGE, y, inner, longest=longest, times=times)
+        bottom = draw_layer(svg, layers[0], EDGE, y, inner, total_s=total_s, times=times)
     else:
-        bottom = draw_frame(svg, layers, y, inner, longest=longest, times=times)
+        bottom = draw_frame(svg, layers, y, inner, total_s=total_s, times=times)
     for step in (2 * SHEET, SHEET):
         rectangle(behind, "card", Box(EDGE + step, y + step, inner, bottom - y), 7)
     return bottom + 2 * SHEET
 
 
 def draw_frame(
-    svg: Element, layers: Sequence[Document], y: float, width: float, *, longest: float, times: int
+    svg: Element, layers: Sequence[Document], y: float, width: float, *, total_s: float, times: int
 ) -> float:
     """Draw several layers that repeat together, in a frame; return the bottom edge."""
     frame = add(svg, "rect", {"class": "card"})
     text(svg, f"{times} {TIMES}", EDGE + CARD, y + 21, "name")
     bottom = y + 32 - GAP
-    for at, layer in enumerate(layers):
-        top = flow(svg, bottom) if at else bottom + GAP
+    for index, layer in enumerate(layers):
+        top = flow(svg, bottom) if index else bottom + GAP
         inner = width - 2 * CARD
         bottom = draw_layer(
-            svg, layer, EDGE + CARD, top, inner, longest=longest, times=times, framed=True
+            svg, layer, EDGE + CARD, top, inner, total_s=total_s, times=times, framed=True
         )
-    place(frame, Box(EDGE, y, width, bottom + CARD - y), 7)
+    set_box(frame, Box(EDGE, y, width, bottom + CARD - y), 7)
     return bottom + CARD
 
 
@@ -141,7 +141,7 @@ def draw_layer(
     y: float,
     width: float,
     *,
-    longest: float,
+    total_s: float,
     times: int = 1,
     framed: bool = False,
 ) -> float:
@@ -150,15 +150,15 @@ def draw_layer(
     left, room = x + CARD, width - 2 * CARD
     badge = f"{times} {TIMES} " if times > 1 and not framed else ""
     lines = name_lines(layer["names"], badge, int(room / (NAME_SIZE * MONO_WIDTH)))
-    facts = facts_of(layer, times, longest)
-    for at, line in enumerate(lines):
-        text(svg, line, left, y + 20 + 17 * at, "name")
+    details = layer_details(layer, times, total_s)
+    for row, line in enumerate(lines):
+        text(svg, line, left, y + 20 + 17 * row, "name")
     bottom = y + 20 + 17 * (len(lines) - 1)
     used = len(lines[-1]) * NAME_SIZE * MONO_WIDTH
-    if used + 16 + len(facts) * FACT_SIZE * SANS_WIDTH <= room:
-        text(svg, facts, left + room, bottom, "quiet", anchor="end")
+    if used + 16 + len(details) * FACT_SIZE * SANS_WIDTH <= room:
+        text(svg, details, left + room, bottom, "quiet", anchor="end")
     else:
-        for line in textwrap.wrap(facts, int(room / (FACT_SIZE * SANS_WIDTH))):
+        for line in textwrap.wrap(details, int(room / (FACT_SIZE * SANS_WIDTH))):
             bottom += 17
             text(svg, line, left, bottom, "quiet")
     for chip in chips(layer["operators"], left=left, top=bottom + 9, width=room):
@@ -168,10 +168,10 @@ def draw_layer(
     if layer["seconds"] is not None:
         bottom += 8
         rectangle(svg, "track", Box(left, bottom, room, BAR), BAR / 2)
-        own = max(room * layer["seconds"] / longest, BAR / 2) if longest else 0
-        rectangle(svg, "share", Box(left, bottom, own, BAR), BAR / 2)
+        share = max(room * layer["seconds"] / total_s, BAR / 2) if total_s else 0
+        rectangle(svg, "share", Box(left, bottom, share, BAR), BAR / 2)
         bottom += BAR
-    place(card, Box(x, y, width, bottom + 10 - y), 7)
+    set_box(card, Box(x, y, width, bottom + 10 - y), 7)
     return bottom + 10
 
 
@@ -183,7 +183,7 @@ def draw_chip(svg: Element, chip: Chip) -> None:
     rectangle(group, kind, Box(chip.x, chip.y, chip.width, HEIGHT), 4)
     start = chip.x + PADDING
     if not chip.moves:
-        mark(group, chip.precision, start + 3.5, chip.y + HEIGHT / 2, own=False)
+        mark(group, chip.precision, start + 3.5, chip.y + HEIGHT / 2, with_class=False)
         start += MARK
-    words = "chip move" if chip.moves else "chip heavy" if chip.weighted else "chip"
-    text(group, chip.text, start, chip.y + 14, words)
+    classes = "chip move" if chip.moves else "chip heavy" if chip.weighted else "chip"
+    text(group, chip.text, start, chip.y + 14, classes)

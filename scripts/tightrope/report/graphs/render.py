@@ -10,7 +10,7 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.describe import describe
-from tightrope.report.graphs.picture import picture, sentence
+from tightrope.report.graphs.picture import failure_picture, picture
 from tightrope.report.graphs.without_weights import without_weights
 
 
@@ -34,10 +34,10 @@ def render_graph(
         work = partial(draw, source, costs, record, drawing, structure, title=title)
         supervised(work, limits=limits)
     except WorkFailed as error:
-        facts = failure(error, str(record), limits)
-        reason, transient = facts["reason"], facts["transient"]
+        details = failure(error, str(record), limits)
+        reason, transient = details["reason"], details["transient"]
         write_failure(structure, reason=reason, transient=transient)
-        write_bytes(drawing, sentence(f"{title}: {reason}").encode())
+        write_bytes(drawing, failure_picture(f"{title}: {reason}").encode())
         write_failure(record, reason=reason, transient=transient)
 
 
@@ -52,10 +52,10 @@ def draw(
 ) -> None:
     """Do the work of `render_graph` in its child process; write the record last."""
     model = without_weights(load_onnx(source), f"{title}: the structure, weights are left out")
-    facts = describe(model.graph, read_costs(costs))
+    document = describe(model.graph, read_costs(costs))
     write_bytes(structure, model.SerializeToString(deterministic=True))
-    write_bytes(drawing, picture(facts, label=title).encode())
-    write_json(record, facts)
+    write_bytes(drawing, picture(document, label=title).encode())
+    write_json(record, document)
 
 
 def read_costs(path: Path | str | None) -> Any:

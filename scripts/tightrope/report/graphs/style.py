@@ -52,10 +52,10 @@ def scheme(name: str) -> str:
         "rim": "#3b4046" if dark else "#d6d6cf",
         "card": "#1e2125" if dark else "#f4f4f0",
         "bar": "#86b7f7" if dark else "#0a4fa3",
-        **{one: pair[dark] for one, pair in FORMAT_COLOURS.items()},
+        **{precision: pair[dark] for precision, pair in FORMAT_COLOURS.items()},
         "rare": RARE[dark],
     }
-    return ".graph{" + ";".join(f"--{one}:{colour}" for one, colour in colours.items()) + "}"
+    return ".graph{" + ";".join(f"--{key}:{colour}" for key, colour in colours.items()) + "}"
 
 
 def class_of(precision: str) -> str:

@@ -12,18 +12,18 @@ from tightrope.report.graphs.style import class_of, shape_of_format
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def mark(svg: Element, precision: str, x: float, y: float, *, own: bool = True) -> None:
+def mark(svg: Element, precision: str, x: float, y: float, *, with_class: bool = True) -> None:
     """Draw the mark of a format, which identifies it without its colour."""
-    name = f"mark {class_of(precision)}" if own else "mark"
-    where = f"translate({number(x)} {number(y)}) scale(4)"
-    add(svg, "path", {"class": name, "d": shape_of_format(precision), "transform": where})
+    name = f"mark {class_of(precision)}" if with_class else "mark"
+    transform = f"translate({number(x)} {number(y)}) scale(4)"
+    add(svg, "path", {"class": name, "d": shape_of_format(precision), "transform": transform})
 
 
-def text(svg: Element, words: str, x: float, y: float, kind: str, *, anchor: str = "start") -> None:
+def text(svg: Element, line: str, x: float, y: float, kind: str, *, anchor: str = "start") -> None:
     """Draw a line of text that starts at `x`, or ends there with `anchor` "end"."""
-    facts = {"class": kind, "x": number(x), "y": number(y)}
-    made = add(svg, "text", facts | ({"text-anchor": anchor} if anchor != "start" else {}))
-    made.text = clean(words)
+    attributes = {"class": kind, "x": number(x), "y": number(y)}
+    element = add(svg, "text", attributes | ({"text-anchor": anchor} if anchor != "start" else {}))
+    element.text = clean(line)
 
 
 class Box(NamedTuple):
@@ -37,15 +37,15 @@ class Box(NamedTuple):
 
 def rectangle(svg: Element, kind: str, box: Box, radius: float) -> Element:
     """Draw a rectangle of class `kind` with rounded corners."""
-    made = add(svg, "rect", {"class": kind})
-    place(made, box, radius)
-    return made
+    element = add(svg, "rect", {"class": kind})
+    set_box(element, box, radius)
+    return element
 
 
-def place(made: Element, box: Box, radius: float) -> None:
+def set_box(element: Element, box: Box, radius: float) -> None:
     """Set position, size and radius of the corners of a rectangle."""
     for name, size in {**box._asdict(), "rx": radius}.items():
-        made.set(name, number(size))
+        element.set(name, number(size))
 
 
 def add(parent: Element, kind: str, attributes: Mapping[str, str] | None = None) -> Element:
@@ -58,6 +58,6 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def clean(words: str) -> str:
-    """Replace the characters in `words` that are invalid in XML."""
-    return FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", words)
+def clean(content: str) -> str:
+    """Replace the characters in `content` that are invalid in XML."""
+    return FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", content)

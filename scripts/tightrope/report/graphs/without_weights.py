@@ -37,8 +37,8 @@ def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto
         model = shape_inference.infer_shapes(model)
     except (shape_inference.InferenceError, ValueError):  # inconsistent operator
         return model
-    for one in model.graph.value_info:
-        for size in one.type.tensor_type.shape.dim:
+    for value in model.graph.value_info:
+        for size in value.type.tensor_type.shape.dim:
             if size.dim_param.startswith(INVENTED):
                 size.ClearField("dim_param")
     return model

@@ -20,13 +20,13 @@ def span(names: Sequence[str]) -> str:
         return SHARED_WORDS
     if first == last:
         return first
-    parts = [one.split(".") for one in (first, last)]
-    differ = [at for at, pair in enumerate(zip(*parts, strict=False)) if pair[0] != pair[1]]
+    parts = [name.split(".") for name in (first, last)]
+    differ = [index for index, pair in enumerate(zip(*parts, strict=False)) if pair[0] != pair[1]]
     if len(parts[0]) != len(parts[1]) or len(differ) != 1:
         return f"{first} \N{HORIZONTAL ELLIPSIS} {last}"
-    (at,) = differ
-    middle = f"{parts[0][at]}\N{EN DASH}{parts[1][at]}"
-    return ".".join([*parts[0][:at], middle, *parts[0][at + 1 :]])
+    (index,) = differ
+    middle = f"{parts[0][index]}\N{EN DASH}{parts[1][index]}"
+    return ".".join([*parts[0][:index], middle, *parts[0][index + 1 :]])
 
 
 def name_lines(names: Sequence[str], badge: str, letters: int) -> list[str]:
@@ -35,24 +35,24 @@ def name_lines(names: Sequence[str], badge: str, letters: int) -> list[str]:
     Lines break before a dot; a part too long for a line is cut in its middle.
     """
     lines = [badge]
-    for at, part in enumerate(span(names).split(".")):
-        piece = part if at == 0 else f".{part}"
+    for index, part in enumerate(span(names).split(".")):
+        piece = part if index == 0 else f".{part}"
         if len(lines[-1]) + len(piece) > letters and lines[-1].strip():
             lines.append("")
         lines[-1] += shortened(piece, letters - len(lines[-1]), 1)
     return lines
 
 
-def facts_of(layer: Document, times: int, longest: float) -> str:
+def layer_details(layer: Document, times: int, total_s: float) -> str:
     """Return a layer's time share, and its parameters and bytes, per repetition if `times` > 1."""
-    words = []
-    if layer["seconds"] is not None and longest:
-        words.append(f"{significant(100 * layer['seconds'] / longest, 2)} % of the time")
+    details = []
+    if layer["seconds"] is not None and total_s:
+        details.append(f"{significant(100 * layer['seconds'] / total_s, 2)} % of the time")
     if layer["parameters"]:
-        each = f"{times} {TIMES} " if times > 1 else ""
-        words.append(f"{each}{count(layer['parameters'])} parameters")
-        words.append(f"{each}{size(layer['weight_bytes'])}")
-    return DOT.join(words)
+        prefix = f"{times} {TIMES} " if times > 1 else ""
+        details.append(f"{prefix}{count(layer['parameters'])} parameters")
+        details.append(f"{prefix}{size(layer['weight_bytes'])}")
+    return DOT.join(details)
 
 
 def count(value: int) -> str:
@@ -68,20 +68,22 @@ def size(value: int) -> str:
     return f"{megabytes(value)} MB" if value >= 1e5 else f"{significant(value / 1e3)} kB"
 
 
-def shape_words(one: Document) -> str:
+def value_label(value: Document) -> str:
     """Format an input or output with type and shape."""
-    sizes = ", ".join("?" if own is None else str(own) for own in one["shape"])
-    return f"{one['name']} {one['type']} [{sizes}]"
+    sizes = ", ".join("?" if extent is None else str(extent) for extent in value["shape"])
+    return f"{value['name']} {value['type']} [{sizes}]"
 
 
-def legend_words(by_precision: Mapping[str, int]) -> list[tuple[str | None, str]]:
+def legend_labels(by_precision: Mapping[str, int]) -> list[tuple[str | None, str]]:
     """Return each format with its operator count, followed by the other signs of a diagram."""
-    known = [(name, f"{name} {own:,}") for name, own in by_precision.items() if name != OTHER]
-    return [*known, (None, "bold: has weights"), (None, "outlined: only moves or counts numbers")]
+    formats = [
+        (name, f"{name} {operators:,}") for name, operators in by_precision.items() if name != OTHER
+    ]
+    return [*formats, (None, "bold: has weights"), (None, "outlined: only moves or counts numbers")]
 
 
-def time_words(time: Document, letters: int) -> list[str]:
+def time_legend(time: Document, letters: int) -> list[str]:
     """Explain the bars, in lines of at most `letters` characters."""
-    shape = ", ".join(f"{name} {own}" for name, own in time["shape"].items())
+    shape = ", ".join(f"{name} {extent}" for name, extent in time["shape"].items())
     method = "share of the time of the operators with weights, each timed alone in ONNX Runtime"
     return textwrap.wrap(f"{method}; {shape}", max(letters, 20))

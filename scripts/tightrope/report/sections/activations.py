@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tightrope.report.charts.activations import activation_chart
-from tightrope.report.sections.figures import row_at, titled
-from tightrope.report.sections.training import spread_words
+from tightrope.report.sections.figures import join_title, row_at
+from tightrope.report.sections.training import format_seconds
 from tightrope.report.style.numbers import (
     is_positive,
     percentage,
@@ -21,7 +21,7 @@ from tightrope.variants import parse
 Record = Mapping[str, Any]
 Shape = tuple[tuple[str, int], ...]
 # reference, host, device
-Place = tuple[str, str, str]
+GroupKey = tuple[str, str, str]
 Columns = Sequence[tuple[Shape, str]]
 
 
@@ -38,23 +38,24 @@ def activations_section(summary: Record, hosts: Mapping[str, str]) -> list[dict[
 
 
 def table(
-    summary: Record, place: Place, group: Sequence[Record], hosts: Mapping[str, str]
+    summary: Record, key: GroupKey, group: Sequence[Record], hosts: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return one table; `columns` are (shape, variant), each of `rows` has a cell per column.
 
-    The first row is the reference of `place` with its own results; the others follow by accuracy.
+    The first row is the reference with its own results; the other models follow by accuracy. `key`
+    holds reference, host and device.
     """
-    reference, key, device = place
+    reference, host_key, device = key
     timed = [row for entry in group for row in entry.get("latency") or ()]
     shapes = sorted({shape_of(row) for row in timed if shape_of(row)}, key=sizes)
     variants = list(dict.fromkeys(row["variant"] for row in timed))
     columns = [(shape, variant) for shape in shapes for variant in variants]
-    others = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
+    by_accuracy = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
     rows = [
-        reference_row(summary, place, columns),
-        *(row_vs_reference(summary, key, entry, columns) for entry in others),
+        reference_row(summary, key, columns),
+        *(row_vs_reference(summary, host_key, entry, columns) for entry in by_accuracy),
     ]
-    host = hosts.get(key)
+    host = hosts.get(host_key)
     figures = [figure_of(rows, shape, variants, index, host) for index, shape in enumerate(shapes)]
     return {
         "reference": reference,
@@ -74,15 +75,15 @@ def sizes(shape: Shape) -> list[int]:
     return [size for _, size in shape]
 
 
-def reference_row(summary: Record, place: Place, columns: Columns) -> dict[str, Any]:
+def reference_row(summary: Record, key: GroupKey, columns: Columns) -> dict[str, Any]:
     """Return the row of the reference model, with its own times."""
-    model, host, device = place
+    model, host, device = key
     results = {
         result["variant"]: result
         for result in summary.get("results") or ()
         if (result.get("model"), result.get("host")) == (model, host)
     }
-    baseline = (facts_of(summary, model).get("baselines") or {}).get(device)
+    baseline = (model_entry(summary, model).get("baselines") or {}).get(device)
     accuracy = (results.get(baseline) or {}).get("accuracy") or {}
     rows = (row_at(results.get(variant) or {}, shape) or {} for shape, variant in columns)
     return {
@@ -111,31 +112,32 @@ def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str
     trainings = summary.get("training") or ()
     trained: Record = next(
         (
-            one
-            for one in trainings
-            if (one.get("model"), one.get("host"), one.get("status")) == (model, host, "ok")
+            training
+            for training in trainings
+            if (training.get("model"), training.get("host"), training.get("status"))
+            == (model, host, "ok")
         ),
         {},
     )
     on_gpu = trained.get("device") == "cuda"
     return {
         "model": model,
-        "activation": facts_of(summary, model).get("activation") or model,
+        "activation": model_entry(summary, model).get("activation") or model,
         "top1": percentage(accuracy.get("top1"), accuracy.get("samples")),
-        "epoch_words": spread_words(trained.get("epoch_s")),
+        "epoch_words": format_seconds(trained.get("epoch_s")),
         "memory_bytes": trained.get("peak_device_bytes" if on_gpu else "peak_rss_bytes"),
     }
 
 
-def facts_of(summary: Record, model: str) -> Record:
+def model_entry(summary: Record, model: str) -> Record:
     """Return the summary's entry of a model, empty without one."""
     return (summary.get("models") or {}).get(model) or {}
 
 
 def cell_of(entry: Record, shape: Shape, variant: str) -> dict[str, Any]:
     """Return the speed-up of a variant at a shape over the reference; `reason` if there is none."""
-    own = [row for row in entry.get("latency") or () if row["variant"] == variant]
-    row = next((one for one in own if shape_of(one) == shape), own[0] if own else {})
+    rows = [row for row in entry.get("latency") or () if row["variant"] == variant]
+    row = next((row for row in rows if shape_of(row) == shape), rows[0] if rows else {})
     speedup = row.get("speedup") or {}
     return {
         "speedup": speedup if is_positive(speedup.get("ratio")) else None,
@@ -145,10 +147,10 @@ def cell_of(entry: Record, shape: Shape, variant: str) -> dict[str, Any]:
 
 
 def figure_of(
-    rows: Sequence[Record], shape: Shape, variants: Sequence[str], place: int, host: str | None
+    rows: Sequence[Record], shape: Shape, variants: Sequence[str], index: int, host: str | None
 ) -> dict[str, Any] | None:
     """Return the chart of a shape with its description, None if nothing was timed at it."""
-    first = place * len(variants)
+    first = index * len(variants)
     marks = [
         mark_of(row, variant, cell["speedup"])
         for row in rows[1:]
@@ -157,9 +159,11 @@ def figure_of(
     ]
     if not marks:
         return None
-    title = titled(shape_label(shape), host)
-    told = "; ".join(f"{one['activation']} {one['variant']} {one['speedup']}" for one in marks)
-    description = f"Speed-ups over {rows[0]['activation']} at {title}: {told}."
+    title = join_title(shape_label(shape), host)
+    speedups = "; ".join(
+        f"{mark['activation']} {mark['variant']} {mark['speedup']}" for mark in marks
+    )
+    description = f"Speed-ups over {rows[0]['activation']} at {title}: {speedups}."
     names = [{"model": row["model"], "name": row_name(row)} for row in rows[1:]]
     return {
         "title": title,
@@ -176,16 +180,16 @@ def row_name(row: Record) -> str:
 
 def mark_of(row: Record, variant: str, speedup: Record) -> dict[str, Any]:
     """Return one mark of the chart."""
-    known, value = parse(variant), speedup["ratio"]
-    ends = {end: speedup.get(end) for end in ("low", "high")}
+    parsed, value = parse(variant), speedup["ratio"]
+    bounds = {end: speedup.get(end) for end in ("low", "high")}
     return {
         "model": row["model"],
         "activation": row["activation"],
         "variant": variant,
-        "engine": known.engine,
-        "precision": known.precision,
+        "engine": parsed.engine,
+        "precision": parsed.precision,
         "ratio": value,
-        **{end: own if is_positive(own) else value for end, own in ends.items()},
+        **{end: bound if is_positive(bound) else value for end, bound in bounds.items()},
         "tie": speedup.get("verdict") == "tie",
         "speedup": ratio(speedup),
         "interval": ratio_interval(speedup),

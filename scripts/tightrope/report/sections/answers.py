@@ -16,8 +16,8 @@ def answers_section(
     (sentence, variants) for those whose split was too small to detect a drop as large as the
     budget.
     """
-    judged = [(result, accuracy) for result in measured if (accuracy := result.get("accuracy"))]
-    if not judged:
+    evaluated = [(result, accuracy) for result in measured if (accuracy := result.get("accuracy"))]
+    if not evaluated:
         return None
     rows = [
         {
@@ -25,19 +25,19 @@ def answers_section(
             "accuracy": accuracy,
             "baseline": result["variant"] in baselines.values(),
             "flipped": [
-                {**example, **rights(example)} for example in accuracy.get("flipped") or ()
+                {**example, **correctness(example)} for example in accuracy.get("flipped") or ()
             ],
         }
-        for result, accuracy in judged
+        for result, accuracy in evaluated
     ]
     too_small: dict[str, list[str]] = {}
-    for result, accuracy in judged:
+    for result, accuracy in evaluated:
         if sentence := shortfall(accuracy, budget_points):
             too_small.setdefault(sentence, []).append(result["variant"])
     return {"rows": rows, "too_small": list(too_small.items())}
 
 
-def rights(example: FlippedExample) -> dict[str, bool]:
+def correctness(example: FlippedExample) -> dict[str, bool]:
     """Return whether the baseline and the variant are right on a flipped example."""
     return {
         "baseline_right": example["baseline"] == example["label"],
@@ -47,10 +47,10 @@ def rights(example: FlippedExample) -> dict[str, bool]:
 
 def shortfall(accuracy: Accuracy, budget_points: float | None) -> str | None:
     """Return which drop the split could detect and which not, None if it is large enough."""
-    found = points_up(accuracy.get("detectable"), accuracy.get("samples"))
-    if accuracy.get("large_enough") is not False or not is_number(budget_points) or not found:
+    detectable = points_up(accuracy.get("detectable"), accuracy.get("samples"))
+    if accuracy.get("large_enough") is not False or not is_number(budget_points) or not detectable:
         return None
     return (
-        f"this split could have found a drop of {found} points, "
+        f"this split could have found a drop of {detectable} points, "
         f"not of {significant(budget_points, 2)}"
     )

@@ -22,8 +22,8 @@ Record = Mapping[str, Any]
 
 def shapes_in(results: Iterable[Record]) -> list[tuple[tuple[str, int], ...]]:
     """Return every measured shape, smallest first."""
-    seen = {shape_of(row) for result in results for row in result.get("latency") or ()}
-    return sorted(seen, key=lambda shape: [size for _, size in shape])
+    shapes = {shape_of(row) for result in results for row in result.get("latency") or ()}
+    return sorted(shapes, key=lambda shape: [size for _, size in shape])
 
 
 def row_at(result: Record, shape: tuple[tuple[str, int], ...]) -> Record | None:
@@ -46,9 +46,9 @@ def trade_offs(
     of them in speed; `host` is named in the titles. A figure has title, description, chart, points
     (fastest first, the Pareto front numbered) and unplaced (variants without a time).
     """
-    found = (
+    figures = (
         trade_off(
-            titled(shape_label(shape), host),
+            join_title(shape_label(shape), host),
             [(result, row_at(result, shape)) for result in results],
             baselines,
             (deploy.get(shape, set()), equals.get(shape, set())),
@@ -56,7 +56,7 @@ def trade_offs(
         )
         for shape in shapes_in(results)
     )
-    return [figure for figure in found if figure]
+    return [figure for figure in figures if figure]
 
 
 def trade_off(
@@ -71,8 +71,8 @@ def trade_off(
     `rows` are the results with their rows at the shape; `chosen` are the recommended variants, and
     these with the variants equal to one of them.
     """
-    judged = [(result, row) for result, row in rows if row and result.get("accuracy")]
-    placed = [point for pair in judged if (point := trade_off_point(*pair, baselines))]
+    evaluated = [(result, row) for result, row in rows if row and result.get("accuracy")]
+    placed = [point for pair in evaluated if (point := trade_off_point(*pair, baselines))]
     if not placed:
         return None
     deploy, equals = chosen
@@ -81,14 +81,16 @@ def trade_off(
     for point in placed:
         point["deploy"] = point["variant"] in deploy
     description = describe_trade_off(title, placed)
-    drawn = [without_records(point) for point in placed]
+    marks = [without_records(point) for point in placed]
     return {
         "title": title,
         "description": description,
         "points": placed,
-        "unplaced": [result["variant"] for result, _ in judged if result["variant"] not in names],
+        "unplaced": [
+            result["variant"] for result, _ in evaluated if result["variant"] not in names
+        ],
         "chart": accuracy_latency_chart(
-            drawn, budget_points=budget_points, description=description
+            marks, budget_points=budget_points, description=description
         ),
     }
 
@@ -106,7 +108,7 @@ def trade_off_point(
         return None
     latency = row["paired_s"] * 1e3
     low, middle, high = (speedup.get(end) for end in ("low", "ratio", "high"))
-    known = all(is_positive(end) for end in (low, middle, high))
+    has_interval = all(is_positive(end) for end in (low, middle, high))
     ends = [accuracy.get(end) for end in ("delta_low", "delta_high")]
     delta_low, delta_high = (end if is_number(end) else delta for end in ends)
     return {
@@ -114,8 +116,8 @@ def trade_off_point(
         "engine": result.get("engine"),
         "precision": result.get("precision"),
         "latency_ms": latency,
-        "latency_low": latency * middle / high if known else latency,
-        "latency_high": latency * middle / low if known else latency,
+        "latency_low": latency * middle / high if has_interval else latency,
+        "latency_high": latency * middle / low if has_interval else latency,
         "delta": 100 * delta,
         "delta_low": 100 * delta_low,
         "delta_high": 100 * delta_high,
@@ -135,13 +137,18 @@ def number_front(placed: list[dict[str, Any]], equal: set[str]) -> None:
     """
     placed.sort(key=lambda point: (point["latency_ms"], -point["delta"]))
 
-    def beats(one: Record, other: Record) -> bool:
-        if {one["variant"], other["variant"]} <= equal:
+    def beats(first: Record, second: Record) -> bool:
+        if {first["variant"], second["variant"]} <= equal:
             return False
-        if one["result"]["accuracy"].get("verdict") == "undecided":
+        if first["result"]["accuracy"].get("verdict") == "undecided":
             return False
-        mine, theirs = ((point["latency_ms"], -point["delta"]) for point in (one, other))
-        return all(x <= y for x, y in zip(mine, theirs, strict=True)) and mine != theirs
+        first_costs, second_costs = (
+            (point["latency_ms"], -point["delta"]) for point in (first, second)
+        )
+        return (
+            all(x <= y for x, y in zip(first_costs, second_costs, strict=True))
+            and first_costs != second_costs
+        )
 
     number = 0
     for point in placed:
@@ -163,7 +170,7 @@ def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
     )
 
 
-def titled(*parts: str | None) -> str:
+def join_title(*parts: str | None) -> str:
     """Join the non-empty parts with dots."""
     return " \N{MIDDLE DOT} ".join(filter(None, parts))
 
@@ -181,21 +188,21 @@ def speedups(
     for device in devices:
         group = [result for result in results if str(result.get("device")) == device]
         by_shape = {shape: speedup_rows(group, shape) for shape in shapes_in(group)}
-        every = [row for rows in by_shape.values() for row in rows]
-        extent = [row[end] for row in every for end in ("low", "high")]
+        all_rows = [row for rows in by_shape.values() for row in rows]
+        extent = [row[end] for row in all_rows for end in ("low", "high")]
         for shape, rows in by_shape.items():
             if not rows:
                 continue
-            title = titled(shape_label(shape), device if len(devices) > 1 else None, host)
+            title = join_title(shape_label(shape), device if len(devices) > 1 else None, host)
             description = describe_speedups(title, rows)
-            drawn = [without_records(row) for row in rows]
+            marks = [without_records(row) for row in rows]
             figures.append(
                 {
                     "title": title,
                     "baseline": baselines.get(device),
                     "description": description,
                     "rows": rows,
-                    "chart": speedup_chart(drawn, extent=extent, description=description),
+                    "chart": speedup_chart(marks, extent=extent, description=description),
                 }
             )
     return figures

@@ -19,9 +19,9 @@ def figures_by_host(
     """Return the hosts of the results, and the figures of each host."""
     deploy: dict[Any, set[str]] = {}
     equals: dict[Any, set[str]] = {}
-    for chosen in picks:
-        deploy.setdefault(chosen["shape"], set()).add(chosen["variant"])
-        equals.setdefault(chosen["shape"], set()).update([chosen["variant"], *chosen["equal"]])
+    for pick in picks:
+        deploy.setdefault(pick["shape"], set()).add(pick["variant"])
+        equals.setdefault(pick["shape"], set()).update([pick["variant"], *pick["equal"]])
     by_host: dict[Any, list[Record]] = {}
     for result in measured:
         by_host.setdefault(result.get("host"), []).append(result)

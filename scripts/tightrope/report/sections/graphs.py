@@ -36,24 +36,24 @@ def graphs_section(paths: Iterable[Path], page: Path) -> list[dict[str, Any]]:
         }
         if entry["reason"] is None:
             link = os.path.relpath(path.with_suffix(".onnx"), page.parent)
-            entry |= drawn(document, f"{model} {path.stem}") | {"link": quote(link)}
+            entry |= graph_content(document, f"{model} {path.stem}") | {"link": quote(link)}
         models.setdefault(model, []).append(entry)
     return [{"name": name, "graphs": graphs} for name, graphs in models.items()]
 
 
-def drawn(document: Record, title: str) -> dict[str, Any]:
+def graph_content(document: Record, title: str) -> dict[str, Any]:
     """Return the facts of a graph in words, and its diagrams for wide and narrow pages."""
     formats = [name for name in document["by_precision"] if name != OTHER]
-    facts = [
+    properties = [
         f"{whole(document['operators'])} operators",
         f"{count(document['parameters'])} parameters",
         size(document["weight_bytes"]),
         ", ".join(f"{name} {whole(document['by_precision'][name])}" for name in formats),
     ]
     pictures = {
-        name: Markup(picture(document, width=width, label=title, alone=False))
+        name: Markup(picture(document, width=width, label=title, standalone=False))
         for name, width in (("wide", WIDE), ("narrow", NARROW))
     }
     most_first = sorted(document["by_type"].items(), key=lambda pair: (-pair[1], pair[0]))
     kinds = [f"{kind} {whole(number)}" for kind, number in most_first]
-    return {"facts": DOT.join(filter(None, facts)), "kinds": ", ".join(kinds), **pictures}
+    return {"facts": DOT.join(filter(None, properties)), "kinds": ", ".join(kinds), **pictures}

@@ -13,7 +13,7 @@ PRECISIONS = ("int8", "fp8")
 
 def int8_section(
     results: Sequence[Record],
-    facts: Record,
+    model: Record,
     hosts: Mapping[str, str],
     budget_points: float | None,
 ) -> dict[str, Any] | None:
@@ -27,7 +27,7 @@ def int8_section(
     rows = [row for row in rows if row["accuracy"] or row["audit"]]
     if not rows:
         return None
-    searches = [search_part(one) for one in results if one.get("search")]
+    searches = [search_summary(result) for result in results if result.get("search")]
     figures = calibration_figures(rows, hosts, budget_points)
     return {
         "rows": rows,
@@ -39,7 +39,7 @@ def int8_section(
         "searches": searches,
         "sensitivities": [
             sensitivity_figure(name, record, searches)
-            for name, record in sorted((facts.get("sensitivity") or {}).items(), key=by_samples)
+            for name, record in sorted((model.get("sensitivity") or {}).items(), key=by_samples)
         ],
     }
 
@@ -88,15 +88,15 @@ def by_samples(entry: tuple[str, Any]) -> tuple[str, int, str]:
     return method or "", samples or 0, entry[0]
 
 
-def search_part(result: Record) -> dict[str, Any]:
+def search_summary(result: Record) -> dict[str, Any]:
     """Return the sentence on the search of an int8-auto variant, with its data."""
     search = result["search"]
-    left, trials = len(search["in_float"]), len(search["trials"])
+    in_float, trials = len(search["in_float"]), len(search["trials"])
     smooth = search.get("smoothquant")
-    words = [
+    parts = [
         *([f"SmoothQuant {smooth:g}"] if smooth is not None else []),
-        f"{left} of {whole(search['operators'])} operators "
-        f"{'stays' if left == 1 else 'stay'} in float",
+        f"{in_float} of {whole(search['operators'])} operators "
+        f"{'stays' if in_float == 1 else 'stay'} in float",
         f"{trials} {'trial' if trials == 1 else 'trials'} on {whole(search['samples'])} "
         f"calibration examples in {significant(search['seconds'], 2)} s",
         f"ended at the {search['stop']}.",
@@ -104,5 +104,5 @@ def search_part(result: Record) -> dict[str, Any]:
     return {
         **{name: result.get(name) for name in ("variant", "calibration")},
         **{name: search[name] for name in ("in_float", "trials", "samples")},
-        "sentence": "; ".join(words),
+        "sentence": "; ".join(parts),
     }

@@ -8,7 +8,7 @@ from tightrope.report.charts.int8 import (
     agreement_over_samples,
     sensitivity_chart,
 )
-from tightrope.report.sections.figures import titled
+from tightrope.report.sections.figures import join_title
 from tightrope.report.style.numbers import bounded, is_number, percentage, points, points_interval
 
 Record = Mapping[str, Any]
@@ -27,12 +27,12 @@ def calibration_figures(
         if point:
             fields = [row["result"].get(key) for key in ("engine", "device", "host")]
             groups.setdefault(tuple(fields), []).append(point)
-    every = [point for group in groups.values() for point in group]
+    all_points = [point for group in groups.values() for point in group]
     return [
         calibration_figure(
-            titled(engine, device if len(devices) > 1 else None, hosts.get(host)),
+            join_title(engine, device if len(devices) > 1 else None, hosts.get(host)),
             group,
-            every,
+            all_points,
             budget_points,
         )
         for (engine, device, host), group in groups.items()
@@ -66,7 +66,7 @@ def calibration_point(row: Record) -> dict[str, Any] | None:
 
 
 def calibration_figure(
-    title: str, group: list[dict[str, Any]], every: list[dict[str, Any]], budget: float | None
+    title: str, group: list[dict[str, Any]], all_points: list[dict[str, Any]], budget: float | None
 ) -> dict[str, Any]:
     """Return two stacked panels and their table; the axes cover the points of `every`."""
     group.sort(key=lambda point: (point["precision"], point["method"], point["samples"]))
@@ -75,7 +75,7 @@ def calibration_figure(
         {
             "description": f"Accuracy change over calibration samples, {change}",
             "chart": accuracy_over_samples(
-                group, extent=every, budget_points=budget, description=change
+                group, extent=all_points, budget_points=budget, description=change
             ),
         }
     ]
@@ -83,7 +83,7 @@ def calibration_figure(
         panels.append(
             {
                 "description": f"Agreement with fp32 over calibration samples, {agreed}",
-                "chart": agreement_over_samples(group, extent=every, description=agreed),
+                "chart": agreement_over_samples(group, extent=all_points, description=agreed),
             }
         )
     return {"title": title, "points": group, "panels": panels}
@@ -91,12 +91,12 @@ def calibration_figure(
 
 def describe(title: str, group: Iterable[Record], field: str) -> str:
     """Describe a panel in words."""
-    found = [
-        f"{one['precision']} {one['method']} {one['samples']}: {one[field]}"
-        for one in group
-        if one[field]
+    labels = [
+        f"{point['precision']} {point['method']} {point['samples']}: {point[field]}"
+        for point in group
+        if point[field]
     ]
-    return f"{title}: {'; '.join(found)}."
+    return f"{title}: {'; '.join(labels)}."
 
 
 def sensitivity_figure(name: str, record: Record, searches: Iterable[Record]) -> dict[str, Any]:
@@ -105,24 +105,24 @@ def sensitivity_figure(name: str, record: Record, searches: Iterable[Record]) ->
     `name` has scheme and calibration; `rows` holds all operators, the chart the first
     MOST_OPERATORS.
     """
-    own = [one for one in searches if one["calibration"] == name.partition("-")[2]]
-    left = {operator for one in own for operator in one["in_float"]}
-    rows = [{**one, "in_float": one["operator"] in left} for one in record["operators"]]
-    drawn = [sensitivity_bar(row) for row in rows[:MOST_OPERATORS]]
-    first = f"{drawn[0]['operator']} with {drawn[0]['label']} millinats" if drawn else "none"
+    matching = [search for search in searches if search["calibration"] == name.partition("-")[2]]
+    in_float = {operator for search in matching for operator in search["in_float"]}
+    rows = [{**row, "in_float": row["operator"] in in_float} for row in record["operators"]]
+    bars = [sensitivity_bar(row) for row in rows[:MOST_OPERATORS]]
+    first = f"{bars[0]['operator']} with {bars[0]['label']} millinats" if bars else "none"
     description = (
         f"Divergence that each of {len(rows)} operators alone in INT8 brings, {name}; the most "
-        f"sensitive is {first}. Left in float: {', '.join(sorted(left)) or 'none'}."
+        f"sensitive is {first}. Left in float: {', '.join(sorted(in_float)) or 'none'}."
     )
     return {
         "title": name,
         "samples": record["samples"],
         "rows": rows,
-        "drawn": len(drawn),
-        "searched": bool(own),
-        "left": len(left),
+        "drawn": len(bars),
+        "searched": bool(matching),
+        "left": len(in_float),
         "description": description,
-        "chart": sensitivity_chart(drawn, description=description),
+        "chart": sensitivity_chart(bars, description=description),
     }
 
 

@@ -30,10 +30,10 @@ def quantization_section(
     names = engine_names(groups, hosts)
     rows = [table_row(entry, hosts) for group in groups.values() for entry in group]
     in_vain = all(entry["verdict"] == DO_NOT for entry in entries)
-    words = "; ".join(f"{names[key]} {against(group)}" for key, group in groups.items())
+    sentence = "; ".join(f"{names[key]} {reasons_against(group)}" for key, group in groups.items())
     return {
         "rows": rows,
-        "sentence": words if in_vain and not any(map(is_quantized, deployed)) else None,
+        "sentence": sentence if in_vain and not any(map(is_quantized, deployed)) else None,
     }
 
 
@@ -46,13 +46,15 @@ def engine_names(
     engines: Iterable[tuple[str, str, str]], hosts: Mapping[str, str]
 ) -> dict[tuple[str, str, str], str]:
     """Name each engine, with its device and host if there are several."""
-    devices, places = ({key[index] for key in engines} for index in (1, 2))
-    found = {}
+    devices, host_keys = ({key[index] for key in engines} for index in (1, 2))
+    names = {}
     for engine, device, host in engines:
-        on = [device] if len(devices) > 1 else []
-        on += [hosts.get(host, host)] if len(places) > 1 else []
-        found[engine, device, host] = " on ".join([engine, *([", ".join(on)] if on else [])])
-    return found
+        qualifiers = [device] if len(devices) > 1 else []
+        qualifiers += [hosts.get(host, host)] if len(host_keys) > 1 else []
+        names[engine, device, host] = " on ".join(
+            [engine, *([", ".join(qualifiers)] if qualifiers else [])]
+        )
+    return names
 
 
 def sizes(entry: Record) -> list[int]:
@@ -68,65 +70,70 @@ def table_row(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
         "host": hosts.get(entry["host"]),
         "shape": shape_label(shape_of(entry["shape"])),
         "look": look(entry),
-        "float": short(entry, entry["unquantized"]),
+        "float": short_name(entry, entry["unquantized"]),
         "accuracy": entry.get("accuracy") or {},
         "others": others,
-        "alike": alike(others),
+        "alike": group_by_verdict(others),
     }
 
 
-def alike(others: Iterable[Record]) -> list[dict[str, Any]]:
+def group_by_verdict(variants: Iterable[Record]) -> list[dict[str, Any]]:
     """Group the variants that have the same verdict for the same reasons."""
     groups: dict[Any, dict[str, Any]] = {}
-    for other in others:
-        told = {name: other[name] for name in ("verdict", "why")}
-        key = other["verdict"], *other["why"]
-        groups.setdefault(key, {**told, "look": look(other), "variants": []})
-        groups[key]["variants"].append(other["variant"])
+    for variant in variants:
+        verdict = {name: variant[name] for name in ("verdict", "why")}
+        key = variant["verdict"], *variant["why"]
+        groups.setdefault(key, {**verdict, "look": look(variant), "variants": []})
+        groups[key]["variants"].append(variant["variant"])
     return list(groups.values())
 
 
-def look(judged: Record) -> str:
+def look(entry: Record) -> str:
     """Return the CSS class of a verdict."""
-    return LOOKS.get(judged["verdict"], "undecided")
+    return LOOKS.get(entry["verdict"], "undecided")
 
 
-def short(entry: Record, variant: str) -> str:
+def short_name(entry: Record, variant: str) -> str:
     """Return a variant's name without the device and engine of its entry."""
     return variant.removeprefix(f"{entry['device']}-{entry['engine']}-")
 
 
-def against(entries: Sequence[Record]) -> str:
+def reasons_against(entries: Sequence[Record]) -> str:
     """State everything against quantizing an engine; every entry has a reason."""
-    slow = [one for one in entries if is_slow(one)]
-    lossy = [one for one in entries if (one.get("accuracy") or {}).get("verdict") == "dropped"]
-    failed = [one for one in entries if one.get("failed")]
-    parts = [(slow, slower), (lossy, less_accurate), (failed, failing)]
+    slow = [entry for entry in entries if is_slow(entry)]
+    lossy = [
+        entry for entry in entries if (entry.get("accuracy") or {}).get("verdict") == "dropped"
+    ]
+    failed = [entry for entry in entries if entry.get("failed")]
+    reasons = [(slow, describe_slowdown), (lossy, describe_loss), (failed, describe_failure)]
     return " and ".join(
-        told(found) + (f" at {len(found)} of {len(entries)} shapes" if found != entries else "")
-        for found, told in parts
-        if found
+        describe(matching)
+        + (f" at {len(matching)} of {len(entries)} shapes" if matching != entries else "")
+        for matching, describe in reasons
+        if matching
     )
 
 
-def is_slow(judged: Record) -> bool:
+def is_slow(entry: Record) -> bool:
     """Return whether the whole speed-up interval over the engine in float is at most 1."""
-    speedup = judged.get("speedup")
+    speedup = entry.get("speedup")
     return bool(speedup and speedup["high"] <= 1)
 
 
-def slower(entries: Sequence[Record]) -> str:
+def describe_slowdown(entries: Sequence[Record]) -> str:
     """State that quantizing gives no speed-up, with the best ratio."""
     best = max((entry["speedup"] for entry in entries), key=lambda speedup: speedup["ratio"])
     word = "slower" if all(entry["speedup"]["high"] < 1 for entry in entries) else "no faster"
-    rivals = listed(short(entry, entry["unquantized"]) for entry in entries)
-    most = f"{ratio(best)} at best" if len(entries) > 1 else ratio(best)
-    return f"is {word} with {quantized(entries)} than with {rivals} ({most})" + (
-        ", and what is faster loses too much accuracy" if any(map(tempting, entries)) else ""
+    unquantized = join_names(short_name(entry, entry["unquantized"]) for entry in entries)
+    gain = f"{ratio(best)} at best" if len(entries) > 1 else ratio(best)
+    return f"is {word} with {quantized_names(entries)} than with {unquantized} ({gain})" + (
+        ", and what is faster loses too much accuracy"
+        if any(map(rejected_for_accuracy, entries))
+        else ""
     )
 
 
-def tempting(entry: Record) -> bool:
+def rejected_for_accuracy(entry: Record) -> bool:
     """Return whether a faster variant was rejected only for its accuracy."""
     return any(
         (other.get("accuracy") or {}).get("verdict") == "dropped"
@@ -135,27 +142,27 @@ def tempting(entry: Record) -> bool:
     )
 
 
-def less_accurate(entries: Sequence[Record]) -> str:
+def describe_loss(entries: Sequence[Record]) -> str:
     """State that accuracy is not kept, with the smallest loss."""
-    best = max((entry["accuracy"] for entry in entries), key=lambda one: one["delta"])
+    best = max((entry["accuracy"] for entry in entries), key=lambda accuracy: accuracy["delta"])
     change = points(best["delta"], best.get("samples"))
-    return f"loses too much accuracy with {quantized(entries)} ({change} points)"
+    return f"loses too much accuracy with {quantized_names(entries)} ({change} points)"
 
 
-def failing(entries: Sequence[Record]) -> str:
+def describe_failure(entries: Sequence[Record]) -> str:
     """State that the variants failed, with the start of the first reason."""
     reason = entries[0]["failed"].splitlines()[0].partition(";")[0]
     text = (
         reason if len(reason) <= LONGEST else f"{reason[:LONGEST].rstrip()}\N{HORIZONTAL ELLIPSIS}"
     )
-    return f"failed with {quantized(entries)} ({text})"
+    return f"failed with {quantized_names(entries)} ({text})"
 
 
-def quantized(entries: Sequence[Record]) -> str:
+def quantized_names(entries: Sequence[Record]) -> str:
     """Return the quantized variants of an engine's entries."""
-    return listed(short(entry, entry["variant"]) for entry in entries)
+    return join_names(short_name(entry, entry["variant"]) for entry in entries)
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Join the distinct names with "or"."""
     return " or ".join(dict.fromkeys(names))

@@ -22,17 +22,17 @@ def remarks(result: Record, row: Record) -> list[Remark]:
 
     The words are `disturbed` or `provisional`, `noisy`, `time limit` and `threads`.
     """
-    found = []
+    row_remarks = []
     if row.get("disturbed"):
         word = "provisional" if row.get("provisional") else "disturbed"
-        found.append(Remark(word, [row["disturbed"]]))
+        row_remarks.append(Remark(word, [row["disturbed"]]))
     if row.get("noisy"):
-        found.append(Remark("noisy", list(row.get("noise") or ["no reason was recorded"])))
+        row_remarks.append(Remark("noisy", list(row.get("noise") or ["no reason was recorded"])))
     if row.get("stop") == "time limit":
-        found.append(Remark("time limit", [late(row)]))
-    if words := other_threads(result, row):
-        found.append(Remark("threads", [words]))
-    return found
+        row_remarks.append(Remark("time limit", [explain_late_stop(row)]))
+    if sentence := other_threads(result, row):
+        row_remarks.append(Remark("threads", [sentence]))
+    return row_remarks
 
 
 def disturbed_section(summary: Summary) -> dict[str, Any] | None:
@@ -45,28 +45,30 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     results, traffic = summary.get("results") or (), summary.get("traffic") or ()
     rows = [row for result in results for row in result.get("latency") or ()]
     tests = [row for entry in traffic for row in entry.get("rows") or ()]
-    without, tested, trained = (
-        [one for one in kind if one.get("disturbed")]
-        for kind in (rows, tests, summary.get("training") or ())
+    disturbed_rows, disturbed_tests, disturbed_trainings = (
+        [entry for entry in entries if entry.get("disturbed")]
+        for entries in (rows, tests, summary.get("training") or ())
     )
-    races = [one for one in summary.get("races") or () if one.get("status") == "disturbed"]
+    races = [race for race in summary.get("races") or () if race.get("status") == "disturbed"]
     counted = (
-        (without, f"{len(without)} of {len(rows)} latencies"),
+        (disturbed_rows, f"{len(disturbed_rows)} of {len(rows)} latencies"),
         (races, f"the decision at {plural(len(races), 'shape')}"),
-        (tested, f"{plural(len(tested), 'row')} of real traffic"),
-        (trained, plural(len(trained), "training")),
+        (disturbed_tests, f"{plural(len(disturbed_tests), 'row')} of real traffic"),
+        (disturbed_trainings, plural(len(disturbed_trainings), "training")),
     )
-    marked = without + tested + trained
-    told = [one["disturbed"] for one in marked] + [race.get("reason") for race in races]
-    if not told:
+    marked = disturbed_rows + disturbed_tests + disturbed_trainings
+    reasons = [entry["disturbed"] for entry in marked] + [race.get("reason") for race in races]
+    if not reasons:
         return None
     return {
-        "rows": len(without),
+        "rows": len(disturbed_rows),
         "races": len(races),
-        "undecided": any(one.get("provisional") for one in summary.get("recommendations") or ()),
-        "what": [words for found, words in counted if found],
-        "provisional": any(one.get("provisional") for one in marked),
-        "reasons": list(dict.fromkeys(filter(None, told))),
+        "undecided": any(
+            entry.get("provisional") for entry in summary.get("recommendations") or ()
+        ),
+        "what": [text for items, text in counted if items],
+        "provisional": any(entry.get("provisional") for entry in marked),
+        "reasons": list(dict.fromkeys(filter(None, reasons))),
     }
 
 
@@ -75,7 +77,7 @@ def plural(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def late(row: Record) -> str:
+def explain_late_stop(row: Record) -> str:
     """Explain a stop at the time limit; a baseline alone has no interval."""
     if row.get("speedup"):
         return "stopped at the time limit: the interval is wider than asked for"
@@ -87,12 +89,12 @@ def other_threads(result: Record, row: Record) -> str | None:
 
     Only on a CPU: driving a GPU needs one thread.
     """
-    asked, busy = result.get("threads"), row.get("threads_busy")
-    if result.get("device") != "cpu" or not is_number(asked) or not is_number(busy):
+    configured, busy = result.get("threads"), row.get("threads_busy")
+    if result.get("device") != "cpu" or not is_number(configured) or not is_number(busy):
         return None
-    if busy > asked:
-        return f"kept {busy} threads busy, {asked} were configured"
-    return f"kept {busy} of {asked} threads busy" if busy < asked else None
+    if busy > configured:
+        return f"kept {busy} threads busy, {configured} were configured"
+    return f"kept {busy} of {configured} threads busy" if busy < configured else None
 
 
 def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
@@ -100,15 +102,15 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
 
     `rows`, `noisy`, `late` (None if no row could have stopped late), `disturbed` (pairs of blocks
     disturbed by other load), `spread` (the largest variation of the baseline's time between jobs, a
-    fraction), `thread_rows`, and `threads`: (words, variants) pairs.
+    fraction), `thread_rows`, and `threads`: (sentence, variants) pairs.
     """
     rows = [(result, row) for result in results for row in result.get("latency") or ()]
     if not any("noisy" in row for _, row in rows):
         return None
     threads: dict[str, list[Any]] = {}
     for result, row in rows:
-        if words := other_threads(result, row):
-            threads.setdefault(words, []).append(result.get("variant"))
+        if sentence := other_threads(result, row):
+            threads.setdefault(sentence, []).append(result.get("variant"))
     stops = [row["stop"] for _, row in rows if row.get("stop") not in (None, "calls")]
     return {
         "rows": len(rows),
@@ -117,5 +119,5 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
         "disturbed": sum(row.get("disturbed_pairs") or 0 for _, row in rows),
         "spread": max(row.get("machine_spread") or 0.0 for _, row in rows),
         "thread_rows": sum(len(variants) for variants in threads.values()),
-        "threads": [(words, list(dict.fromkeys(names))) for words, names in threads.items()],
+        "threads": [(sentence, list(dict.fromkeys(names))) for sentence, names in threads.items()],
     }

@@ -40,8 +40,8 @@ def traffic_section(entries: Sequence[Traffic], split: int | None = None) -> dic
 
 def best_throughput(entry: Traffic) -> float:
     """Return the highest samples per second over all padding modes, 0 if none was measured."""
-    found = [row.get("samples_per_s") for row in entry.get("rows") or ()]
-    return max((value for value in found if is_number(value)), default=0.0)
+    rates = [row.get("samples_per_s") for row in entry.get("rows") or ()]
+    return max((value for value in rates if is_number(value)), default=0.0)
 
 
 def length_figure(settings: Record) -> dict[str, Any] | None:
@@ -69,13 +69,13 @@ def describe_lengths(
     total = sum(lengths["samples"])
     shares, below = [], 0
     for edge in sorted(edges):
-        held = sum(count for length, count in pairs if below < length <= edge)
-        shares.append(f"{percentage(held / total, total)} % from {below + 1} to {edge} tokens")
+        samples = sum(count for length, count in pairs if below < length <= edge)
+        shares.append(f"{percentage(samples / total, total)} % from {below + 1} to {edge} tokens")
         below = edge
-    words = [
+    sentences = [
         f"Lengths of {whole(total)} samples, {min(lengths['tokens'])} to "
         f"{max(lengths['tokens'])} tokens.",
         f"By bucket: {', '.join(shares)}." if shares else "",
         f"Padding `fixed` takes all to {longest} tokens." if longest else "",
     ]
-    return " ".join(filter(None, words))
+    return " ".join(filter(None, sentences))

@@ -22,18 +22,18 @@ def training_section(entries: Sequence[Training]) -> dict[str, Any] | None:
     measured = [entry for entry in entries if entry.get("status") == "ok"]
     groups: dict[Any, list[Training]] = {}
     for entry in measured:
-        groups.setdefault(work_of(entry), []).append(entry)
+        groups.setdefault(workload_of(entry), []).append(entry)
     return {
         "tables": [table(group) for group in groups.values()],
         "failed": [{**entry, "variant": "training"} for entry in entries if entry not in measured],
     }
 
 
-def work_of(entry: Training) -> tuple[Any, ...]:
+def workload_of(entry: Training) -> tuple[Any, ...]:
     """Return the key that trainings of a table must share for comparable times."""
-    where = (entry.get(name) for name in ("host", "device", "threads", "unit"))
+    setup = (entry.get(name) for name in ("host", "device", "threads", "unit"))
     seeds = tuple(entry.get("seeds") or ())
-    return (*where, entry.get("samples"), entry.get("held_out_samples"), entry.get("epochs"), seeds)
+    return (*setup, entry.get("samples"), entry.get("held_out_samples"), entry.get("epochs"), seeds)
 
 
 def table(group: Sequence[Training]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def table(group: Sequence[Training]) -> dict[str, Any]:
     first, timed = entries[0], [entry for entry in entries if entry["samples_per_s"]]
     speeds = [entry["samples_per_s"] for entry in timed]
     return {
-        "entries": [{**entry, **words(entry)} for entry in entries],
+        "entries": [{**entry, **format_means(entry)} for entry in entries],
         "figures": [figure(timed)] if timed else [],
         "largest": max((speed["mean"] for speed in speeds if speed), default=1.0),
         "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
@@ -63,53 +63,56 @@ def family_of(entry: Training) -> str:
     return entry.get("reference") or entry["model"]
 
 
-def spread_words(seconds: Spread | None) -> str | None:
+def format_seconds(seconds: Spread | None) -> str | None:
     """Format seconds with their spread."""
-    return plus_minus(seconds, significant, lambda one: significant(one, 2))
+    return plus_minus(seconds, significant, lambda deviation: significant(deviation, 2))
 
 
-def words(entry: Training) -> dict[str, Any]:
+def format_means(entry: Training) -> dict[str, Any]:
     """Format the means of an entry with their spreads."""
-    judged = entry.get("held_out_samples")
+    samples = entry.get("held_out_samples")
     return {
         "plain": entry["model"] == entry.get("reference"),
-        "epoch_words": spread_words(entry.get("epoch_s")),
-        "accuracy_words": plus_minus(entry.get("accuracy"), lambda one: percentage(one, judged)),
+        "epoch_words": format_seconds(entry.get("epoch_s")),
+        "accuracy_words": plus_minus(
+            entry.get("accuracy"), lambda share: percentage(share, samples)
+        ),
         "change_words": plus_minus(
             entry.get("accuracy_change"),
-            lambda one: points(one, judged),
-            lambda one: percentage(one, judged),
+            lambda share: points(share, samples),
+            lambda share: percentage(share, samples),
         ),
     }
 
 
-def plus_minus(spread: Spread | None, words: Any, width: Any = None) -> str | None:
+def plus_minus(spread: Spread | None, format_mean: Any, format_spread: Any = None) -> str | None:
     """Format "78.3 ± 0.4": mean and sample standard deviation; None without a mean."""
     if not spread:
         return None
-    mean, wide = words(spread["mean"]), (width or words)(spread["spread"])
-    return f"{mean} {PLUS_MINUS} {wide}" if wide else mean
+    mean, deviation = format_mean(spread["mean"]), (format_spread or format_mean)(spread["spread"])
+    return f"{mean} {PLUS_MINUS} {deviation}" if deviation else mean
 
 
 def figure(entries: Sequence[Training]) -> dict[str, Any]:
     """Return the chart of accuracy over time with its description and `points`."""
-    found = [point for entry in entries for point in epochs(entry)]
-    last = [point for point in found if point["last"]]
+    chart_points = [point for entry in entries for point in epoch_points(entry)]
+    last = [point for point in chart_points if point["last"]]
     description = "Accuracy over the time of the training. After the last epoch: " + "; ".join(
-        f"{one['model']} {one['told']} % after {significant(one['seconds'])} s" for one in last
+        f"{point['model']} {point['told']} % after {significant(point['seconds'])} s"
+        for point in last
     )
-    chart = training_chart(found, description=description)
-    return {"description": description, "points": found, "chart": chart}
+    chart = training_chart(chart_points, description=description)
+    return {"description": description, "points": chart_points, "chart": chart}
 
 
-def epochs(entry: Training) -> list[dict[str, Any]]:
+def epoch_points(entry: Training) -> list[dict[str, Any]]:
     """Return the chart points of a model: mean, lowest and highest accuracy over the seeds."""
     runs, count = entry["runs"] or [], entry["epochs"]
-    found = []
+    chart_points = []
     for number in range(count):
         shares = [run["accuracy"][number] for run in runs]
         mean = statistics.fmean(shares)
-        found.append(
+        chart_points.append(
             {
                 "model": entry["model"],
                 "epoch": number + 1,
@@ -121,4 +124,4 @@ def epochs(entry: Training) -> list[dict[str, Any]]:
                 "last": number + 1 == count,
             }
         )
-    return found
+    return chart_points

@@ -137,13 +137,13 @@ def shape_of(row: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
 def shape_label(shape: tuple[tuple[str, int], ...]) -> str:
     """Describe a shape: batch 16 and 128 tokens, batch 1 and 64 by 64 pixels."""
     sizes = dict(shape)
-    words = [f"batch{JOINED}{sizes['batch']:,}"] if "batch" in sizes else []
+    parts = [f"batch{JOINED}{sizes['batch']:,}"] if "batch" in sizes else []
     if "sequence" in sizes:
-        words.append(f"{sizes['sequence']:,}{JOINED}tokens")
+        parts.append(f"{sizes['sequence']:,}{JOINED}tokens")
     if "height" in sizes and "width" in sizes:
         area = (f"{sizes['height']:,}", TIMES, f"{sizes['width']:,}", "pixels")
-        words.append(JOINED.join(area))
-    return " \N{MIDDLE DOT} ".join(words) or "any shape"
+        parts.append(JOINED.join(area))
+    return " \N{MIDDLE DOT} ".join(parts) or "any shape"
 
 
 def moment(text: str | None) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.describe import describe
-from tightrope.report.graphs.folding import Block, folded
+from tightrope.report.graphs.folding import Block, fold_repetitions
 from tightrope.report.graphs.without_weights import without_weights
 from tiny_convolutions import make_convolutions
 from tiny_model import TinyModel
@@ -239,6 +239,6 @@ def test_shares_of_the_time_are_those_of_the_slowest_shape_and_of_the_format() -
 
 
 def test_a_sequence_folds_where_that_spares_the_most() -> None:
-    assert folded("abbbc") == [Block(0, 1, 1), Block(1, 1, 3), Block(4, 1, 1)]
-    assert folded("aabaabaab") == [Block(0, 3, 3)]
-    assert folded("") == []
+    assert fold_repetitions("abbbc") == [Block(0, 1, 1), Block(1, 1, 3), Block(4, 1, 1)]
+    assert fold_repetitions("aabaabaab") == [Block(0, 3, 3)]
+    assert fold_repetitions("") == []

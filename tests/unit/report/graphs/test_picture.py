@@ -8,7 +8,7 @@ from colour_vision import SIGHT, contrast, lab, linear
 from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.chips import chips
 from tightrope.report.graphs.describe import describe
-from tightrope.report.graphs.picture import NARROW, WIDE, picture, sentence
+from tightrope.report.graphs.picture import NARROW, WIDE, failure_picture, picture
 from tightrope.report.graphs.style import (
     CHIP_SIZE,
     FACT_SIZE,
@@ -124,7 +124,7 @@ def test_bars_are_as_long_as_the_shares_of_the_time() -> None:
 
 
 def test_why_there_is_no_picture_is_a_sentence_in_its_place() -> None:
-    svg = require_inside(sentence("tiny u8s8: not quantized: " + "because " * 40), WIDE)
+    svg = require_inside(failure_picture("tiny u8s8: not quantized: " + "because " * 40), WIDE)
     assert len(list(svg.iter(f"{SVG}text"))) > 2
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.report.context import sections
-from tightrope.report.sections.int8 import calibration_parts, has_vnni, int8_section, search_part
+from tightrope.report.sections.int8 import calibration_parts, has_vnni, int8_section, search_summary
 from tightrope.report.sections.int8_figures import sensitivity_figure
 
 EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
@@ -150,7 +150,7 @@ def test_the_noisiest_tensor_is_the_first_of_the_audit():
     ],
 )
 def test_a_search_is_told_in_one_sentence(fields, sentence):
-    found = search_part(result("minmax-64", search=search(**fields)))
+    found = search_summary(result("minmax-64", search=search(**fields)))
     assert found["sentence"] == sentence
 
 
