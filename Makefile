@@ -1,6 +1,7 @@
 # make summary    the pipeline, up to reports/summary.html
 # make test       lint, then every test
 # make lint       the checks of form only
+# make environment  only the packages that these need
 # make check      lint and the unit tests but those that time processes: two minutes
 # make rule-graph draw the rules into docs/architecture.md
 # make schema     write docs/summary.schema.json from the types of summary.json
@@ -25,6 +26,9 @@ TORCH_INDEX ?=
 RUN_ENV := .venv/made-from-cpu.txt
 TEST_ENV := .venv/made-from-test.txt
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
+# Python compiles what is imported when it is: pip would compile all files, which takes as long as
+# installing them.
+INSTALL := $(PIP) install --no-compile
 
 LINT := ruff check . && ruff format --check . && mypy && python -m snakefmt --check Snakefile rules && \
     python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo && \
@@ -41,17 +45,19 @@ endif
 TESTS := python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
     --max-worker-restart 0
 
-.PHONY: summary test check lint rule-graph schema netron gpu-check clean-env
+.PHONY: summary environment test check lint rule-graph schema netron gpu-check clean-env
 
 summary: $(RUN_ENV)
 	@python -m snakemake --cores 1 reports/summary.html
 
-# The tests run after a finding of lint too, and their summary comes last.
+# Lint runs beside the first tests, of engines, which time nothing.
 test: $(TEST_ENV)
-	@lint=clean
-	{ $(LINT); } || lint=findings
-	$(TESTS)
-	[ $$lint = clean ] || { echo "make: lint has findings, above the tests" >&2; exit 1; }
+	@{ $(LINT); } >.venv/lint.log 2>&1 & lint=$$!
+	tests=0; $(TESTS) || tests=$$?
+	if wait $$lint; then echo "lint: clean"; else cat .venv/lint.log; tests=1; fi
+	exit $$tests
+
+environment: $(TEST_ENV)
 
 check: $(TEST_ENV)
 	@{ $(LINT); } || exit 1
@@ -93,18 +99,18 @@ $(RUN_ENV): envs/cpu.txt
 	touch .venv/unfinished
 	[ -x .venv/bin/python ] || "$$python" -m venv .venv
 	echo "Installing envs/cpu.txt into .venv: about 2 minutes the first time"
-	$(PIP) install $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX),--constraint envs/cpu.txt) \
+	$(INSTALL) $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX),--constraint envs/cpu.txt) \
 	    "$$(grep ^torch== envs/cpu.txt)" && .venv/bin/python -W ignore -c 'import torch' || { \
 	    echo "make: PyTorch could not be installed and imported (the reason is above). If it is about\
 	 CUDA or NVIDIA libraries, take PyTorch's CPU wheel index (the README says more):\
 	 make TORCH_INDEX=<address>" >&2; exit 1; }
-	$(PIP) install --no-deps -r envs/cpu.txt
+	$(INSTALL) --no-deps -r envs/cpu.txt
 	rm .venv/unfinished
 	touch $@
 
 $(TEST_ENV): $(RUN_ENV) envs/test.txt
 	@touch .venv/unfinished
 	echo "Installing envs/test.txt into .venv: seconds"
-	$(PIP) install --no-deps -r envs/test.txt
+	$(INSTALL) --no-deps -r envs/test.txt
 	rm .venv/unfinished
 	touch $@

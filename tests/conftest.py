@@ -1,4 +1,5 @@
 import atexit
+import fcntl
 import os
 import shutil
 import tempfile
@@ -9,7 +10,7 @@ import pytest
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.variants import Variant
 from tiny_images import make_tiny_images
-from tiny_model import TinyModel, build_variant, make_tiny_model
+from tiny_model import TinyModel, build_variant, make_tiny_model, model_files
 
 SHARED_FOLDER = "TESTS_SHARED_FOLDER"
 # These tests time real processes. Another test, or a program of the machine, can spoil one of
@@ -28,8 +29,10 @@ def pytest_configure() -> None:
     """Make two folders of this run, which all its processes inherit.
 
     One is for what Inductor compiles, whose default is one folder for all that the user runs, and
-    code from there may be another machine's. The other is for what the processes share.
+    code from there may be another machine's. The other is for what the processes share. Inductor
+    need not compile a program per instruction set to see whether the compiler knows it (5 s).
     """
+    os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
     if "PYTEST_XDIST_WORKER" not in os.environ:
         for name in ("TORCHINDUCTOR_CACHE_DIR", SHARED_FOLDER):
             folder = tempfile.mkdtemp(prefix="tests-")
@@ -43,25 +46,44 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
-    return make_tiny_model(tmp_path_factory.mktemp("tiny"))
+def made_once() -> Callable[[str, Callable[[Path], object]], Path]:
+    """Makes a folder of that name by a function, once for all processes of the tests.
+
+    The first process that asks for it makes it, the others wait for that.
+    """
+    shared = Path(os.environ[SHARED_FOLDER])
+
+    def folder_of(name: str, make: Callable[[Path], object]) -> Path:
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (shared / f"{name}.made").exists():
+                shutil.rmtree(shared / name, ignore_errors=True)
+                make(shared / name)
+                (shared / f"{name}.made").touch()
+        return shared / name
+
+    return folder_of
 
 
 @pytest.fixture(scope="session")
-def tiny_images(tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
-    return make_tiny_images(tmp_path_factory.mktemp("tiny-images"))
+def tiny(made_once: Callable[..., Path]) -> TinyModel:
+    return model_files(made_once("tiny", make_tiny_model))
 
 
 @pytest.fixture(scope="session")
-def built(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Variant], Path]:
+def tiny_images(made_once: Callable[..., Path]) -> TinyModel:
+    return model_files(made_once("tiny-images", make_tiny_images))
+
+
+@pytest.fixture(scope="session")
+def built(tiny: TinyModel, made_once: Callable[..., Path]) -> Callable[[Variant], Path]:
     """From a variant of the tiny model to its engine.json, each built once."""
-    folder = tmp_path_factory.mktemp("engines")
-    made: dict[Variant, Path] = {}
 
     def build(variant: Variant) -> Path:
-        if variant not in made:
-            made[variant] = build_variant(tiny, variant, folder / str(variant) / "engine.json")
-        return made[variant]
+        def make(folder: Path) -> None:
+            build_variant(tiny, variant, folder / "engine.json")
+
+        return made_once(str(variant), make) / "engine.json"
 
     return build
 

@@ -1,11 +1,8 @@
 """The tiny project, run once for all tests, and copies of it to change, break and run again."""
 
-import fcntl
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tiny_project import ONNX_MODELS, Project, write_own_onnx, write_texts
@@ -28,39 +25,22 @@ def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
 
 
 @pytest.fixture(scope="session")
-def finished(fresh: Project) -> Project:
+def finished(fresh: Project, made_once: Callable[..., Path]) -> Project:
     """The tiny project after one whole run; to be copied or read, not to be changed."""
-    return run_once("finished", fresh.copy)
+    return Project(made_once("finished", lambda folder: fresh.copy(folder).run()))
 
 
 @pytest.fixture(scope="session")
-def finished_onnx(fresh: Project, finished: Project) -> Project:
+def finished_onnx(fresh: Project, finished: Project, made_once: Callable[..., Path]) -> Project:
     """The same whose model is an ONNX file: its jobs are faster, see ONNX_MODELS."""
 
-    def prepared(folder: Path) -> Project:
+    def run(folder: Path) -> None:
         project = Project(fresh.copy(folder).folder, ONNX_MODELS)
         write_own_onnx(project, finished)
         project.configure()
-        return project
+        project.run()
 
-    return run_once("finished-onnx", prepared, ONNX_MODELS)
-
-
-def run_once(
-    name: str, prepared: Callable[[Path], Project], models: dict[str, Any] | None = None
-) -> Project:
-    """The project of that name after a whole run.
-
-    The first process of the tests that needs it prepares and runs it, the others wait for that.
-    """
-    folder = Path(os.environ["TESTS_SHARED_FOLDER"])
-    with (folder / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / name).is_dir():
-            project = prepared(folder / f"{name}-unfinished")
-            project.run()
-            project.folder.rename(folder / name)
-    return Project(folder / name, models)
+    return Project(made_once("finished-onnx", run), ONNX_MODELS)
 
 
 @pytest.fixture

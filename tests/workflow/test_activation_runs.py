@@ -18,10 +18,10 @@ def jobs(*variants: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def compared(fresh: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The tiny model without training beside itself with another activation, run once."""
-    project = fresh.copy(tmp_path_factory.mktemp("activations") / "project")
-    model = {**CONFIG["models"][MODEL], "train": None}
+def compared(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The tiny model paired with itself with another activation, run once."""
+    project = finished.copy(tmp_path_factory.mktemp("activations") / "project")
+    model = CONFIG["models"][MODEL]
     models: dict[str, Any] = {MODEL: model, RELU: {**model, "activation": "relu"}}
     engines = {"pytorch": ["fp32"], "torchscript": ["fp32"]}  # no ONNX file is needed
     project.configure(models=models, engines=engines, graphs=[])

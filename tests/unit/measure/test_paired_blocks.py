@@ -417,7 +417,7 @@ def test_it_waits_in_the_middle_until_the_other_program_has_ended() -> None:
     def measured() -> bool:
         with busy_child(ONE, seconds=3.0):
             shape, _ = race(
-                *(takes(0.002), takes(0.002)), **LONG, comparison_seconds=1.5, quiet_seconds=30.0
+                *(takes(0.002), takes(0.002)), **LONG, comparison_seconds=1.5, quiet_seconds=10.0
             )
         return len(quiet(shape)) >= LONG["pairs"]
 
