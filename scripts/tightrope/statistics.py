@@ -16,6 +16,7 @@ RESAMPLES = 2000
 TRIM = 0.2  # share of values that a trimmed mean leaves out at each end
 # standard deviation of the log time between loads: docs/results/2026-11-21-measurement.md
 LOAD_SPREAD = 0.005
+MOST_SAMPLES = 1_000_000  # that `samples_to_keep` suggests
 Rows = Sequence[Sequence[float]]
 SpeedVerdict = Literal["faster", "slower", "tie"]
 AccuracyVerdict = Literal["kept", "dropped", "undecided"]
@@ -138,7 +139,7 @@ def share(successes: int, samples: int) -> Interval:
     return Interval(estimate, max(0.0, centre - half), min(1.0, centre + half))
 
 
-def paired_difference(gained: int, lost: int, samples: int) -> Interval:
+def paired_difference(gained: float, lost: float, samples: float) -> Interval:
     """Return the change of a proportion on the same samples, of which `gained` and `lost` changed.
 
     Interval of Bonett and Price (2012), "Adjusted Wald confidence interval for a difference
@@ -165,6 +166,26 @@ def accuracy_verdict(difference: Interval, budget: float) -> AccuracyVerdict:
     if difference.low >= -budget:
         return "kept"
     return "dropped" if difference.high < -budget else "undecided"
+
+
+def samples_to_keep(gained: int, lost: int, samples: int, budget: float) -> int | None:
+    """Return about how many samples would show that accuracy is kept, to two digits.
+
+    It is assumed that the same shares of them are `gained` and `lost` as of these `samples`. None
+    where then no number up to `MOST_SAMPLES` shows it, because the drop itself is too large.
+    """
+    if not samples:
+        return None
+    count = float(samples)
+    while count <= MOST_SAMPLES:
+        scale = count / samples
+        # rates, not counts: the interval is a formula in both
+        expected = paired_difference(gained * scale, lost * scale, count)
+        if accuracy_verdict(expected, budget) == "kept":
+            digits = 1 - math.floor(math.log10(count))
+            return math.ceil(count * 10.0**digits) * round(10.0**-digits) if digits <= 0 else 10
+        count *= 1.02
+    return None
 
 
 def detectable_drop(changed: int, samples: int) -> float:

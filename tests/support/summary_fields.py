@@ -11,6 +11,7 @@ ACCURACY_FIELDS = {
     "p_value",
     "flips",
     "verdict",
+    "samples_needed",
     "agreement",
     "gained",
     "lost",

@@ -11,7 +11,15 @@ from tightrope.statistics import (
     detectable_drop,
     mcnemar_p_value,
     paired_difference,
+    relative_error,
+    samples_to_keep,
 )
+from tightrope.variants import parse
+
+# Largest logit error of an engine in float that computes the same model: 8 times the unit roundoff
+# of the format (2^-11 for fp16 and tf32, 2^-8 for bf16); for fp32 what other orders of summation
+# and approximations of functions were seen to add.
+ROUNDING = {"fp32": 1e-4, "tf32": 2**-8, "fp16": 2**-8, "bf16": 2**-5}
 
 
 class Change(TypedDict):
@@ -26,6 +34,7 @@ class Change(TypedDict):
     detectable: float
     large_enough: bool
     verdict: AccuracyVerdict
+    samples_needed: int | None
 
 
 def change(right: list[bool], baseline_right: list[bool], budget: float) -> Change:
@@ -36,6 +45,8 @@ def change(right: list[bool], baseline_right: list[bool], budget: float) -> Chan
     gained, lost = changes[True, False], changes[False, True]
     difference = paired_difference(gained, lost, count)
     detectable = detectable_drop(gained + lost, count)
+    verdict = accuracy_verdict(difference, budget)
+    undecided = verdict == "undecided"
     return {
         "delta": difference.value,
         "delta_low": difference.low,
@@ -45,8 +56,31 @@ def change(right: list[bool], baseline_right: list[bool], budget: float) -> Chan
         "p_value": mcnemar_p_value(gained, lost),
         "detectable": detectable,
         "large_enough": detectable <= budget,
-        "verdict": accuracy_verdict(difference, budget),
+        "verdict": verdict,
+        "samples_needed": samples_to_keep(gained, lost, count, budget) if undecided else None,
     }
+
+
+def compared(record: AccuracyRecord, baseline: AccuracyRecord, budget: float) -> Change:
+    """Return the change of accuracy of `record` against the baseline's.
+
+    An engine in float with the same predictions, and the same logits up to rounding, has kept its
+    accuracy however few the examples are.
+    """
+    entry = change(hits(record), hits(baseline), budget)
+    if entry["verdict"] == "undecided" and equal_up_to_rounding(record, baseline):
+        return {**entry, "verdict": "kept", "samples_needed": None}
+    return entry
+
+
+def equal_up_to_rounding(record: AccuracyRecord, baseline: AccuracyRecord) -> bool:
+    """Return whether an engine in float has the baseline's predictions, and logits to rounding."""
+    tolerance = ROUNDING.get(parse(record.variant).precision)
+    count = min(len(record.predictions), len(baseline.predictions))
+    if tolerance is None or record.predictions[:count] != baseline.predictions[:count]:
+        return False
+    error = relative_error(record.logits[:count], baseline.logits[:count])
+    return error is not None and error <= tolerance
 
 
 def hits(record: AccuracyRecord) -> list[bool]:

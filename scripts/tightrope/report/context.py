@@ -164,6 +164,7 @@ def pick(
         "equal": recommendation.get("equal") or [],
         "provisional": bool(recommendation.get("provisional")),
         "disturbed": recommendation.get("disturbed") or [],
+        "undecided": undecided(recommendation.get("undecided") or [], measured),
         "result": result,
         "row": row,
         "noise": next(
@@ -172,6 +173,20 @@ def pick(
         "rejected": grouped((entry.get("reason"), entry.get("variant")) for entry in rejected),
         "rejected_count": len(rejected),
     }
+
+
+def undecided(variants: Iterable[str], measured: Iterable[Record]) -> list[dict[str, Any]]:
+    """Return the faster variants whose accuracy needs more examples, with how many."""
+    accuracies = {result["variant"]: result.get("accuracy") or {} for result in measured}
+    return [
+        {
+            "variant": variant,
+            "samples": accuracies[variant].get("samples"),
+            "samples_needed": accuracies[variant].get("samples_needed"),
+        }
+        for variant in variants
+        if variant in accuracies
+    ]
 
 
 def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:

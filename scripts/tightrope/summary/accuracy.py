@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.paired_accuracy import change, comparable, hits
+from tightrope.records.paired_accuracy import comparable, compared, hits
 from tightrope.statistics import Interval, mean_divergence, relative_error, share
 from tightrope.summary.result_types import Accuracy, FlippedExample, TopOne
 
@@ -48,7 +48,7 @@ def accuracy_entry(
         return baseline_itself(entry)
     return {
         **entry,
-        **change(right, hits(baseline), budget),
+        **compared(record, baseline, budget),
         **distance(record, baseline),
         "flipped": flipped(record, baseline, split),
     }
@@ -73,6 +73,7 @@ def not_compared(entry: TopOne) -> Accuracy:
         "detectable": None,
         "large_enough": None,
         "verdict": "undecided",
+        "samples_needed": None,
         "flips": None,
         "agreement": None,
         "logit_error": None,
@@ -94,6 +95,7 @@ def baseline_itself(entry: TopOne) -> Accuracy:
         "detectable": 0,
         "large_enough": True,
         "verdict": "kept",
+        "samples_needed": None,
         "flips": 0,
         "agreement": 1.0,
         "logit_error": 0,

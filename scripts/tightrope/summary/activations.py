@@ -22,6 +22,7 @@ NO_CHANGE: AccuracyChange = {
     "p_value": None,
     "detectable": None,
     "large_enough": None,
+    "samples_needed": None,
 }
 
 

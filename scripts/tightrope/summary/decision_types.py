@@ -27,6 +27,7 @@ class Choice(TypedDict):
     open: list[str]
     disturbed: list[str]
     provisional: bool
+    undecided: list[str]
     rejected: list[Rejected]
 
 

@@ -35,7 +35,9 @@ def unkept(result: Result) -> str | None:
     change = change_of(accuracy)
     if change is None:
         return "accuracy undecided: its baseline has no predictions"
-    return f"accuracy {accuracy['verdict']}: {points(change)}"
+    needed = accuracy["samples_needed"]
+    remedy = f"; about {needed:,} examples could tell" if needed else ""
+    return f"accuracy {accuracy['verdict']}: {points(change)}{remedy}"
 
 
 def beaten(

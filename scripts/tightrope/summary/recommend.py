@@ -57,7 +57,8 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
     other variants that the race did not separate from the winner. `disturbed` lists variants with
     kept accuracy whose latency or race was disturbed by other load: they may be faster, so the
     choice is then `provisional`. It omits a baseline that was disturbed only while running alone,
-    if the chosen variant is faster when paired with it.
+    if the chosen variant is faster when paired with it. `undecided` lists faster variants for whose
+    accuracy the evaluation split is too small.
     """
     rows = rows_at(results, shape)
     reasons = {result["variant"]: disqualified(result, rows) for result in results}
@@ -71,7 +72,9 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
     if not winners:
         reasons |= {one["variant"]: "the race has no winner" for one in fit}
         words = why_nothing(results, fit, undecided, disturbed)
-        return no_choice(words, disturbed, bool(disturbed or undecided), listed(reasons))
+        maybe = faster_but_undecided(results, rows, None)
+        provisional = bool(disturbed or undecided)
+        return no_choice(words, disturbed, maybe, listed(reasons), provisional=provisional)
     # devices do not race each other: compare times measured at different minutes
     chosen = min(winners, key=lambda name: rows[name]["paired_s"] or math.inf)
     race = winners[chosen]
@@ -85,12 +88,18 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
         "open": race["open"],
         "disturbed": disturbed,
         "provisional": bool(disturbed or undecided) or race["provisional"],
+        "undecided": faster_but_undecided(results, rows, rows[chosen]["paired_s"]),
         "rejected": listed(reasons),
     }
 
 
 def no_choice(
-    reason: str, disturbed: list[str], provisional: bool, rejected: list[Rejected]
+    reason: str,
+    disturbed: list[str],
+    undecided: list[str],
+    rejected: list[Rejected],
+    *,
+    provisional: bool,
 ) -> Choice:
     """Return the choice of no variant."""
     return {
@@ -100,8 +109,28 @@ def no_choice(
         "open": [],
         "disturbed": disturbed,
         "provisional": provisional,
+        "undecided": undecided,
         "rejected": rejected,
     }
+
+
+def faster_but_undecided(
+    results: Iterable[Result], rows: Mapping[str, LatencyRow], seconds: float | None
+) -> list[str]:
+    """Return the variants that are faster than `seconds` per call and may keep the accuracy.
+
+    More evaluation examples could show it. The fastest is first; all are taken without `seconds`.
+    """
+    candidates = {
+        result["variant"]: own
+        for result in results
+        if (accuracy := result["accuracy"])
+        and accuracy["verdict"] == "undecided"
+        and accuracy["samples_needed"] is not None
+        and (own := rows[result["variant"]]["paired_s"] if result["variant"] in rows else None)
+        and (seconds is None or own < seconds)
+    }
+    return sorted(candidates, key=lambda name: candidates[name])
 
 
 def may_be_faster(result: Result, rows: Mapping[str, LatencyRow]) -> bool:

@@ -62,6 +62,7 @@ class AccuracyChange(TypedDict):
     p_value: float | None
     detectable: float | None
     large_enough: bool | None
+    samples_needed: int | None
 
 
 class TopOne(TypedDict):

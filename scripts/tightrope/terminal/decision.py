@@ -36,7 +36,8 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
         return ""
     document = read_json(summary)
     width = get_terminal_size().columns if sys.stdout.isatty() else None
-    lines = [decision_table(document, width=width), *undecided(document), f"Report: {report}"]
+    lines = [decision_table(document, width=width), *undecided(document), *may_be_better(document)]
+    lines.append(f"Report: {report}")
     if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
         lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
     disturbed = (disturbed_rows, disturbed_races, otherwise_disturbed)
@@ -159,6 +160,25 @@ def undecided(document: Entry) -> list[str]:
         f"{one['model']}, {size_label(one['shape'])}: {one['why']}"
         for one in document["recommendations"]
         if one["variant"] is None
+    ]
+
+
+def may_be_better(document: Entry) -> list[str]:
+    """Name the faster variants whose accuracy needs more examples, a line per model and variant."""
+    needed = {
+        (result["model"], result["variant"]): (result.get("accuracy") or {}).get("samples_needed")
+        for result in document["results"]
+    }
+    keys = dict.fromkeys(
+        (entry["model"], variant)
+        for entry in document["recommendations"]
+        for variant in entry.get("undecided", ())
+    )
+    return [
+        f"{model}: {variant} may be better: it takes about {needed[model, variant]:,} evaluation "
+        "examples to show that it keeps the accuracy"
+        for model, variant in keys
+        if needed.get((model, variant))
     ]
 
 

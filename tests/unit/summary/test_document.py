@@ -26,7 +26,7 @@ PICK = {
     "shape": {"batch": 1, "sequence": 64},
     "variant": None,
     "why": "the race was not run",
-    **{key: [] for key in ("equal", "open", "disturbed")},
+    **{key: [] for key in ("equal", "open", "disturbed", "undecided")},
     "provisional": False,
     "rejected": [{"variant": "cpu-pytorch-fp32", "reason": "slower"}],
 }

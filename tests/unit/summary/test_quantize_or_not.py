@@ -50,6 +50,7 @@ def result(
         "delta_high": delta + 0.006,
         "flips": 30,
         "verdict": verdict,
+        "samples_needed": None,
     }
     names = {"model": "m", "variant": variant, **parse(variant)._asdict()}
     facts = {"baseline": BASELINE, "host": "h", "status": "ok", "reason": None}

@@ -45,7 +45,7 @@ def result(
     verdict: str | None = "kept",
     **changes: Any,
 ) -> dict[str, Any]:
-    change = {"delta": -0.02, "delta_low": -0.03, "delta_high": -0.011}
+    change = {"delta": -0.02, "delta_low": -0.03, "delta_high": -0.011, "samples_needed": None}
     return {
         **{"model": "m", "variant": variant, "baseline": BASELINE, "host": PLACE},
         **parse(variant)._asdict(),
@@ -321,7 +321,8 @@ def test_without_labels_speed_alone_decides() -> None:
 
 
 def test_accuracy_that_could_not_be_compared_is_no_reason_to_deploy() -> None:
-    unknown = {"verdict": "undecided", "delta": None, "delta_low": None, "delta_high": None}
+    names = ("delta", "delta_low", "delta_high", "samples_needed")
+    unknown = {"verdict": "undecided", **dict.fromkeys(names)}
     found = recommended(result(BASELINE), result(BF16, 3.0, accuracy=unknown), race=raced(base=9.0))
     assert found["variant"] == BASELINE
     assert found["reasons"] == {BF16: "accuracy undecided: its baseline has no predictions"}

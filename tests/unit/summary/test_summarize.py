@@ -48,6 +48,7 @@ RECOMMENDED = {
     "open",
     "disturbed",
     "provisional",
+    "undecided",
 }
 OPTIONS = {"route": "onnx", "blobs": False, "buckets": {"batch": [1, 8], "sequence": [32, 64]}}
 

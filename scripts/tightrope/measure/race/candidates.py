@@ -12,7 +12,7 @@ from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Candidate
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed, drift_std
-from tightrope.records.paired_accuracy import change, comparable, hits
+from tightrope.records.paired_accuracy import comparable, compared
 from tightrope.statistics import Interval, speedup
 
 # factor of uncertainty of a ratio of times that were measured in different minutes
@@ -109,4 +109,4 @@ def verdict(record: AccuracyRecord, reference: AccuracyRecord | None, budget: fl
         return "kept"
     if reference is None or not comparable(record, reference):
         return "undecided"
-    return change(hits(record), hits(reference), budget)["verdict"]
+    return compared(record, reference, budget)["verdict"]
