@@ -35,7 +35,12 @@ rule all:
     localrule: True
 
 
+onstart:
+    announce.announce(workflow, config, PLAN, executing=True)
+
+
 onsuccess:
+    reports.keep_reports(workflow, since=STARTED)
     sys.stdout.write(
         decision.closing_words("reports/summary.html", "reports/summary.json", since=STARTED)
     )

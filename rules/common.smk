@@ -6,7 +6,8 @@ from functools import partial
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope.artifacts.provenance import code_digest, library_versions
-from tightrope.plan import code, devices, graphs, job_inputs, job_params, plan, shapes, training
+from tightrope.plan import announce, code, devices, graphs, job_inputs, job_params, plan
+from tightrope.plan import reports, shapes, training
 from tightrope.plan.devices import environment_of_device, environment_of_variant
 from tightrope.plan.devices import gpus_of_device, gpus_of_variant
 from tightrope.plan.job_inputs import audit_input, quantize_inputs
@@ -34,6 +35,8 @@ AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
 SEARCHES = plan.search_columns(config, PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
+GENERATIONS = plan.generations(workflow, config, PLAN, RUN_LOCK)
+announce.announce(workflow, config, PLAN, executing=False)
 
 os.environ.setdefault(plan.ATTEMPTS, "1")
 

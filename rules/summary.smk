@@ -32,5 +32,6 @@ rule summarize:
         references=PLAN.references,
         budget_points=lookup("accuracy_budget_points", within=config),
         accept_disturbed=lookup("latency/accept_disturbed", within=config),
+        generation=GENERATIONS["summarize"],
     script:
         "../scripts/summarize.py"

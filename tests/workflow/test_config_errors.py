@@ -33,9 +33,13 @@ UNKNOWN_KEYS = [
 ]
 WRONG_VALUES = [
     ("threads", "two", ["threads = 'two'", "'auto' or integer"]),
-    ("shapes", [{"batch": 0, "sequence": 8}], ["shapes.0.batch = 0", "minimum of 1"]),
-    ("shapes", [{"batch": 1}], ["shapes[0]", "besides batch a shape has sequence"]),
-    ("calibration.methods", ["minmx"], ["methods.0 = 'minmx'", "minmax, entropy,", '"minmax"']),
+    ("shapes", [{"batch": 0, "sequence": 8}], ["shapes (entry 1).batch = 0", "minimum of 1"]),
+    ("shapes", [{"batch": 1}], ["shapes (entry 1)", "besides batch a shape has sequence"]),
+    (
+        "calibration.methods",
+        ["minmx"],
+        ["methods (entry 1) = 'minmx'", "minmax, entropy,", '"minmax"'],
+    ),
     ("calibration.samples", [64], ["calibration.samples = 64", "calibration.pool = 32"]),
     ("repairs", {"auto": {}}, ["repairs = 'auto'", "a word of small letters"]),
     ("repairs", {"two-words": {}}, ["repairs = 'two-words'", "a word of small letters"]),
@@ -47,6 +51,7 @@ WRONG_VALUES = [
     (f"models.{MODEL}.data", "file:texts.csv", [f"models.{MODEL}.data", "files:pattern"]),
     (f"models.{MODEL}.checkpoint", "path:none", ["checkpoint = path:none", "no such folder"]),
     (f"models.{MODEL}.checkpoint", "path:config", ["path:config", "has no config.json"]),
+    (f"models.{MODEL}.checkpoint", "path:texts.csv", ["path:texts.csv: is a file; name the"]),
     (f"models.{MODEL}.checkpoint", "hub:owner/name", ["hub:owner/name", "@revision"]),
 ]
 
@@ -74,6 +79,18 @@ def test_an_unknown_key_is_named_and_the_nearest_right_one_is_offered(
     assert key.rpartition(".")[2] in line
     assert "unknown key" in line
     assert f'did you mean "{right}"?' in line
+
+
+def test_a_checkpoint_with_another_head_is_refused_before_anything_runs(unrun: Project) -> None:
+    folder = unrun / "tokens"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"architectures": ["BertForTokenClassification"]}')
+    (folder / "model.safetensors").touch()
+    document = changed(f"models.{MODEL}.checkpoint", "path:tokens")
+    document["models"][MODEL]["train"] = None
+    configure(unrun, document)
+    line = one_line(unrun)
+    assert "path:tokens: BertForTokenClassification classifies each token; only models" in line
 
 
 @pytest.mark.parametrize(("key", "value", "said"), WRONG_VALUES)

@@ -5,6 +5,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from tightrope.errors import ConfigError
+from tightrope.model import heads
+from tightrope.model.config import positions
 from tightrope.signature import TEXT
 
 # kind and the form after its colon; each has a module of that name in `checkpoint/sources`
@@ -42,7 +44,7 @@ def parse_source(text: str, **settings: Any) -> Source:
 def load_kind(source: Source) -> Any:
     """Import the module of the source's kind, so that a job does not depend on other kinds.
 
-    For the plan it has `local_files`, `libraries` and `longest_sequence`; for the job
+    For the plan it has `local_files`, `libraries` and `config_json`; for the job
     `fetch(source, folder)`, which returns the revision if there is one, and `check(source,
     folder)`, which returns the config.json of the fetched checkpoint or raises TightropeError.
     """
@@ -81,7 +83,20 @@ def libraries(text: str) -> dict[str, str | None]:
     return dict(load_kind(source).libraries(source))
 
 
+def local_config(text: str) -> dict[str, Any] | None:
+    """Return a local model's config.json; None if there is none, or none before it is fetched."""
+    source = parse_source(text)
+    return load_kind(source).config_json(source)
+
+
 def longest_sequence(text: str) -> int | None:
     """Return a local model's token limit from its config.json; None if unknown."""
+    config = local_config(text)
+    return None if config is None else positions(config)
+
+
+def unusable_head(text: str) -> str | None:
+    """Return why a local model cannot be used without training; None if it can, or is unknown."""
     source = parse_source(text)
-    return load_kind(source).longest_sequence(source)
+    config = None if source.kind == "scratch" else local_config(text)
+    return None if config is None else heads.unusable_head(config)

@@ -13,10 +13,8 @@ from transformers import (
 
 from tightrope.errors import TightropeError
 from tightrope.model.activations import restore_activation
+from tightrope.model.heads import OTHER_PROBLEMS, SINGLE_LABEL, is_classifier, unusable_head
 from tightrope.signature import IMAGE
-
-# class name suffixes of transformers models with a classification head
-HEADS = ("ForSequenceClassification", "ForImageClassification")
 
 
 def load_classifier(
@@ -28,13 +26,20 @@ def load_classifier(
     an error. Without labels the model keeps its head, or gets a new head with two outputs.
     """
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    if is_classifier(config):
+    fields = config.to_dict()
+    if not new_head and (reason := unusable_head(fields)):
+        raise TightropeError(f"{source}: {reason}")
+    if is_classifier(fields):
         fits = labels is None or config.num_labels == len(labels)
     else:
         fits = False
         labels = labels or ["0", "1"]
     if not fits and not new_head:
-        raise TightropeError(head_mismatch(source, config, labels or []))
+        raise TightropeError(
+            f"{source}: has {config.num_labels} outputs, the data has {len(labels or [])} labels "
+            f"({', '.join((labels or [])[:5])}); choose data that fits, or give the model a train "
+            "recipe"
+        )
     names = {} if fits else label_fields(labels or [])
     torch.manual_seed(seed)
     images = task == IMAGE
@@ -44,6 +49,8 @@ def load_classifier(
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
     restore_activation(model)
+    if model.config.problem_type in OTHER_PROBLEMS:
+        model.config.problem_type = SINGLE_LABEL
     if fits and labels:
         order_outputs(model, labels)
     model.eval()
@@ -89,25 +96,6 @@ def require_masked_padding(model: Any, source: str) -> None:
             f"{source}: not supported yet: its logits depend on the padding behind a text, "
             "though it is masked; use an encoder model"
         )
-
-
-def is_classifier(config: Any) -> bool:
-    """Whether the checkpoint was saved with a classification head."""
-    names = config.architectures or []
-    return any(name.endswith(HEADS) for name in names)
-
-
-def head_mismatch(source: str, config: Any, labels: list[str]) -> str:
-    """Return the reason why a checkpoint without a recipe cannot classify these labels."""
-    if is_classifier(config):
-        return (
-            f"{source}: has {config.num_labels} outputs, the data has {len(labels)} labels "
-            f"({', '.join(labels[:5])}); choose data that fits, or give the model a train recipe"
-        )
-    return (
-        f"{source}: has no classification head, it needs a train recipe; for example "
-        "train: {epochs: 1} in the model's config"
-    )
 
 
 def label_fields(labels: list[str]) -> dict[str, Any]:

@@ -35,14 +35,26 @@ def check_words_and_numbers(value: Any, place: str = "") -> None:
     """Raise ConfigError for a key that is no string and for a number that is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"config: {place} = {value}: must be a finite number")
-    inner: Iterable[tuple[Any, Any]] = enumerate(value) if isinstance(value, list) else ()
+    if isinstance(value, list):
+        for number, item in enumerate(value, start=1):
+            check_words_and_numbers(item, f"{place}{entry(number)}")
     if isinstance(value, dict):
-        inner = value.items()
         if wrong := [key for key in value if not isinstance(key, str)]:
             name = f"{place}.{wrong[0]}" if place else wrong[0]
             raise ConfigError(f"config: {name}: a key must be a word; put it in quotes")
-    for key, one in inner:
-        check_words_and_numbers(one, f"{place}.{key}" if place else str(key))
+        for key, item in value.items():
+            check_words_and_numbers(item, f"{place}.{key}" if place else key)
+
+
+def entry(number: int) -> str:
+    """Format the place of an entry of a list, counted from 1."""
+    return f" (entry {number})"
+
+
+def key_of(path: Iterable[str | int]) -> str:
+    """Format the path of a value in the configuration: `shapes (entry 1).batch`."""
+    parts = [entry(part + 1) if isinstance(part, int) else f".{part}" for part in path]
+    return "".join(parts).removeprefix(".")
 
 
 def check_schema(config: Document, schema: Document) -> None:
@@ -55,7 +67,7 @@ def check_schema(config: Document, schema: Document) -> None:
 
 def explain(error: jsonschema.ValidationError) -> str:
     """Format an error as one line: key, value, what is allowed and the nearest right spelling."""
-    key = ".".join(str(part) for part in error.absolute_path)
+    key = key_of(error.absolute_path)
     instance: Any = error.instance
     required: Any = error.validator_value
     if error.validator == "additionalProperties":
@@ -118,15 +130,17 @@ def with_types(value: Any, schema: Document) -> Any:
     """Return a copy of `value` with strings converted to the types that the schema asks for.
 
     Snakemake leaves numbers, booleans and null as strings inside a value of --config, as in
-    calibration={samples: [256]}.
+    calibration={samples: [256]}. A single value in the place of a list is a list of it.
     """
+    kinds = schema.get("type", "string")
+    if kinds == "array" and isinstance(value, (str, int, float)):
+        value = [value]  # samples: 256 for samples: [256]
     if isinstance(value, list):
         return [with_types(item, schema.get("items", {})) for item in value]
     if isinstance(value, dict):
         return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
     if value is False and "off" in schema.get("enum", ()):
         return "off"  # YAML reads off as false
-    kinds = schema.get("type", "string")
     if isinstance(value, float) and value.is_integer() and takes_integers(schema):
         return int(value)
     if value == "null" and {"type": "null"} in schema.get("anyOf", ()):

@@ -7,8 +7,15 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
 from tightrope.machine.host import describe_host
-from tightrope.plan.model_checks import check_kinds, check_recipes, check_sources, check_training
+from tightrope.plan.model_checks import (
+    check_heads,
+    check_kinds,
+    check_recipes,
+    check_sources,
+    check_training,
+)
 from tightrope.plan.profiles import check_profiles
+from tightrope.plan.sample_sizes import can_tell, enough_samples
 from tightrope.plan.shapes import (
     buckets_of,
     free_sizes,
@@ -17,12 +24,9 @@ from tightrope.plan.shapes import (
 )
 from tightrope.plan.variants import configured, devices_of
 from tightrope.signature import SEQUENCE
-from tightrope.statistics import accuracy_verdict, paired_difference
 from tightrope.variants import AUTO, Variant, parse
 
 Document = dict[str, Any]
-# largest pool that an error message suggests
-LARGEST_POOL = 100_000
 
 
 def check_pool(config: Document) -> None:
@@ -41,17 +45,12 @@ def check_search(config: Document) -> None:
     pool, points = config["calibration"]["pool"], config["accuracy_budget_points"]
     searched = any(one.precision == AUTO for one in configured_variants(config))
     if searched and not can_tell(pool, points / 100):
-        enough = next((n for n in range(pool, LARGEST_POOL) if can_tell(n, points / 100)), None)
+        enough = enough_samples(pool, points / 100)
         remedy = f"take a pool of {enough}, " if enough else ""
         raise ConfigError(
             f"config: accuracy_budget_points = {points:g}: more than calibration.pool = {pool} can "
             f"tell for {AUTO}; {remedy}a larger budget, or leave {AUTO} out"
         )
-
-
-def can_tell(samples: int, budget: float) -> bool:
-    """Return whether `samples` examples without a change prove that the budget is kept."""
-    return accuracy_verdict(paired_difference(0, 0, samples), budget) == "kept"
 
 
 def check_threads(config: Document) -> None:
@@ -183,6 +182,7 @@ CHECKS = (
     check_threads,
     check_traffic,
     check_sources,
+    check_heads,
     check_recipes,
     check_kinds,
     check_training,

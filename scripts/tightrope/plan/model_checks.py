@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from tightrope.checkpoint import source as checkpoint_source
+from tightrope.checkpoint.source import unusable_head
 from tightrope.data import source as data_sources
 from tightrope.errors import ConfigError
 from tightrope.plan.job_inputs import data_source
@@ -30,7 +31,15 @@ def check_sources(config: Document) -> None:
             try:
                 check()
             except ConfigError as error:
-                raise ConfigError(f"config: models.{name}.{key} = {model[key]}: {error}") from None
+                reason = str(error).removeprefix(f"{model[key]}: ")
+                raise ConfigError(f"config: models.{name}.{key} = {model[key]}: {reason}") from None
+
+
+def check_heads(config: Document) -> None:
+    """A checkpoint that is not trained must have a single-label classification head."""
+    for name, model in config["models"].items():
+        if model["train"] is None and (reason := unusable_head(model["checkpoint"])):
+            raise ConfigError(f"config: models.{name}.checkpoint = {model['checkpoint']}: {reason}")
 
 
 def check_recipes(config: Document) -> None:
@@ -46,11 +55,11 @@ def check_recipes(config: Document) -> None:
 
 def check_kinds(config: Document) -> None:
     """A shape is for texts or for images, and each model has shapes and sizes of its kind."""
-    for number, shape in enumerate(config["shapes"]):
+    for number, shape in enumerate(config["shapes"], start=1):
         if set(shape) - {BATCH} not in (set(OF_TEXTS), set(OF_IMAGES)):
             raise ConfigError(
-                f"config: shapes[{number}] = {shape}: besides batch a shape has sequence, for "
-                "texts, or height and width, for images"
+                f"config: shapes (entry {number}) = {shape}: besides batch a shape has sequence, "
+                "for texts, or height and width, for images"
             )
     for name, model in config["models"].items():
         if not shapes_of(config, name):

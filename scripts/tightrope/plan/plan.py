@@ -11,6 +11,7 @@ from tightrope.errors import ConfigError
 from tightrope.machine.compiler import missing_compiler
 from tightrope.machine.gpu import missing_packages
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
+from tightrope.plan import reports
 from tightrope.plan.comparisons import compared, references
 from tightrope.plan.config import Document, checked
 from tightrope.plan.graphs import graph_columns, graph_records
@@ -25,10 +26,9 @@ from tightrope.plan.run import (
     DISTURBED,
     delete_disturbed,
     delete_failed,
-    delete_reports,
     end_strictly,
-    executes_jobs,
     take_run_lock,
+    this_run_executes_jobs,
 )
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
@@ -37,8 +37,6 @@ from tightrope.terminal.plugin import show_run
 from tightrope.variants import AUTO, DEVICES, Variant, baseline, is_onnx, parse
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
-REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
-
 
 Jobs = list[tuple[str, Variant]]
 
@@ -149,19 +147,35 @@ def unavailable_reason(
 
 def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
     """Prepare a run in the main process before the DAG is built; return the run lock to keep."""
-    if not workflow.is_main_process or not executes_jobs(sys.argv):
+    if not workflow.is_main_process or not this_run_executes_jobs():
         return None
     lock = take_run_lock()
-    if lock is not None:
-        if config["retry_failed"]:
-            delete_failed(failing_files(config, plan))
-        if config["remeasure"] == DISTURBED:
-            delete_disturbed([path for paths in records(plan).values() for path in paths])
-        delete_reports(REPORTS, records(plan), graph_records(graph_columns(config, plan.jobs)))
+    if lock is not None and config["retry_failed"]:
+        delete_failed(failing_files(config, plan))
+    if lock is not None and config["remeasure"] == DISTURBED:
+        delete_disturbed([path for paths in records(plan).values() for path in paths])
     if config["strict"]:
         end_strictly("reports/summary.json")
     show_run()
     return lock
+
+
+def generations(
+    workflow: Any, config: Document, plan: Plan, lock: IO[str] | None
+) -> dict[str, int]:
+    """Return `reports.generation` of each rule that reports; who holds `lock` persists it.
+
+    In the process of a job, files are missing that the run is about to make: they do not count.
+    """
+    files: dict[str, list[Path | str]] = {
+        "summarize": reports.summarized_files(records(plan)),
+        "render_report": [*graph_records(graph_columns(config, plan.jobs))],
+    }
+    main = workflow.is_main_process
+    return {
+        rule: reports.generation(rule, paths if main else [], persist=lock is not None)
+        for rule, paths in files.items()
+    }
 
 
 def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:

@@ -8,13 +8,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import IO
 
 from tightrope.artifacts.failures import failure_in, is_onnx_file
 from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
-from tightrope.records.record import TRAINING
 from tightrope.summary.failures import failures
 
 # value of `remeasure` in the configuration
@@ -67,6 +67,12 @@ def executes_jobs(words: list[str]) -> bool:
     return not any(getattr(options, name, None) for name in WITHOUT_JOBS)
 
 
+@cache
+def this_run_executes_jobs() -> bool:
+    """Return whether this process executes jobs; asked several times, parsing takes 0.2 s."""
+    return executes_jobs(sys.argv)
+
+
 def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
     """Hold the run lock of this directory until the process ends; None where it is taken.
 
@@ -104,32 +110,6 @@ def delete_where(holds: Callable[[Path], bool], paths: Iterable[Path | str]) -> 
     for path in found:
         path.unlink()
     return found
-
-
-def delete_reports(
-    reports: list[Path], records: dict[tuple[str, str], list[str]], graphs: Iterable[str] = ()
-) -> None:
-    """Delete all reports when one of them, or a record that they show, is missing.
-
-    Snakemake does not rebuild a missing intermediate file while its target exists and is current.
-    `reports` begins with summary.json; `records` are the files of each (model, variant), `graphs`
-    those of each picture.
-    """
-    whole = all(path.is_file() for path in [*reports, *map(Path, graphs)])
-    if not whole or any(not Path(path).is_file() for path in reported_records(reports[0], records)):
-        for report in reports:
-            report.unlink(missing_ok=True)
-
-
-def reported_records(summary: Path, records: dict[tuple[str, str], list[str]]) -> list[str]:
-    """Return the records of the variants and trainings that have an entry in `summary`."""
-    try:
-        document = read_json(summary)
-        known = [(result["model"], result["variant"]) for result in document["results"]]
-        known += [(one["model"], TRAINING) for one in document.get("training", ())]
-    except (ArtifactError, KeyError, TypeError):
-        return [path for paths in records.values() for path in paths]
-    return [path for one in known for path in records.get(one, [])]
 
 
 def has_failed(path: Path) -> bool:

@@ -98,10 +98,42 @@ def test_a_missing_config_is_a_config_error(tiny: Path) -> None:
         local_files(f"path:{tiny}")
 
 
-def test_pickled_weights_are_never_read(tiny: Path) -> None:
-    (tiny / "model.safetensors").rename(tiny / "pytorch_model.bin")
-    with pytest.raises(ConfigError, match=r"has pytorch_model\.bin but no model\.safetensors"):
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "best.th", "model.pt", "last.ckpt"])
+@pytest.mark.parametrize("with_config", [True, False])
+def test_pickled_weights_are_never_read(tiny: Path, name: str, with_config: bool) -> None:
+    (tiny / "model.safetensors").rename(tiny / name)
+    if not with_config:
+        (tiny / "config.json").unlink()
+    with pytest.raises(ConfigError) as caught:
         local_files(f"path:{tiny}")
+    message = str(caught.value)
+    assert f"has {name} but no model.safetensors; pickled weights are never read" in message
+    assert "save_pretrained" in message
+    assert "checkpoint: onnx:FILE" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("model.pt", "is a file of pickled weights; pickled weights are never read"),
+        ("model.safetensors", "is a file; name the folder of the checkpoint"),
+    ],
+)
+def test_a_file_in_place_of_a_folder_is_an_error_that_says_so(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(ConfigError, match=reason):
+        local_files(f"path:{tmp_path}/{name}")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [("[]", "holds no JSON object"), ("{", "is invalid JSON")]
+)
+def test_a_config_json_that_is_no_object_is_an_error(tiny: Path, content: str, reason: str) -> None:
+    (tiny / "config.json").write_text(content)
+    with pytest.raises(ConfigError, match=rf"config\.json {reason}"):
+        longest_sequence(f"path:{tiny}")
 
 
 def test_a_model_that_brings_its_own_code_is_refused(tiny: Path, tmp_path: Path) -> None:

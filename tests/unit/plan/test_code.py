@@ -132,7 +132,7 @@ def test_a_changed_module_changes_the_code_of_the_kinds_that_use_it_alone(
 @pytest.mark.parametrize("kind", CHECKPOINTS)
 def test_every_kind_of_checkpoint_has_the_same_functions(kind: str) -> None:
     module = checkpoint_source.load_kind(checkpoint_source.parse_source(CHECKPOINTS[kind]))
-    names = ("local_files", "libraries", "longest_sequence", "fetch", "check")
+    names = ("local_files", "libraries", "config_json", "fetch", "check")
     assert all(callable(getattr(module, name)) for name in names)
 
 

@@ -17,6 +17,12 @@ from tightrope.plan.variants import configured
 from tightrope.variants import DEVICES, METHODS, PRECISIONS
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
+# config.json of a checkpoint in a folder
+LOCAL_MODEL = {
+    "architectures": ["BertForSequenceClassification"],
+    "num_labels": 2,
+    "max_position_embeddings": 64,
+}
 
 
 @pytest.fixture(scope="session")
@@ -254,7 +260,7 @@ def test_more_samples_than_the_pool_has_are_refused(schema: Path, config: dict[s
 def test_a_shape_longer_than_a_local_model_takes_is_refused(
     schema: Path, config: dict[str, Any], tmp_path: Path
 ) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": 64}))
+    (tmp_path / "config.json").write_text(json.dumps(LOCAL_MODEL))
     (tmp_path / "model.safetensors").write_bytes(b"not read here")
     config["models"]["tiny"]["checkpoint"] = f"path:{tmp_path}"
     config["models"]["tiny"]["max_sequence"] = 64
@@ -493,7 +499,7 @@ def test_an_unknown_activation_is_refused_with_those_that_there_are(
 def test_buckets_beyond_what_a_local_model_takes_are_refused(
     schema: Path, config: dict[str, Any], tmp_path: Path
 ) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": 64}))
+    (tmp_path / "config.json").write_text(json.dumps(LOCAL_MODEL))
     (tmp_path / "model.safetensors").write_bytes(b"not read here")
     config["models"]["tiny"] |= {"checkpoint": f"path:{tmp_path}", "max_sequence": 64}
     config["shapes"] = [{"batch": 1, "sequence": 64}]
@@ -572,13 +578,13 @@ def test_a_pool_that_cannot_tell_the_budget_of_int8_auto_is_refused_with_one_tha
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"data": "digits"}, "models.tiny.data = digits: digits: no data source of text-class"),
+        ({"data": "digits"}, "models.tiny.data = digits: no data source of text-class"),
         ({"data": "digits", "images": "a.zip"}, "models.tiny.data = digits: images = a.zip: only"),
         ({"data": "docstrings:a,b"}, "no data source of image-classification; there are digits"),
-        ({"data": "files:none"}, "models.tiny.data = files:none: files:none: no file matches"),
+        ({"data": "files:none"}, "models.tiny.data = files:none: no file matches"),
         (
             {"checkpoint": "onnx:a.onnx"},
-            "models.tiny.checkpoint = onnx:a.onnx: onnx:a.onnx: there is no such file",
+            "models.tiny.checkpoint = onnx:a.onnx: there is no such file",
         ),
     ],
 )

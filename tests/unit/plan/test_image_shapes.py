@@ -47,9 +47,9 @@ def test_each_model_takes_the_shapes_of_its_kind(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
-        ([{"batch": 1}], "shapes[0] = {'batch': 1}: besides batch a shape has sequence"),
-        ([{"batch": 1, "height": 32}], "shapes[0] = "),
-        ([{"batch": 1, "height": 32, "width": 32, "sequence": 8}], "shapes[0] = "),
+        ([{"batch": 1}], "shapes (entry 1) = {'batch': 1}: besides batch a shape has sequence"),
+        ([{"batch": 1, "height": 32}], "shapes (entry 1) = "),
+        ([{"batch": 1, "height": 32, "width": 32, "sequence": 8}], "shapes (entry 1) = "),
         (SHAPES, "shapes: none with sequence, as models.words of task = text-classification"),
         (BOTH[2:], "shapes: none with height and width, as models.digits of task = image-cl"),
     ],

@@ -9,9 +9,11 @@ from tightrope.checkpoint.checks import check_weights, read_config
 from tightrope.checkpoint.source import Source
 from tightrope.errors import ConfigError
 from tightrope.inputs.image_settings import FILE as PROCESSOR
-from tightrope.model.config import positions
 
-NEEDED = ("config.json", "model.safetensors")
+WEIGHTS = "model.safetensors"
+NEEDED = ("config.json", WEIGHTS)
+# suffixes of files that PyTorch and others pickle
+PICKLES = {".bin", ".ckpt", ".pickle", ".pkl", ".pt", ".pth", ".th"}
 # files of the tokenizer or the image processor
 ENCODERS = (
     PROCESSOR,
@@ -41,33 +43,42 @@ def copy(files: list[Path], folder: Path) -> None:
 
 
 def check_present(text: str, folder: Path) -> None:
-    """Raise ConfigError if config.json or model.safetensors is missing."""
+    """Raise ConfigError if config.json or the weights are missing, or the weights are pickled."""
+    weights = folder / WEIGHTS
+    if weights.with_name(f"{WEIGHTS}.index.json").is_file() and not weights.is_file():
+        raise ConfigError(
+            f"{text}: not supported yet: weights in several files; save them as {WEIGHTS}"
+        )
+    pickles = sorted(file.name for file in folder.iterdir() if file.suffix in PICKLES)
+    if pickles and not weights.is_file():
+        raise pickled(f"{text}: has {pickles[0]} but no {WEIGHTS}")
     for name in NEEDED:
-        if (folder / name).is_file():
-            continue
-        if (folder / f"{name}.index.json").is_file():
-            raise ConfigError(
-                f"{text}: not supported yet: weights in several files; save them as {name}"
-            )
-        pickles = sorted(file.name for file in folder.glob("*.bin"))
-        if name == "model.safetensors" and pickles:
-            raise ConfigError(
-                f"{text}: has {pickles[0]} but no {name}; pickled weights are never read, "
-                "save the model again with save_pretrained"
-            )
-        raise ConfigError(f"{text}: has no {name}; a checkpoint needs {' and '.join(NEEDED)}")
+        if not (folder / name).is_file():
+            raise ConfigError(f"{text}: has no {name}; a checkpoint needs {' and '.join(NEEDED)}")
+
+
+def pickled(words: str) -> ConfigError:
+    """Return the error for pickled weights, with what to do about them."""
+    return ConfigError(
+        f"{words}; pickled weights are never read, because loading them can run code: save the "
+        "model again with save_pretrained, which writes safetensors, or export it to ONNX and "
+        "give checkpoint: onnx:FILE"
+    )
 
 
 def check_folder(source: Source, folder: Path) -> dict[str, Any]:
     """Check the weights of a fetched checkpoint and return its checked config.json."""
-    check_weights(source.text, folder / "model.safetensors", source.sha256)
+    check_weights(source.text, folder / WEIGHTS, source.sha256)
     return read_config(source.text, folder, task=source.task)
 
 
-def positions_in(text: str, folder: Path) -> int | None:
-    """Return the token limit of the model in `folder`; raise ConfigError for a bad config.json."""
+def config_in(text: str, folder: Path) -> dict[str, Any]:
+    """Return the config.json in `folder`; raise ConfigError if it is no JSON object."""
     check_present(text, folder)
     try:
-        return positions(json.loads((folder / "config.json").read_text()))
+        config = json.loads((folder / "config.json").read_text())
     except ValueError as error:
         raise ConfigError(f"{text}: config.json is invalid JSON ({error})") from error
+    if not isinstance(config, dict):
+        raise ConfigError(f"{text}: config.json holds no JSON object; save the model again")
+    return config

@@ -26,7 +26,7 @@ def libraries(_source: Source) -> dict[str, str | None]:
     return {}
 
 
-def longest_sequence(_source: Source) -> None:
+def config_json(_source: Source) -> None:
     """Return None: unknown before the model is fetched."""
     return None
 

@@ -36,8 +36,8 @@ def libraries(_source: Source) -> dict[str, str | None]:
     return library_versions("onnx")
 
 
-def longest_sequence(source: Source) -> None:
-    """Return None: unknown; raise ConfigError for a missing file."""
+def config_json(source: Source) -> None:
+    """Return None: an ONNX file has none; raise ConfigError for a missing file."""
     local_files(source)
 
 

@@ -1,9 +1,10 @@
 """Checkpoints in installed packages, without importing the packages."""
 
 from pathlib import Path
+from typing import Any
 
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import check_folder, copy, files_in, positions_in
+from tightrope.checkpoint.sources.folder import check_folder, config_in, copy, files_in
 from tightrope.errors import ConfigError
 from tightrope.sources.packages import package_folder, package_version
 
@@ -22,9 +23,9 @@ def libraries(source: Source) -> dict[str, str | None]:
     return {name: package_version(name)}
 
 
-def longest_sequence(source: Source) -> int | None:
-    """Return the model's token limit."""
-    return positions_in(source.text, folder_of(source))
+def config_json(source: Source) -> dict[str, Any]:
+    """Return the model's config.json."""
+    return config_in(source.text, folder_of(source))
 
 
 def fetch(source: Source, folder: Path) -> None:

@@ -1,9 +1,17 @@
 """Checkpoints in local folders."""
 
 from pathlib import Path
+from typing import Any
 
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import check_folder, copy, files_in, positions_in
+from tightrope.checkpoint.sources.folder import (
+    PICKLES,
+    check_folder,
+    config_in,
+    copy,
+    files_in,
+    pickled,
+)
 from tightrope.errors import ConfigError
 
 check = check_folder
@@ -19,9 +27,9 @@ def libraries(_source: Source) -> dict[str, str | None]:
     return {}
 
 
-def longest_sequence(source: Source) -> int | None:
-    """Return the model's token limit."""
-    return positions_in(source.text, folder_of(source))
+def config_json(source: Source) -> dict[str, Any]:
+    """Return the model's config.json."""
+    return config_in(source.text, folder_of(source))
 
 
 def fetch(source: Source, folder: Path) -> None:
@@ -32,6 +40,10 @@ def fetch(source: Source, folder: Path) -> None:
 def folder_of(source: Source) -> Path:
     """Return the configured folder; raise ConfigError if it does not exist."""
     folder = Path(source.location).expanduser()
+    if folder.is_file() and folder.suffix in PICKLES:
+        raise pickled(f"{source.text}: is a file of pickled weights")
+    if folder.is_file():
+        raise ConfigError(f"{source.text}: is a file; name the folder of the checkpoint")
     if not folder.is_dir():
         raise ConfigError(f"{source.text}: there is no such folder")
     return folder

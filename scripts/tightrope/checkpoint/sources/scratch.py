@@ -11,7 +11,6 @@ from tightrope.artifacts.provenance import library_versions
 from tightrope.checkpoint.source import Source
 from tightrope.checkpoint.sources.folder import check_folder
 from tightrope.errors import ConfigError
-from tightrope.model.config import positions
 
 check = check_folder
 
@@ -27,10 +26,10 @@ def libraries(_source: Source) -> dict[str, str | None]:
     return library_versions("torch", "transformers")
 
 
-def longest_sequence(source: Source) -> int | None:
-    """Return the model's token limit if its sizes set one."""
+def config_json(source: Source) -> dict[str, Any]:
+    """Return the part of config.json that the source sets."""
     model_type, sizes = parse_architecture(source.text, source.location)
-    return positions({**sizes, "model_type": model_type})
+    return {**sizes, "model_type": model_type}
 
 
 def fetch(source: Source, folder: Path) -> None:

@@ -1,0 +1,64 @@
+"""What a user should know before a run: variants that cannot run, and splits that are too small."""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import read_json
+from tightrope.errors import ArtifactError
+from tightrope.plan.config import Document
+from tightrope.plan.plan import Plan
+from tightrope.plan.run import this_run_executes_jobs
+from tightrope.plan.sample_sizes import can_tell, enough_samples
+
+# variants named in a line; the report names all
+MOST_NAMED = 4
+
+
+def announce(workflow: Any, config: Document, plan: Plan, *, executing: bool) -> None:
+    """Print the lines to the error stream, of a run when its first job starts, else at once."""
+    if workflow.is_main_process and executing == this_run_executes_jobs():
+        for line in [*unavailable_lines(plan), *split_lines(config)]:
+            print(line, file=sys.stderr)
+
+
+def unavailable_lines(plan: Plan) -> Iterator[str]:
+    """Yield a line per reason why configured variants cannot run here."""
+    variants: dict[str, list[str]] = defaultdict(list)
+    for model, variant, reason in plan.unavailable:
+        variants[reason].append(f"{model}/{variant}")
+    for reason, names in variants.items():
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        yield f"unavailable: {', '.join(names[:MOST_NAMED])}{more}: {reason}"
+
+
+def split_lines(config: Document) -> Iterator[str]:
+    """Yield a line per model whose evaluation split is too small for the accuracy budget.
+
+    Its size is that of the prepared data, or else the configured one.
+    """
+    points = config["accuracy_budget_points"]
+    for name, model in config["models"].items():
+        samples = evaluation_samples(name, model)
+        if samples and model["data"] != "random" and not can_tell(samples, points / 100):
+            enough = enough_samples(samples, points / 100)
+            yield (
+                f"models.{name}.splits.evaluation: {samples} examples are too few to show that "
+                f"accuracy drops by at most {points:g} points, even if no answer changes; "
+                + (f"{enough} could show it" if enough else "take more, or a larger budget")
+            )
+
+
+def evaluation_samples(name: str, model: Document) -> int | None:
+    """Return the size of a model's evaluation split, None while it is unknown."""
+    try:
+        document = read_json(Path(f"artifacts/{name}/data/data.json"))
+        if document["source"] == model["data"]:
+            prepared: int = document["splits"]["evaluation"]["samples"]
+            return prepared
+    except (ArtifactError, KeyError, TypeError):
+        pass
+    configured: int | None = model["splits"]["evaluation"]
+    return configured

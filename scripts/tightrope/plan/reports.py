@@ -1,0 +1,66 @@
+"""Reports across runs: written again if a record is missing, and kept per configuration."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import read_bytes, read_json, write_bytes
+from tightrope.errors import ArtifactError
+from tightrope.records.record import TRAINING
+
+REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
+KEPT = Path("reports/configurations")
+GENERATIONS = Path(".snakemake/tightrope")
+# the files of each (model, variant), and of each (model, TRAINING)
+Records = dict[tuple[str, str], list[str]]
+
+
+def generation(rule: str, files: Iterable[Path | str], *, persist: bool) -> int:
+    """Return a number that grows when one of the files that the rule reports is missing.
+
+    As a param of the rule it makes the run report again: Snakemake does not rebuild a missing
+    intermediate file while its target exists and is current. A run has to `persist` the number, a
+    dry run must not.
+    """
+    state = GENERATIONS / f"{rule}.generation"
+    try:
+        number = int(state.read_text())
+    except (OSError, ValueError):
+        number = 0
+    if any(not Path(path).is_file() for path in files):
+        number += 1
+        if persist:
+            write_bytes(state, str(number).encode())
+    return number
+
+
+def summarized_files(records: Records) -> list[Path | str]:
+    """Return the summaries, and the records of the variants and trainings that they show."""
+    return [*REPORTS[:-1], *reported_records(REPORTS[0], records)]
+
+
+def reported_records(summary: Path, records: Records) -> list[str]:
+    """Return the records of the variants and trainings that have an entry in `summary`."""
+    try:
+        document = read_json(summary)
+        known = [(result["model"], result["variant"]) for result in document["results"]]
+        known += [(training["model"], TRAINING) for training in document.get("training", ())]
+    except (ArtifactError, KeyError, TypeError):
+        return [path for paths in records.values() for path in paths]
+    return [path for key in known for path in records.get(key, [])]
+
+
+def keep_reports(workflow: Any, *, since: float) -> Path | None:
+    """Copy the reports of this run to the folder of its configuration; return that folder.
+
+    The folder has the name of the configuration file, so that a run with another one leaves them.
+    Returns None if the page was not rendered after `since`, in seconds since the epoch.
+    """
+    page = REPORTS[-1]
+    if not page.is_file() or page.stat().st_mtime < since:
+        return None
+    files = workflow.config_settings.configfiles
+    folder = KEPT / (Path(files[-1]).stem if files else "config")
+    for report in REPORTS:
+        write_bytes(folder / report.name, read_bytes(report))
+    return folder

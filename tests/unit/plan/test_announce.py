@@ -1,0 +1,63 @@
+import json
+from pathlib import Path
+
+import pytest
+from tightrope.plan.announce import split_lines, unavailable_lines
+from tightrope.plan.plan import Plan
+
+MODEL = {"data": "files:news.csv", "splits": {"evaluation": 120}}
+PLAN = Plan(**dict.fromkeys(Plan._fields))
+
+
+def config(points: float = 1.0, **changes: object) -> dict:
+    return {"accuracy_budget_points": points, "models": {"news": {**MODEL, **changes}}}
+
+
+def test_unavailable_variants_are_named_once_per_reason() -> None:
+    unavailable = [("m", "cpu-tvm-fp32", "no compiler"), ("m", "cpu-pytorch-bf16", "no bf16")]
+    unavailable += [("n", "cpu-tvm-fp32", "no compiler")]
+    assert list(unavailable_lines(PLAN._replace(unavailable=unavailable))) == [
+        "unavailable: m/cpu-tvm-fp32, n/cpu-tvm-fp32: no compiler",
+        "unavailable: m/cpu-pytorch-bf16: no bf16",
+    ]
+
+
+def test_many_unavailable_variants_of_one_reason_are_counted() -> None:
+    unavailable = [(f"m{number}", "cpu-tvm-fp32", "no compiler") for number in range(6)]
+    (line,) = unavailable_lines(PLAN._replace(unavailable=unavailable))
+    assert "m3/cpu-tvm-fp32 and 2 more: no compiler" in line
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_split_that_cannot_show_the_budget_is_announced_with_the_size_that_can() -> None:
+    (line,) = split_lines(config())
+    assert line == (
+        "models.news.splits.evaluation: 120 examples are too few to show that accuracy drops by at "
+        "most 1 points, even if no answer changes; 276 could show it"
+    )
+    assert list(split_lines(config(splits={"evaluation": 276}))) == []
+    assert len(list(split_lines(config(splits={"evaluation": 275})))) == 1
+
+
+def test_a_split_that_is_large_enough_for_a_larger_budget_is_not_announced() -> None:
+    assert list(split_lines(config(3.0))) == []
+
+
+@pytest.mark.parametrize("changes", [{"data": "random"}, {"splits": {"evaluation": None}}])
+def test_a_split_of_unknown_size_or_without_labels_is_not_announced(changes: dict) -> None:
+    assert list(split_lines(config(**changes))) == []
+
+
+def test_the_size_of_prepared_data_counts_if_they_are_from_the_same_source() -> None:
+    manifest = Path("artifacts/news/data/data.json")
+    manifest.parent.mkdir(parents=True)
+    document = {"source": MODEL["data"], "splits": {"evaluation": {"samples": 50}}}
+    manifest.write_text(json.dumps(document))
+    (line,) = split_lines(config(splits={"evaluation": None}))
+    assert ": 50 examples are too few" in line
+    manifest.write_text(json.dumps({**document, "source": "files:other.csv"}))
+    assert list(split_lines(config(splits={"evaluation": None}))) == []
