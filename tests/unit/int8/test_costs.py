@@ -21,13 +21,8 @@ def test_every_operator_has_seconds_at_every_shape(tiny: TinyModel, tmp_path: Pa
     for rows in record["operators"].values():
         assert [{key: row[key] for key in ("batch", "sequence")} for row in rows] == SHAPES
         assert all(0 < row[name] < 0.05 for row in rows for name in ("float_s", "int8_s"))
-    wide, narrow = (
-        record["operators"][f"bert.encoder.layer.0.{name}"]
-        for name in ("intermediate.dense", "attention.output.dense")
-    )
-    # four times the rows of a longer text take longer, and so do twice the columns
-    assert wide[1]["float_s"] > 2 * wide[0]["float_s"]
-    assert wide[1]["float_s"] > 1.3 * narrow[1]["float_s"]
+    few, many = record["operators"]["bert.encoder.layer.0.intermediate.dense"]
+    assert many["float_s"] > 2 * few["float_s"], "32 times the rows"
 
 
 def test_rows_that_are_not_read_cost_nothing(tiny: TinyModel, tmp_path: Path) -> None:
