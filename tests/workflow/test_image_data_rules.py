@@ -1,6 +1,7 @@
 """The rules of data and checkpoint for a model of images, from a configuration to the splits."""
 
 from small_images import encoded, noise
+from splits import split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
 from tightrope.inputs.encode import read_split
@@ -29,7 +30,9 @@ def test_images_become_splits_that_are_made_again_only_when_an_image_changed(
     assert made == {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}
     assert read_manifest(unrun / DATA, DataManifest)["labels"] == ["cat", "dog"]
     assert read_manifest(unrun / SOURCE, SourceManifest)["task"] == "image-classification"
-    assert all(one["name"].startswith("pets/") for one in read_split(unrun / DATA, "train"))
+    assert all(
+        one["name"].startswith("pets/") for one in read_split(split_of(unrun / DATA, "train"))
+    )
     assert unrun.plan("--", DATA, SOURCE) == set()
 
     (unrun / "pets/cat/new.png").write_bytes(b"no image")

@@ -37,7 +37,7 @@ def unavailable_lines(plan: Plan) -> Iterator[str]:
 def split_lines(config: Document) -> Iterator[str]:
     """Yield a line per model whose evaluation split is too small for the accuracy budget.
 
-    Its size is that of the prepared data, or else the configured one.
+    Its size is the configured one, or else that of the prepared data.
     """
     points = config["accuracy_budget_points"]
     for name, model in config["models"].items():
@@ -53,12 +53,12 @@ def split_lines(config: Document) -> Iterator[str]:
 
 def evaluation_samples(name: str, model: Document) -> int | None:
     """Return the size of a model's evaluation split, None while it is unknown."""
-    try:
-        document = read_json(Path(f"artifacts/{name}/data/data.json"))
-        if document["source"] == model["data"]:
-            prepared: int = document["splits"]["evaluation"]["samples"]
-            return prepared
-    except (ArtifactError, KeyError, TypeError):
-        pass
     configured: int | None = model["splits"]["evaluation"]
-    return configured
+    if configured is not None:
+        return configured
+    try:
+        document = read_json(Path(f"artifacts/{name}/splits/evaluation.json"))
+        prepared: int = document["samples"]
+        return prepared if document["source"] == model["data"] else None
+    except (ArtifactError, KeyError, TypeError):
+        return None

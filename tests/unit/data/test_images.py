@@ -12,11 +12,12 @@ import pytest
 from archive_files import pack
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
 from small_images import encoded, noise
+from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data import image_store
 from tightrope.data.material import Material
-from tightrope.data.prepare import check_labels, prepare_data
+from tightrope.data.prepare import check_labels
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.hub_images import images_of
 from tightrope.errors import ConfigError, TightropeError
@@ -43,21 +44,21 @@ def prepare(target: Path, source: str, **options: Any) -> dict[str, Any]:
         "task": IMAGE,
         **options,
     }
-    prepare_data(target / "data.json", source=source, **keys)
+    prepare_splits(target / "data.json", source=source, **keys)
     return read_manifest(target / "data.json", DataManifest)
 
 
 def labels_of(target: Path, split: str) -> list[int]:
-    return [example["label"] for example in read_split(target / "data.json", split)]
+    return [example["label"] for example in read_split(split_of(target / "data.json", split))]
 
 
 def names_of(target: Path, split: str) -> list[str]:
-    return [example["name"] for example in read_split(target / "data.json", split)]
+    return [example["name"] for example in read_split(split_of(target / "data.json", split))]
 
 
 def seen(target: Path, split: str) -> set[bytes]:
     """What is on the images of a split."""
-    examples = read_split(target / "data.json", split)
+    examples = read_split(split_of(target / "data.json", split))
     return {decode_rgb(one["image"], name="").tobytes() for one in examples}
 
 
@@ -93,7 +94,7 @@ def test_class_folders_are_split_with_every_image_in_one_place(tmp_path: Path) -
     assert sorted(names) == sorted(map(str, (tmp_path / "pets").rglob("*.png")))
     for split in SPLITS:
         assert sorted(labels_of(tmp_path / "out", split)[:4]) == [0, 0, 1, 1]
-    example = read_split(tmp_path / "out/data.json", "train")[0]
+    example = read_split(split_of(tmp_path / "out/data.json", "train"))[0]
     assert example["image"] == Path(example["name"]).read_bytes()
     assert CLASSES[example["label"]] in example["name"]
 
@@ -184,7 +185,9 @@ def test_images_that_look_the_same_are_in_one_split_and_there_once(tmp_path: Pat
     parts = [seen(tmp_path / "out", split) for split in SPLITS]
     assert sum(map(len, parts)) == len(set.union(*parts))
     assert [len(part) for part in parts] == [35, 40, 4]
-    assert image(3) not in [one["image"] for one in read_split(tmp_path / "out/data.json", "train")]
+    assert image(3) not in [
+        one["image"] for one in read_split(split_of(tmp_path / "out/data.json", "train"))
+    ]
 
 
 def test_a_folder_called_images_lies_within_a_class(tmp_path: Path) -> None:
@@ -309,7 +312,7 @@ def test_a_table_names_files_beside_it(tmp_path: Path, name: str) -> None:
     table = write_table(tmp_path, flat_images(tmp_path), name)
     manifest = prepare(tmp_path / "out", f"files:{table}", **COLUMNS)
     assert manifest["labels"] == list(CLASSES)
-    for example in read_split(tmp_path / "out/data.json", "train"):
+    for example in read_split(split_of(tmp_path / "out/data.json", "train")):
         assert int(Path(example["name"]).stem) % 2 == example["label"]
     assert local_files(f"files:{table}", task=IMAGE) == [str(table)]
 
@@ -419,7 +422,7 @@ def test_the_digits_are_eight_by_eight_and_grey(tmp_path: Path) -> None:
     manifest = prepare(tmp_path / "out", "digits", pool=100)
     assert manifest["labels"] == [str(digit) for digit in range(10)]
     assert sum(part["samples"] for part in manifest["splits"].values()) == 1797
-    example = read_split(tmp_path / "out/data.json", "train")[0]
+    example = read_split(split_of(tmp_path / "out/data.json", "train"))[0]
     digit = np.asarray(decode_rgb(example["image"], name="digit"))
     assert digit.shape == (8, 8, 3)
     assert (digit.min(), digit.max()) == (0, 255)
@@ -432,7 +435,7 @@ def test_the_digits_are_eight_by_eight_and_grey(tmp_path: Path) -> None:
 def test_random_images_are_seeds(tmp_path: Path) -> None:
     manifest = prepare(tmp_path, "random", splits={"train": None, "evaluation": 5}, pool=3)
     assert (manifest["labels"], manifest["task"]) == (None, IMAGE)
-    assert read_split(tmp_path / "data.json", "evaluation")[0] == {"random": 0}
+    assert read_split(split_of(tmp_path / "data.json", "evaluation"))[0] == {"random": 0}
 
 
 def hub_tables(labels: list[int], **columns: list) -> DatasetDict:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.material import Material
-from tightrope.data.prepare import prepare_data
 from tightrope.data.source import local_files, parse_source
 from tightrope.data.sources.hub_texts import material_of
 from tightrope.data.sources.hub_texts import read as read_hub
@@ -135,18 +135,18 @@ def test_a_class_without_any_text_is_no_matter_of_the_splits() -> None:
 def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path: Path) -> None:
     manifest = tmp_path / "data.json"
     sizes = {"train": None, "evaluation": 5}
-    prepare_data(manifest, source="random", columns={}, splits=sizes, pool=3, seed=2)
+    prepare_splits(manifest, source="random", columns={}, splits=sizes, pool=3, seed=2)
     assert read_manifest(manifest, DataManifest)["labels"] is None
     assert set(read_manifest(manifest, DataManifest)["splits"]) == {"evaluation", "calibration"}
-    seeds = [example["random"] for example in read_split(manifest, "evaluation")]
-    others = [example["random"] for example in read_split(manifest, "calibration")]
+    seeds = [example["random"] for example in read_split(split_of(manifest, "evaluation"))]
+    others = [example["random"] for example in read_split(split_of(manifest, "calibration"))]
     assert len(set(seeds + others)) == 8
 
 
 def test_one_label_alone_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label\nhello,1\nworld,1\n")
     with pytest.raises(TightropeError, match="needs two labels"):
-        prepare_data(
+        prepare_splits(
             tmp_path / "out" / "data.json",
             source=f"files:{tmp_path}/a.csv",
             columns={"text": "text", "label": "label"},

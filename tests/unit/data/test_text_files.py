@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas
 import pytest
+from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
-from tightrope.data.prepare import prepare_data
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.text_files import read as read_files
 from tightrope.errors import ConfigError, TightropeError
@@ -204,7 +204,7 @@ def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:
         "".join(json.dumps({"sentence": text, "mood": label}) + "\n" for text, label in rows)
     )
     manifest = tmp_path / "out" / "data.json"
-    prepare_data(
+    prepare_splits(
         manifest,
         source=f"files:{tmp_path}/a.jsonl",
         columns=COLUMNS,
@@ -217,4 +217,6 @@ def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:
         for name, split in read_manifest(manifest, DataManifest)["splits"].items()
     }
     assert sizes == {"train": 32, "evaluation": 10, "calibration": 8}
-    assert all("naïve" in example["text"] for example in read_split(manifest, "evaluation"))
+    assert all(
+        "naïve" in example["text"] for example in read_split(split_of(manifest, "evaluation"))
+    )
