@@ -5,6 +5,7 @@ import pytest
 from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
+from tightrope.data.ranges import SPLITS
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read_docstrings
 from tightrope.data.splits import fingerprint
@@ -30,8 +31,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_labels_are_the_packages_in_the_order_of_the_source(data: Path) -> None:
     manifest = read_manifest(data, DataManifest)
     assert manifest["labels"] == ["networkx", "sklearn"]
-    sizes = {name: split["samples"] for name, split in manifest["splits"].items()}
-    assert sizes == {"train": 60, "evaluation": 31, "calibration": 20}
+    sizes = {name: len(read_split(split_of(data, name))) for name in SPLITS}
+    assert sizes == {"train": 60, "evaluation": 31, "calibration": 20, "timing": 112}
 
 
 def test_each_split_holds_as_many_texts_of_each_package(data: Path) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pandas
 import pytest
 from splits import prepare_splits, split_of
-from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import DataManifest
+from tightrope.data.ranges import SPLITS
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.text_files import read as read_files
 from tightrope.errors import ConfigError, TightropeError
@@ -212,11 +211,8 @@ def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:
         pool=8,
         seed=0,
     )
-    sizes = {
-        name: split["samples"]
-        for name, split in read_manifest(manifest, DataManifest)["splits"].items()
-    }
-    assert sizes == {"train": 32, "evaluation": 10, "calibration": 8}
+    sizes = {name: len(read_split(split_of(manifest, name))) for name in SPLITS}
+    assert sizes == {"train": 32, "evaluation": 10, "calibration": 8, "timing": 50}
     assert all(
         "naïve" in example["text"] for example in read_split(split_of(manifest, "evaluation"))
     )

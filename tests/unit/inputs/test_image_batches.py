@@ -74,7 +74,7 @@ def test_what_is_timed_are_images_of_the_split_again_from_the_first_where_it_is_
     checkpoint: Path, data: Path
 ) -> None:
     shapes = [{"batch": size, "height": HEIGHT, "width": WIDTH} for size in (1, 40)]
-    one, many = timing_batches(checkpoint, data, shapes, max_sequence=1)
+    one, many = timing_batches(checkpoint, split_of(data, "evaluation"), shapes, max_sequence=1)
     known = pixels(checkpoint, data)
     np.testing.assert_array_equal(one["pixel_values"], known[:1])
     np.testing.assert_array_equal(many["pixel_values"], np.concatenate([known, known[:10]]))
@@ -83,7 +83,7 @@ def test_what_is_timed_are_images_of_the_split_again_from_the_first_where_it_is_
 def test_a_shape_of_another_size_is_an_error_with_both_sizes(checkpoint: Path, data: Path) -> None:
     shapes = [{"batch": 1, "height": WIDTH, "width": HEIGHT}]
     with pytest.raises(TightropeError, match=r"images of 12 x 16 pixels .* shapes has 16 x 12"):
-        timing_batches(checkpoint, data, shapes, max_sequence=1)
+        timing_batches(checkpoint, split_of(data, "evaluation"), shapes, max_sequence=1)
 
 
 def test_random_images_are_the_same_for_the_same_seed(checkpoint: Path) -> None:
