@@ -507,7 +507,7 @@ def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(
         "source": source,
         "onnx": ONNX,
         "calibration": f"artifacts/m/calibration/{cache}.json",
-        "data": "artifacts/m/data/data.json",
+        "data": "artifacts/m/splits/calibration.json",
         "checkpoint": CHECKPOINT,
     }
 
