@@ -6,6 +6,7 @@ from functools import partial
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope.artifacts.provenance import code_digest, library_versions
+from tightrope.data.ranges import SPLITS
 from tightrope.plan import announce, code, devices, graphs, job_inputs, job_params, plan
 from tightrope.plan import reports, shapes, training
 from tightrope.plan.devices import environment_of_device, environment_of_variant
@@ -54,6 +55,7 @@ race_code = partial(code.race_code, SCRIPTS, PLAN)
 traffic_code = partial(code.variant_code, SCRIPTS, "measure_traffic.py")
 
 local_data_files = partial(job_inputs.local_data_files, config)
+training_examples = partial(job_inputs.training_examples, config)
 local_checkpoint_files = partial(job_inputs.local_checkpoint_files, config)
 audited_inputs = partial(job_inputs.audited_inputs, config)
 graph_inputs = partial(graphs.graph_inputs, SEARCHES)
@@ -78,16 +80,19 @@ latency_settings = partial(job_params.latency_settings, config)
 traffic_settings = partial(job_params.traffic_settings, config)
 recipe_to_measure = partial(training.recipe_to_measure, config)
 baseline_of_device = partial(plan.baseline_of_device, PLAN)
+limits_of = partial(job_params.limits_of, config)
+deciding_sizes = partial(job_params.deciding_sizes, config)
 data_libraries = partial(job_params.data_libraries, config)
 checkpoint_libraries = partial(job_params.checkpoint_libraries, config)
 latency_libraries = partial(job_params.latency_libraries, PLAN)
 race_libraries = partial(job_params.race_libraries, PLAN)
 last_attempt = partial(plan.last_attempt, workflow)
 
-# take an engine, or libraries, and return a function of the wildcards
+# take an engine, libraries or a split, and return a function of the wildcards
 inputs_of = partial(partial, job_inputs.engine_inputs, config)
 options_of = partial(partial, job_params.engine_options, config)
 encoding_with = partial(partial, job_inputs.encoding_libraries, config)
+size_of = partial(partial, job_params.size_of, config)
 
 
 wildcard_constraints:
@@ -96,6 +101,7 @@ wildcard_constraints:
     device=either(DEVICES),
     rest=either(plan.variant_suffixes(PLAN)),
     scheme=either(SCHEMES),
+    split=either(SPLITS),
     graph=graphs.GRAPH,
     calibration=CALIBRATION,
     method=either(METHODS),

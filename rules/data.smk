@@ -10,15 +10,42 @@ rule prepare_data:
     resources:
         mem_mb=2000,
         runtime=30,
+        # only to check that the examples are enough: as params, they would make the data stale
+        train_size=size_of("train"),
+        evaluation_size=size_of("evaluation"),
+        calibration_size=size_of("calibration"),
     params:
         code=data_code,
         task=lookup("models/{model}/task", within=config),
         data=lookup("models/{model}/data", within=config),
         images=lookup("models/{model}/images", within=config),
         columns=lookup("models/{model}/columns", within=config),
-        splits=lookup("models/{model}/splits", within=config),
-        pool=lookup("calibration/pool", within=config),
+        limits=limits_of,
         seed=lookup("models/{model}/seed", within=config),
         libraries=data_libraries,
     script:
         "../scripts/prepare_data.py"
+
+
+# Say which rows of the data are a split; they are not copied.
+rule split_data:
+    input:
+        data="artifacts/{model}/data/data.json",
+    output:
+        manifest=ensure("artifacts/{model}/splits/{split}.json", non_empty=True),
+    log:
+        "<logs>/split_data/{model}-{split}.log",
+    localrule: True
+    conda:
+        "../envs/cpu.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+        train_size=size_of("train"),
+        evaluation_size=size_of("evaluation"),
+        calibration_size=size_of("calibration"),
+    params:
+        code=code_of("split_data.py"),
+        sizes=deciding_sizes,
+    script:
+        "../scripts/split_data.py"

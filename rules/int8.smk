@@ -2,7 +2,7 @@ rule calibrate:
     input:
         onnx="artifacts/{model}/model.simplified.onnx",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/calibration.json",
     output:
         cache=ensure("artifacts/{model}/calibration/{method}-{samples}.json", non_empty=True),
     log:
@@ -50,7 +50,7 @@ rule measure_sensitivity:
         onnx="artifacts/{model}/model.simplified.onnx",
         quantized="artifacts/{model}/quantized/{scheme}-{method}-{samples}.onnx",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/calibration.json",
     output:
         sensitivity=ensure(
             "artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.json", non_empty=True
@@ -107,7 +107,7 @@ rule search_operators:
         sensitivity="artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.json",
         costs="artifacts/{model}/costs/{scheme}-{method}-{samples}.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/calibration.json",
     output:
         search=ensure("artifacts/{model}/search/{scheme}-{method}-{samples}.json", non_empty=True),
     log:

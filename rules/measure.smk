@@ -4,7 +4,7 @@ rule audit_variant:
         engine="artifacts/{model}/engines/{variant}/engine.json",
         onnx="artifacts/{model}/model.simplified.onnx",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/calibration.json",
     output:
         audit=ensure("artifacts/{model}/audit/{variant}.json", non_empty=True),
     log:
@@ -33,7 +33,7 @@ rule measure_latency:
         engine="artifacts/{model}/engines/{variant}/engine.json",
         baseline=baseline_engine,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
             ensure("reports/{model}/{variant}.latency.json", non_empty=True),
@@ -71,7 +71,7 @@ use rule measure_latency as compare_activation with:
         engine="artifacts/{model}/engines/{variant}/engine.json",
         baseline=reference_engine,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
             ensure("reports/{model}/{variant}.activation.json", non_empty=True),
@@ -90,7 +90,7 @@ rule measure_accuracy:
     input:
         engine="artifacts/{model}/engines/{variant}/engine.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/evaluation.json",
     output:
         record=report(
             ensure("reports/{model}/{variant}.accuracy.json", non_empty=True),
@@ -126,7 +126,7 @@ rule race_finalists:
         latencies=raced_latencies,
         accuracies=raced_accuracies,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
             ensure("reports/{model}/{device}.race.json", non_empty=True),
@@ -165,7 +165,7 @@ rule measure_traffic:
     input:
         engine="artifacts/{model}/engines/{variant}/engine.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
             ensure("reports/{model}/{variant}.traffic.json", non_empty=True),

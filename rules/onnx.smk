@@ -22,7 +22,7 @@ rule simplify_onnx:
     input:
         onnx="artifacts/{model}/model.onnx",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/timing.json",
     output:
         onnx=ensure("artifacts/{model}/model.simplified.onnx", non_empty=True),
     log:

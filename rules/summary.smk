@@ -13,7 +13,7 @@ rule summarize:
         searches=collect("artifacts/{model}/search/{scheme}-{calibration}.json", zip, **SEARCHES),
         training=collect("reports/{model}/training.json", model=PLAN.training),
         checkpoints=collect("artifacts/{model}/checkpoint/checkpoint.json", model=PLAN.models),
-        data=collect("artifacts/{model}/data/data.json", model=PLAN.models),
+        splits=collect("artifacts/{model}/splits/{split}.json", model=PLAN.models, split=SPLITS),
     output:
         json=ensure("reports/summary.json", non_empty=True),
         csv=ensure("reports/summary.csv", non_empty=True),

@@ -1,7 +1,7 @@
 rule train_model:
     input:
         source="artifacts/{model}/source/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data=training_examples,
     output:
         manifest=ensure("artifacts/{model}/checkpoint/checkpoint.json", non_empty=True),
     log:
@@ -30,7 +30,7 @@ rule train_model:
 rule measure_training:
     input:
         source="artifacts/{model}/source/checkpoint.json",
-        data="artifacts/{model}/data/data.json",
+        data="artifacts/{model}/splits/train.json",
     output:
         record=report(
             ensure("reports/{model}/training.json", non_empty=True),

@@ -1,6 +1,7 @@
-"""Read the data of a model, split it, and write the splits."""
+"""Read the data of a model, and write its distinct examples in their order."""
 
 from tightrope.data.prepare import prepare_data
+from tightrope.data.ranges import sizes_of
 from tightrope.jobs.job import current_job
 from tightrope.signature import IMAGE
 
@@ -9,8 +10,8 @@ left_out = prepare_data(
     job.output.manifest,
     source=job.params.data,
     columns=job.params.columns,
-    splits=job.params.splits,
-    pool=job.params.pool,
+    sizes=sizes_of(job.resources),
+    limits=job.params.limits,
     seed=job.params.seed,
     task=job.params.task,
     images=job.params.images,

@@ -127,7 +127,7 @@ def main() -> None:
     if options.output.exists():
         parser.error(f"{options.output} exists: give a new folder or remove it")
     model, output = options.model.resolve(), options.output.resolve()
-    examples = read_examples(model / "data/calibration.jsonl", options.samples)
+    examples = read_examples(model / "splits/calibration.json", options.samples)
     with tempfile.TemporaryDirectory() as folder:
         link_checkpoint(model / "checkpoint", Path(folder))
         source = Source(

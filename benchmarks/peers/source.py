@@ -28,9 +28,16 @@ class Source:
         return [example["text"] for example in self.examples[: self.samples]]
 
 
-def read_examples(file: Path, samples: int) -> list[dict[str, Any]]:
-    """Return every line's `text` and `label`; ValueError where there are fewer than `samples`."""
-    lines = file.read_text().splitlines()
-    if len(lines) < samples:
-        raise ValueError(f"{file} has {len(lines)} lines, {samples} are asked for: --samples fewer")
-    return [json.loads(line) for line in lines]
+def read_examples(split: Path, samples: int) -> list[dict[str, Any]]:
+    """Return every example's `text` and `label`; ValueError where there are fewer than `samples`.
+
+    `split` is splits/calibration.json, which names the file and its rows.
+    """
+    manifest = json.loads(split.read_text())
+    rows = range(*manifest["rows"])
+    if len(rows) < samples:
+        raise ValueError(
+            f"{split} has {len(rows)} examples, {samples} are asked for: --samples fewer"
+        )
+    lines = (split.parent / manifest["file"]).read_text().splitlines()
+    return [json.loads(lines[row]) for row in rows]

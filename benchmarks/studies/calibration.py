@@ -53,7 +53,7 @@ def measured(folder: Path, method: str, samples: int, threads: int) -> tuple[flo
 def full_rows(folder: Path, samples: int) -> list[Arrays]:
     """So many samples of exactly TOKENS tokens."""
     encode = load_encoder(folder / "checkpoint/checkpoint.json", max_sequence=TOKENS)
-    texts = encode(read_split(folder / "data/data.json", "calibration"))
+    texts = encode(read_split(folder / "splits/calibration.json"))
     batch = filled_batch(texts, batch=samples, sequence=TOKENS)
     return [{name: array[index] for name, array in batch.items()} for index in range(samples)]
 

@@ -227,7 +227,7 @@ def main() -> None:
     options = parser.parse_args()
     threads = physical_cores()
     processors = pinned_processors(threads)
-    files = (options.model / "checkpoint/checkpoint.json", options.model / "data/data.json")
+    files = (options.model / "checkpoint/checkpoint.json", options.model / "splits/timing.json")
     batches = timing_batches(*files, SHAPES, max_sequence=128)
     config = read_json(options.model / "checkpoint/config.json")
     peers = peers_in(options.peers)

@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--rival", default=RIVAL)
     options = parser.parse_args()
     checkpoint = options.model / "checkpoint/checkpoint.json"
-    examples = read_split(options.model / "data/data.json", "evaluation")
+    examples = read_split(options.model / "splits/evaluation.json")
     rows = load_encoder(checkpoint, max_sequence=MAX_SEQUENCE)(examples)
     labels = [example["label"] for example in examples]
     classes = classes_of(checkpoint)

@@ -177,7 +177,7 @@ def clock(_: argparse.Namespace) -> None:
 def same(options: argparse.Namespace) -> None:
     """An engine against itself: all but one in twenty should be a tie."""
     threads = physical_cores()
-    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "data/data.json")
+    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "splits/timing.json")
     (batch,) = timing_batches(*files, [SHAPE], max_sequence=128)
     engine = MODEL / f"engines/{options.engine}/engine.json"
     load = partial(load_engine, engine, threads=threads)
@@ -197,7 +197,7 @@ def minutes(options: argparse.Namespace) -> None:
     the pairs of one comparison show: see `machine_speed.DRIFT_SHARE`.
     """
     threads = physical_cores()
-    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "data/data.json")
+    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "splits/timing.json")
     (batch,) = timing_batches(*files, [SHAPE], max_sequence=128)
 
     def loaded(name: str) -> Callable[[], Any]:
@@ -345,7 +345,7 @@ def race_of(
 def twins(options: argparse.Namespace) -> None:
     """An engine raced with itself, which should be put out by itself in at most one of twenty."""
     threads = physical_cores()
-    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "data/data.json")
+    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "splits/timing.json")
     batches = timing_batches(*files, SHAPES, max_sequence=128)
     manifest = MODEL / f"engines/{options.engine}/engine.json"
     load = partial(load_engine, manifest, threads=threads)

@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     rounds = parser.parse_args().rounds
     threads = physical_cores()
-    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "data/data.json")
+    files = (MODEL / "checkpoint/checkpoint.json", MODEL / "splits/timing.json")
     batches = timing_batches(*files, SHAPES, max_sequence=128)
     print("| engine | shape | ours, ms | alike, ms | tool, ms | tool / alike | 95 % interval |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
-from tightrope.data.prepare import prepare_data
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
 from tightrope.engines.load import load_engine
@@ -70,12 +70,16 @@ def make_model(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     source, checkpoint = folder / "source/checkpoint.json", folder / "checkpoint/checkpoint.json"
     data, onnx = folder / "data/data.json", folder / "model.onnx"
     sizes = {"train": None, "evaluation": 8}
-    prepare_data(data, source="random", columns={}, splits=sizes, pool=8, seed=0)
+    prepare_splits(data, source="random", columns={}, splits=sizes, pool=8, seed=0)
     prepare_checkpoint(source, source=BERT, expected_sha256=None, seed=0)
     settings = TrainingSettings(recipe=None, inputs={}, activation="fast_swish", threads=1, seed=0)
-    train_model(checkpoint, settings, source=source, data=data, terminal=io.StringIO())
+    train_model(
+        checkpoint, settings, source=source, data=split_of(data, "train"), terminal=io.StringIO()
+    )
     export_onnx(checkpoint, onnx, threads=1)
-    simplify_onnx(onnx, checkpoint, data, folder / "model.simplified.onnx", threads=1)
+    simplify_onnx(
+        onnx, checkpoint, split_of(data, "timing"), folder / "model.simplified.onnx", threads=1
+    )
     model = BertForSequenceClassification.from_pretrained(folder / "checkpoint").eval()
     given = {name: torch.from_numpy(array) for name, array in batch().items()}
     with torch.inference_mode():

@@ -137,7 +137,7 @@ def test_the_samples_of_another_models_cache_are_refused(tiny: TinyModel, tmp_pa
     samples = {
         "onnx": str(tiny.simplified),
         "calibration": str(tmp_path / "nncf.json"),
-        "data": str(tiny.data),
+        "data": str(tiny.split("calibration")),
         "checkpoint": str(tiny.checkpoint),
     }
     variant = name_variant("openvino", "int8")

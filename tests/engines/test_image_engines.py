@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from splits import split_of
 from tightrope.engine_table import ENGINES
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
@@ -62,7 +63,7 @@ def reference(folder: Path, batches: list[Arrays]) -> list[np.ndarray]:
 def batches(tiny_images: TinyModel) -> list[Arrays]:
     """One image, three, sixteen, and one again."""
     encode = load_encoder(tiny_images.checkpoint, max_sequence=1)
-    rows = encode(read_split(tiny_images.data, "evaluation"))
+    rows = encode(read_split(split_of(tiny_images.data, "evaluation")))
     return [stack(rows[:1]), stack(rows[1:4]), stack(rows[:16]), stack(rows[:1])]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from splits import split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
@@ -61,12 +62,12 @@ def run_chain(folder: Path, original: TinyModel, model: TinyModel) -> None:
     prepare_checkpoint(source, source=place, expected_sha256=None, seed=0, task=IMAGE)
     inputs = {"pixel_values": "image"}
     settings = TrainingSettings(recipe=None, inputs=inputs, seed=0, threads=1)
-    files = {"source": source, "data": model.data}
+    files = {"source": source, "data": model.split("train")}
     train_model(model.checkpoint, settings, **files, terminal=io.StringIO())
     export_onnx(model.checkpoint, model.onnx, threads=1)
-    simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, threads=1)
+    simplify_onnx(model.onnx, model.checkpoint, model.split("timing"), model.simplified, threads=1)
     facts: dict[str, Any] = {"max_sequence": 1, "threads": 1, "percentile": None, "libraries": {}}
-    paths = (model.simplified, model.data, model.checkpoint, model.minmax)
+    paths = (model.simplified, model.split("calibration"), model.checkpoint, model.minmax)
     calibrate(*paths, method="minmax", samples=SAMPLES, **facts)
     for scheme in ("u8s8", "s8s8"):
         quantize_onnx(model.simplified, model.minmax, getattr(model, scheme), scheme=scheme)
@@ -98,7 +99,9 @@ def reference(folder: Path, batches: list[Arrays]) -> list[np.ndarray]:
 @pytest.fixture(scope="module")
 def batches(own: TinyModel) -> list[Arrays]:
     """One image, and sixteen, as the processor beside the file makes them."""
-    rows = load_encoder(own.checkpoint, max_sequence=1)(read_split(own.data, "evaluation"))
+    rows = load_encoder(own.checkpoint, max_sequence=1)(
+        read_split(split_of(own.data, "evaluation"))
+    )
     return [stack(rows[:1]), stack(rows[:16])]
 
 

@@ -16,7 +16,7 @@ from source import Source, read_examples
 
 @pytest.fixture
 def source(tiny: TinyModel) -> Source:
-    examples = read_examples(tiny.data.parent / "calibration.jsonl", SAMPLES)
+    examples = read_examples(tiny.split("calibration"), SAMPLES)
     return Source(tiny.checkpoint.parent, tiny.simplified, examples, SAMPLES, LONGEST)
 
 
@@ -26,8 +26,8 @@ def test_a_part_of_the_split_calibrates_and_all_of_it_judges(source: Source) -> 
 
 
 def test_too_few_texts_are_refused_with_the_remedy(tiny: TinyModel) -> None:
-    with pytest.raises(ValueError, match="has 40 lines, 41 are asked for: --samples fewer"):
-        read_examples(tiny.data.parent / "calibration.jsonl", 41)
+    with pytest.raises(ValueError, match="has 40 examples, 41 are asked for: --samples fewer"):
+        read_examples(tiny.split("calibration"), 41)
 
 
 def test_nncf_judges_both_models_and_the_artifact_says_how_it_is_run(

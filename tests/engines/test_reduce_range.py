@@ -38,7 +38,11 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
 
     module = logits_module(model.checkpoint, torch.float32)
     graph = exported(module, of_texts(), LONGEST, "cpu").module()
-    paths = {"onnx": model.simplified, "calibration": model.minmax, "data": model.data}
+    paths = {
+        "onnx": model.simplified,
+        "calibration": model.minmax,
+        "data": model.split("calibration"),
+    }
     batches = calibration_batches(**paths, checkpoint=model.checkpoint)
     nodes = quantized(graph, batches, reduced=reduced).graph.nodes
     # tensor, scale, zero point, smallest, largest, type

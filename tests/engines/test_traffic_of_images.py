@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from splits import split_of
 from tightrope.inputs.encode import read_split
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.traffic.measure import TrafficSettings, measure_traffic
@@ -77,7 +78,7 @@ def test_every_scenario_is_measured_once_and_nothing_is_padded(record: TrafficRe
 def test_the_record_has_the_size_of_the_images_and_no_lengths(
     record: TrafficRecord, tiny_images: TinyModel
 ) -> None:
-    assert record.samples == len(read_split(tiny_images.data, "evaluation")) == 80
+    assert record.samples == len(read_split(split_of(tiny_images.data, "evaluation"))) == 80
     assert (record.height, record.width, record.longest) == (SIDE, SIDE, None)
     assert (record.lengths, record.edges, record.plan) == ([], [], PLAN)
 

@@ -21,10 +21,13 @@ CHECKPOINT: dict[str, Any] = {
     "recipe": None,
     "training": None,
 }
-DATA: dict[str, Any] = {
+SPLIT: dict[str, Any] = {
     "task": "text-classification",
     "source": "files:moods.csv",
     "revision": None,
     "labels": ["bad", "good"],
-    "splits": {},
+    "split": "evaluation",
+    "file": None,
+    "rows": [0, 0, 1],
+    "samples": 0,
 }

@@ -4,8 +4,8 @@ import io
 from pathlib import Path
 from typing import Any
 
+from splits import prepare_splits
 from tightrope.checkpoint.prepare import prepare_checkpoint
-from tightrope.data.prepare import prepare_data
 from tightrope.int8.calibrate import calibrate
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.jobs.child import supervised
@@ -36,7 +36,7 @@ def run_chain(folder: Path, model: TinyModel) -> None:
 
     source = folder / "source" / "checkpoint.json"
     prepare_checkpoint(source, source=ARCHITECTURE, expected_sha256=None, seed=0, task=IMAGE)
-    prepare_data(
+    prepare_splits(
         model.data,
         source="digits",
         columns={},
@@ -46,14 +46,14 @@ def run_chain(folder: Path, model: TinyModel) -> None:
         task=IMAGE,
     )
     settings = TrainingSettings(recipe=RECIPE, inputs={}, seed=0, threads=1)
-    files = {"source": source, "data": model.data}
+    files = {"source": source, "data": model.split("train")}
     train_model(model.checkpoint, settings, **files, terminal=io.StringIO())
     export_onnx(model.checkpoint, model.onnx, threads=1)
-    simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, threads=1)
+    simplify_onnx(model.onnx, model.checkpoint, model.split("timing"), model.simplified, threads=1)
     facts: dict[str, Any] = {"max_sequence": 1, "threads": 1, "percentile": None, "libraries": {}}
     for method in ("minmax", "nncf"):
         target = getattr(model, method)
-        inputs = (model.simplified, model.data, model.checkpoint, target)
+        inputs = (model.simplified, model.split("calibration"), model.checkpoint, target)
         calibrate(*inputs, method=method, samples=SAMPLES, **facts)
     for scheme in ("u8s8", "s8s8", "e4m3"):
         quantize_onnx(model.simplified, model.minmax, getattr(model, scheme), scheme=scheme)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from splits import prepare_splits, split_of
 from tightrope.artifacts.paths import Artifacts
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.prepare import prepare_data
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
 from tightrope.inputs.arrays import Arrays
@@ -77,6 +77,10 @@ class TinyModel(NamedTuple):
     s8s8: Path
     e4m3: Path
 
+    def split(self, name: str) -> Path:
+        """Return the manifest of that split of the data."""
+        return split_of(self.data, name)
+
 
 def make_tiny_model(folder: Path) -> TinyModel:
     """Run the chain up to the quantized ONNX, in a child.
@@ -118,11 +122,11 @@ def run_chain(folder: Path, model: TinyModel) -> None:
     prepare_checkpoint(source, source=ARCHITECTURE, expected_sha256=None, seed=0)
     options: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
     settings = TrainingSettings(recipe=RECIPE, inputs={}, seed=0, threads=1)
-    files = {"source": source, "data": model.data}
+    files = {"source": source, "data": model.split("train")}
     train_model(model.checkpoint, settings, **files, terminal=io.StringIO())
     export_onnx(model.checkpoint, model.onnx, threads=1)
-    simplify_onnx(model.onnx, model.checkpoint, model.data, model.simplified, threads=1)
-    inputs = (model.simplified, model.data, model.checkpoint)
+    simplify_onnx(model.onnx, model.checkpoint, model.split("timing"), model.simplified, threads=1)
+    inputs = (model.simplified, model.split("calibration"), model.checkpoint)
     for method in ("minmax", "nncf"):
         calibrate(
             *inputs,
@@ -149,7 +153,7 @@ def write_data(table: Path, manifest: Path) -> None:
         lines.append(f"{' '.join(words)},{label}")
     table.parent.mkdir(parents=True, exist_ok=True)
     table.write_text("\n".join(lines))
-    prepare_data(
+    prepare_splits(
         manifest,
         source=f"files:{table}",
         columns={"text": "text", "label": "label"},
@@ -161,7 +165,7 @@ def write_data(table: Path, manifest: Path) -> None:
 
 def evaluation_rows(model: TinyModel) -> list[Arrays]:
     """The encoded evaluation texts in the order of the split."""
-    examples = read_split(model.data, "evaluation")
+    examples = read_split(split_of(model.data, "evaluation"))
     return load_encoder(model.checkpoint, max_sequence=LONGEST)(examples)
 
 
@@ -179,9 +183,9 @@ def skip_where_emulated(variant: Variant, engine: dict[str, Any]) -> None:
         pytest.skip(f"{missing}, and was: {engine['reason']}")
 
 
-def artifacts_of(model: TinyModel, engine: Path) -> Artifacts:
+def artifacts_of(model: TinyModel, engine: Path, split: str = "evaluation") -> Artifacts:
     """What a measurement of that engine of the model reads."""
-    return Artifacts(engine, model.checkpoint, model.data, model.simplified)
+    return Artifacts(engine, model.checkpoint, model.split(split), model.simplified)
 
 
 def executed_with(settings: dict[str, Any]) -> Execution:
@@ -205,7 +209,7 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
         source = getattr(model, variant.scheme)
     elif variant.calibration is not None:
         cache = getattr(model, variant.calibration.partition("-")[0])
-        paths = {"onnx": model.simplified, "calibration": cache, "data": model.data}
+        paths = {"onnx": model.simplified, "calibration": cache, "data": model.split("calibration")}
         paths["checkpoint"] = model.checkpoint
         samples = {name: str(path) for name, path in paths.items()}
     facts = {

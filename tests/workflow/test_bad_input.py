@@ -27,7 +27,7 @@ def flip_a_bit(path: Path) -> None:
 
 # a file, a target whose job reads it, and that job
 READERS = [
-    (f"{FOLDER}/data/evaluation.jsonl", f"reports/{MODEL}/{INT8}.accuracy.json"),
+    (f"{FOLDER}/data/pool.jsonl", f"reports/{MODEL}/{INT8}.accuracy.json"),
     (f"{FOLDER}/checkpoint/model.safetensors", f"{FOLDER}/engines/cpu-pytorch-fp32/engine.json"),
     (f"{FOLDER}/model.onnx", f"{FOLDER}/model.simplified.onnx"),
     (f"{FOLDER}/model.simplified.onnx", f"{FOLDER}/quantized/u8s8-minmax-8.onnx"),

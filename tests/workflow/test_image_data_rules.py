@@ -8,6 +8,7 @@ from tiny_project import Project
 
 MODEL = "pets"
 DATA = f"artifacts/{MODEL}/data/data.json"
+TRAIN = f"artifacts/{MODEL}/splits/train.json"
 SOURCE = f"artifacts/{MODEL}/source/checkpoint.json"
 KEYS = {
     "task": "image-classification",
@@ -25,12 +26,16 @@ def test_images_become_splits_that_are_made_again_only_when_an_image_changed(
         file.write_bytes(encoded(noise(8, 8, seed=number)))
     shapes = [{"batch": 1, "height": 16, "width": 16}]
     unrun.configure(models={MODEL: KEYS}, shapes=shapes, buckets={"batch": [1]})
-    made = unrun.run("--", DATA, SOURCE)
-    assert made == {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}
+    made = unrun.run("--", TRAIN, SOURCE)
+    assert made == {
+        f"prepare_data/{MODEL}",
+        f"split_data/{MODEL}-train",
+        f"prepare_checkpoint/{MODEL}",
+    }
     assert read_manifest(unrun / DATA, DataManifest)["labels"] == ["cat", "dog"]
     assert read_manifest(unrun / SOURCE, SourceManifest)["task"] == "image-classification"
-    assert all(one["name"].startswith("pets/") for one in read_split(unrun / DATA, "train"))
-    assert unrun.plan("--", DATA, SOURCE) == set()
+    assert all(one["name"].startswith("pets/") for one in read_split(unrun / TRAIN))
+    assert unrun.plan("--", TRAIN, SOURCE) == set()
 
     (unrun / "pets/cat/new.png").write_bytes(b"no image")
     done = unrun.snakemake("--", DATA, SOURCE)

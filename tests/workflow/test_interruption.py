@@ -13,9 +13,11 @@ from tiny_project import CONFIG, MODEL, Project
 # the parts of the tiny project that a run with these engines makes
 ENGINES = {"onnxruntime": ["int8"]}
 REPRODUCED = (
-    "data/train.jsonl",
-    "data/evaluation.jsonl",
-    "data/calibration.jsonl",
+    "data/pool.jsonl",
+    "splits/train.json",
+    "splits/evaluation.json",
+    "splits/calibration.json",
+    "splits/timing.json",
     "source/model.safetensors",
     "checkpoint/model.safetensors",
     "checkpoint/tokenizer.json",

@@ -1,12 +1,27 @@
 """What is planned again after a change: exactly what depends on it."""
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
-from tiny_project import CONFIG, MODEL, RACE, VARIANTS, Project, drawn, write_texts
+from tightrope.data.ranges import SPLITS
+from tiny_project import (
+    CONFIG,
+    JOB,
+    MODEL,
+    ONNX_VARIANTS,
+    OWN_ONNX,
+    RACE,
+    VARIANTS,
+    Project,
+    drawn,
+    write_texts,
+)
 
 REPORT = {"summarize/summarize", "render_report/render_report"}
 CHECKPOINT = {f"train_model/{MODEL}"}
@@ -17,6 +32,10 @@ ONNX = {f"export_onnx/{MODEL}", f"simplify_onnx/{MODEL}"}
 def builds(*variants: str) -> set[str]:
     parts = [variant.split("-", 2) for variant in variants]
     return {f"build_{engine}/{MODEL}-{device}-{rest}" for device, engine, rest in parts}
+
+
+def splits(*names: str) -> set[str]:
+    return {f"split_data/{MODEL}-{name}" for name in names}
 
 
 def latencies(*variants: str) -> set[str]:
@@ -48,7 +67,9 @@ def int8_chain(samples: int) -> set[str]:
     }
 
 
-EVERYTHING = {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"} | (
+DATA = {f"prepare_data/{MODEL}"} | splits(*SPLITS)
+PREPARED = DATA | {f"prepare_checkpoint/{MODEL}"}
+EVERYTHING = PREPARED | (
     CHECKPOINT
     | ONNX
     | GRAPHS
@@ -122,7 +143,7 @@ def test_a_changed_baseline_engine_plans_every_latency_that_is_compared_with_it(
         # render_graph.py imports render, which imports layers by describe
         ("report/graphs/layers", {"render_report/render_report", *GRAPHS}),
         # train_model.py imports train, which imports loop
-        ("training/loop", EVERYTHING - {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}),
+        ("training/loop", EVERYTHING - PREPARED),
     ],
 )
 def test_a_changed_module_two_imports_deep_plans_exactly_the_rules_that_import_it(
@@ -136,7 +157,7 @@ def test_a_changed_module_two_imports_deep_plans_exactly_the_rules_that_import_i
 @pytest.mark.parametrize(
     ("module", "planned"),
     [
-        ("checkpoint/sources/scratch", EVERYTHING - {f"prepare_data/{MODEL}"}),
+        ("checkpoint/sources/scratch", EVERYTHING - DATA),
         ("data/sources/text_files", EVERYTHING - {f"prepare_checkpoint/{MODEL}"}),
         # of other kinds than those of this project
         ("checkpoint/sources/onnx", set()),
@@ -161,8 +182,7 @@ def test_a_changed_onnx_module_retrains_nothing_whose_checkpoint_is_no_onnx_file
     path.write_text(path.read_text() + "\nCHANGED = True\n")
     planned = project.plan()
     assert planned >= ONNX
-    kept = {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}", *CHECKPOINT}
-    assert not planned & {*kept, *builds("cpu-pytorch-fp32")}
+    assert not planned & {*PREPARED, *CHECKPOINT, *builds("cpu-pytorch-fp32")}
 
 
 def test_a_relative_import_is_an_error_that_names_file_and_line(project: Project) -> None:
@@ -302,6 +322,122 @@ def test_changed_local_data_plans_everything_that_depends_on_it(project: Project
     assert project.plan() == EVERYTHING - {f"prepare_checkpoint/{MODEL}"}
 
 
+def resized(project: Project, **sizes: int | None) -> None:
+    """Configure other sizes of the splits."""
+    model = project.models[MODEL]
+    project.configure(models={MODEL: {**model, "splits": {**model["splits"], **sizes}}})
+
+
+def test_more_evaluation_examples_plan_the_accuracies_and_what_reads_them(
+    project: Project,
+) -> None:
+    resized(project, evaluation=60)
+    assert project.plan() == splits("evaluation") | accuracies(*VARIANTS) | RACE | REPORT
+
+
+def test_more_evaluation_examples_of_an_onnx_file_plan_the_same(onnx_project: Project) -> None:
+    resized(onnx_project, evaluation=60)
+    planned = splits("evaluation") | accuracies(*ONNX_VARIANTS) | RACE | REPORT
+    assert onnx_project.plan() == planned
+    # one variant for all, to spare time
+    accuracy = f"reports/{MODEL}/cpu-onnxruntime-fp32.accuracy.json"
+    onnx_project.run("--", accuracy)
+    record = json.loads((onnx_project / accuracy).read_text())
+    assert len(record["predictions"]) == 60
+    assert onnx_project.plan("--", accuracy) == set()
+
+
+def test_another_calibration_pool_plans_what_reads_it(project: Project) -> None:
+    project.configure(calibration={**CONFIG["calibration"], "pool": 48})
+    assert project.plan() == (
+        splits("calibration") | int8_chain(8) | drawn("u8s8-minmax-8") | REPORT
+    )
+
+
+MANIFESTS = [f"artifacts/{MODEL}/splits/{split}.json" for split in SPLITS]
+
+
+@pytest.mark.parametrize(
+    ("train", "own", "planned"),
+    [
+        (None, True, {"evaluation"}),
+        (100, True, {"evaluation"}),
+        # of one pool, train takes what evaluation leaves
+        (None, False, {"evaluation", "train"}),
+        (100, False, {"evaluation"}),
+    ],
+)
+def test_another_evaluation_size_plans_no_split_but_its_own_and_what_is_left_for_train(
+    unrun: Project, train: int | None, own: bool, planned: set[str]
+) -> None:
+    if own:
+        (unrun / "texts.csv").rename(unrun / "texts_train.csv")
+        write_texts(unrun / "texts_dev.csv", seed=1)
+    unrun.models = {MODEL: {**CONFIG["models"][MODEL], "data": "files:texts*.csv"}}
+    resized(unrun, train=train, evaluation=40)
+    assert unrun.run("--", *MANIFESTS) == DATA
+    resized(unrun, train=train, evaluation=60)
+    assert unrun.run("--", *MANIFESTS) == splits(*planned)
+
+
+def test_examples_that_are_too_few_after_a_change_are_an_error_that_names_the_key(
+    unrun: Project,
+) -> None:
+    unrun.run("--", *MANIFESTS)
+    resized(unrun, evaluation=100)
+    done = unrun.snakemake("--", *MANIFESTS)
+    assert done.returncode != 0
+    assert set(JOB.findall(unrun.snakemakes_log())) == splits("evaluation")
+    (error,) = [line for line in unrun.log(f"split_data/{MODEL}-evaluation").splitlines() if line]
+    assert error == (
+        "error: files:texts.csv: only 108 distinct texts are left for train, splits.train asks for "
+        "120; lower splits.train or the other splits, or bring more data"
+    )
+
+
+def test_touched_local_data_plan_nothing(project: Project) -> None:
+    (project / "texts.csv").touch()
+    assert project.plan() == set()
+    assert project.run() == set()
+    (project / "texts.csv").touch()
+    assert project.plan() == set()
+
+
+def test_a_touched_onnx_file_plans_nothing_and_a_changed_one_all_that_is_made_from_it(
+    onnx_project: Project,
+) -> None:
+    file = onnx_project / OWN_ONNX
+    for path in file.parent.iterdir():
+        path.touch()
+    assert onnx_project.plan() == set()
+    model = onnx.load(file)
+    model.doc_string = "changed"
+    onnx.save(model, file)
+    planned = onnx_project.plan()
+    assert planned >= {f"prepare_checkpoint/{MODEL}", *CHECKPOINT, *ONNX}
+    assert planned >= measurements(*ONNX_VARIANTS) | REPORT
+    assert not planned & DATA
+
+
+def test_a_touched_checkpoint_folder_plans_nothing_and_a_changed_weight_its_copy(
+    unrun: Project, finished: Project
+) -> None:
+    shutil.copytree(finished / f"artifacts/{MODEL}/checkpoint", unrun / "own")
+    (unrun / "own/checkpoint.json").unlink()
+    keys = {**CONFIG["models"][MODEL], "checkpoint": "path:own", "train": None}
+    unrun.configure(models={MODEL: keys})
+    target = f"artifacts/{MODEL}/checkpoint/checkpoint.json"
+    made = {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}", *CHECKPOINT}
+    assert unrun.run("--", target) == made
+    for path in (unrun / "own").iterdir():
+        path.touch()
+    assert unrun.plan("--", target) == set()
+    weights = bytearray((unrun / "own/model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (unrun / "own/model.safetensors").write_bytes(weights)
+    assert unrun.plan("--", target) == made - {f"prepare_data/{MODEL}"}
+
+
 def test_one_more_precision_plans_that_variant_alone(project: Project) -> None:
     engines = {**CONFIG["engines"], "pytorch": ["fp32", "bf16"]}
     project.configure(engines=engines)
@@ -326,4 +462,4 @@ def test_another_recipe_leaves_data_and_source_as_they_are(
     project: Project, change: dict[str, Any]
 ) -> None:
     project.configure(models={MODEL: {**CONFIG["models"][MODEL], **change}})
-    assert project.plan() == EVERYTHING - {f"prepare_data/{MODEL}", f"prepare_checkpoint/{MODEL}"}
+    assert project.plan() == EVERYTHING - PREPARED

@@ -1,4 +1,4 @@
-"""Types of the manifests between steps: data.json, checkpoint.json and engine.json."""
+"""Types of the manifests between steps: of data, splits, checkpoints and engines."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -17,21 +17,45 @@ class Manifest(TypedDict):
     files: dict[str, File]
 
 
-class Split(TypedDict):
-    """A split of the examples: its file beside data.json, and how many examples it has."""
+class Part(TypedDict):
+    """A part of the examples: its file beside data.json, and how many examples it has."""
 
     file: str
     samples: int
 
 
-class DataManifest(Manifest):
-    """data.json: labelled examples in splits (train, evaluation, calibration)."""
+class LabelsManifest(Manifest):
+    """What data.json and the manifests of splits have in common: source and labels."""
 
     task: str
     source: str
     revision: NotRequired[str | None]
     labels: list[str] | None
-    splits: dict[str, Split]
+
+
+class DataManifest(LabelsManifest):
+    """data.json: distinct labelled examples, in the order in which splits take them.
+
+    `parts` are train and evaluation if the source has both, else a single pool; none for random
+    inputs. `classes` are the indices of the labels that occur in the source.
+    """
+
+    seed: int
+    classes: list[int]
+    parts: dict[str, Part]
+
+
+class SplitManifest(LabelsManifest):
+    """splits/{split}.json: the rows of a part of data.json that are one split, in their order.
+
+    `file` is relative to the manifest; without it the rows are the seeds of random inputs. `rows`
+    are the arguments of `range`.
+    """
+
+    split: str
+    file: str | None
+    rows: list[int]
+    samples: int
 
 
 class SourceManifest(Manifest):

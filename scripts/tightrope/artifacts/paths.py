@@ -7,7 +7,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Manifests of an engine, its checkpoint and its data, and the ONNX file where required."""
+    """Manifests of an engine, its checkpoint and a split, and the ONNX file where required."""
 
     engine: Path
     checkpoint: Path

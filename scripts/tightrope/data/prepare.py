@@ -1,4 +1,4 @@
-"""Read the data of a model from its source, split it, and write the splits."""
+"""Read the data of a model from its source, and write its distinct examples in their order."""
 
 import json
 from collections.abc import Callable
@@ -7,16 +7,15 @@ from typing import Any
 
 from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest import clear_folder, write_manifest
-from tightrope.data.material import Material
+from tightrope.data.material import Material, Row
+from tightrope.data.ranges import LabelledParts, Sizes, check_ranges
 from tightrope.data.source import load_kind, parse_source
-from tightrope.data.splits import IMAGES, TEXTS, Kind, split_material
+from tightrope.data.splits import IMAGES, TEXTS, Kind, limited, ordered
 from tightrope.errors import TightropeError
 from tightrope.inputs.image_split import SUFFIX
 from tightrope.signature import IMAGE, TEXT
 
-RANDOM_EVALUATION = 512
-Sizes = dict[str, int | None]
-Splits = dict[str, list[dict[str, Any]]]
+Parts = dict[str, list[Row]]
 Writer = Callable[[Path, list[dict[str, Any]]], None]
 
 
@@ -25,41 +24,41 @@ def prepare_data(
     *,
     source: str,
     columns: dict[str, str],
-    splits: Sizes,
-    pool: int,
+    sizes: Sizes,
+    limits: Sizes,
     seed: int,
     task: str = TEXT,
     images: str | None = None,
 ) -> int:
-    """Write the splits of `source` next to `manifest`, and the manifest last.
+    """Write the examples of `source` next to `manifest`, and the manifest last.
 
     Returns the number of dropped items: rows of a remote source without text, image or label, and
     files that are no images by their names.
 
-    `splits` gives the sizes of train and evaluation, `pool` the size of calibration. Texts are
-    lines of JSON, {"label": index, "text": text}; for the source `random`, {"random": seed of the
-    input}. Images are an Arrow file, see `ImageSplit`; `images` is the location of a table's
-    images.
+    `limits` says how many examples are kept for train with calibration and for evaluation, None
+    for all. `sizes` are those of the splits; they are only checked. Texts are lines of JSON,
+    {"label": index, "text": text}. Images are an Arrow file, see `ImageSplit`; `images` is the
+    location of a table's images. The source `random` has no files: its splits are seeds.
     """
-    sizes = {**splits, "calibration": pool}
     fields = {"source": source, "seed": seed, "task": task}
     if source == "random":
         material = Material(labels=[], train=[])
-        write_splits(manifest, material, random_splits(sizes, seed), write_lines, fields)
+        write_parts(manifest, material, {}, write_lines, fields)
     elif task == IMAGE:
         columns = {"image": columns.get("image", "image"), "label": columns.get("label", "label")}
-        material = prepare_images(manifest, sizes, fields, columns=columns, images=images)
+        material = prepare_images(manifest, sizes, limits, fields, columns=columns, images=images)
     else:
         columns = {name: column for name, column in columns.items() if name != "image"}
-        material = read_source(source, columns=columns, sizes=sizes, seed=seed)
-        parts = labelled_splits(source, material, sizes, seed, kind=TEXTS)
-        write_splits(manifest, material, parts, write_lines, fields)
+        material = read_source(source, columns=columns, limits=limits, seed=seed)
+        parts = checked_parts(source, material, sizes, seed, kind=TEXTS)
+        write_parts(manifest, material, limited(parts, limits), write_lines, fields)
     return material.left_out
 
 
 def prepare_images(
     manifest: Path | str,
     sizes: Sizes,
+    limits: Sizes,
     fields: dict[str, Any],
     *,
     columns: dict[str, str],
@@ -76,8 +75,8 @@ def prepare_images(
             source, location, store, columns=columns, images=images
         )
         check_labels(material)
-        parts = labelled_splits(source, material, sizes, seed, kind=IMAGES)
-        write_splits(manifest, material, parts, store.write, fields, suffix=SUFFIX)
+        parts = limited(checked_parts(source, material, sizes, seed, kind=IMAGES), limits)
+        write_parts(manifest, material, parts, store.write, fields, kind=IMAGES, suffix=SUFFIX)
     return material
 
 
@@ -92,28 +91,31 @@ def check_labels(material: Material) -> None:
             )
 
 
-def write_splits(
+def write_parts(
     manifest: Path | str,
     material: Material,
-    parts: Splits,
+    parts: Parts,
     write: Writer,
     fields: dict[str, Any],
     *,
+    kind: Kind = TEXTS,
     suffix: str = ".jsonl",
 ) -> None:
-    """Write each split with `write`, then the manifest with `fields` and the material's fields."""
+    """Write each part with `write`, then the manifest with `fields` and the material's fields."""
     folder = clear_folder(manifest)
     written = {}
-    for split, examples in parts.items():
-        write(folder / f"{split}{suffix}", examples)
-        written[split] = {"file": f"{split}{suffix}", "samples": len(examples)}
+    for part, rows in parts.items():
+        examples = [{"label": label, kind.noun: content} for content, label in rows]
+        write(folder / f"{part}{suffix}", examples)
+        written[part] = {"file": f"{part}{suffix}", "samples": len(rows)}
     details: dict[str, Any] = {
         "labels": material.labels or None,
+        "classes": classes_of(material),
         "left_out": material.left_out,
     }
     if material.labels:
         details["revision"] = material.revision
-    write_manifest(manifest, **fields, **details, splits=written)
+    write_manifest(manifest, **fields, **details, parts=written)
 
 
 def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
@@ -122,34 +124,30 @@ def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
     write_bytes(file, "".join(lines).encode())
 
 
-def read_source(source: str, *, columns: dict[str, str], sizes: Sizes, seed: int) -> Material:
-    """Read all texts of the source; for docstrings, as many as `sizes` needs."""
+def read_source(source: str, *, columns: dict[str, str], limits: Sizes, seed: int) -> Material:
+    """Read all texts of the source; for docstrings, as many as `limits` keeps."""
     kind, location = parse_source(source, task=TEXT)
-    limits = [size for size in sizes.values() if size is not None]
-    texts = sum(limits) if len(limits) == len(sizes) else None
+    kept = [size for size in limits.values() if size is not None]
+    texts = sum(kept) if len(kept) == len(limits) else None
     return load_kind(kind, task=TEXT).read(
         source, location, columns=columns, texts=texts, seed=seed
     )
 
 
-def labelled_splits(
-    source: str, material: Material, sizes: Sizes, seed: int, *, kind: Kind
-) -> Splits:
-    """Return the examples of each split; raise TightropeError for fewer than two labels."""
+def checked_parts(source: str, material: Material, sizes: Sizes, seed: int, *, kind: Kind) -> Parts:
+    """Return all distinct rows by part.
+
+    Raises TightropeError for fewer than two labels, and where the parts do not hold the splits.
+    """
     if len(material.labels) < 2:
         raise TightropeError(f"{source}: a classifier needs two labels, found {material.labels}")
-    balanced = source.startswith("docstrings:")
-    parts = split_material(material, sizes, source=source, balanced=balanced, seed=seed, kind=kind)
-    return {
-        split: [{"label": label, kind.noun: content} for content, label in rows]
-        for split, rows in parts.items()
-    }
+    parts = ordered(material, balanced=source.startswith("docstrings:"), seed=seed, kind=kind)
+    labels = {part: [label for _, label in rows] for part, rows in parts.items()}
+    classes = classes_of(material)
+    check_ranges(LabelledParts(source, kind.noun, material.labels, classes, labels), sizes)
+    return parts
 
 
-def random_splits(sizes: Sizes, seed: int) -> Splits:
-    """Return distinct seeds of random inputs for evaluation and calibration; no train split."""
-    first = seed * 1_000_000
-    middle = first + (sizes["evaluation"] or RANDOM_EVALUATION)
-    last = middle + (sizes["calibration"] or 0)
-    ranges = {"evaluation": range(first, middle), "calibration": range(middle, last)}
-    return {split: [{"random": number} for number in part] for split, part in ranges.items()}
+def classes_of(material: Material) -> list[int]:
+    """Return the indices of the labels that occur in the source."""
+    return sorted({label for _, label in (*material.train, *(material.evaluation or ()))})

@@ -57,6 +57,17 @@ def local_files(source: str, *, task: str = TEXT, images: str | None = None) -> 
     return [str(file) for file in files]
 
 
+def may_be_one_pool(source: str, *, task: str = TEXT, images: str | None = None) -> bool:
+    """Return whether `source` may lack evaluation examples of its own; reads no content.
+
+    Only the file names of local tables of texts rule it out.
+    """
+    kind, location = parse_source(source, task=task)
+    if (kind, task) != ("files", TEXT):
+        return True
+    return bool(load_kind(kind, task=task).is_one_pool(source, location))
+
+
 def libraries(source: str, *, task: str = TEXT, images: str | None = None) -> dict[str, str | None]:
     """Return versions of libraries and docstring packages, and the digest of loose images."""
     kind, location = parse_source(source, task=task)

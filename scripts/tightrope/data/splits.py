@@ -1,6 +1,5 @@
-"""Disjoint, stratified and reproducible splits."""
+"""Distinct examples in a stratified, reproducible order, from which splits take theirs."""
 
-import math
 import random
 import re
 import unicodedata
@@ -8,10 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from tightrope.data.material import Material, Row
-from tightrope.errors import TightropeError
-
-SPLITS = ("train", "evaluation", "calibration")
+from tightrope.data.material import POOL, Material, Row
 
 
 def fingerprint(text: str) -> str:
@@ -31,75 +27,38 @@ TEXTS = Kind("text", fingerprint)
 IMAGES = Kind("image", lambda image: image.digest)
 
 
-def split_material(
-    material: Material,
-    sizes: dict[str, int | None],
-    *,
-    source: str,
-    balanced: bool,
-    seed: int,
-    kind: Kind = TEXTS,
+def ordered(
+    material: Material, *, balanced: bool, seed: int, kind: Kind = TEXTS
 ) -> dict[str, list[Row]]:
-    """Split rows into train, evaluation and calibration, without duplicates in or across splits.
+    """Return distinct rows by part: train and evaluation if the source has both, else pool.
 
-    Calibration rows are taken from the training material before train. For every n, the first n
-    rows of a split have the label proportions of the whole. A size of None takes all rows for
-    train; for evaluation it takes the source's whole evaluation split, or a fifth of a single pool.
-    Raises TightropeError naming `source` if there are too few rows, or if calibration lacks a
-    class.
+    For every n, the first n rows and the last n rows of a part have its label proportions. No row
+    of train occurs in the source's evaluation split.
     """
+    rows = unique(material.train, kind)
     if material.evaluation is None:
-        pool = stratified(unique(material.train, kind), balanced=balanced, seed=seed)
-        evaluation_size = sizes["evaluation"] or len(pool) // 5
-        evaluation, rest = pool[:evaluation_size], pool[evaluation_size:]
-    else:
-        candidates = unique(material.evaluation, kind)
-        evaluation = stratified(candidates, balanced=False, seed=seed)
-        evaluation_size = sizes["evaluation"] or len(evaluation)
-        evaluation = evaluation[:evaluation_size]
-        # Exclude the whole evaluation split from training, even if only part of it is used.
-        excluded = {kind.fingerprint(content) for content, _ in material.evaluation}
-        pool = unique(material.train, kind)
-        rest = [row for row in pool if kind.fingerprint(row[0]) not in excluded]
-        rest = stratified(rest, balanced=balanced, seed=seed)
-    calibration, train = rest[: sizes["calibration"]], rest[sizes["calibration"] :]
-    parts = {"train": train[: sizes["train"]], "evaluation": evaluation, "calibration": calibration}
-    requested = {**sizes, "evaluation": max(1, evaluation_size)}
-    for split in SPLITS:
-        check_size(source, split, len(parts[split]), requested[split], kind.noun)
-    check_classes(source, material, rest, len(calibration), kind.noun)
-    return parts
+        return {POOL: stratified(rows, balanced=balanced, seed=seed)}
+    excluded = {kind.fingerprint(content) for content, _ in material.evaluation}
+    rows = [row for row in rows if kind.fingerprint(row[0]) not in excluded]
+    return {
+        "train": stratified(rows, balanced=balanced, seed=seed),
+        "evaluation": stratified(unique(material.evaluation, kind), balanced=False, seed=seed),
+    }
 
 
-def check_size(source: str, split: str, available: int, requested: int | None, noun: str) -> None:
-    """Raise TightropeError if a split is smaller than requested."""
-    if requested is not None and available < requested:
-        key = "calibration.pool" if split == "calibration" else f"splits.{split}"
-        raise TightropeError(
-            f"{source}: only {available} distinct {noun}s are left for {split}, {key} asks for "
-            f"{requested}; lower {key} or the other splits, or bring more data"
-        )
+def limited(parts: dict[str, list[Row]], limits: dict[str, int | None]) -> dict[str, list[Row]]:
+    """Return what is kept of `ordered` parts: as many rows as `limits` has for each side.
 
-
-def check_classes(source: str, material: Material, rest: list[Row], pool: int, noun: str) -> None:
-    """Raise TightropeError if a class has no row among the first `pool` of `rest`."""
-    first_rows: dict[int, int] = {}
-    for row, (_, label) in enumerate(rest, start=1):
-        first_rows.setdefault(label, row)
-    classes = {label for _, label in (*material.train, *(material.evaluation or ()))}
-    missing = sorted(label for label in classes if first_rows.get(label, math.inf) > pool)
-    if not missing:
-        return
-    worst = next((label for label in missing if label not in first_rows), missing[0])
-    if worst not in first_rows:
-        remedy = "none is left besides those for evaluation: bring more, or take the class out"
-    else:
-        needed = max(first_rows[label] for label in missing)
-        remedy = f"raise calibration.pool from {pool} to {needed} or more"
-    raise TightropeError(
-        f"{source}: no {noun} of class {material.labels[worst]!r} is in the calibration split "
-        f"({len(missing)} of {len(classes)} classes are missing there); {remedy}"
-    )
+    Of a pool, the train side is its first rows, evaluation its last ones. A limit of None keeps
+    all rows.
+    """
+    first, last = limits["train"], limits["evaluation"]
+    if POOL not in parts:
+        return {name: rows[: limits[name]] for name, rows in parts.items()}
+    pool = parts[POOL]
+    if first is None or last is None or first + last >= len(pool):
+        return parts
+    return {POOL: pool[:first] + pool[len(pool) - last :]}
 
 
 def unique(rows: Iterable[Row], kind: Kind = TEXTS) -> list[Row]:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest
-from tightrope.errors import ArtifactError
+from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.image_split import SUFFIX, ImageSplit
 from tightrope.inputs.texts import text_encoder
@@ -17,18 +16,20 @@ Example = dict[str, Any]
 Encoder = Callable[[Sequence[Example]], Sequence[Arrays]]
 
 
-def read_split(data: Path | str, split: str) -> Sequence[Example]:
-    """Return the examples of `split` (train, evaluation or calibration) next to manifest `data`.
+def read_split(split: Path | str) -> Sequence[Example]:
+    """Return the examples of the split with this manifest, in their order.
 
     Texts and seeds of random inputs are a list; images are an ImageSplit, read on access.
     """
-    manifest = read_manifest(data, DataManifest)
-    if split not in manifest["splits"]:
-        raise ArtifactError(f"{data}: has no {split} split, only {', '.join(manifest['splits'])}")
-    file = Path(data).parent / manifest["splits"][split]["file"]
+    manifest = read_manifest(split, SplitManifest)
+    rows = range(*manifest["rows"])
+    if manifest["file"] is None:
+        return [{"random": seed} for seed in rows]
+    file = Path(split).parent / manifest["file"]
     if file.suffix == SUFFIX:
-        return ImageSplit(file)
-    return [json.loads(line) for line in file.read_text().splitlines()]
+        return ImageSplit(file, rows)
+    lines = file.read_text().splitlines()
+    return [json.loads(lines[row]) for row in rows]
 
 
 def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:

@@ -16,17 +16,26 @@ class ImageSplit(Sequence[Example]):
     examples.
     """
 
-    def __init__(self, file: Path | str) -> None:
-        """Open an Arrow IPC file with the columns COLUMNS, as `ImageStore.write` writes it."""
+    def __init__(self, file: Path | str, rows: range | None = None) -> None:
+        """Open an Arrow IPC file with the columns COLUMNS, as `ImageStore.write` writes it.
+
+        With `rows`, the examples are those rows of the file, in that order.
+        """
         import pyarrow
 
         with pyarrow.memory_map(str(file)) as stream:
             table = pyarrow.ipc.open_file(stream).read_all()
         self._columns = [table.column(name) for name in COLUMNS]
+        self._rows = range(table.num_rows) if rows is None else rows
 
     def __len__(self) -> int:
         """Return the number of images."""
-        return len(self._columns[0])
+        return len(self._rows)
+
+    def labels(self) -> list[int]:
+        """Return the label of each image, without reading the images."""
+        labels = self._columns[0].to_pylist()
+        return [labels[row] for row in self._rows]
 
     @overload
     def __getitem__(self, index: int) -> Example: ...
@@ -38,6 +47,6 @@ class ImageSplit(Sequence[Example]):
         """Return an example, or a list of the examples of a slice."""
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        values = [column[number].as_py() for column in self._columns]
+        row = self._rows[index]
+        values = [column[row].as_py() for column in self._columns]
         return dict(zip(COLUMNS, values, strict=True))

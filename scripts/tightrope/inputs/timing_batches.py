@@ -19,7 +19,7 @@ TIMING_EXAMPLES = 256
 def timing_batches(
     checkpoint: Path | str, data: Path | str, shapes: list[dict[str, int]], *, max_sequence: int
 ) -> list[Arrays]:
-    """Return a batch of real evaluation examples for each shape, texts without padding.
+    """Return a batch of examples of split `data` for each shape, texts without padding.
 
     Raises TightropeError for a shape with more tokens than the model takes, or with another height
     and width.
@@ -34,9 +34,7 @@ def timing_batches(
                 manifest["source"], token_limit, shape["sequence"], key="shapes: sequence"
             )
     count = max(shape["batch"] for shape in shapes) if images else TIMING_EXAMPLES
-    rows = load_encoder(checkpoint, max_sequence=max_sequence)(
-        read_split(data, "evaluation")[:count]
-    )
+    rows = load_encoder(checkpoint, max_sequence=max_sequence)(read_split(data)[:count])
     if not images:
         return [filled_batch(list(rows), **shape) for shape in shapes]
     pixels = stack(rows)[PIXELS]

@@ -29,7 +29,7 @@ def calibrate(
     threads: int,
     libraries: dict[str, str | None],
 ) -> None:
-    """Write the calibration cache of the first `samples` examples of the calibration split.
+    """Write the calibration cache of the first `samples` examples of the split `data`.
 
     Methods are those of `collect_statistics`, `random` and `nncf`. `random` is minmax on uniform
     random inputs instead of the examples. `nncf` stores the sample list only: NNCF collects its own
@@ -61,13 +61,13 @@ def calibrate(
 def calibration_examples(
     data: Path | str, samples: int, *, random: bool = False
 ) -> Sequence[Example]:
-    """Return the first `samples` examples of the calibration split, or that many random inputs.
+    """Return the first `samples` examples of the split `data`, or that many random inputs.
 
     Raises TightropeError where the split has fewer.
     """
     if random:
         return [{"random": RANDOM_SEED + number} for number in range(samples)]
-    examples = read_split(data, "calibration")
+    examples = read_split(data)
     if samples > len(examples):
         raise TightropeError(
             f"{data}: {len(examples)} calibration examples, {samples} are asked for; take fewer "

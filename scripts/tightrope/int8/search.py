@@ -60,7 +60,7 @@ def search_operators(
     of the float model. Raises TightropeError where the split is too small to decide whether a
     budget holds.
     """
-    examples, budget_points = read_split(inputs.data, "calibration"), settings.budget_points
+    examples, budget_points = read_split(inputs.data), settings.budget_points
     require_enough(inputs.data, len(examples), budget_points)
     rows = load_encoder(inputs.checkpoint, max_sequence=settings.max_sequence)(examples)
     evidence = (inputs.sensitivity, inputs.costs)

@@ -33,11 +33,11 @@ def measure_sensitivity(
 ) -> None:
     """Write the effect of each operator of `quantized` alone in int8, all others in float.
 
-    On the first `samples` calibration examples, per operator: `agreement` (share of unchanged
-    answers), `logit_error` and `kl` as in reports/summary.json, `sqnr_db`
+    On the first `samples` examples of the split `data`, per operator: `agreement` (share of
+    unchanged answers), `logit_error` and `kl` as in reports/summary.json, `sqnr_db`
     (signal-to-quantization-noise ratio of the operator's output, decibels).
     """
-    examples = read_split(data, "calibration")[:samples]
+    examples = read_split(data)[:samples]
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     model = SwitchedModel(onnx_path, quantized, threads=threads)
     write_json(

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
-from tightrope.artifacts.manifest_types import DataManifest, EngineManifest
+from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.inputs.encode import load_encoder, read_split
@@ -41,14 +41,14 @@ def measure_accuracy(
     attempt.
     """
     built = open_manifest(artifacts.engine, EngineManifest)
-    source = read_manifest(artifacts.data, DataManifest)
+    source = read_manifest(artifacts.data, SplitManifest)
     record = AccuracyRecord(
         model=model,
         variant=variant,
         host=describe_host(),
         libraries=execution.libraries,
         engine_sha256=sha256(artifacts.engine),
-        data_sha256=source["files"][source["splits"]["evaluation"]["file"]]["sha256"],
+        data_sha256=sha256(artifacts.data),
     )
     if built["status"] != "ok":
         record.status, record.reason = "failed", f"not built: {built['reason']}"
@@ -72,7 +72,7 @@ def predict(
     Only the first whole chunks where the engine is too slow for all examples in `max_seconds`.
     """
     began = time.monotonic()
-    examples = read_split(artifacts.data, "evaluation")
+    examples = read_split(artifacts.data)
     rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
     run, _ = load_engine(artifacts.engine, threads=threads)
     classes = classes_of(artifacts.checkpoint)

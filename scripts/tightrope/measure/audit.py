@@ -42,7 +42,7 @@ def audit_variant(
 ) -> None:
     """Write whether the predictions of the engine have collapsed, and which tensor is the cause.
 
-    The reference is the ONNX file in float, on the first SAMPLES calibration examples. `status` is
+    The reference is the ONNX file in float, on the first SAMPLES examples of the data. `status` is
     `ok`, `collapsed`, or `failed` where the engine was not built or cannot run. The evidence is in
     `answers` and in `tensors`, see `quantization_noise`; `tensors` is empty for an engine that
     quantizes itself. A transient failure raises TightropeError unless this is the last attempt.
@@ -72,7 +72,7 @@ def audited(
     """Return, in the child, the fields of the record that depend on the predictions."""
     if artifacts.onnx is None:
         raise ValueError("an audit compares with the ONNX file in float, and none is given")
-    examples = read_split(artifacts.data, "calibration")[:SAMPLES]
+    examples = read_split(artifacts.data)[:SAMPLES]
     rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
     classes = classes_of(artifacts.checkpoint)
     session = open_model(load_onnx(artifacts.onnx), threads=threads)

@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 
 from tightrope.artifacts.files import read_bytes, write_bytes
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest, SourceManifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest, SourceManifest
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.inputs.image_settings import load_settings
@@ -57,7 +57,7 @@ def import_checkpoint(
     Raises TightropeError where the model's inputs do not match `inputs` or the size of the image
     processor, or where its number of classes differs from the labels of the data.
     """
-    origin, material = read_manifest(source, SourceManifest), read_manifest(data, DataManifest)
+    origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     folder = Path(source).parent
     model = read_onnx_file(origin["source"], folder / FILE)
     size = None

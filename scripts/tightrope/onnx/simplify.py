@@ -37,12 +37,12 @@ def simplify_onnx(
 
     Operators with weights get the names of the checkpoint's modules.
 
-    Raises ArtifactError, and writes nothing, where logits differ from the checkpoint's on real
-    examples of several shapes, with and without padding.
+    Raises ArtifactError, and writes nothing, where logits differ from the checkpoint's on examples
+    of the split `data` in several shapes, with and without padding.
     """
     manifest = read_manifest(checkpoint, CheckpointManifest)
     tokens = min(LONGEST_CHECK, manifest["max_sequence"] or LONGEST_CHECK)
-    examples = read_split(data, "evaluation")[:8]
+    examples = read_split(data)[:8]
     batches = several_shapes(list(load_encoder(checkpoint, max_sequence=tokens)(examples)))
     reference = original_outputs if is_onnx(manifest["source"]) else module_outputs
     expected = reference(Path(checkpoint), batches, threads=threads)
@@ -81,6 +81,6 @@ def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> 
 def several_shapes(rows: list[Arrays]) -> list[Arrays]:
     """Return batches: one example, three padded, all padded, and the shortest alone."""
     if not rows:
-        raise ArtifactError("the evaluation split is empty")
+        raise ArtifactError("the split for timing is empty")
     shortest = min(rows, key=length)
     return [stack(rows[:1]), stack(rows[:3]), stack(rows), stack([shortest])]

@@ -1,4 +1,4 @@
-"""What a user should know before a run: variants that cannot run, and splits that are too small."""
+"""What a user should know before a run: variants that cannot run, small splits, rebuilds."""
 
 import sys
 from collections import defaultdict
@@ -10,6 +10,7 @@ from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
 from tightrope.plan.config import Document
 from tightrope.plan.plan import Plan
+from tightrope.plan.rebuilds import bucket_lines
 from tightrope.plan.run import this_run_executes_jobs
 from tightrope.plan.sample_sizes import can_tell, enough_samples
 
@@ -20,8 +21,13 @@ MOST_NAMED = 4
 def announce(workflow: Any, config: Document, plan: Plan, *, executing: bool) -> None:
     """Print the lines to the error stream, of a run when its first job starts, else at once."""
     if workflow.is_main_process and executing == this_run_executes_jobs():
-        for line in [*unavailable_lines(plan), *split_lines(config)]:
+        for line in announced(config, plan):
             print(line, file=sys.stderr)
+
+
+def announced(config: Document, plan: Plan) -> list[str]:
+    """Return all lines."""
+    return [*unavailable_lines(plan), *split_lines(config), *bucket_lines(config, plan)]
 
 
 def unavailable_lines(plan: Plan) -> Iterator[str]:
@@ -37,7 +43,7 @@ def unavailable_lines(plan: Plan) -> Iterator[str]:
 def split_lines(config: Document) -> Iterator[str]:
     """Yield a line per model whose evaluation split is too small for the accuracy budget.
 
-    Its size is that of the prepared data, or else the configured one.
+    Its size is the configured one, or else that of the prepared data.
     """
     points = config["accuracy_budget_points"]
     for name, model in config["models"].items():
@@ -53,12 +59,12 @@ def split_lines(config: Document) -> Iterator[str]:
 
 def evaluation_samples(name: str, model: Document) -> int | None:
     """Return the size of a model's evaluation split, None while it is unknown."""
-    try:
-        document = read_json(Path(f"artifacts/{name}/data/data.json"))
-        if document["source"] == model["data"]:
-            prepared: int = document["splits"]["evaluation"]["samples"]
-            return prepared
-    except (ArtifactError, KeyError, TypeError):
-        pass
     configured: int | None = model["splits"]["evaluation"]
-    return configured
+    if configured is not None:
+        return configured
+    try:
+        document = read_json(Path(f"artifacts/{name}/splits/evaluation.json"))
+        prepared: int = document["samples"]
+        return prepared if document["source"] == model["data"] else None
+    except (ArtifactError, KeyError, TypeError):
+        return None

@@ -32,13 +32,23 @@ def local_checkpoint_files(config: Document, wildcards: Any) -> list[str]:
     return checkpoint_source.local_files(config["models"][wildcards.model]["checkpoint"])
 
 
+def training_examples(config: Document, wildcards: Any) -> str:
+    """Return the train split, or data.json with its labels for a checkpoint that learns nothing.
+
+    Random weights have no tokenizer: theirs is made of the train split.
+    """
+    model, folder = config["models"][wildcards.model], f"artifacts/{wildcards.model}"
+    learns = model["train"] or model["checkpoint"].startswith("scratch:")
+    return f"{folder}/splits/train.json" if learns else f"{folder}/data/data.json"
+
+
 def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, str]:
     """Return the inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
 
     `source` is the checkpoint or the ONNX file; the quantized ONNX for a variant with a scheme; the
     engine.json of the variant whose quantized model it shares. An engine that collects its own
-    statistics also gets the calibration cache, the ONNX file of that cache, the data and the
-    checkpoint.
+    statistics also gets the calibration cache, the ONNX file of that cache, the
+    calibration split and the checkpoint.
     """
     variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
     folder = f"artifacts/{wildcards.model}"
@@ -54,7 +64,7 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
     return source | {
         "onnx": onnx,
         "calibration": f"{folder}/calibration/{variant.calibration}.json",
-        "data": f"{folder}/data/data.json",
+        "data": f"{folder}/splits/calibration.json",
         "checkpoint": checkpoint,
     }
 

@@ -1,5 +1,6 @@
 """Parameters of jobs: their part of the configuration, device and library versions."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
@@ -13,6 +14,9 @@ from tightrope.plan.plan import Plan, baseline_of, raced
 from tightrope.plan.profiles import profiles_of
 from tightrope.plan.shapes import buckets_of, is_of_images
 from tightrope.variants import parse
+
+# multiple of examples that are kept of a source
+LIMIT_STEP = 2048
 
 
 def repair_of(config: Document, wildcards: Any) -> Document:
@@ -89,6 +93,49 @@ def traffic_settings(config: Document, wildcards: Any) -> Document:
 def data_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
     """Return versions of the libraries that shape a model's data."""
     return data_sources.libraries(**data_source(config, wildcards.model))
+
+
+def limits_of(config: Document, wildcards: Any) -> dict[str, int | None]:
+    """Return how many examples are kept for train with calibration and for evaluation.
+
+    The sizes of the splits are rounded up generously, so that other sizes usually need no other
+    data; None, which keeps all, if a size is None.
+    """
+    sizes = split_sizes(config, wildcards.model)
+    sides = {"train": ("train", "calibration"), "evaluation": ("evaluation",)}
+    return {side: rounded_up([sizes[one] for one in names]) for side, names in sides.items()}
+
+
+def rounded_up(sizes: Sequence[int | None]) -> int | None:
+    """Return the sum of sizes as a multiple of LIMIT_STEP, None with a None among them."""
+    known = [size for size in sizes if size is not None]
+    return -(-sum(known) // LIMIT_STEP) * LIMIT_STEP if len(known) == len(sizes) else None
+
+
+def split_sizes(config: Document, model: str) -> dict[str, int | None]:
+    """Return the configured size of each split of a model, None for all that there are."""
+    return {**config["models"][model]["splits"], "calibration": config["calibration"]["pool"]}
+
+
+def size_of(config: Document, split: str, wildcards: Any) -> int:
+    """Return the size of a split as a resource of a job: 0 for all that there are."""
+    return split_sizes(config, wildcards.model)[split] or 0
+
+
+def deciding_sizes(config: Document, wildcards: Any) -> dict[str, int | None]:
+    """Return the sizes that decide which examples are in the split of the wildcards."""
+    sizes = split_sizes(config, wildcards.model)
+    names: list[str] = {
+        "timing": [],
+        "evaluation": ["evaluation"],
+        "calibration": ["calibration", "train"],
+        "train": ["train"],
+    }[wildcards.split]
+    if wildcards.split == "train" and sizes["train"] is None:
+        names = ["train", "calibration"]
+        if data_sources.may_be_one_pool(**data_source(config, wildcards.model)):
+            names += ["evaluation"]
+    return {name: sizes[name] for name in names}
 
 
 def checkpoint_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:

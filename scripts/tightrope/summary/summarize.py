@@ -12,11 +12,10 @@ from tightrope import __version__
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import (
     CheckpointManifest,
-    DataManifest,
     EngineManifest,
     File,
+    SplitManifest,
 )
-from tightrope.inputs.encode import read_split
 from tightrope.machine.host import fingerprint
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
@@ -43,6 +42,7 @@ from tightrope.summary.recommend import recommendations
 from tightrope.summary.result_types import Result
 from tightrope.summary.results import result_entry, unavailable_entry
 from tightrope.summary.speed_scale import with_races
+from tightrope.summary.splits import SplitsByModel, by_model, data_entry, evaluation_split
 from tightrope.summary.table import write_csv
 from tightrope.summary.traffic import traffic_entries
 from tightrope.summary.training import training_entries
@@ -57,8 +57,8 @@ Run = tuple[EngineManifest, LatencyRecord, AccuracyRecord]
 class Inputs:
     """Files of a run.
 
-    `engines`, `latencies` and `accuracies` are in the same order, as are `checkpoints` and `data`,
-    one of each per model. `traffic` are the records of measurements under traffic, `audits`,
+    `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
+    `splits` those of each model. `traffic` are the records of measurements under traffic, `audits`,
     `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
     trainings, `activations` those of models paired with a reference, `races` those of the races per
     model and device.
@@ -68,7 +68,7 @@ class Inputs:
     latencies: Paths
     accuracies: Paths
     checkpoints: Paths
-    data: Paths
+    splits: Paths
     traffic: Paths = ()
     audits: Paths = ()
     sensitivities: Paths = ()
@@ -99,7 +99,7 @@ def summarize(
 ) -> None:
     """Write the summary of all records; docs/summary-json.md lists its fields."""
     runs = runs_of(inputs)
-    judging = judging_of(runs, inputs.data, settings)
+    judging = judging_of(runs, by_model(inputs.splits), settings)
     results = [entry_of(*run, judging) for run in runs]
     sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
     raced = race_entries(
@@ -155,13 +155,13 @@ def runs_of(inputs: Inputs) -> list[Run]:
     return list(zip(engines, latencies, accuracies, strict=True))
 
 
-def judging_of(runs: Sequence[Run], data: Paths, settings: Settings) -> Judging:
+def judging_of(runs: Sequence[Run], splits: SplitsByModel, settings: Settings) -> Judging:
     """Return the context in which the runs are evaluated."""
     return Judging(
         judged={(record.model, record.variant): record for _, _, record in runs},
         baselines=settings.baselines,
         budget=settings.budget_points / 100,
-        splits={Path(path).parent.parent.name: evaluation_split(path) for path in data},
+        splits={name: evaluation_split(paths["evaluation"]) for name, paths in splits.items()},
         machine=MachineSpeed(latency for _, latency, _ in runs),
         accept_disturbed=settings.accept_disturbed,
     )
@@ -186,14 +186,6 @@ def entry_of(
     )
 
 
-def evaluation_split(data: Path | str) -> Split:
-    """Read the evaluation split of a data manifest, without fields that the report does not use."""
-    manifest = open_manifest(data, DataManifest)
-    file = manifest["splits"]["evaluation"]["file"]
-    texts = [example.get("text", example.get("name")) for example in read_split(data, "evaluation")]
-    return Split(manifest["files"][file]["sha256"], texts, manifest["labels"])
-
-
 def hosts(records: Iterable[Record]) -> dict[str, Host]:
     """Return each host of the records by fingerprint, with the libraries used on it."""
     found: dict[str, Host] = {}
@@ -208,22 +200,23 @@ def model_entries(
 ) -> dict[str, Model]:
     """Return the entry of each model by name."""
     sensitive = made_records(inputs.sensitivities)
+    splits = by_model(inputs.splits)
     return dict(
-        model_entry(checkpoint, data, results, baselines, sensitive)
-        for checkpoint, data in zip(inputs.checkpoints, inputs.data, strict=True)
+        model_entry(checkpoint, splits, results, baselines, sensitive)
+        for checkpoint in inputs.checkpoints
     )
 
 
 def model_entry(
     checkpoint: Path | str,
-    data: Path | str,
+    splits: SplitsByModel,
     results: Iterable[Result],
     baselines: Mapping[str, Mapping[str, str]],
     sensitivities: Records,
 ) -> tuple[str, Model]:
-    """Return name and entry of a model from its checkpoint and data manifests."""
-    made, source = read_manifest(checkpoint, CheckpointManifest), open_manifest(data, DataManifest)
-    name = Path(checkpoint).parent.parent.name
+    """Return name and entry of a model from the manifests of its checkpoint and splits."""
+    made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parent.parent.name
+    data = open_manifest(splits[name]["evaluation"], SplitManifest)
     own = [result for result in results if result["model"] == name]
     devices = dict.fromkeys(one["device"] for one in own if one["status"] != "unavailable")
     return name, {
@@ -231,11 +224,8 @@ def model_entry(
         "activation": activation_of(Path(checkpoint).with_name("config.json")),
         "parameters": made["parameters"],
         "checkpoint_sha256": weights_of(made)["sha256"],
-        "labels": source["labels"],
-        "data": {
-            "source": source["source"],
-            **{f"{split}_samples": part["samples"] for split, part in source["splits"].items()},
-        },
+        "labels": data["labels"],
+        "data": data_entry(splits[name]),
         "baselines": {device: baselines[name][device] for device in devices},
         "sensitivity": sensitivity_entries(name, sensitivities),
     }

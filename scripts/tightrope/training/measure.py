@@ -9,9 +9,9 @@ from typing import Any, TextIO
 
 import torch
 
-from tightrope.artifacts.files import digest
+from tightrope.artifacts.files import digest, sha256
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
+from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, set_failure
 from tightrope.jobs.execution import Execution
@@ -44,8 +44,9 @@ def measure_training(
 ) -> None:
     """Write the TrainingRecord of a model's recipe, also if training fails.
 
-    `plan` holds `epochs` and `seeds`, which override the recipe's. For `quiet_seconds` see
-    `QuietMachine`. A transient failure raises TightropeError unless this is the last attempt.
+    `data` is the train split. `plan` holds `epochs` and `seeds`, which override the recipe's. For
+    `quiet_seconds` see `QuietMachine`. A transient failure raises TightropeError unless this is the
+    last attempt.
     """
     recipe = {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
     record = TrainingRecord(
@@ -58,7 +59,7 @@ def measure_training(
         activation=activation,
         plan=plan,
         source_sha256=digest(read_manifest(source, SourceManifest)["files"]),
-        data_sha256=train_sha256(read_manifest(data, DataManifest)),
+        data_sha256=sha256(data),
     )
     machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal)
     load = partial(load_start, source, data, activation=activation)
@@ -68,12 +69,6 @@ def measure_training(
         set_failure(record, error, f"{model}: training", execution.limits)
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
-
-
-def train_sha256(data: DataManifest) -> str | None:
-    """Return the digest of the train split of a data manifest, None without one."""
-    split = data["splits"].get("train")
-    return data["files"][split["file"]]["sha256"] if split else None
 
 
 def train_seeds(

@@ -1,13 +1,14 @@
 """Starting point of a training run: model, train split, tokenizer or image processor."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
+from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import Example, read_split
@@ -48,12 +49,12 @@ def load_start(
     activation: str | None = None,
     seed: int,
 ) -> Start:
-    """Load the model of manifest `source` and the train split of manifest `data`.
+    """Load the model of manifest `source`, and the examples if manifest `data` is a split.
 
     `activation`, if given, replaces the checkpoint's. Raises TightropeError if there is a recipe
     but no examples.
     """
-    origin, material = read_manifest(source, SourceManifest), read_manifest(data, DataManifest)
+    origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     model = load_classifier(
         Path(source).parent,
         source=origin["source"],
@@ -64,20 +65,30 @@ def load_start(
     )
     if activation is not None:
         swap_activation(model, activation)
-    examples = read_split(data, "train") if "train" in material["splits"] else []
+    examples = read_split(data) if "split" in material else []
     if recipe is not None and not len(examples):
         raise TightropeError(f"{material['source']}: no examples to train on; remove train")
-    start_of_task = start_of_images if origin["task"] == IMAGE else start_of_texts
+    of_texts = partial(start_of_texts, texts=material["labels"] is not None)
+    start_of_task = start_of_images if origin["task"] == IMAGE else of_texts
     return start_of_task(model, Path(source), origin["source"], examples, recipe)
 
 
 def start_of_texts(
-    model: Any, source: Path, name: str, examples: Sequence[Example], recipe: Recipe | None
+    model: Any,
+    source: Path,
+    name: str,
+    examples: Sequence[Example],
+    recipe: Recipe | None,
+    *,
+    texts: bool,
 ) -> Start:
-    """Start for texts; raise TightropeError if the recipe's sequence is too long for the model."""
+    """Start for texts, or for random tokens.
+
+    Raises TightropeError if the recipe's sequence is too long for the model.
+    """
     token_limit = positions(model.config.to_dict())
     require_sequence(name, token_limit, (recipe or {}).get("sequence", 0), key="train.sequence")
-    tokenizer = load_tokenizer(source, name, examples, model.config)
+    tokenizer = load_tokenizer(source, name, examples, model.config, texts=texts)
     return Start(
         model,
         {"vocabulary": model.config.vocab_size, "max_sequence": token_limit},

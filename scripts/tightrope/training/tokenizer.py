@@ -17,10 +17,12 @@ VOCABULARY = 8000
 SPECIAL = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL_TOKENS, strict=True))
 
 
-def load_tokenizer(source: Path, name: str, examples: Sequence[Example], config: Any) -> Any:
+def load_tokenizer(
+    source: Path, name: str, examples: Sequence[Example], config: Any, *, texts: bool
+) -> Any:
     """Load the fast tokenizer next to `source`, else train one on the examples.
 
-    Returns None without tokenizer files and examples.
+    Returns None without tokenizer files if the data are no `texts`, but random tokens.
     """
     files = [*source.parent.glob("*token*.json"), *source.parent.glob("vocab*")]
     if files or any(source.parent.glob("*.model")):
@@ -36,7 +38,7 @@ def load_tokenizer(source: Path, name: str, examples: Sequence[Example], config:
                 f"{name}: has no tokenizer.json, and none can be made of its files"
             )
         return tokenizer
-    if not len(examples):
+    if not texts:
         return None
     if not name.startswith("scratch:"):
         raise TightropeError(f"{name}: has no tokenizer; put its tokenizer.json into the folder")

@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from tightrope.artifacts.files import digest, storage_errors
+from tightrope.artifacts.files import digest, sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
-from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
+from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.training.loop import History, fine_tune
 from tightrope.training.progress import average_tenths
@@ -48,11 +48,12 @@ def train_model(
     """Write the fp32 classifier, its tokenizer or image processor, and last its `manifest`.
 
     All files are in the folder of `manifest`. With a recipe, the checkpoint of manifest `source` is
-    fine-tuned on the train split of manifest `data`, each batch split into so many `micro_batches`.
+    fine-tuned on the split of manifest `data`, each batch split into so many `micro_batches`.
     Results are byte-identical on the same machine with the same number of threads. Progress lines
-    go to `terminal`. An ONNX file is kept as it is.
+    go to `terminal`. An ONNX file is kept as it is. Where nothing is learned from examples, `data`
+    may be data.json, whose labels are those of all splits.
     """
-    origin, material = read_manifest(source, SourceManifest), read_manifest(data, DataManifest)
+    origin = read_manifest(source, SourceManifest)
     if import_checkpoint := importer_of(origin["source"]):
         return import_checkpoint(manifest, source=source, data=data, inputs=settings.inputs)
     recipe = settings.recipe and whole_recipe(settings.recipe, settings.seed)
@@ -60,9 +61,7 @@ def train_model(
     start = load_start(source, data, recipe, activation=settings.activation, seed=settings.seed)
     training, state = None, None
     if recipe is not None:
-        state = state_of(
-            settings, [[origin["files"], material["files"]], recipe, repr(start.model)]
-        )
+        state = state_of(settings, [[origin["files"], sha256(data)], recipe, repr(start.model)])
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
         history, properties = train(start.subject(recipe), recipe, micro_batches=micro_batches)
         training = {**properties, **reproducible_results(history)}

@@ -75,7 +75,7 @@ def sensitivity_of(model: TinyModel, folder: Path) -> None:
     measure_sensitivity(
         model.simplified,
         model.u8s8,
-        model.data,
+        model.split("calibration"),
         model.checkpoint,
         folder / "sensitivity.json",
         samples=4,
@@ -99,7 +99,7 @@ def search_of(model: TinyModel, folder: Path, **evidence: Path) -> None:
         calibration=model.minmax,
         sensitivity=paths["sensitivity"],
         costs=paths["costs"],
-        data=model.data,
+        data=model.split("calibration"),
         checkpoint=model.checkpoint,
     )
     settings = SearchSettings(
@@ -116,7 +116,11 @@ def search_of(model: TinyModel, folder: Path, **evidence: Path) -> None:
 
 
 def batches_of(model: TinyModel) -> None:
-    paths = {"onnx": model.simplified, "calibration": model.nncf, "data": model.data}
+    paths = {
+        "onnx": model.simplified,
+        "calibration": model.nncf,
+        "data": model.split("calibration"),
+    }
     calibration_batches(**{**paths, "checkpoint": model.checkpoint})
 
 

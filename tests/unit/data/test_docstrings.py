@@ -2,9 +2,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
-from tightrope.data.prepare import prepare_data
+from tightrope.data.ranges import SPLITS
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read_docstrings
 from tightrope.data.splits import fingerprint
@@ -18,7 +19,7 @@ SIZES = {"train": 60, "evaluation": 31}
 def prepare(folder: Path, source: str = SOURCE, seed: int = 0, **sizes: int) -> Path:
     manifest = folder / "data.json"
     splits = {**SIZES, **sizes}
-    prepare_data(manifest, source=source, columns={}, splits=splits, pool=20, seed=seed)
+    prepare_splits(manifest, source=source, columns={}, splits=splits, pool=20, seed=seed)
     return manifest
 
 
@@ -30,13 +31,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_labels_are_the_packages_in_the_order_of_the_source(data: Path) -> None:
     manifest = read_manifest(data, DataManifest)
     assert manifest["labels"] == ["networkx", "sklearn"]
-    sizes = {name: split["samples"] for name, split in manifest["splits"].items()}
-    assert sizes == {"train": 60, "evaluation": 31, "calibration": 20}
+    sizes = {name: len(read_split(split_of(data, name))) for name in SPLITS}
+    assert sizes == {"train": 60, "evaluation": 31, "calibration": 20, "timing": 112}
 
 
 def test_each_split_holds_as_many_texts_of_each_package(data: Path) -> None:
     for split in ("train", "evaluation", "calibration"):
-        labels = [example["label"] for example in read_split(data, split)]
+        labels = [example["label"] for example in read_split(split_of(data, split))]
         assert abs(labels.count(0) - labels.count(1)) <= 1
 
 
@@ -44,13 +45,13 @@ def test_no_text_is_in_two_splits(data: Path) -> None:
     texts = [
         fingerprint(example["text"])
         for split in ("train", "evaluation", "calibration")
-        for example in read_split(data, split)
+        for example in read_split(split_of(data, split))
     ]
     assert len(texts) == len(set(texts))
 
 
 def test_package_names_and_aliases_are_masked_in_any_case(data: Path) -> None:
-    for example in read_split(data, "train"):
+    for example in read_split(split_of(data, "train")):
         assert "networkx" not in example["text"].lower()
         assert "scikit-learn" not in example["text"].lower()
     mask = masking_pattern(["torch", "pandas"])
@@ -61,7 +62,9 @@ def test_package_names_and_aliases_are_masked_in_any_case(data: Path) -> None:
 
 def test_texts_are_first_paragraphs_of_30_to_400_characters(data: Path) -> None:
     assert first_paragraph("One\n    line.\n\n    Another.") == "One line."
-    assert all(30 <= len(example["text"]) <= 400 for example in read_split(data, "evaluation"))
+    assert all(
+        30 <= len(example["text"]) <= 400 for example in read_split(split_of(data, "evaluation"))
+    )
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_texts(
@@ -70,7 +73,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_texts(
     again = prepare(tmp_path / "again")
     assert again.read_bytes() == data.read_bytes()
     other = prepare(tmp_path / "other", seed=1)
-    assert read_split(other, "evaluation") != read_split(data, "evaluation")
+    assert read_split(split_of(other, "evaluation")) != read_split(split_of(data, "evaluation"))
 
 
 def test_packages_are_read_but_never_imported() -> None:

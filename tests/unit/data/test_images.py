@@ -12,11 +12,12 @@ import pytest
 from archive_files import pack
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
 from small_images import encoded, noise
+from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data import image_store
 from tightrope.data.material import Material
-from tightrope.data.prepare import check_labels, prepare_data
+from tightrope.data.prepare import check_labels
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.hub_images import images_of
 from tightrope.errors import ConfigError, TightropeError
@@ -43,21 +44,21 @@ def prepare(target: Path, source: str, **options: Any) -> dict[str, Any]:
         "task": IMAGE,
         **options,
     }
-    prepare_data(target / "data.json", source=source, **keys)
+    prepare_splits(target / "data.json", source=source, **keys)
     return read_manifest(target / "data.json", DataManifest)
 
 
 def labels_of(target: Path, split: str) -> list[int]:
-    return [example["label"] for example in read_split(target / "data.json", split)]
+    return [example["label"] for example in read_split(split_of(target / "data.json", split))]
 
 
 def names_of(target: Path, split: str) -> list[str]:
-    return [example["name"] for example in read_split(target / "data.json", split)]
+    return [example["name"] for example in read_split(split_of(target / "data.json", split))]
 
 
 def seen(target: Path, split: str) -> set[bytes]:
     """What is on the images of a split."""
-    examples = read_split(target / "data.json", split)
+    examples = read_split(split_of(target / "data.json", split))
     return {decode_rgb(one["image"], name="").tobytes() for one in examples}
 
 
@@ -88,12 +89,12 @@ def test_class_folders_are_split_with_every_image_in_one_place(tmp_path: Path) -
     class_folders(tmp_path / "pets")
     manifest = prepare(tmp_path / "out", f"files:{tmp_path}/pets")
     assert (manifest["task"], manifest["labels"]) == (IMAGE, list(CLASSES))
-    assert [manifest["splits"][split]["samples"] for split in SPLITS] == [28, 8, 4]
+    assert [len(labels_of(tmp_path / "out", split)) for split in SPLITS] == [28, 8, 4]
     names = [name for split in SPLITS for name in names_of(tmp_path / "out", split)]
     assert sorted(names) == sorted(map(str, (tmp_path / "pets").rglob("*.png")))
     for split in SPLITS:
         assert sorted(labels_of(tmp_path / "out", split)[:4]) == [0, 0, 1, 1]
-    example = read_split(tmp_path / "out/data.json", "train")[0]
+    example = read_split(split_of(tmp_path / "out/data.json", "train"))[0]
     assert example["image"] == Path(example["name"]).read_bytes()
     assert CLASSES[example["label"]] in example["name"]
 
@@ -151,7 +152,7 @@ def test_the_folders_or_archives_say_which_split_an_image_is(
             pack(top / place, files_of(folder))
             shutil.rmtree(folder)
     manifest = prepare(tmp_path / "out", f"files:{top}{pattern}")
-    assert manifest["splits"]["evaluation"]["samples"] == 40
+    assert manifest["parts"]["evaluation"]["samples"] == 40
     assert all(f"/{evaluation}/" in name for name in names_of(tmp_path / "out", "evaluation"))
     for split in ("train", "calibration"):
         assert all(f"/{train}/" in name for name in names_of(tmp_path / "out", split))
@@ -163,7 +164,7 @@ def test_a_class_may_be_called_train(tmp_path: Path) -> None:
         (tmp_path / "a" / place / "dog").rename(tmp_path / "a" / place / "train")
     manifest = prepare(tmp_path / "out", f"files:{tmp_path}/a")
     assert manifest["labels"] == ["cat", "train"]
-    assert manifest["splits"]["evaluation"]["samples"] == 40
+    assert manifest["parts"]["evaluation"]["samples"] == 40
 
 
 def test_an_image_that_no_folder_assigns_is_named(tmp_path: Path) -> None:
@@ -184,7 +185,9 @@ def test_images_that_look_the_same_are_in_one_split_and_there_once(tmp_path: Pat
     parts = [seen(tmp_path / "out", split) for split in SPLITS]
     assert sum(map(len, parts)) == len(set.union(*parts))
     assert [len(part) for part in parts] == [35, 40, 4]
-    assert image(3) not in [one["image"] for one in read_split(tmp_path / "out/data.json", "train")]
+    assert image(3) not in [
+        one["image"] for one in read_split(split_of(tmp_path / "out/data.json", "train"))
+    ]
 
 
 def test_a_folder_called_images_lies_within_a_class(tmp_path: Path) -> None:
@@ -309,7 +312,7 @@ def test_a_table_names_files_beside_it(tmp_path: Path, name: str) -> None:
     table = write_table(tmp_path, flat_images(tmp_path), name)
     manifest = prepare(tmp_path / "out", f"files:{table}", **COLUMNS)
     assert manifest["labels"] == list(CLASSES)
-    for example in read_split(tmp_path / "out/data.json", "train"):
+    for example in read_split(split_of(tmp_path / "out/data.json", "train")):
         assert int(Path(example["name"]).stem) % 2 == example["label"]
     assert local_files(f"files:{table}", task=IMAGE) == [str(table)]
 
@@ -418,8 +421,8 @@ def test_a_label_that_no_training_image_has_is_named(tmp_path: Path) -> None:
 def test_the_digits_are_eight_by_eight_and_grey(tmp_path: Path) -> None:
     manifest = prepare(tmp_path / "out", "digits", pool=100)
     assert manifest["labels"] == [str(digit) for digit in range(10)]
-    assert sum(part["samples"] for part in manifest["splits"].values()) == 1797
-    example = read_split(tmp_path / "out/data.json", "train")[0]
+    assert manifest["parts"]["pool"]["samples"] == 1797
+    example = read_split(split_of(tmp_path / "out/data.json", "train"))[0]
     digit = np.asarray(decode_rgb(example["image"], name="digit"))
     assert digit.shape == (8, 8, 3)
     assert (digit.min(), digit.max()) == (0, 255)
@@ -432,7 +435,7 @@ def test_the_digits_are_eight_by_eight_and_grey(tmp_path: Path) -> None:
 def test_random_images_are_seeds(tmp_path: Path) -> None:
     manifest = prepare(tmp_path, "random", splits={"train": None, "evaluation": 5}, pool=3)
     assert (manifest["labels"], manifest["task"]) == (None, IMAGE)
-    assert read_split(tmp_path / "data.json", "evaluation")[0] == {"random": 0}
+    assert read_split(split_of(tmp_path / "data.json", "evaluation"))[0] == {"random": 0}
 
 
 def hub_tables(labels: list[int], **columns: list) -> DatasetDict:
@@ -549,4 +552,4 @@ def test_loose_images_are_known_by_a_digest_and_not_as_inputs(tmp_path: Path) ->
 def test_the_manifest_of_images_is_json_without_images(tmp_path: Path) -> None:
     prepare(tmp_path / "out", f"files:{class_folders(tmp_path / 'pets')}")
     document = json.loads((tmp_path / "out/data.json").read_text())
-    assert set(document["files"]) == {f"{split}.arrow" for split in SPLITS}
+    assert set(document["files"]) == {"pool.arrow"}

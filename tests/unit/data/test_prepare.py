@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
-from tightrope.data.material import Material
-from tightrope.data.prepare import prepare_data
+from tightrope.data.material import Material, Row
+from tightrope.data.prepare import checked_parts
+from tightrope.data.ranges import SPLITS, TIMING_SAMPLES, rows_of
 from tightrope.data.source import local_files, parse_source
 from tightrope.data.sources.hub_texts import material_of
 from tightrope.data.sources.hub_texts import read as read_hub
-from tightrope.data.splits import fingerprint, split_material, stratified, unique
+from tightrope.data.splits import TEXTS, fingerprint, limited, stratified, unique
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs.encode import read_split
 
@@ -19,11 +21,20 @@ POOL = [(f"text number {i}", 0 if i % 4 else 1) for i in range(400)]
 
 
 def split(
-    material: Material, *, train: int | None = None, evaluation: int | None = None, **options
-):
-    sizes = {"train": train, "evaluation": evaluation, "calibration": options.pop("pool", 40)}
-    options = {"source": "files:x", "balanced": False, "seed": 0, **options}
-    return split_material(material, sizes, **options)
+    material: Material,
+    *,
+    train: int | None = None,
+    evaluation: int | None = None,
+    pool: int = 40,
+    limits: dict[str, int | None] | None = None,
+) -> dict[str, list[Row]]:
+    """The rows of each split, as prepare_data and split_data choose them."""
+    sizes = {"train": train, "evaluation": evaluation, "calibration": pool}
+    parts = checked_parts("files:x", material, sizes, 0, kind=TEXTS)
+    parts = limited(parts, limits or {"train": None, "evaluation": None})
+    counts = {part: len(rows) for part, rows in parts.items()}
+    chosen = {name: rows_of(name, sizes, counts) for name in SPLITS}
+    return {name: [parts[part][row] for row in rows] for name, (part, rows) in chosen.items()}
 
 
 def ones(rows: list) -> int:
@@ -58,12 +69,72 @@ def test_balanced_cuts_each_label_to_the_rarest() -> None:
 
 def test_splits_of_one_pool_are_disjoint_and_leave_nothing_out() -> None:
     parts = split(Material(["a", "b"], POOL))
+    del parts["timing"]
     assert {name: len(rows) for name, rows in parts.items()} == {
         "train": 280,
         "evaluation": 80,
         "calibration": 40,
     }
     assert sorted(row for rows in parts.values() for row in rows) == sorted(POOL)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["pool", "own evaluation"])
+def test_a_larger_evaluation_split_moves_no_other_example(own: bool) -> None:
+    evaluation = [(f"other {i}", i % 2) for i in range(300)] if own else None
+    material = Material(["a", "b"], POOL, evaluation)
+    small, large = (split(material, train=100, evaluation=size) for size in (50, 200))
+    assert large["evaluation"][:50] == small["evaluation"]
+    for name in ("train", "calibration", "timing"):
+        assert large[name] == small[name]
+
+
+def test_a_larger_calibration_pool_moves_no_other_example_and_begins_with_the_smaller() -> None:
+    small, large = (
+        split(Material(["a", "b"], POOL), train=100, evaluation=50, pool=size) for size in (8, 40)
+    )
+    assert large["calibration"][:8] == small["calibration"]
+    for name in ("train", "evaluation", "timing"):
+        assert large[name] == small[name]
+
+
+def test_without_a_size_of_train_another_evaluation_split_changes_train_alone() -> None:
+    small, large = (split(Material(["a", "b"], POOL), evaluation=size) for size in (50, 200))
+    assert large["train"] == small["train"][: len(large["train"])]
+    assert (len(small["train"]), len(large["train"])) == (310, 160)
+    assert large["calibration"] == small["calibration"]
+
+
+def test_timing_takes_the_first_of_the_evaluation_order_whatever_its_size() -> None:
+    rows = [(f"text number {i}", i % 2) for i in range(3000)]
+    parts = split(Material(["a", "b"], rows), train=100, evaluation=2000)
+    assert parts["timing"] == parts["evaluation"][:TIMING_SAMPLES]
+    assert split(Material(["a", "b"], rows), train=100, evaluation=3)["timing"] == parts["timing"]
+
+
+@pytest.mark.parametrize("size", [7, 80, 200])
+def test_every_first_n_of_an_evaluation_split_hold_the_labels_in_proportion(size: int) -> None:
+    rows = split(Material(["a", "b"], POOL), train=100, evaluation=size)["evaluation"]
+    for n in range(1, size + 1):
+        assert abs(ones(rows[:n]) - n / 4) <= 1
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["pool", "own evaluation"])
+def test_limits_of_what_is_kept_change_no_split(own: bool) -> None:
+    evaluation = [(f"other {i}", i % 2) for i in range(300)] if own else None
+    material = Material(["a", "b"], POOL, evaluation)
+    all_kept, few = (
+        split(material, train=100, evaluation=50, limits=limits)
+        for limits in (None, {"train": 150, "evaluation": 60})
+    )
+    # the limits of a plan are larger than the split for timing
+    assert few.pop("timing")[:60] == all_kept.pop("timing")[:60]
+    assert few == all_kept
+
+
+def test_an_evaluation_split_that_reaches_into_the_others_is_an_error_with_the_keys() -> None:
+    said = "only 200 distinct texts are left for train, splits.train asks for 300; lower splits.tr"
+    with pytest.raises(TightropeError, match=said):
+        split(Material(["a", "b"], POOL), train=300, evaluation=160)
 
 
 def test_nothing_of_the_evaluation_split_is_trained_on_or_calibrated_with() -> None:
@@ -99,12 +170,17 @@ def test_a_class_that_no_calibration_example_has_is_an_error_with_the_pool_it_ta
         r"files:x: no text of class 'rare one' is in the calibration split .*pool from 10 to 2\d "
     )
     with pytest.raises(TightropeError, match=said) as caught:
-        split(rare(2), evaluation=80, pool=10)
+        split(rare(2), train=80, evaluation=80, pool=10)
     asked = int(str(caught.value).partition(" from 10 to ")[2].partition(" ")[0])
-    parts = split(rare(2), evaluation=80, pool=asked)
+    parts = split(rare(2), train=80, evaluation=80, pool=asked)
     assert {label for _, label in parts["calibration"]} == {0, 1, 2}
     with pytest.raises(TightropeError, match=f"from {asked - 1} to {asked} "):
-        split(rare(2), evaluation=80, pool=asked - 1)
+        split(rare(2), train=80, evaluation=80, pool=asked - 1)
+
+
+def test_a_class_all_of_whose_examples_are_trained_on_asks_for_a_smaller_train_split() -> None:
+    with pytest.raises(TightropeError, match=r"'rare one' .*lower splits\.train, or bring more"):
+        split(rare(1), train=250, evaluation=80)
 
 
 def test_fewer_calibration_examples_than_classes_are_an_error() -> None:
@@ -135,18 +211,18 @@ def test_a_class_without_any_text_is_no_matter_of_the_splits() -> None:
 def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path: Path) -> None:
     manifest = tmp_path / "data.json"
     sizes = {"train": None, "evaluation": 5}
-    prepare_data(manifest, source="random", columns={}, splits=sizes, pool=3, seed=2)
+    prepare_splits(manifest, source="random", columns={}, splits=sizes, pool=3, seed=2)
     assert read_manifest(manifest, DataManifest)["labels"] is None
-    assert set(read_manifest(manifest, DataManifest)["splits"]) == {"evaluation", "calibration"}
-    seeds = [example["random"] for example in read_split(manifest, "evaluation")]
-    others = [example["random"] for example in read_split(manifest, "calibration")]
+    assert read_split(split_of(manifest, "train")) == []
+    seeds = [example["random"] for example in read_split(split_of(manifest, "evaluation"))]
+    others = [example["random"] for example in read_split(split_of(manifest, "calibration"))]
     assert len(set(seeds + others)) == 8
 
 
 def test_one_label_alone_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label\nhello,1\nworld,1\n")
     with pytest.raises(TightropeError, match="needs two labels"):
-        prepare_data(
+        prepare_splits(
             tmp_path / "out" / "data.json",
             source=f"files:{tmp_path}/a.csv",
             columns={"text": "text", "label": "label"},

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pandas
 import pytest
-from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import DataManifest
-from tightrope.data.prepare import prepare_data
+from splits import prepare_splits, split_of
+from tightrope.data.ranges import SPLITS
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.text_files import read as read_files
 from tightrope.errors import ConfigError, TightropeError
@@ -204,7 +203,7 @@ def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:
         "".join(json.dumps({"sentence": text, "mood": label}) + "\n" for text, label in rows)
     )
     manifest = tmp_path / "out" / "data.json"
-    prepare_data(
+    prepare_splits(
         manifest,
         source=f"files:{tmp_path}/a.jsonl",
         columns=COLUMNS,
@@ -212,9 +211,8 @@ def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:
         pool=8,
         seed=0,
     )
-    sizes = {
-        name: split["samples"]
-        for name, split in read_manifest(manifest, DataManifest)["splits"].items()
-    }
-    assert sizes == {"train": 32, "evaluation": 10, "calibration": 8}
-    assert all("naïve" in example["text"] for example in read_split(manifest, "evaluation"))
+    sizes = {name: len(read_split(split_of(manifest, name))) for name in SPLITS}
+    assert sizes == {"train": 32, "evaluation": 10, "calibration": 8, "timing": 50}
+    assert all(
+        "naïve" in example["text"] for example in read_split(split_of(manifest, "evaluation"))
+    )

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from manifests import CHECKPOINT
+from splits import prepare_splits, split_of
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.data.prepare import prepare_data
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import batches_by_length, batches_of_equal_length, stack
 from tightrope.inputs.encode import load_encoder, read_split
@@ -21,7 +21,7 @@ HEIGHT, WIDTH = 12, 16
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     manifest = tmp_path_factory.mktemp("digits") / "data.json"
     sizes = {"train": 20, "evaluation": 30}
-    prepare_data(manifest, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
+    prepare_splits(manifest, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
     return manifest
 
 
@@ -39,7 +39,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pixels(checkpoint: Path, data: Path) -> np.ndarray:
-    rows = load_encoder(checkpoint, max_sequence=1)(read_split(data, "evaluation"))
+    rows = load_encoder(checkpoint, max_sequence=1)(read_split(split_of(data, "evaluation")))
     return stack(rows)["pixel_values"]
 
 
@@ -53,7 +53,7 @@ def test_a_batch_is_of_the_size_of_the_model(checkpoint: Path, data: Path) -> No
 def test_batches_hold_every_image_once_in_the_order_of_the_split(
     checkpoint: Path, data: Path
 ) -> None:
-    rows = load_encoder(checkpoint, max_sequence=1)(read_split(data, "evaluation"))
+    rows = load_encoder(checkpoint, max_sequence=1)(read_split(split_of(data, "evaluation")))
     found = list(batches_by_length(rows, 8))
     assert [index for indices, _ in found for index in indices] == list(range(30))
     together = np.concatenate([batch["pixel_values"] for _, batch in found])
@@ -64,7 +64,7 @@ def test_batches_hold_every_image_once_in_the_order_of_the_split(
 def test_an_image_takes_the_room_of_a_token_for_each_64_pixels(
     checkpoint: Path, data: Path, tokens: int, size: int
 ) -> None:
-    rows = load_encoder(checkpoint, max_sequence=1)(read_split(data, "evaluation"))
+    rows = load_encoder(checkpoint, max_sequence=1)(read_split(split_of(data, "evaluation")))
     batches = list(batches_of_equal_length(rows, tokens=tokens))
     assert {len(one["pixel_values"]) for one in batches[:-1]} <= {size}
     assert sum(len(one["pixel_values"]) for one in batches) == 30
@@ -74,7 +74,7 @@ def test_what_is_timed_are_images_of_the_split_again_from_the_first_where_it_is_
     checkpoint: Path, data: Path
 ) -> None:
     shapes = [{"batch": size, "height": HEIGHT, "width": WIDTH} for size in (1, 40)]
-    one, many = timing_batches(checkpoint, data, shapes, max_sequence=1)
+    one, many = timing_batches(checkpoint, split_of(data, "evaluation"), shapes, max_sequence=1)
     known = pixels(checkpoint, data)
     np.testing.assert_array_equal(one["pixel_values"], known[:1])
     np.testing.assert_array_equal(many["pixel_values"], np.concatenate([known, known[:10]]))
@@ -83,7 +83,7 @@ def test_what_is_timed_are_images_of_the_split_again_from_the_first_where_it_is_
 def test_a_shape_of_another_size_is_an_error_with_both_sizes(checkpoint: Path, data: Path) -> None:
     shapes = [{"batch": 1, "height": WIDTH, "width": HEIGHT}]
     with pytest.raises(TightropeError, match=r"images of 12 x 16 pixels .* shapes has 16 x 12"):
-        timing_batches(checkpoint, data, shapes, max_sequence=1)
+        timing_batches(checkpoint, split_of(data, "evaluation"), shapes, max_sequence=1)
 
 
 def test_random_images_are_the_same_for_the_same_seed(checkpoint: Path) -> None:

@@ -1,11 +1,12 @@
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from manifests import CHECKPOINT
+from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.data.prepare import prepare_data
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, batches_by_length, batches_of_equal_length, stack
 from tightrope.inputs.encode import load_encoder, read_split
@@ -38,7 +39,7 @@ def real_tokens(batch: Arrays) -> list[list[int]]:
 
 
 def test_texts_become_int64_rows_without_padding(tiny: TinyModel) -> None:
-    examples = read_split(tiny.data, "evaluation")
+    examples = read_split(split_of(tiny.data, "evaluation"))
     rows = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
     assert len(rows) == len(examples) == 80
     for one, example in zip(rows, examples, strict=True):
@@ -59,15 +60,17 @@ def test_texts_are_cut_at_the_longest_sequence_and_keep_their_end_token(tiny: Ti
 
 def test_a_text_is_encoded_alike_alone_and_among_others(tiny: TinyModel) -> None:
     encode = load_encoder(tiny.checkpoint, max_sequence=LONGEST)
-    examples = read_split(tiny.data, "evaluation")[:9]
+    examples = read_split(split_of(tiny.data, "evaluation"))[:9]
     for one, together in zip(examples, encode(examples), strict=True):
         np.testing.assert_array_equal(encode([one])[0]["input_ids"], together["input_ids"])
 
 
 def test_random_inputs_are_the_same_for_the_same_seed(tmp_path: Path, tiny: TinyModel) -> None:
     sizes = {"train": None, "evaluation": 40}
-    prepare_data(tmp_path / "data.json", source="random", columns={}, splits=sizes, pool=5, seed=3)
-    examples = read_split(tmp_path / "data.json", "evaluation")
+    prepare_splits(
+        tmp_path / "data.json", source="random", columns={}, splits=sizes, pool=5, seed=3
+    )
+    examples = read_split(split_of(tmp_path / "data.json", "evaluation"))
     first = load_encoder(tiny.checkpoint, max_sequence=16)(examples)
     again = load_encoder(tiny.checkpoint, max_sequence=16)(examples[::-1])[::-1]
     vocabulary = json.loads(tiny.checkpoint.read_text())["vocabulary"]
@@ -90,17 +93,12 @@ def test_texts_without_a_tokenizer_are_an_error_that_names_it(tmp_path: Path) ->
     assert len(encode([{"random": 1}])) == 1
 
 
-def test_a_split_that_is_not_there_is_named(tiny: TinyModel) -> None:
-    with pytest.raises(ArtifactError, match=r"data\.json: has no test split, only "):
-        read_split(tiny.data, "test")
-
-
-def test_a_split_that_was_cut_off_is_named(tiny: TinyModel, tmp_path: Path) -> None:
-    for file in tiny.data.parent.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "evaluation.jsonl").write_bytes((tmp_path / "evaluation.jsonl").read_bytes()[:-10])
-    with pytest.raises(ArtifactError, match=r"evaluation\.jsonl: \d+ bytes"):
-        read_split(tmp_path / "data.json", "evaluation")
+def test_a_part_that_was_cut_off_is_named(tiny: TinyModel, tmp_path: Path) -> None:
+    shutil.copytree(tiny.data.parent, tmp_path / "data")
+    file = tmp_path / "data/pool.jsonl"
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(ArtifactError, match=r"pool\.jsonl: \d+ bytes"):
+        read_split(split_of(tmp_path / "data/data.json", "evaluation"))
 
 
 def test_a_stack_is_padded_with_masked_zeros_to_its_longest_row() -> None:

@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
+from splits import split_of
 from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays
@@ -18,7 +19,7 @@ PERCENTILE = 99.0
 def make_cache(model: TinyModel, target: Path, samples: int, method: str = "minmax") -> dict:
     calibrate(
         model.simplified,
-        model.data,
+        model.split("calibration"),
         model.checkpoint,
         target,
         method=method,
@@ -32,7 +33,7 @@ def make_cache(model: TinyModel, target: Path, samples: int, method: str = "minm
 
 
 def rows_of(model: TinyModel, samples: int) -> list[Arrays]:
-    examples = calibration_examples(model.data, samples)
+    examples = calibration_examples(model.split("calibration"), samples)
     return load_encoder(model.checkpoint, max_sequence=LONGEST)(examples)
 
 
@@ -46,7 +47,7 @@ def test_it_says_of_what_it_was_made(tiny: TinyModel) -> None:
     assert (cache["method"], cache["samples"], cache["schema"]) == ("minmax", SAMPLES, 2)
     assert cache["options"]["max_sequence"] == LONGEST
     assert cache["model_sha256"] == sha256(tiny.simplified)
-    samples = json.dumps(read_split(tiny.data, "calibration")[:SAMPLES], sort_keys=True)
+    samples = json.dumps(read_split(split_of(tiny.data, "calibration"))[:SAMPLES], sort_keys=True)
     assert cache["samples_sha256"] == hashlib.sha256(samples.encode()).hexdigest()
     assert str(tiny.data.parent.parent) not in tiny.minmax.read_text()
 
@@ -111,7 +112,7 @@ def test_the_samples_of_a_cache_come_without_padding_in_its_order_of_length(
     tiny: TinyModel,
 ) -> None:
     paths = {"onnx": tiny.simplified, "calibration": tiny.nncf}
-    paths |= {"data": tiny.data, "checkpoint": tiny.checkpoint}
+    paths |= {"data": tiny.split("calibration"), "checkpoint": tiny.checkpoint}
     batches = calibration_batches(**{name: str(path) for name, path in paths.items()})
     found = sorted(batch["input_ids"].tolist()[0] for batch in batches)
     assert found == sorted(row["input_ids"].tolist() for row in rows_of(tiny, SAMPLES))
@@ -124,7 +125,7 @@ def test_the_cache_of_other_samples_is_refused(tiny: TinyModel, tmp_path: Path) 
         calibration_batches(
             onnx=str(tiny.simplified),
             calibration=str(tmp_path / "a.json"),
-            data=str(tiny.data),
+            data=str(tiny.split("calibration")),
             checkpoint=str(tiny.checkpoint),
         )
 
@@ -132,9 +133,9 @@ def test_the_cache_of_other_samples_is_refused(tiny: TinyModel, tmp_path: Path) 
 def test_random_inputs_take_nothing_from_the_pool_and_are_nested(
     tiny: TinyModel, tmp_path: Path
 ) -> None:
-    assert calibration_examples(tiny.data, 500, random=True)[:3] == calibration_examples(
-        "no/such/data.json", 3, random=True
-    )
+    assert calibration_examples(tiny.split("calibration"), 500, random=True)[
+        :3
+    ] == calibration_examples("no/such/data.json", 3, random=True)
     few = make_cache(tiny, tmp_path / "few.json", 4, "random")["ranges"]
     many = make_cache(tiny, tmp_path / "many.json", 8, "random")["ranges"]
     assert all(many[name][1] >= high - 1e-4 for name, (_, high) in few.items())

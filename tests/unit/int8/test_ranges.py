@@ -18,7 +18,7 @@ from tiny_model import LIMITS, LONGEST, SAMPLES, TinyModel
 
 
 def rows_of(model: TinyModel, samples: int) -> list[Arrays]:
-    examples = calibration_examples(model.data, samples)
+    examples = calibration_examples(model.split("calibration"), samples)
     return load_encoder(model.checkpoint, max_sequence=LONGEST)(examples)
 
 

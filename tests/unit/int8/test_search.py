@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from splits import split_of
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import load_encoder, read_split
@@ -113,7 +114,7 @@ def searched(tiny: TinyModel, evidence: tuple[Path, Path], folder: Path, budget:
         calibration=tiny.minmax,
         sensitivity=evidence[0],
         costs=evidence[1],
-        data=tiny.data,
+        data=tiny.split("calibration"),
         checkpoint=tiny.checkpoint,
     )
     settings = SearchSettings(
@@ -137,7 +138,7 @@ def test_a_search_judges_the_whole_pool_and_keeps_every_trial(
     assert (found["samples"], found["in_float"], found["stop"]) == (40, [], "minimum")
     assert [trial["in_float"] for trial in found["trials"]] == [[]]
     assert found["smoothquant"] == 0.8
-    examples = read_split(tiny.data, "calibration")
+    examples = read_split(split_of(tiny.data, "calibration"))
     rows = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
     smooth = tmp_path / "smooth.onnx"
     paths = (tiny.simplified, tiny.minmax, smooth)

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from splits import split_of
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
@@ -22,7 +23,7 @@ def record(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> dict:
     measure_sensitivity(
         tiny.simplified,
         tiny.u8s8,
-        tiny.data,
+        tiny.split("calibration"),
         tiny.checkpoint,
         target,
         samples=16,
@@ -46,7 +47,7 @@ def test_an_operators_numbers_are_those_of_a_file_with_it_alone_in_int8(
     others = [name for name in record["operators"] if name != NAME]
     paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
     quantize_onnx(*paths, scheme="u8s8", repair={"float": others})
-    examples = read_split(tiny.data, "calibration")[:16]
+    examples = read_split(split_of(tiny.data, "calibration"))[:16]
     batch = stack(load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples))
     found, expected = (
         run_onnx(load_onnx(path), [batch], threads=1)[0].tolist()

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from splits import split_of
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.quantize import quantize_onnx
@@ -93,7 +94,7 @@ def test_convolutions_switch_with_what_they_give(
     }[in_float]
     assert chosen or in_float == "none"
     rows = load_encoder(tiny_images.checkpoint, max_sequence=1)(
-        read_split(tiny_images.data, "evaluation")[:20]
+        read_split(split_of(tiny_images.data, "evaluation"))[:20]
     )
     target, paths = tmp_path / "a.onnx", (tiny_images.simplified, tiny_images.minmax)
     repair = {"float": list(chosen)}

@@ -340,7 +340,7 @@ def test_a_cache_without_samples_gives_none_to_an_engine(tiny: TinyModel, tmp_pa
         calibration_batches(
             onnx=str(tiny.simplified),
             calibration=str(cache),
-            data=str(tiny.data),
+            data=str(tiny.split("calibration")),
             checkpoint=str(tiny.checkpoint),
         )
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from manifests import ENGINE
 from onnx import numpy_helper
+from splits import prepare_splits, split_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.data.prepare import prepare_data
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import read_split
@@ -45,7 +45,9 @@ def measured(model: TinyModel, engine: Path, folder: Path, **options: Any) -> Ac
         **options,
     }
     target = folder / "accuracy.json"
-    artifacts = replace(artifacts_of(model, engine), data=facts.pop("data", model.data))
+    artifacts = replace(
+        artifacts_of(model, engine), data=facts.pop("data", model.split("evaluation"))
+    )
     measure_accuracy(artifacts, target, execution=executed_with(facts), **facts)
     return AccuracyRecord.read(target)
 
@@ -72,7 +74,7 @@ def alone(tiny: TinyModel) -> np.ndarray:
 def test_predictions_stand_in_the_order_of_the_split(
     tiny: TinyModel, record: AccuracyRecord, alone: np.ndarray
 ) -> None:
-    assert record.labels == [one["label"] for one in read_split(tiny.data, "evaluation")]
+    assert record.labels == [one["label"] for one in read_split(split_of(tiny.data, "evaluation"))]
     assert record.predictions == alone.argmax(1).tolist()
     assert len(set(record.predictions)) == 3
     assert np.mean(np.array(record.predictions) == record.labels) > 0.95
@@ -163,7 +165,7 @@ def test_the_record_says_what_was_measured_where_and_with_what(
 ) -> None:
     assert (record.model, record.variant, record.status) == ("tiny", str(QUICK), "ok")
     assert record.engine_sha256 == sha256(engine)
-    assert record.data_sha256 == sha256(tiny.data.parent / "evaluation.jsonl")
+    assert record.data_sha256 == sha256(tiny.split("evaluation"))
     assert record.libraries == {"onnxruntime": "1"}
     assert record.host["cores"] >= 1
 
@@ -183,8 +185,8 @@ def test_data_without_labels_gives_a_record_without_predictions(
 ) -> None:
     data = tmp_path / "data" / "data.json"
     sizes = {"train": None, "evaluation": 4}
-    prepare_data(data, source="random", columns={}, splits=sizes, pool=4, seed=0)
-    found = measured(tiny, engine, tmp_path, data=data)
+    prepare_splits(data, source="random", columns={}, splits=sizes, pool=4, seed=0)
+    found = measured(tiny, engine, tmp_path, data=split_of(data, "evaluation"))
     assert (found.status, found.predictions, found.labels) == ("ok", [], None)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from manifests import ENGINE
 from onnx import numpy_helper
+from splits import split_of
 from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.inputs.encode import load_encoder, read_split
@@ -27,7 +28,7 @@ OPERATOR = "bert.encoder.layer.1.output.dense"
 
 def audit(tiny: TinyModel, engine: Path, quantized: Path | None, target: Path) -> dict:
     audit_variant(
-        artifacts_of(tiny, engine),
+        artifacts_of(tiny, engine, "calibration"),
         quantized,
         target,
         variant=NAME,
@@ -53,7 +54,7 @@ def narrow(ranges: dict) -> None:
 
 @pytest.fixture(scope="module")
 def rows(tiny: TinyModel) -> list:
-    examples = read_split(tiny.data, "calibration")[:24]
+    examples = read_split(split_of(tiny.data, "calibration"))[:24]
     return load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
 
 

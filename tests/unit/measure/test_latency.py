@@ -68,7 +68,9 @@ def measured(
     target = folder / "latency.json"
     settings = TimingSettings(execution=executed_with(facts), **facts)
     names = {"model": "tiny", "variant": str(variant)}
-    measure_latency(artifacts_of(model, engine), baseline, target, settings, **names, audit=audit)
+    measure_latency(
+        artifacts_of(model, engine, "timing"), baseline, target, settings, **names, audit=audit
+    )
     return LatencyRecord.read(target)
 
 

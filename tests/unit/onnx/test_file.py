@@ -254,7 +254,9 @@ def test_a_model_whose_answers_are_not_the_checkpoints_is_not_simplified(
     target = tmp_path / "model.simplified.onnx"
     options = {"threads": 1}
     with pytest.raises(ArtifactError, match=r"model\.onnx: its outputs differ from the checkpoint"):
-        simplify_onnx(tmp_path / "model.onnx", tiny.checkpoint, tiny.data, target, **options)
+        simplify_onnx(
+            tmp_path / "model.onnx", tiny.checkpoint, tiny.split("timing"), target, **options
+        )
     assert not target.exists()
 
 
@@ -273,7 +275,7 @@ def test_a_model_that_ignores_its_mask_is_not_simplified(tiny: TinyModel, tmp_pa
         simplify_onnx(
             tmp_path / "model.onnx",
             tiny.checkpoint,
-            tiny.data,
+            tiny.split("timing"),
             tmp_path / "model.simplified.onnx",
             threads=1,
         )
@@ -313,7 +315,7 @@ def test_where_the_unread_rows_cannot_be_told_the_model_is_simplified_without(
     """Here the calls in which shapes are seen are longer than the model takes."""
     monkeypatch.setattr(first_token, "TRIALS", ((1, 10_000), (2, 10_000)))
     target = tmp_path / "model.simplified.onnx"
-    simplify_onnx(tiny.onnx, tiny.checkpoint, tiny.data, target, threads=1)
+    simplify_onnx(tiny.onnx, tiny.checkpoint, tiny.split("timing"), target, threads=1)
     assert (
         "unused tokens not pruned: ArtifactError: ONNX Runtime cannot run"
         in capsys.readouterr().out

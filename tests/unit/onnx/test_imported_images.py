@@ -7,11 +7,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from splits import prepare_splits
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
-from tightrope.data.prepare import prepare_data
 from tightrope.errors import TightropeError
 from tightrope.onnx.file import signature_of
 from tightrope.onnx.imported import class_count, import_checkpoint, standard_model
@@ -123,7 +123,7 @@ def test_inputs_that_do_not_fit_are_named(options: dict[str, Any], reason: str) 
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     manifest = tmp_path_factory.mktemp("digits") / "data.json"
     sizes = {"train": 20, "evaluation": 20}
-    prepare_data(manifest, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
+    prepare_splits(manifest, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
     return manifest
 
 

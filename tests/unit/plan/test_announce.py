@@ -53,11 +53,12 @@ def test_a_split_of_unknown_size_or_without_labels_is_not_announced(changes: dic
 
 
 def test_the_size_of_prepared_data_counts_if_they_are_from_the_same_source() -> None:
-    manifest = Path("artifacts/news/data/data.json")
+    manifest = Path("artifacts/news/splits/evaluation.json")
     manifest.parent.mkdir(parents=True)
-    document = {"source": MODEL["data"], "splits": {"evaluation": {"samples": 50}}}
+    document = {"source": MODEL["data"], "samples": 50}
     manifest.write_text(json.dumps(document))
     (line,) = split_lines(config(splits={"evaluation": None}))
     assert ": 50 examples are too few" in line
+    assert list(split_lines(config(splits={"evaluation": 276}))) == []
     manifest.write_text(json.dumps({**document, "source": "files:other.csv"}))
     assert list(split_lines(config(splits={"evaluation": None}))) == []

@@ -12,12 +12,19 @@ from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.plan.code import engine_modules
 from tightrope.plan.config import checked
-from tightrope.plan.job_inputs import audit_input, engine_inputs, quantize_inputs
+from tightrope.plan.job_inputs import (
+    audit_input,
+    engine_inputs,
+    quantize_inputs,
+    training_examples,
+)
 from tightrope.plan.job_params import (
+    deciding_sizes,
     engine_libraries,
     engine_options,
     latency_settings,
     libraries_of,
+    limits_of,
 )
 from tightrope.plan.plan import (
     Plan,
@@ -34,6 +41,7 @@ from tightrope.plan.plan import (
     unavailable_reason,
     variant_suffixes,
 )
+from tightrope.signature import IMAGE
 from tightrope.variants import UNQUANTIZED, Variant, parse
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
@@ -507,7 +515,7 @@ def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(
         "source": source,
         "onnx": ONNX,
         "calibration": f"artifacts/m/calibration/{cache}.json",
-        "data": "artifacts/m/data/data.json",
+        "data": "artifacts/m/splits/calibration.json",
         "checkpoint": CHECKPOINT,
     }
 
@@ -633,3 +641,57 @@ def test_making_a_plan_imports_no_heavy_library(repository: Path) -> None:
     words = [sys.executable, "-c", code]
     done = subprocess.run(words, check=True, cwd=repository / "scripts", capture_output=True)
     assert done.stdout.decode().strip() == "[]"
+
+
+def sized(train: int | None, evaluation: int | None, **model: Any) -> dict[str, Any]:
+    splits = {"train": train, "evaluation": evaluation}
+    model = {"data": "digits", "task": IMAGE, "images": None, "splits": splits, **model}
+    return {"models": {"m": model}, "calibration": {"pool": 1024}}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limits"),
+    [
+        ((3500, 1500), {"train": 6144, "evaluation": 2048}),
+        ((3500, 2048), {"train": 6144, "evaluation": 2048}),
+        ((None, 1500), {"train": None, "evaluation": 2048}),
+        ((5121, None), {"train": 8192, "evaluation": None}),
+    ],
+)
+def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source(
+    sizes: tuple[int | None, int | None], limits: dict[str, int | None]
+) -> None:
+    assert limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
+
+
+@pytest.mark.parametrize(
+    ("train", "split", "names"),
+    [
+        (100, "train", {"train"}),
+        (None, "train", {"train", "calibration", "evaluation"}),
+        (100, "calibration", {"train", "calibration"}),
+        (100, "evaluation", {"evaluation"}),
+        (None, "timing", set()),
+    ],
+)
+def test_a_split_depends_on_no_size_that_does_not_move_it(
+    train: int | None, split: str, names: set[str]
+) -> None:
+    wildcards = Wildcards(fromdict={"model": "m", "split": split})
+    assert set(deciding_sizes(sized(train, 50), wildcards)) == names
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "recipe", "read"),
+    [
+        ("path:mine", {"epochs": 1}, "splits/train.json"),
+        ("scratch:bert", None, "splits/train.json"),
+        ("path:mine", None, "data/data.json"),
+        ("onnx:mine.onnx", None, "data/data.json"),
+    ],
+)
+def test_a_checkpoint_that_is_not_trained_depends_on_no_split(
+    checkpoint: str, recipe: dict[str, Any] | None, read: str
+) -> None:
+    config = {"models": {"m": {"checkpoint": checkpoint, "train": recipe}}}
+    assert training_examples(config, Wildcards(fromdict={"model": "m"})) == f"artifacts/m/{read}"

@@ -1,4 +1,3 @@
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -6,8 +5,9 @@ from typing import Any
 import pandas
 import pytest
 from disturbed import facts
-from manifests import CHECKPOINT, DATA, ENGINE
+from manifests import CHECKPOINT, ENGINE, SPLIT
 from raced import planted, race_record, race_shape
+from tightrope.artifacts.files import sha256, write_json
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint
@@ -16,7 +16,8 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.race_statistics import beaten_by
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
-from tightrope.summary.summarize import Inputs, Settings, evaluation_split, summarize
+from tightrope.summary.splits import evaluation_split
+from tightrope.summary.summarize import Inputs, Settings, summarize
 
 HOST = {
     "cpu": "Some CPU",
@@ -93,7 +94,7 @@ def write_run(
     AccuracyRecord(
         **identity,
         **failed,
-        data_sha256=hashlib.sha256(EXAMPLES.encode()).hexdigest(),
+        data_sha256=sha256(write_split(folder)),
         labels=None if failed else [0, 1] * 500,
         predictions=[] if failed else [0, 1] * 499 + [0, int(alone)],
         margins=[] if failed else [1.0] * 1000,
@@ -117,15 +118,24 @@ def write_race(folder: Path, **milliseconds: float) -> Path:
 
 
 def write_model(folder: Path) -> tuple[Path, Path]:
-    """checkpoint.json and data.json of model m."""
+    """checkpoint.json and evaluation.json of model m."""
     checkpoint = folder / "artifacts/m/checkpoint/checkpoint.json"
-    data = folder / "artifacts/m/data/data.json"
     (clear_folder(checkpoint) / "model.safetensors").write_bytes(b"weights")
     write_manifest(checkpoint, **CHECKPOINT)
-    splits = {"evaluation": {"file": "evaluation.jsonl", "samples": 1000}}
-    (clear_folder(data) / "evaluation.jsonl").write_text(EXAMPLES)
-    write_manifest(data, **{**DATA, "splits": splits})
-    return checkpoint, data
+    return checkpoint, write_split(folder)
+
+
+def write_split(folder: Path) -> Path:
+    """evaluation.json of model m, of the 1000 examples in its data."""
+    texts = folder / "artifacts/m/data/evaluation.jsonl"
+    texts.parent.mkdir(parents=True, exist_ok=True)
+    texts.write_text(EXAMPLES)
+    split = folder / "artifacts/m/splits/evaluation.json"
+    name = f"../data/{texts.name}"
+    files = {name: {"sha256": sha256(texts), "size_bytes": texts.stat().st_size}}
+    rows = {"file": name, "rows": [0, 1000, 1], "samples": 1000}
+    write_json(split, {**SPLIT, **rows, "files": files, "schema": 1})
+    return split
 
 
 def write_traffic(folder: Path, **fields: Any) -> Path:
@@ -168,7 +178,7 @@ def summarized(
     """
     runs = (write_run(folder, one, (loads or {}).get(one, facts(0, 10))) for one in variants)
     engines, latencies, accuracies = zip(*runs, strict=True)
-    checkpoint, data = write_model(folder)
+    checkpoint, split = write_model(folder)
     records = quantized or {}
     inputs = Inputs(
         engines=engines,
@@ -180,7 +190,7 @@ def summarized(
         searches=records.get("search", []),
         training=records.get("training", []),
         checkpoints=[checkpoint],
-        data=[data],
+        splits=[split],
         races=[write_race(folder, **(race or {"quick": 4.0}))],
     )
     settings = Settings(unavailable=[MISSING], baselines=baselines, budget_points=1.0, **options)
@@ -303,15 +313,13 @@ def test_a_changed_text_of_the_evaluation_split_is_an_error_that_names_the_file(
     file = tmp_path / "artifacts/m/data/evaluation.jsonl"
     file.write_text(EXAMPLES.replace("script", "edited"))
     with pytest.raises(ArtifactError, match=r"evaluation\.jsonl: its content is not the one"):
-        evaluation_split(file.with_name("data.json"))
+        evaluation_split(tmp_path / "artifacts/m/splits/evaluation.json")
 
 
 def test_inputs_without_a_text_have_none_to_tell(tmp_path: Path) -> None:
-    (tmp_path / "evaluation.jsonl").write_text('{"random": 0}\n{"random": 1}\n')
-    splits = {"evaluation": {"file": "evaluation.jsonl", "samples": 2}}
-    fields = {"source": "random", "labels": None, "splits": splits}
-    write_manifest(tmp_path / "data.json", **{**DATA, **fields})
-    found = evaluation_split(tmp_path / "data.json")
+    fields = {"source": "random", "labels": None, "rows": [0, 2, 1], "samples": 2}
+    write_manifest(tmp_path / "evaluation.json", **{**SPLIT, **fields})
+    found = evaluation_split(tmp_path / "evaluation.json")
     assert (found.texts, found.labels) == ([None, None], None)
 
 
@@ -514,13 +522,13 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
 def test_a_broken_record_is_named(tmp_path: Path) -> None:
     engine, latency, accuracy = write_run(tmp_path, BASELINE)
     latency.write_text(latency.read_text()[:-50])
-    checkpoint, data = write_model(tmp_path)
+    checkpoint, split = write_model(tmp_path)
     inputs = Inputs(
         engines=[engine],
         latencies=[latency],
         accuracies=[accuracy],
         checkpoints=[checkpoint],
-        data=[data],
+        splits=[split],
     )
     settings = Settings(unavailable=[], baselines=BASELINES, budget_points=1.0)
     targets = {"json_target": tmp_path / "summary.json", "csv_target": tmp_path / "summary.csv"}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
-from tightrope.data.prepare import prepare_data
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
@@ -50,7 +50,7 @@ def prepare_texts(folder: Path, labels: tuple[str, str] = ("bad", "good")) -> Pa
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "moods.csv").write_text("\n".join(lines))
     manifest = folder / "data" / "data.json"
-    prepare_data(
+    prepare_splits(
         manifest,
         source=f"files:{folder}/moods.csv",
         columns={"text": "text", "label": "label"},
@@ -68,12 +68,12 @@ def train(
     given = {"terminal": io.StringIO(), **options}
     files = {name: given.pop(name) for name in ("terminal", "micro_batches") if name in given}
     settings = TrainingSettings(recipe=recipe, **{"inputs": {}, "threads": 2, "seed": 0, **given})
-    train_model(manifest, settings, source=source, data=data, **files)
+    train_model(manifest, settings, source=source, data=split_of(data, "train"), **files)
     return manifest
 
 
 def logits(checkpoint: Path, data: Path) -> np.ndarray:
-    rows = load_encoder(checkpoint, max_sequence=32)(read_split(data, "evaluation"))
+    rows = load_encoder(checkpoint, max_sequence=32)(read_split(split_of(data, "evaluation")))
     model = AutoModelForSequenceClassification.from_pretrained(checkpoint.parent).eval()
     with torch.inference_mode():
         batch = {name: torch.from_numpy(array) for name, array in stack(rows).items()}
@@ -96,7 +96,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, source: Path, texts: Path)
 
 
 def test_fine_tuning_learns_the_labels(trained: Path, texts: Path) -> None:
-    labels = [example["label"] for example in read_split(texts, "evaluation")]
+    labels = [example["label"] for example in read_split(split_of(texts, "evaluation"))]
     assert np.mean(logits(trained, texts).argmax(-1) == labels) > 0.95
 
 
@@ -154,8 +154,8 @@ def test_another_activation_is_put_in_before_training_and_stays_with_the_checkpo
     module = load_module(manifest.parent, torch.float32)
     kinds = [type(one.intermediate.intermediate_act_fn) for one in module.bert.encoder.layer]
     assert kinds == [torch.nn.ReLU] * 2
-    labels = [example["label"] for example in read_split(texts, "evaluation")]
-    rows = stack(load_encoder(manifest, max_sequence=32)(read_split(texts, "evaluation")))
+    labels = [example["label"] for example in read_split(split_of(texts, "evaluation"))]
+    rows = stack(load_encoder(manifest, max_sequence=32)(read_split(split_of(texts, "evaluation"))))
     with torch.inference_mode():
         batch = {name: torch.from_numpy(array) for name, array in rows.items()}
         answers = module(**batch).logits.numpy().argmax(-1)
@@ -208,7 +208,7 @@ def test_another_count_of_labels_is_an_error_without_a_recipe(
         "text,label\n" + "".join(f"text {i},{i % 3}\n" for i in range(60))
     )
     data = tmp_path / "data" / "data.json"
-    prepare_data(
+    prepare_splits(
         data,
         source=f"files:{tmp_path}/three.csv",
         columns={"text": "text", "label": "label"},
@@ -225,7 +225,7 @@ def test_another_count_of_labels_is_an_error_without_a_recipe(
 def test_random_data_need_neither_tokenizer_nor_recipe(tmp_path: Path, source: Path) -> None:
     data = tmp_path / "data" / "data.json"
     sizes = {"train": None, "evaluation": 4}
-    prepare_data(data, source="random", columns={}, splits=sizes, pool=4, seed=0)
+    prepare_splits(data, source="random", columns={}, splits=sizes, pool=4, seed=0)
     manifest = train(tmp_path / "out", source, data)
     assert len(read_manifest(manifest, CheckpointManifest)["labels"]) == 2
     assert "tokenizer.json" not in read_manifest(manifest, CheckpointManifest)["files"]
@@ -277,7 +277,7 @@ def test_frozen_modules_keep_their_weights_and_the_others_learn(
     before, after = (load_file(one.parent / "model.safetensors") for one in (source, manifest))
     kept = {f"bert.{name}" for name in before if torch.equal(before[name], after[f"bert.{name}"])}
     assert kept == {name for name in after if name.startswith(tuple(f"{one}." for one in frozen))}
-    labels = [example["label"] for example in read_split(texts, "evaluation")]
+    labels = [example["label"] for example in read_split(split_of(texts, "evaluation"))]
     assert np.mean(logits(manifest, texts).argmax(-1) == labels) > 0.9
     assert (
         read_manifest(manifest, CheckpointManifest)["parameters"]

@@ -32,16 +32,26 @@ def libraries(source: str, location: str, **_settings: Any) -> dict[str, str | N
     return library_versions("pandas", *["pyarrow"] * (".parquet" in suffixes))
 
 
+def is_one_pool(source: str, location: str) -> bool:
+    """Return whether no file is for evaluation by its name."""
+    return files_by_role(source, location)[1] is None
+
+
+def files_by_role(source: str, pattern: str) -> tuple[list[Path], list[Path] | None]:
+    """Return the files for training and for evaluation, or all files and None."""
+    roles: dict[str, list[Path]] = {}
+    for file in matching_files(source, pattern):
+        roles.setdefault(role_of(file.name), []).append(file)
+    return train_and_evaluation(source, roles, str)
+
+
 def read(source: str, pattern: str, *, columns: dict[str, str], **_settings: Any) -> Material:
     """Return texts and labels of every file that `pattern` matches.
 
     The words of a file name decide between train and evaluation (test is used only without another
     evaluation file). With only one of the two, all files are one pool.
     """
-    roles: dict[str, list[Path]] = {}
-    for file in matching_files(source, pattern):
-        roles.setdefault(role_of(file.name), []).append(file)
-    train, evaluation = train_and_evaluation(source, roles, str)
+    train, evaluation = files_by_role(source, pattern)
     evaluation_rows = None if evaluation is None else read_tables(evaluation, columns)
     return number_labels(read_tables(train, columns), evaluation_rows)
 

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from tightrope.artifacts.files import sha256, storage_errors
 from tightrope.artifacts.manifest import open_manifest, read_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest, EngineManifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import PIXELS, Arrays, length
@@ -62,7 +62,6 @@ def measure_traffic(
     transient failure raises TightropeError unless this is the last attempt.
     """
     built = open_manifest(artifacts.engine, EngineManifest)
-    source = read_manifest(artifacts.data, DataManifest)
     checkpoint = read_manifest(artifacts.checkpoint, CheckpointManifest)
     execution, images = settings.execution, checkpoint["task"] == IMAGE
     record = TrafficRecord(
@@ -71,7 +70,7 @@ def measure_traffic(
         host=describe_host(),
         libraries=execution.libraries,
         engine_sha256=sha256(artifacts.engine),
-        data_sha256=source["files"][source["splits"]["evaluation"]["file"]]["sha256"],
+        data_sha256=sha256(artifacts.data),
         threads=execution.threads,
         plan=settings.plan,
         longest=None if images else settings.max_sequence,
@@ -105,7 +104,7 @@ def serve_traffic(artifacts: Artifacts, folder: Path, settings: TrafficSettings)
     machine = QuietMachine(processors, settings.quiet_seconds, settings.terminal)
     plan, max_sequence = settings.plan, settings.max_sequence
     checkpoint = read_manifest(artifacts.checkpoint, CheckpointManifest)
-    examples = read_split(artifacts.data, "evaluation")
+    examples = read_split(artifacts.data)
     encode = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)
     rows = ready_samples(encode(examples), image_bytes=settings.image_bytes)
     lengths = [length(row) for row in rows]

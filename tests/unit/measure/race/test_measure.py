@@ -111,7 +111,7 @@ class Candidates:
                 ],
                 accuracies=[self.accuracy(one) for one in speedups],
                 checkpoint=self.model.checkpoint,
-                data=self.model.data,
+                data=self.model.split("timing"),
             ),
             target,
             TimingSettings(

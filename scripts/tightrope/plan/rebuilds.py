@@ -1,0 +1,49 @@
+"""Engines that a run builds again although they could serve the measured shapes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import read_json
+from tightrope.errors import ArtifactError
+from tightrope.plan.config import Document
+from tightrope.plan.config_checks import has_buckets
+from tightrope.plan.job_inputs import engine_manifest
+from tightrope.plan.plan import Plan
+from tightrope.plan.shapes import buckets_of, free_sizes
+
+Sizes = dict[str, list[int]]
+
+
+def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
+    """Yield a line per model whose engines are built again because `buckets: auto` has changed.
+
+    Only where the buckets of the engines hold all measured shapes.
+    """
+    told = set()
+    for model, variant in plan.jobs if config["buckets"] == "auto" else []:
+        if model in told or not has_buckets(config, variant):
+            continue
+        built, planned = built_buckets(engine_manifest(model, variant)), buckets_of(config, model)
+        if built and built != planned and holds(built, free_sizes(config, model)):
+            told.add(model)
+            kept = ", ".join(f"{axis}: {sizes}" for axis, sizes in built.items())
+            yield (
+                f"rebuilt: engines of {model} with buckets: auto, which follows shapes; "
+                f"buckets: {{{kept}}} holds these shapes as well and keeps the engines"
+            )
+
+
+def built_buckets(engine: str) -> Sizes | None:
+    """Return the buckets with which an engine was built, None without them."""
+    try:
+        document: dict[str, Any] = read_json(Path(engine))
+        built: Sizes | None = document["options"].get("buckets")
+        return built if document["status"] == "ok" else None
+    except (ArtifactError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def holds(buckets: Sizes, shapes: list[dict[str, int]]) -> bool:
+    """Return whether the largest buckets hold every shape."""
+    return all(size <= max(buckets[axis]) for shape in shapes for axis, size in shape.items())

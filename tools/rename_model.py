@@ -1,0 +1,82 @@
+"""Rename a model with all that was made for it: python tools/rename_model.py OLD NEW.
+
+Run it in the folder of the project, then rename the model in the configuration. Snakemake's records
+of its files are renamed too, so that it goes on to notice which settings have changed.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from base64 import urlsafe_b64decode
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+
+from snakemake.persistence.file import FilePersistence
+from tightrope.artifacts.files import read_json, sha256, write_json
+from tightrope.errors import TightropeError
+from tightrope.jobs.job import print_one_line
+from tightrope.plan.run import take_run_lock
+
+SNAKEMAKE = Path(".snakemake")
+FOLDERS = ("artifacts", "reports")
+
+
+def main() -> None:
+    """Rename the model that the command line names."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("old", metavar="OLD")
+    parser.add_argument("new", metavar="NEW")
+    words = parser.parse_args()
+    if not Path("artifacts", words.old).is_dir():
+        raise TightropeError(f"artifacts/{words.old}: there is no such folder; name a model")
+    for folder in FOLDERS:
+        if Path(folder, words.new).exists():
+            raise TightropeError(f"{folder}/{words.new}: exists; remove it or take another name")
+    lock = take_run_lock()
+    if lock is None:
+        raise TightropeError("a run is going on in this folder; wait until it has ended")
+    for folder in FOLDERS:
+        if Path(folder, words.old).exists():
+            Path(folder, words.old).rename(Path(folder, words.new))
+    # pictures have the name of the model in them, and are drawn again
+    shutil.rmtree(Path("reports", words.new, "graphs"), ignore_errors=True)
+    rename_metadata(words.old, words.new, rename_in_records(words.old, words.new))
+    print(f"renamed; now name the model {words.new} in the configuration")
+
+
+def rename_in_records(old: str, new: str) -> dict[str, str]:
+    """Write the new name into the records of a model; return the new digest of each old one."""
+    digests = {}
+    for path in sorted(Path("reports", new).glob("*.json")):
+        record = read_json(path)
+        if record.get("model") == old:
+            before = sha256(path)
+            write_json(path, {**record, "model": new})
+            digests[before] = sha256(path)
+    return digests
+
+
+def rename_metadata(old: str, new: str, digests: dict[str, str]) -> None:
+    """Rename the model in Snakemake's metadata of its files, whose digests have changed."""
+    store = FilePersistence(nolock=True, path=SNAKEMAKE)
+    metadata = SNAKEMAKE / "metadata"
+    for path in [path for path in metadata.rglob("*") if path.is_file()]:
+        parts = path.relative_to(metadata).parts
+        name = urlsafe_b64decode("".join(part.removeprefix("@") for part in parts)).decode()
+        if not name.startswith(tuple(f"{folder}/{old}/" for folder in FOLDERS)):
+            continue
+        text = path.read_text()
+        for folder in FOLDERS:
+            text = text.replace(f"{folder}/{old}/", f"{folder}/{new}/")
+            name = name.replace(f"{folder}/{old}/", f"{folder}/{new}/")
+        for before, after in digests.items():
+            text = text.replace(before, after)
+        path.unlink()
+        store._io_write(metadata, json.loads(text), name)
+
+
+sys.excepthook = print_one_line
+if __name__ == "__main__":
+    main()
