@@ -143,7 +143,7 @@ def with_types(value: Any, schema: Document) -> Any:
         return "off"  # YAML reads off as false
     if isinstance(value, float) and value.is_integer() and takes_integers(schema):
         return int(value)
-    if type(value) is int and kinds == "string":
+    if type(value) is int and schema.get("type") == "string":
         return str(value)  # a label or a column that is a number
     if value == "null" and {"type": "null"} in schema.get("anyOf", ()):
         return None

@@ -46,7 +46,8 @@ def measure_training(
     """Write the TrainingRecord of a model's recipe, also if training fails.
 
     `labels` names the checkpoint's outputs. `plan` holds `epochs` and `seeds`, which override the
-    recipe's. For `quiet_seconds` see `QuietMachine`. A transient failure raises TightropeError unless this is the last attempt.
+    recipe's. For `quiet_seconds` see `QuietMachine`. A transient failure raises TightropeError
+    unless this is the last attempt.
     """
     recipe = {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
     record = TrainingRecord(
