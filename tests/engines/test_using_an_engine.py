@@ -44,7 +44,7 @@ PROGRAMS = (
     ("compile", "fp32"),
     ("tvm", "fp32"),
 )
-# The pages's program, started as a user's: without Tightrope on its path.
+# A user's process, with the page's program as engine.py.
 DRIVER = """
 import pathlib
 import sys
@@ -52,15 +52,10 @@ import sys
 import numpy
 from engine import load
 
-folder, threads = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-given = dict(numpy.load("batches.npz"))
-run = load(folder, threads)
-found = {}
-for number in range(len({name.split("-")[0] for name in given})):
-    own = {name.split("-")[1]: one for name, one in given.items() if name.split("-")[0] == str(number)}
-    found[str(number)] = run(own)
-assert "tightrope" not in sys.modules or len(sys.argv) > 3
-numpy.savez("logits.npz", **found)
+run = load(pathlib.Path(sys.argv[1]), int(sys.argv[2]))
+for number in range(int(sys.argv[3])):
+    numpy.save(f"{number}.npy", run(dict(numpy.load(f"{number}.npz"))))
+print("tightrope" in sys.modules)
 """
 
 
@@ -79,18 +74,20 @@ def run_python(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def page_answers(program: str, engine: Path, batches: list[Arrays], folder: Path) -> list[Arrays]:
-    """The logits that the page's program gives for the batches."""
+def page_answers(
+    program: str, engine: Path, batches: list[Arrays], folder: Path
+) -> list[np.ndarray]:
+    """The logits that the page's program gives for the batches, without Tightrope."""
     folder.mkdir(exist_ok=True)
     (folder / "engine.py").write_text(block(PAGE, "python", f"{program}: engine.py"))
     (folder / "buckets.py").write_text(block(PAGE, "python", "buckets.py"))
     (folder / "driver.py").write_text(DRIVER)
-    named = [(f"{number}-{name}", one[name]) for number, one in enumerate(batches) for name in one]
-    np.savez(folder / "batches.npz", **dict(named))
-    own = ["with-tightrope"] if program == "tightrope" else []
-    run_python(folder, "driver.py", str(engine.parent), str(THREADS), *own)
-    found = np.load(folder / "logits.npz")
-    return [found[str(number)] for number in range(len(batches))]
+    for number, batch in enumerate(batches):
+        np.savez(folder / f"{number}.npz", **batch)
+    words = [str(engine.parent), str(THREADS), str(len(batches))]
+    told = run_python(folder, "driver.py", *words).splitlines()[-1]
+    assert told == str(program == "tightrope")
+    return [np.load(folder / f"{number}.npy") for number in range(len(batches))]
 
 
 def own_answers(engine: Path, batches: list[Arrays]) -> list[np.ndarray]:
