@@ -37,6 +37,7 @@ SEARCHES = plan.search_columns(config, PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 GENERATIONS = plan.generations(workflow, config, PLAN, RUN_LOCK)
+CONFIGURATION = reports.configuration_files(workflow)
 announce.announce(workflow, config, PLAN, executing=False)
 
 os.environ.setdefault(plan.ATTEMPTS, "1")

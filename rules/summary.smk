@@ -27,6 +27,7 @@ rule summarize:
         runtime=10,
     params:
         code=code_of("summarize.py"),
+        configuration=CONFIGURATION,
         unavailable=PLAN.unavailable,
         baselines=PLAN.baselines,
         references=PLAN.references,

@@ -12,6 +12,7 @@ measure_training(
     model=job.wildcards.model,
     recipe=job.params.train,
     activation=job.params.activation,
+    labels=job.params.labels,
     plan=job.params.training,
     quiet_seconds=job.resources.quiet_seconds,
     device="cuda" if job.resources.gpu else "cpu",

@@ -7,6 +7,7 @@ job = current_job(globals())
 summarize(
     Inputs(**dict(job.input.items())),
     Settings(
+        configuration=job.params.configuration,
         unavailable=job.params.unavailable,
         baselines=job.params.baselines,
         references=job.params.references,

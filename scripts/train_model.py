@@ -13,6 +13,7 @@ settings = TrainingSettings(
     recipe=job.params.train,
     inputs=job.params.inputs,
     activation=job.params.activation,
+    labels=job.params.labels,
     threads=intra_op_threads(job.params.threads),
     seed=job.params.seed,
     state=job.params.state,

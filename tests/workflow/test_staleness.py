@@ -463,3 +463,20 @@ def test_another_recipe_leaves_data_and_source_as_they_are(
 ) -> None:
     project.configure(models={MODEL: {**CONFIG["models"][MODEL], **change}})
     assert project.plan() == EVERYTHING - PREPARED
+
+
+def test_names_of_the_outputs_leave_data_and_source_as_they_are(onnx_project: Project) -> None:
+    """The ONNX file's outputs are in the order of cat and dog."""
+    model = onnx_project.models[MODEL]
+    onnx_project.configure(models={MODEL: {**model, "labels": ["cat", "dog"]}})
+    planned = onnx_project.plan()
+    assert planned >= CHECKPOINT | ONNX | REPORT
+    assert not planned & PREPARED
+
+
+def test_another_file_of_the_same_configuration_plans_the_report_that_names_it(
+    project: Project,
+) -> None:
+    shutil.copy(project / "config/config.yaml", project / "config/mine.yaml")
+    assert project.plan("--configfile", "config/mine.yaml") == REPORT
+    assert project.plan("--config", "retry_failed=true") == set()

@@ -70,7 +70,7 @@ class CheckpointManifest(Manifest):
     """checkpoint/checkpoint.json: the classifier that is exported and built.
 
     `height` and `width` are those of a model of images, `inputs` maps the pipeline's input names
-    to those of an ONNX file from outside.
+    to those of an ONNX file from outside, whose output `output_order[i]` is that of label i.
     """
 
     task: str
@@ -84,6 +84,7 @@ class CheckpointManifest(Manifest):
     activation: NotRequired[str | None]
     vocabulary: NotRequired[int]
     inputs: NotRequired[dict[str, str]]
+    output_order: NotRequired[list[int] | None]
     height: NotRequired[int]
     width: NotRequired[int]
 

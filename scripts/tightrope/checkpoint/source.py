@@ -100,3 +100,9 @@ def unusable_head(text: str) -> str | None:
     source = parse_source(text)
     config = None if source.kind == "scratch" else local_config(text)
     return None if config is None else heads.unusable_head(config)
+
+
+def known_outputs(text: str) -> int | None:
+    """Return the outputs of a local model's head from its config.json; None if unknown."""
+    config = local_config(text)
+    return None if config is None or not heads.is_classifier(config) else heads.outputs(config)

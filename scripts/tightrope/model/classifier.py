@@ -14,49 +14,74 @@ from transformers import (
 from tightrope.errors import TightropeError
 from tightrope.model.activations import restore_activation
 from tightrope.model.heads import OTHER_PROBLEMS, SINGLE_LABEL, is_classifier, unusable_head
+from tightrope.model.labels import output_order, require_names
 from tightrope.signature import IMAGE
 
 
 def load_classifier(
-    folder: Path, *, source: str, task: str, labels: list[str] | None, new_head: bool, seed: int
+    folder: Path,
+    *,
+    source: str,
+    task: str,
+    labels: list[str] | None,
+    names: list[str] | None = None,
+    new_head: bool,
+    seed: int,
 ) -> Any:
     """Load the fp32 model in `folder` with one output per label, in the order of `labels`.
 
     A missing or mismatched head is initialized from `seed` if `new_head` allows it; otherwise it is
-    an error. Without labels the model keeps its head, or gets a new head with two outputs.
+    an error. Without labels the model keeps its head, or gets a new head with two outputs. `names`
+    are those of the checkpoint's outputs, in their order, in the place of its own.
     """
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    fields = config.to_dict()
-    if not new_head and (reason := unusable_head(fields)):
-        raise TightropeError(f"{source}: {reason}")
-    if is_classifier(fields):
-        fits = labels is None or config.num_labels == len(labels)
-    else:
-        fits = False
+    if not is_classifier(config.to_dict()):
         labels = labels or ["0", "1"]
-    if not fits and not new_head:
-        raise TightropeError(
-            f"{source}: has {config.num_labels} outputs, the data has {len(labels or [])} labels "
-            f"({', '.join((labels or [])[:5])}); choose data that fits, or give the model a train "
-            "recipe"
-        )
-    names = {} if fits else label_fields(labels or [])
+    fits = head_fits(config, labels, names, new_head=new_head, source=source)
+    changes = {} if fits else label_fields(labels or [])
     torch.manual_seed(seed)
     images = task == IMAGE
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-    model, info = load_model(kind, folder, source, ignore_mismatched_sizes=not fits, **names)
+    model, info = load_model(kind, folder, source, ignore_mismatched_sizes=not fits, **changes)
     if fits and info["missing_keys"]:
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
     restore_activation(model)
     if model.config.problem_type in OTHER_PROBLEMS:
         model.config.problem_type = SINGLE_LABEL
-    if fits and labels:
+    if names is not None:
+        name_outputs(model, names, labels, source)
+    elif fits and labels:
         order_outputs(model, labels)
     model.eval()
     if not images:
         require_masked_padding(model, source)
     return model
+
+
+def head_fits(
+    config: Any, labels: list[str] | None, names: list[str] | None, *, new_head: bool, source: str
+) -> bool:
+    """Return whether the checkpoint has a head with one output per label.
+
+    Raises TightropeError if it has none and `new_head` allows no other, or forgets `names`.
+    """
+    fields = config.to_dict()
+    if not new_head and (reason := unusable_head(fields)):
+        raise TightropeError(f"{source}: {reason}")
+    fits = is_classifier(fields) and (labels is None or config.num_labels == len(labels))
+    if not fits and not new_head:
+        raise TightropeError(
+            f"{source}: has {config.num_labels} outputs, the data has {len(labels or [])} labels "
+            f"({', '.join((labels or [])[:5])}); choose data that fits, or give the model a train "
+            "recipe"
+        )
+    if not fits and names is not None:
+        raise TightropeError(
+            f"{source}: labels names the outputs of the checkpoint, but it gets a new head, whose "
+            "outputs are the labels of the data; remove labels"
+        )
+    return fits
 
 
 def load_model(kind: Any, folder: Path, source: str, **options: Any) -> tuple[Any, dict[str, Any]]:
@@ -107,22 +132,38 @@ def label_fields(labels: list[str]) -> dict[str, Any]:
     }
 
 
+def name_outputs(model: Any, names: list[str], labels: list[str] | None, source: str) -> None:
+    """Give the outputs these `names`, and put them in the order of the data's `labels`, if any.
+
+    Raises TightropeError where they do not name each output, or are not those labels.
+    """
+    require_names(source, names, model.config.num_labels)
+    if labels:
+        permute_outputs(model, output_order(source, names, labels))
+    for field, value in label_fields(labels or names).items():
+        setattr(model.config, field, value)
+
+
 def order_outputs(model: Any, labels: list[str]) -> None:
     """Reorder the outputs to match `labels` if the model has the same label names."""
     names = [str(model.config.id2label[i]).casefold() for i in range(len(labels))]
     expected = [label.casefold() for label in labels]
     if sorted(names) == sorted(expected) and len(set(names)) == len(names):
-        order = torch.tensor([names.index(label) for label in expected])
-        head = output_layer(model)
-        with torch.no_grad():
-            head.weight.copy_(head.weight[order])
-            if head.bias is not None:
-                head.bias.copy_(head.bias[order])
+        permute_outputs(model, [names.index(label) for label in expected])
     elif not all(re.fullmatch(r"label_\d+|\d+", name) for name in [*names, *expected]):
         pairs = ", ".join(f"{name} = {label}" for name, label in zip(names, expected, strict=True))
         print(f"labels of the checkpoint and of the data are matched by their order: {pairs}")
     for field, value in label_fields(labels).items():
         setattr(model.config, field, value)
+
+
+def permute_outputs(model: Any, order: list[int]) -> None:
+    """Put output `order[i]` of the classifier in the place of output i."""
+    head = output_layer(model)
+    with torch.no_grad():
+        head.weight.copy_(head.weight[order])
+        if head.bias is not None:
+            head.bias.copy_(head.bias[order])
 
 
 def output_layer(model: Any) -> torch.nn.Linear:

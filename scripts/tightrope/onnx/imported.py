@@ -12,8 +12,9 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifes
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.inputs.image_settings import load_settings
+from tightrope.model.labels import output_order, require_names
 from tightrope.onnx.file import require_one_file, signature_of
-from tightrope.onnx.interface import TOKENS, standardized
+from tightrope.onnx.interface import TOKENS, standardized, with_outputs_in
 from tightrope.onnx.session import run_onnx
 from tightrope.signature import IMAGE
 
@@ -50,12 +51,18 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
 
 
 def import_checkpoint(
-    manifest: Path | str, *, source: Path | str, data: Path | str, inputs: dict[str, str]
+    manifest: Path | str,
+    *,
+    source: Path | str,
+    data: Path | str,
+    inputs: dict[str, str],
+    labels: list[str] | None = None,
 ) -> None:
     """Write the output of train_model for an ONNX file: model, tokenizer or processor, manifest.
 
-    Raises TightropeError where the model's inputs do not match `inputs` or the size of the image
-    processor, or where its number of classes differs from the labels of the data.
+    `labels` names the outputs of the file, in their order; without, that is the order of the data's
+    labels. Raises TightropeError where the model's inputs do not match `inputs` or the size of the
+    image processor, or its outputs not `labels` or the labels of the data.
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     folder = Path(source).parent
@@ -65,7 +72,7 @@ def import_checkpoint(
         settings = load_settings(folder)
         size = (settings.height, settings.width)
     standard = standardized(model, inputs, source=origin["source"], size=size)
-    labels = labels_of(standard, material["labels"], origin["source"])
+    known, order = label_order(standard, material["labels"], labels, origin["source"])
     if size is None:
         facts = {"vocabulary": vocabulary(standard, origin["source"])}
     else:
@@ -76,7 +83,8 @@ def import_checkpoint(
     write_manifest(
         manifest,
         task=origin["task"],
-        labels=labels,
+        labels=known,
+        output_order=order,
         parameters=sum(int(np.prod(tensor.dims)) for tensor in standard.graph.initializer),
         max_sequence=None,
         architecture=None,
@@ -86,6 +94,22 @@ def import_checkpoint(
         training=None,
         **facts,
     )
+
+
+def label_order(
+    model: onnx.ModelProto, known: list[str] | None, names: list[str] | None, source: str
+) -> tuple[list[str], list[int] | None]:
+    """Return the labels and for each the index of its output, None where that order is the file's.
+
+    The labels are those of the data, `known`, else the `names` of the outputs.
+    """
+    if names is None:
+        return labels_of(model, known, source), None
+    require_names(source, names, class_count(model))
+    if known is None:
+        return names, None
+    order = output_order(source, names, known)
+    return known, None if order == list(range(len(order))) else order
 
 
 def labels_of(model: onnx.ModelProto, known: list[str] | None, source: str) -> list[str]:
@@ -135,13 +159,18 @@ def vocabulary(model: onnx.ModelProto, source: str) -> int:
 
 
 def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
-    """Return the ONNX file that `import_checkpoint` wrote next to `checkpoint`, standardized."""
+    """Return the ONNX file that `import_checkpoint` wrote next to `checkpoint`, standardized.
+
+    Its outputs are in the order of the labels.
+    """
     manifest = read_manifest(checkpoint, CheckpointManifest)
     size = None
     if manifest["task"] == IMAGE:
         size = (manifest["height"], manifest["width"])
     model = read_onnx_file(manifest["source"], Path(checkpoint).parent / FILE)
-    return standardized(model, manifest["inputs"], source=manifest["source"], size=size)
+    model = standardized(model, manifest["inputs"], source=manifest["source"], size=size)
+    order = manifest.get("output_order")
+    return model if order is None else with_outputs_in(order, model)
 
 
 def original_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:

@@ -187,3 +187,18 @@ def rename_output(graph: onnx.GraphProto, source: str) -> None:
     output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
     del graph.output[:]
     graph.output.append(output)
+
+
+def with_outputs_in(order: list[int], model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a standardized model whose logit i is the given model's logit `order[i]`."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    graph = result.graph
+    names = ["tightrope_logits", "tightrope_label_order"]
+    rename(graph, "logits", names[0])
+    graph.output[0].name = "logits"
+    size, kind = [len(order)], onnx.TensorProto.INT64
+    graph.initializer.append(onnx.helper.make_tensor(names[1], kind, size, order))
+    graph.node.append(onnx.helper.make_node("Gather", names, ["logits"], axis=1))
+    onnx.checker.check_model(result)
+    return result

@@ -127,7 +127,7 @@ def describe(schema: Document) -> str:
 
 
 def with_types(value: Any, schema: Document) -> Any:
-    """Return a copy of `value` with strings converted to the types that the schema asks for.
+    """Return a copy of `value` with words and integers converted to the types of the schema.
 
     Snakemake leaves numbers, booleans and null as strings inside a value of --config, as in
     calibration={samples: [256]}. A single value in the place of a list is a list of it.
@@ -143,6 +143,8 @@ def with_types(value: Any, schema: Document) -> Any:
         return "off"  # YAML reads off as false
     if isinstance(value, float) and value.is_integer() and takes_integers(schema):
         return int(value)
+    if type(value) is int and schema.get("type") == "string":
+        return str(value)  # a label or a column that is a number
     if value == "null" and {"type": "null"} in schema.get("anyOf", ()):
         return None
     if not isinstance(value, str) or kinds == "string":

@@ -10,6 +10,7 @@ from tightrope.machine.host import describe_host
 from tightrope.plan.model_checks import (
     check_heads,
     check_kinds,
+    check_labels,
     check_recipes,
     check_sources,
     check_training,
@@ -183,6 +184,7 @@ CHECKS = (
     check_traffic,
     check_sources,
     check_heads,
+    check_labels,
     check_recipes,
     check_kinds,
     check_training,

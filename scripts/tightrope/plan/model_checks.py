@@ -42,6 +42,18 @@ def check_heads(config: Document) -> None:
             raise ConfigError(f"config: models.{name}.checkpoint = {model['checkpoint']}: {reason}")
 
 
+def check_labels(config: Document) -> None:
+    """The names of a local checkpoint's outputs must be as many as its outputs."""
+    for name, model in config["models"].items():
+        outputs = checkpoint_source.known_outputs(model["checkpoint"]) if model["labels"] else None
+        if outputs is not None and outputs != len(model["labels"]):
+            raise ConfigError(
+                f"config: models.{name}.labels: {len(model['labels'])} names, "
+                f"{model['checkpoint']} has {outputs} outputs; list one name for each output, in "
+                "the order of the outputs"
+            )
+
+
 def check_recipes(config: Document) -> None:
     """A model given as an ONNX file cannot be trained, nor get another activation."""
     for name, model in config["models"].items():

@@ -50,6 +50,20 @@ def reported_records(summary: Path, records: Records) -> list[str]:
     return [path for key in known for path in records.get(key, [])]
 
 
+def configuration_files(workflow: Any) -> list[str]:
+    """Return the configuration files of the run, relative to the project, else by their name.
+
+    Values of --config are not among them, nor is the place of the project, so that neither makes
+    the summary stale.
+    """
+    found = (Path(file) for file in workflow.config_settings.configfiles)
+    here = Path.cwd()
+    return [
+        file.relative_to(here).as_posix() if file.is_relative_to(here) else file.name
+        for file in found
+    ]
+
+
 def keep_reports(workflow: Any, *, since: float) -> Path | None:
     """Copy the reports of this run to the folder of its configuration; return that folder.
 

@@ -126,7 +126,10 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "answers": answers_section(measured, baselines, budget),
         "int8": int8_section(results, model, hosts, budget),
         "quantization": quantization_section(
-            quantization, [chosen["result"] for chosen in picks], hosts
+            quantization,
+            [chosen["result"] for chosen in picks],
+            hosts,
+            machines=summary.get("hosts") or {},
         ),
         "measured": measured,
         "picks": picks,

@@ -24,6 +24,7 @@ class Summary(TypedDict):
     schema: Literal[3]
     tightrope: str
     created: str
+    configuration: list[str]
     accuracy_budget_points: float
     hosts: dict[str, Host]
     models: dict[str, Model]

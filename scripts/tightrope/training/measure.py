@@ -36,6 +36,7 @@ def measure_training(
     model: str,
     recipe: Recipe,
     activation: str | None,
+    labels: list[str] | None,
     plan: dict[str, Any],
     quiet_seconds: float,
     device: str,
@@ -44,9 +45,9 @@ def measure_training(
 ) -> None:
     """Write the TrainingRecord of a model's recipe, also if training fails.
 
-    `data` is the train split. `plan` holds `epochs` and `seeds`, which override the recipe's. For
-    `quiet_seconds` see `QuietMachine`. A transient failure raises TightropeError unless this is the
-    last attempt.
+    `data` is the train split, `labels` names the checkpoint's outputs. `plan` holds `epochs` and
+    `seeds`, which override the recipe's. For `quiet_seconds` see `QuietMachine`. A transient
+    failure raises TightropeError unless this is the last attempt.
     """
     recipe = {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
     record = TrainingRecord(
@@ -62,7 +63,7 @@ def measure_training(
         data_sha256=sha256(data),
     )
     machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal)
-    load = partial(load_start, source, data, activation=activation)
+    load = partial(load_start, source, data, activation=activation, names=labels)
     try:
         train_seeds(record, load, machine, execution.limits, terminal)
     except WorkFailed as error:

@@ -47,12 +47,13 @@ def load_start(
     recipe: Recipe | None,
     *,
     activation: str | None = None,
+    names: list[str] | None = None,
     seed: int,
 ) -> Start:
     """Load the model of manifest `source`, and the examples if manifest `data` is a split.
 
-    `activation`, if given, replaces the checkpoint's. Raises TightropeError if there is a recipe
-    but no examples.
+    `activation`, if given, replaces the checkpoint's, and so do the `names` of its outputs. Raises
+    TightropeError if there is a recipe but no examples.
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     model = load_classifier(
@@ -60,6 +61,7 @@ def load_start(
         source=origin["source"],
         task=origin["task"],
         labels=material["labels"],
+        names=names,
         new_head=recipe is not None or origin["source"].startswith("scratch:"),
         seed=recipe["seed"] if recipe else seed,
     )

@@ -21,9 +21,10 @@ from tightrope.training.step import prepare_device
 class TrainingSettings:
     """How a checkpoint is trained, or only converted if there is no `recipe`.
 
-    `inputs` maps to the input names of an ONNX file. `activation`, if given, replaces the
-    checkpoint's before training. Folder `state` holds the last state during training: a killed run
-    resumes from it if `provenance`, which identifies code and libraries, has not changed.
+    `inputs` maps to the input names of an ONNX file, `labels` names the outputs of the checkpoint
+    in their order. `activation`, if given, replaces the checkpoint's before training. Folder
+    `state` holds the last state during training: a killed run resumes from it if `provenance`,
+    which identifies code and libraries, has not changed.
     """
 
     recipe: Recipe | None
@@ -31,6 +32,7 @@ class TrainingSettings:
     threads: int
     seed: int
     activation: str | None = None
+    labels: list[str] | None = None
     device: str = "cpu"
     state: Path | str | None = None
     provenance: Any = None
@@ -55,10 +57,12 @@ def train_model(
     """
     origin = read_manifest(source, SourceManifest)
     if import_checkpoint := importer_of(origin["source"]):
-        return import_checkpoint(manifest, source=source, data=data, inputs=settings.inputs)
+        keep = partial(import_checkpoint, inputs=settings.inputs, labels=settings.labels)
+        return keep(manifest, source=source, data=data)
     recipe = settings.recipe and whole_recipe(settings.recipe, settings.seed)
     prepare_device(settings.device, settings.threads)
-    start = load_start(source, data, recipe, activation=settings.activation, seed=settings.seed)
+    load = partial(load_start, activation=settings.activation, names=settings.labels)
+    start = load(source, data, recipe, seed=settings.seed)
     training, state = None, None
     if recipe is not None:
         state = state_of(settings, [[origin["files"], sha256(data)], recipe, repr(start.model)])

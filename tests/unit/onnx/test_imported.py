@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.onnx.imported import class_count, read_onnx_file, vocabulary
-from tightrope.onnx.interface import standardized
+from tightrope.onnx.imported import class_count, label_order, read_onnx_file, vocabulary
+from tightrope.onnx.interface import standardized, with_outputs_in
 from tightrope.onnx.session import run_onnx
 
 NAMES = {"input_ids": "ids", "attention_mask": "mask", "token_type_ids": "segments"}
@@ -102,6 +102,24 @@ def test_names_that_are_swapped_or_used_inside_are_no_matter(
     model = standardized(given, {**mapping, "token_type_ids": "segments"}, source="onnx:m")
     np.testing.assert_array_equal(answers(model), EXPECTED)
     assert vocabulary(model, "onnx:m") == ROWS
+
+
+def test_outputs_are_put_in_an_order_and_a_tensor_inside_may_have_the_new_names() -> None:
+    given = small_model(output="logits_of_the_file")
+    model = standardized(given, NAMES, source="onnx:m")
+    found = answers(with_outputs_in([2, 0, 1], model))
+    np.testing.assert_array_equal(found, np.array(EXPECTED)[:, [2, 0, 1]])
+
+
+def test_names_of_outputs_are_put_in_the_order_of_the_data_which_may_have_none() -> None:
+    model = standardized(small_model(), NAMES, source="onnx:m")
+    known = ["a", "b", "c"]
+    assert label_order(model, known, None, "onnx:m") == (known, None)
+    assert label_order(model, known, known, "onnx:m") == (known, None)
+    assert label_order(model, known, ["b", "c", "a"], "onnx:m") == (known, [2, 0, 1])
+    assert label_order(model, None, ["b", "c", "a"], "onnx:m") == (["b", "c", "a"], None)
+    with pytest.raises(TightropeError, match="has 3 outputs, labels lists 2 names"):
+        label_order(model, None, ["b", "c"], "onnx:m")
 
 
 @pytest.mark.parametrize("output", ["logits", "probabilities"])

@@ -14,7 +14,12 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.onnx.file import signature_of
-from tightrope.onnx.imported import class_count, import_checkpoint, standard_model
+from tightrope.onnx.imported import (
+    class_count,
+    import_checkpoint,
+    original_outputs,
+    standard_model,
+)
 from tightrope.onnx.interface import standardized
 from tightrope.onnx.session import run_onnx
 from tightrope.signature import IMAGE, of_images
@@ -151,6 +156,23 @@ def test_the_file_is_kept_with_its_image_processor_size_and_labels(
     assert manifest["labels"] == [str(digit) for digit in range(10)]
     assert manifest["parameters"] == WEIGHTS.size
     require_answers(standard_model(kept))
+
+
+def test_predictions_follow_the_labels_of_the_configuration(data: Path, tmp_path: Path) -> None:
+    size = {"height": SIZE[0], "width": SIZE[1]}
+    source = prepared(tmp_path, {"image_processor_type": "ViTImageProcessor", "size": size})
+    kept = tmp_path / "checkpoint/checkpoint.json"
+    names = [str(digit) for digit in (3, 1, 4, 0, 5, 9, 2, 6, 8, 7)]
+    import_checkpoint(kept, source=source, data=data, inputs=INPUTS, labels=names)
+    labels = read_manifest(kept, CheckpointManifest)["labels"]
+    batch = pixels(*SIZE)
+    given = run_onnx(standardized(small_model(), INPUTS, source="m", size=SIZE), [batch], threads=1)
+    found = original_outputs(kept, [batch], threads=1)
+    for ours, theirs in zip(found[0], given[0], strict=True):
+        assert {labels[index]: logit for index, logit in enumerate(ours)} == {
+            names[index]: logit for index, logit in enumerate(theirs)
+        }
+        assert labels[ours.argmax()] == names[theirs.argmax()]
 
 
 def test_an_image_processor_that_is_not_known_is_refused_at_once(tmp_path: Path) -> None:

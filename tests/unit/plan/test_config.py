@@ -270,6 +270,38 @@ def test_a_shape_longer_than_a_local_model_takes_is_refused(
     assert message == "config: shapes: sequence = 65: tiny takes at most 64 tokens"
 
 
+def test_labels_are_a_name_for_each_output_of_a_local_model(
+    schema: Path, config: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LOCAL_MODEL))
+    (tmp_path / "model.safetensors").write_bytes(b"not read here")
+    model = {"checkpoint": f"path:{tmp_path}", "max_sequence": 64}
+    config["models"]["tiny"] |= {**model, "labels": [0, "1"]}
+    config["shapes"] = [{"batch": 1, "sequence": 64}]
+    assert checked(config, schema)["models"]["tiny"]["labels"] == ["0", "1"]
+    config["models"]["tiny"]["labels"] = ["bad", "good", "odd"]
+    assert refused(config, schema) == (
+        f"config: models.tiny.labels: 3 names, path:{tmp_path} has 2 outputs; list one name for "
+        "each output, in the order of the outputs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        (["a", "a"], "models.tiny.labels = ['a', 'a']: ['a', 'a'] has non-unique elements"),
+        ([1, "1"], "has non-unique elements"),
+        (["a"], "models.tiny.labels = ['a']: ['a'] is too short"),
+        ([False, True], "models.tiny.labels (entry 1) = False: must be string"),
+    ],
+)
+def test_labels_that_are_no_names_are_refused(
+    labels: list[Any], reason: str, schema: Path, config: dict[str, Any]
+) -> None:
+    config["models"]["tiny"]["labels"] = labels
+    assert reason in refused(config, schema)
+
+
 def test_traffic_of_a_variant_that_is_not_configured_is_refused(
     schema: Path, config: dict[str, Any]
 ) -> None:

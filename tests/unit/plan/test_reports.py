@@ -4,7 +4,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tightrope.plan.reports import REPORTS, generation, keep_reports, summarized_files
+from tightrope.plan.reports import (
+    REPORTS,
+    configuration_files,
+    generation,
+    keep_reports,
+    summarized_files,
+)
 from tightrope.records.record import TRAINING
 
 RECORDS = {
@@ -85,6 +91,12 @@ def test_reports_are_kept_under_the_name_of_the_configuration(files: list[str], 
     assert folder == Path("reports/configurations") / name
     for report in REPORTS:
         assert (folder / report.name).read_bytes() == report.read_bytes()
+
+
+def test_configuration_files_are_named_from_the_project_wherever_it_is(tmp_path: Path) -> None:
+    files = [tmp_path / "config/mine.yaml", Path("/elsewhere/config/other.yaml")]
+    assert configuration_files(workflow(*map(str, files))) == ["config/mine.yaml", "other.yaml"]
+    assert configuration_files(workflow()) == []
 
 
 def test_reports_of_an_earlier_run_are_not_kept_for_this_one() -> None:

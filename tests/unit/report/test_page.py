@@ -200,7 +200,7 @@ def test_each_chart_has_words_and_a_table_beside_it(render, summary):
 
 
 def test_fields_beyond_the_contract_may_be_missing(render, summary):
-    for key in ("created", "accuracy_budget_points", "tightrope"):
+    for key in ("created", "configuration", "accuracy_budget_points", "tightrope"):
         del summary[key]
     for result in summary["results"]:
         for key in ("executed", "measured", "engine_sha256", "audit", "search"):
@@ -217,6 +217,14 @@ def test_fields_beyond_the_contract_may_be_missing(render, summary):
     text = render(summary).text
     assert "cpu-openvino-bf16" in text
     assert "How steady was it?" not in text and "Real traffic" not in text
+
+
+def test_each_recommendation_names_its_files_and_the_configuration(render, summary):
+    summary["configuration"] = ["config/config.yaml", "config/mine.yaml"]
+    text = render(summary).text
+    files = f"artifacts/minilm-docstrings/engines/{summary['recommendations'][0]['variant']}/"
+    assert f"Its files: {files} , configured by config/config.yaml , config/mine.yaml" in text
+    assert text.count("configured by") == len(summary["recommendations"])
 
 
 @pytest.mark.parametrize("results", ["none", "failed"])

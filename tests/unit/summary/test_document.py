@@ -14,6 +14,7 @@ EMPTY = {
     "schema": 3,
     "tightrope": "0.1.0",
     "created": "2026-11-23T12:00:00+00:00",
+    "configuration": ["config/config.yaml"],
     "accuracy_budget_points": 1.0,
     "hosts": {},
     "models": {},

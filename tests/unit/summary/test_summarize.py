@@ -242,6 +242,11 @@ def test_every_variant_is_in_it_with_the_same_fields(summary: dict[str, Any]) ->
     assert found["cuda-pytorch-fp32"]["reason"] == "no NVIDIA GPU"
 
 
+def test_it_names_the_files_of_the_configuration(tmp_path: Path) -> None:
+    files = ["config/config.yaml", "config/mine.yaml"]
+    assert summarized(tmp_path, configuration=files)["configuration"] == files
+
+
 def test_results_name_the_host_whose_libraries_are_listed(summary: dict[str, Any]) -> None:
     assert by_variant(summary)[QUICK]["host"] == fingerprint(HOST)
     libraries = summary["hosts"][fingerprint(HOST)]["libraries"]

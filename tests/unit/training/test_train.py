@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
@@ -190,6 +190,46 @@ def test_outputs_are_put_in_the_order_of_the_labels_by_their_names(
     converted = train(tmp_path / "converted", source, texts)
     np.testing.assert_array_equal(logits(converted, texts), logits(trained, texts)[:, ::-1])
     assert read_manifest(converted, CheckpointManifest)["labels"] == ["bad", "good"]
+
+
+def with_unnamed_outputs(trained: Path, folder: Path) -> Path:
+    """The source of the checkpoint with names as transformers gives them, and bad its second."""
+    folder.mkdir()
+    for file in trained.parent.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    config = json.loads((folder / "config.json").read_text())
+    config["id2label"] = {"0": "LABEL_0", "1": "LABEL_1"}
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = load_file(folder / "model.safetensors")
+    for name in ("classifier.weight", "classifier.bias"):
+        weights[name] = weights[name].flip(0).contiguous()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return prepare_source(folder / "source", f"path:{folder}")
+
+
+@pytest.mark.parametrize("recipe", [None, {**RECIPE, "epochs": 0.1, "learning_rate": 1e-9}])
+def test_labels_of_the_configuration_name_the_outputs_of_a_checkpoint(
+    recipe: dict | None, trained: Path, tmp_path: Path, texts: Path
+) -> None:
+    source = with_unnamed_outputs(trained, tmp_path / "unnamed")
+    right = [example["label"] for example in read_split(texts, "evaluation")]
+    by_order = train(tmp_path / "by-order", source, texts, recipe)
+    assert np.mean(logits(by_order, texts).argmax(-1) == right) < 0.05
+    named = train(tmp_path / "named", source, texts, recipe, labels=["good", "bad"])
+    assert np.mean(logits(named, texts).argmax(-1) == right) > 0.95
+    assert read_manifest(named, CheckpointManifest)["labels"] == ["bad", "good"]
+
+
+def test_labels_that_are_not_those_of_the_data_or_of_a_new_head_are_refused(
+    trained: Path, tmp_path: Path, source: Path, texts: Path
+) -> None:
+    unnamed = with_unnamed_outputs(trained, tmp_path / "unnamed")
+    with pytest.raises(TightropeError, match="labels lacks 'bad' and has 'poor', unlike"):
+        train(tmp_path / "other", unnamed, texts, labels=["good", "poor"])
+    with pytest.raises(TightropeError, match="has 2 outputs, labels lists 3 names"):
+        train(tmp_path / "three", unnamed, texts, labels=["good", "bad", "odd"])
+    with pytest.raises(TightropeError, match=r"it gets a new head, .* remove labels"):
+        train(tmp_path / "new", source, texts, RECIPE, labels=["good", "bad"])
 
 
 def test_an_encoder_without_a_head_needs_a_recipe(

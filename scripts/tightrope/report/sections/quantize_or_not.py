@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tightrope.machine.host import saturates
 from tightrope.report.sections.int8 import is_quantized
 from tightrope.report.style.numbers import points, ratio, shape_label, shape_of
 
@@ -14,12 +15,17 @@ LONGEST = 90
 
 
 def quantization_section(
-    entries: Sequence[Record], deployed: Iterable[Record], hosts: Mapping[str, str]
+    entries: Sequence[Record],
+    deployed: Iterable[Record],
+    hosts: Mapping[str, str],
+    *,
+    machines: Mapping[str, Record],
 ) -> dict[str, Any] | None:
     """Return table `rows` of one model, and `sentence` if none of its engines gains.
 
     None without entries of `quantization`. `deployed` are the recommended results: if one is
-    quantized there is no sentence, since its engine has no entry. `hosts` are `host_names`.
+    quantized there is no sentence, since its engine has no entry. `hosts` are `host_names`,
+    `machines` the entries of the same hosts. `cause` is why INT8 is slow, None where not known.
     """
     if not entries:
         return None
@@ -33,8 +39,35 @@ def quantization_section(
     sentence = "; ".join(f"{names[key]} {reasons_against(group)}" for key, group in groups.items())
     return {
         "rows": rows,
+        "cause": why_slow(entries, hosts, machines),
         "sentence": sentence if in_vain and not any(map(is_quantized, deployed)) else None,
     }
+
+
+def why_slow(
+    entries: Iterable[Record], hosts: Mapping[str, str], machines: Mapping[str, Record]
+) -> str | None:
+    """State which CPUs lack VNNI, of those on which INT8 is no faster than float; None if none."""
+    slow = [entry["host"] for entry in entries if entry["device"] == "cpu" and is_slow(entry)]
+    lacking = [
+        host
+        for host in dict.fromkeys(slow)
+        if saturates({"isa": machines.get(host, {}).get("isa") or ()})
+    ]
+    if not lacking:
+        return None
+    names = [hosts.get(host, "this CPU") for host in lacking]
+    verb = "has" if len(names) == 1 else "have"
+    return (
+        f"{join_words(names)} {verb} no VNNI, the instruction that does the work of three in INT8 "
+        "products"
+    )
+
+
+def join_words(names: Sequence[str]) -> str:
+    """Join names with commas and "and", and start with a capital letter."""
+    words = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return words[:1].upper() + words[1:]
 
 
 def engine_of(entry: Record) -> tuple[str, str, str]:

@@ -46,11 +46,11 @@ def entry(
 
 
 def sentence(*entries, deployed=(), hosts=None):
-    return quantization_section(entries, deployed, hosts or {})["sentence"]
+    return quantization_section(entries, deployed, hosts or {}, machines={})["sentence"]
 
 
 def test_without_entries_there_is_nothing_to_tell():
-    assert quantization_section([], [], {}) is None
+    assert quantization_section([], [], {}, machines={}) is None
 
 
 @pytest.mark.parametrize("verdict", ["quantize", "undecided"])
@@ -128,7 +128,10 @@ def test_devices_and_hosts_are_named_where_there_are_several():
 
 def test_rows_are_those_of_an_engine_after_another_by_shape():
     found = quantization_section(
-        [entry(batch=16), entry(engine="openvino"), entry(batch=2)], [], {"h": "Some CPU"}
+        [entry(batch=16), entry(engine="openvino"), entry(batch=2)],
+        [],
+        {"h": "Some CPU"},
+        machines={},
     )
     rows = [
         (row["engine"], row["shape"].replace("\xa0", " "), row["host"]) for row in found["rows"]
@@ -151,7 +154,7 @@ def test_other_variants_with_the_same_reasons_are_one_group():
             ("c", "undecided", ["faster than x"]),
         )
     ]
-    (row,) = quantization_section([entry(others=others)], [], {})["rows"]
+    (row,) = quantization_section([entry(others=others)], [], {}, machines={})["rows"]
     groups = [(group["variants"], group["look"], group["why"]) for group in row["alike"]]
     assert groups == [
         (["a", "c"], "undecided", ["faster than x"]),
@@ -222,6 +225,52 @@ def test_what_not_to_quantize_stands_under_what_to_deploy(page):
     assert advice.rindex("artifacts/minilm-docstrings/engines/") < advice.index(
         f"Do not quantize this one: {told}"
     )
+
+
+AVX2 = {"isa": ["avx2", "avx512f"]}
+VNNI = {"isa": ["avx2", "avx512_vnni"]}
+
+
+def cause(*entries, machines, hosts=None):
+    return quantization_section(entries, (), hosts or {}, machines=machines)["cause"]
+
+
+def test_a_cpu_without_vnni_is_why_int8_is_slow():
+    told = "This CPU has no VNNI, the instruction that does the work of three in INT8 products"
+    assert cause(entry(), machines={"h": AVX2}) == told
+    assert cause(entry(EQUAL), entry(FASTER), machines={"h": AVX2}) == told
+    hosts = {"h": "EPYC 7763", "g": "Xeon E5", "f": "Xeon 8488C"}
+    entries = [entry(host=host) for host in hosts]
+    machines = {"h": AVX2, "g": AVX2, "f": VNNI}
+    found = cause(*entries, machines=machines, hosts=hosts)
+    assert found.startswith("EPYC 7763 and Xeon E5 have no VNNI, the")
+
+
+@pytest.mark.parametrize(
+    ("changes", "machine"),
+    [
+        ({}, VNNI),
+        ({}, {"isa": ["asimd"]}),
+        ({}, {}),
+        ({"speedup": FASTER}, AVX2),
+        ({"speedup": None}, AVX2),
+        ({"device": "cuda"}, AVX2),
+    ],
+)
+def test_no_cause_is_given_where_it_is_not_known(changes, machine):
+    assert cause(entry(**changes), machines={"h": machine}) is None
+
+
+def test_the_cause_stands_with_the_sentence_and_above_the_table(page):
+    def forget_vnni(summary):
+        (host,) = summary["hosts"].values()
+        host["isa"] = ["avx2"]
+
+    told = "This CPU has no VNNI, the instruction that does the work of three in INT8 products."
+    found = page(forget_vnni).text
+    assert found.count(told) >= 2 and f"at best). {told}" in found
+    assert f"To quantize or not {told}" in found
+    assert told not in page().text
 
 
 def test_a_summary_of_before_has_neither_table_nor_sentence(page):
