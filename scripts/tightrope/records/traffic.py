@@ -28,10 +28,10 @@ class TrafficRecord(Record):
       `reason` where no target was valid.
 
     A round of single_stream or offline, counted from 1, has one test of each padding, another one
-    first each time. All offline tests send the same samples, all or some of the split, once or several times.
-    Tests of these two, and each of `rates`, have `foreign_cores`: the cores that other programs
-    used meanwhile. Disturbed rounds are kept. `lost_s` are the seconds lost to other load,
-    `busiest` the cores that the busiest programs used, by name.
+    first each time. All offline tests send the same samples, all or some of the split, once or
+    several times. Tests of these two, and each of `rates`, have `foreign_cores`: the cores that
+    other programs used meanwhile. Disturbed rounds are kept. `lost_s` are the seconds lost to other
+    load, `busiest` the cores that the busiest programs used, by name.
 
     `answers` holds per padding the `predictions` and `margins` of all samples, in the order of the
     split, from a run without LoadGen before the first offline test. `logs` maps paths relative to

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.statistics import Interval, speedup
@@ -41,8 +41,13 @@ def counted_rounds(tests: Iterable[Test], scenario: str, *, disturbed: bool = Fa
 def counted_tests(
     tests: Sequence[Test], scenario: str, padding: str, *, disturbed: bool = False
 ) -> list[Test]:
-    """Return the tests of a padding in the rounds that count, empty if these are too few."""
-    counted = counted_rounds(tests, scenario, disturbed=disturbed)
+    """Return the tests of a padding in the rounds that count, empty if these are too few.
+
+    With `disturbed` disturbed rounds count if the others are too few.
+    """
+    counted = counted_rounds(tests, scenario)
+    if len(counted) < FEWEST_ROUNDS and disturbed:
+        counted = counted_rounds(tests, scenario, disturbed=True)
     if len(counted) < FEWEST_ROUNDS:
         return []
     return [
@@ -82,16 +87,23 @@ def gain_of_padding(tests: Sequence[Test], padding: str) -> float | None:
     the gain of an engine whose time is proportional to the tokens.
     """
     own, fixed = (tokens_per_sample(tests, name) for name in (padding, FIXED))
-    return fixed / own if own and fixed else None
+    return fixed.padded / own.padded if own and fixed else None
 
 
-def tokens_per_sample(tests: Iterable[Test], padding: str) -> float | None:
-    """Return the tokens with padding per sample over all offline tests; None for images."""
+class Tokens(NamedTuple):
+    """Mean tokens of a sample, without and with padding."""
+
+    real: float
+    padded: float
+
+
+def tokens_per_sample(tests: Iterable[Test], padding: str) -> Tokens | None:
+    """Return the tokens of a sample over all offline tests of a padding; None for images."""
     own = [
         test
         for test in tests
         if (test["scenario"], test["padding"]) == (OFFLINE, padding) and "tokens" in test
     ]
     samples = sum(test["samples"] for test in own)
-    tokens = sum(test["tokens"] + test["padded_tokens"] for test in own)
-    return tokens / samples if samples else None
+    real, added = (sum(test[name] for test in own) for name in ("tokens", "padded_tokens"))
+    return Tokens(real / samples, (real + added) / samples) if samples else None
