@@ -86,24 +86,34 @@ def gain_of_padding(tests: Sequence[Test], padding: str) -> float | None:
     Tokens with padding that a sample takes with `fixed`, over those that it takes with `padding`:
     the gain of an engine whose time is proportional to the tokens.
     """
-    own, fixed = (tokens_per_sample(tests, name) for name in (padding, FIXED))
-    return fixed.padded / own.padded if own and fixed else None
+    own, fixed = (tokens_of(tests, name) for name in (padding, FIXED))
+    return fixed.per_sample / own.per_sample if own and fixed else None
 
 
 class Tokens(NamedTuple):
-    """Mean tokens of a sample, without and with padding."""
+    """Tokens of samples, and those that padding added."""
 
-    real: float
-    padded: float
+    samples: int
+    real: int
+    added: int
+
+    @property
+    def per_sample(self) -> float:
+        """Return the mean tokens of a sample with padding."""
+        return (self.real + self.added) / self.samples
+
+    @property
+    def padding_share(self) -> float:
+        """Return the share of padding in all tokens."""
+        return self.added / (self.real + self.added)
 
 
-def tokens_per_sample(tests: Iterable[Test], padding: str) -> Tokens | None:
-    """Return the tokens of a sample over all offline tests of a padding; None for images."""
+def tokens_of(tests: Iterable[Test], padding: str) -> Tokens | None:
+    """Return the tokens of all offline tests of a padding; None without any, and for images."""
     own = [
         test
         for test in tests
         if (test["scenario"], test["padding"]) == (OFFLINE, padding) and "tokens" in test
     ]
-    samples = sum(test["samples"] for test in own)
-    real, added = (sum(test[name] for test in own) for name in ("tokens", "padded_tokens"))
-    return Tokens(real / samples, (real + added) / samples) if samples else None
+    counts = ("samples", "tokens", "padded_tokens")
+    return Tokens(*(sum(test[name] for test in own) for name in counts)) if own else None

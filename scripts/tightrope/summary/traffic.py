@@ -19,7 +19,7 @@ from tightrope.records.traffic_rounds import (
     gain_over_fixed,
     in_rounds,
     median_of,
-    tokens_per_sample,
+    tokens_of,
 )
 from tightrope.statistics import speed_verdict
 from tightrope.summary.noise import disturbed_while
@@ -87,7 +87,7 @@ def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> 
         for scenario in (SINGLE_STREAM, OFFLINE)
     )
     server = server_test(record, padding, accept_disturbed)
-    tokens = tokens_per_sample(record.tests, padding)
+    tokens = tokens_of(record.tests, padding)
     disturbed = why_disturbed(record, padding)
     return {
         "padding": padding,
@@ -97,7 +97,7 @@ def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> 
         "single_stream_p90_s": median_of(single, "p90_s"),
         "server_per_s": server.get("issued_per_s"),
         "server_reason": server.get("reason"),
-        "padding_share": 1 - tokens.real / tokens.padded if tokens else None,
+        "padding_share": tokens.padding_share if tokens else None,
         "padding_gain": gain_of_padding(record.tests, padding),
         **gain(record, padding, accept_disturbed),
         **changes(record.answers.get(FIXED), record.answers.get(padding)),
