@@ -46,6 +46,7 @@ from tightrope.summary.speed_scale import with_races
 from tightrope.summary.table import write_csv
 from tightrope.summary.traffic import traffic_entries
 from tightrope.summary.training import training_entries
+from tightrope.summary.truncation import with_truncations
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
@@ -61,7 +62,7 @@ class Inputs:
     one of each per model. `traffic` are the records of measurements under traffic, `audits`,
     `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
     trainings, `activations` those of models paired with a reference, `races` those of the races per
-    model and device.
+    model and device, `caches` those of calibrations.
     """
 
     engines: Paths
@@ -76,6 +77,7 @@ class Inputs:
     training: Paths = ()
     activations: Paths = ()
     races: Paths = ()
+    caches: Paths = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,10 +210,11 @@ def model_entries(
 ) -> dict[str, Model]:
     """Return the entry of each model by name."""
     sensitive = made_records(inputs.sensitivities)
-    return dict(
+    entries = dict(
         model_entry(checkpoint, data, results, baselines, sensitive)
         for checkpoint, data in zip(inputs.checkpoints, inputs.data, strict=True)
     )
+    return with_truncations(entries, inputs.accuracies, inputs.caches, inputs.checkpoints)
 
 
 def model_entry(
@@ -236,6 +239,7 @@ def model_entry(
             "source": source["source"],
             **{f"{split}_samples": part["samples"] for split, part in source["splits"].items()},
         },
+        "truncation": {},
         "baselines": {device: baselines[name][device] for device in devices},
         "sensitivity": sensitivity_entries(name, sensitivities),
     }

@@ -64,8 +64,10 @@ def train_model(
             settings, [[origin["files"], material["files"]], recipe, repr(start.model)]
         )
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
-        history, properties = train(start.subject(recipe), recipe, micro_batches=micro_batches)
-        training = {**properties, **reproducible_results(history)}
+        subject = start.subject(recipe)
+        history, properties = train(subject, recipe, micro_batches=micro_batches)
+        results = reproducible_results(history)
+        training = {**properties, **results, "truncation": subject.truncation}
     save(clear_folder(manifest), start)
     write_manifest(
         manifest,

@@ -496,6 +496,18 @@ def test_variants_without_their_baseline_say_why_there_is_no_speedup(render, sum
     assert "the baseline could not be measured" in text
 
 
+def test_texts_that_were_cut_are_told_where_accuracy_is_and_images_are_not(render, summary):
+    text = render(summary).text
+    cut = "37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens; "
+    cut += "1,284 of 10,000 train texts were cut at train.sequence = 64 tokens"
+    assert text.count(cut) == 2
+    answers = answers_part(text)
+    assert f"minilm-docstrings {cut}." in answers and answers.count("texts were cut") == 2
+    for model in summary["models"].values():
+        model["truncation"] = {}
+    assert "were cut at" not in render(summary).text
+
+
 def test_traffic_is_told_with_its_settings_and_a_row_for_each_way_to_pad(render, summary):
     text = render(summary).text
     section = text[text.index("MLPerf LoadGen 6.0.17 sent") : text.index("Size, memory and time")]
