@@ -15,7 +15,7 @@ from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_label, shape_of
 from tightrope.summary.decision_types import Recommendation
 from tightrope.summary.document import Summary
-from tightrope.summary.truncation import truncation_words
+from tightrope.summary.truncation_words import truncation_words
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"

@@ -1,4 +1,4 @@
-"""How many texts of each split were cut, in the summary and in words."""
+"""How many texts of each split were cut, from the files of the steps that encoded them."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,14 +11,9 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.summary.int8 import made_records
 from tightrope.summary.model_types import Model, Truncation
+from tightrope.summary.truncation_words import KEYS
 
 Paths = Iterable[Path | str]
-# splits, and the settings at whose number of tokens their texts are cut
-KEYS = {
-    "evaluation": "max_sequence",
-    "calibration": "max_sequence",
-    "train": "train.sequence",
-}
 
 
 def with_truncations(
@@ -53,17 +48,3 @@ def samples_of(item: tuple[Any, Mapping[str, Any]]) -> int:
 def known(splits: Mapping[str, Any]) -> dict[str, Any]:
     """Return the splits whose truncation is known, in the order of `KEYS`."""
     return {split: splits[split] for split in KEYS if splits.get(split)}
-
-
-def truncation_words(splits: Mapping[str, Mapping[str, int]]) -> str | None:
-    """Return which texts were cut, per split; None if none were."""
-    words = []
-    for split, key in KEYS.items():
-        found = splits.get(split)
-        if found and found["truncated"]:
-            texts = "text was" if found["texts"] == 1 else "texts were"
-            words.append(
-                f"{found['truncated']:,} of {found['texts']:,} {split} {texts} cut at "
-                f"{key} = {found['max_sequence']} tokens"
-            )
-    return "; ".join(words) or None

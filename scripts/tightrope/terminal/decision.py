@@ -15,7 +15,7 @@ from tightrope.report.style.numbers import (
     shape_of,
 )
 from tightrope.summary.failures import failures
-from tightrope.summary.truncation import truncation_words
+from tightrope.summary.truncation_words import truncation_words
 
 COLUMNS = ("shape", "variant", "ms", "speed-up", "accuracy", "verdict")
 ALIGNMENT = ("left", "left", "right", "left", "left", "left")
