@@ -578,6 +578,20 @@ def test_a_rehearsal_that_was_hit_by_other_load_does_not_make_the_test_invalid(
     assert measured_in(record)["longest", scenario]["valid"] is True
 
 
+def test_the_log_tells_which_test_runs_and_how_far_the_job_is(
+    tiny: TinyModel, engine: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    measure(tiny, engine, tmp_path / "v.traffic.json", padding=["fixed", "longest"])
+    log = capfd.readouterr().err
+    for what in ("answering", "single stream", "offline", "server"):
+        for padding in ("fixed", "longest"):
+            assert re.search(rf"{what}, {padding}:\s+\d+%\|", log), (what, padding)
+    percents = [
+        int(share) for share in re.findall(r"(?:stream|offline|server), \w+:\s+(\d+)%", log)
+    ]
+    assert len(set(percents)) > 8
+
+
 def test_what_other_programs_used_is_kept_with_each_test(
     tiny: TinyModel, engine: Path, tmp_path: Path
 ) -> None:

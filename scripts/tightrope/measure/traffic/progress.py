@@ -16,8 +16,9 @@ class Progress:
     Each test calls `begin`, then `tell` often, and `end`.
     """
 
-    def __init__(self, expected_s: float) -> None:
+    def __init__(self, expected_s: float, *, update_seconds: float = UPDATE_SECONDS) -> None:
         self.total = expected_s
+        self.update_seconds = update_seconds
         self.bar = tqdm(total=max(1, round(expected_s)), desc="serving", unit="s")
         self.done = self.expected = 0.0
         self.began = self.told = time.monotonic()
@@ -36,7 +37,7 @@ class Progress:
     def tell(self) -> None:
         """Show the time that the test has taken, at limited intervals."""
         now = time.monotonic()
-        if now - self.told >= UPDATE_SECONDS:
+        if now - self.told >= self.update_seconds:
             self.show(self.done + min(self.expected, now - self.began))
 
     def end(self) -> None:
