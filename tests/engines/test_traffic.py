@@ -31,7 +31,7 @@ from tightrope.measure.traffic.padding import bucket_edges
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.traffic_rounds import FEWEST_ROUNDS
-from tightrope.summary.traffic import TIE
+from tightrope.summary.traffic import TIE, traffic_entry
 from tightrope.variants import Variant
 from tiny_model import (
     EXECUTION,
@@ -59,6 +59,7 @@ PLAN = {
 BRIEF = {"scenarios": ["offline"], "padding": ["fixed"]}
 LIBRARIES = {"onnxruntime": "1", "mlcommons-loadgen": "2"}
 SLOW_S = 0.02
+TOKEN_S = 40e-6
 
 
 def measure(
@@ -589,7 +590,34 @@ def test_the_log_tells_which_test_runs_and_how_far_the_job_is(
     percents = [
         int(share) for share in re.findall(r"(?:stream|offline|server), \w+:\s+(\d+)%", log)
     ]
-    assert len(set(percents)) > 8
+    assert len(set(percents)) > 3
+
+
+def test_the_gain_of_an_engine_whose_time_goes_with_the_tokens_is_that_of_padding_alone(
+    tiny: TinyModel, engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that gets slower all the time, three times as slow within ten seconds."""
+
+    def load(path: Path, *, threads: int) -> tuple[Any, dict[str, float]]:
+        run, seconds = load_engine(path, threads=threads)
+        began = time.monotonic()
+
+        def slow(inputs: Arrays) -> Any:
+            slower = 1 + (time.monotonic() - began) / 5
+            time.sleep(slower * TOKEN_S * inputs["input_ids"].size)
+            return run(inputs)
+
+        return slow, seconds
+
+    monkeypatch.setattr("tightrope.measure.traffic.measure.load_engine", load)
+    plan = {"scenarios": ["offline"], "seconds": 0.9}
+    record = measure(tiny, engine, tmp_path / "v.traffic.json", **plan)
+    entry = traffic_entry(record, host="h", accept_disturbed=True)
+    _, *others = entry["rows"]
+    for row in others:
+        assert row["padding_gain"] is not None and row["padding_gain"] > 1.1
+        assert row["gain"] == pytest.approx(row["padding_gain"], rel=0.15)
+        assert row["gain_low"] is not None and row["gain_low"] < row["padding_gain"] * 1.1
 
 
 def test_what_other_programs_used_is_kept_with_each_test(
