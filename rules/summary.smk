@@ -11,6 +11,7 @@ rule summarize:
             "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", zip, **SEARCHES
         ),
         searches=collect("artifacts/{model}/search/{scheme}-{calibration}.json", zip, **SEARCHES),
+        caches=collect("artifacts/{model}/calibration/{cache}.json", zip, **CACHES),
         training=collect("reports/{model}/training.json", model=PLAN.training),
         checkpoints=collect("artifacts/{model}/checkpoint/checkpoint.json", model=PLAN.models),
         splits=collect("artifacts/{model}/splits/{split}.json", model=PLAN.models, split=SPLITS),

@@ -30,7 +30,8 @@ from tightrope.measure.traffic.measure import TrafficSettings, measure_traffic
 from tightrope.measure.traffic.padding import bucket_edges
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
-from tightrope.summary.traffic import TIE
+from tightrope.records.traffic_rounds import FEWEST_ROUNDS
+from tightrope.summary.traffic import TIE, traffic_entry
 from tightrope.variants import Variant
 from tiny_model import (
     EXECUTION,
@@ -58,6 +59,7 @@ PLAN = {
 BRIEF = {"scenarios": ["offline"], "padding": ["fixed"]}
 LIBRARIES = {"onnxruntime": "1", "mlcommons-loadgen": "2"}
 SLOW_S = 0.02
+TOKEN_S = 40e-6
 
 
 def measure(
@@ -93,7 +95,17 @@ def logs_beside(target: Path) -> dict[str, str]:
 
 
 def measured_in(record: TrafficRecord) -> dict[tuple[str, str], dict[str, Any]]:
+    """The last test of each padding and scenario."""
     return {(test["padding"], test["scenario"]): test for test in record.tests}
+
+
+def rounds_of(record: TrafficRecord, scenario: str) -> list[list[str]]:
+    """The paddings of each round, in the order in which they were measured."""
+    rounds: dict[int, list[str]] = {}
+    for test in record.tests:
+        if test["scenario"] == scenario:
+            rounds.setdefault(test["round"], []).append(test["padding"])
+    return [rounds[number] for number in sorted(rounds)]
 
 
 def changed_apart_from_ties(before: dict[str, Any], after: dict[str, Any]) -> list[int]:
@@ -189,10 +201,36 @@ def is_slow(logits: np.ndarray) -> np.ndarray:
 
 def test_every_scenario_is_measured_with_every_padding(record: TrafficRecord) -> None:
     assert (record.status, record.reason, record.transient) == ("ok", None, None)
-    assert list(measured_in(record)) == [
+    assert set(measured_in(record)) == {
         (padding, scenario) for padding in PADDINGS for scenario in SCENARIOS
-    ]
-    assert all(test["duration_s"] >= 0.2 for test in record.tests)
+    }
+    for scenario in ("single_stream", "offline"):
+        for padding in PADDINGS:
+            own = [
+                test["duration_s"]
+                for test in record.tests
+                if (test["padding"], test["scenario"]) == (padding, scenario)
+            ]
+            assert sum(own) > 0.1
+
+
+@pytest.mark.parametrize("scenario", ["single_stream", "offline"])
+def test_paddings_alternate_in_rounds_with_another_one_first_each_time(
+    record: TrafficRecord, scenario: str
+) -> None:
+    rounds = rounds_of(record, scenario)
+    assert len(rounds) >= FEWEST_ROUNDS
+    assert all(sorted(one) == sorted(PADDINGS) for one in rounds)
+    assert {one[0] for one in rounds} == set(PADDINGS)
+    in_order = [test["round"] for test in record.tests if test["scenario"] == scenario]
+    assert in_order == sorted(in_order)
+
+
+def test_all_offline_tests_send_the_same_samples(record: TrafficRecord) -> None:
+    """The same samples once or several times have the same mean of tokens."""
+    offline = [test for test in record.tests if test["scenario"] == "offline"]
+    means = {test["tokens"] / test["samples"] for test in offline}
+    assert max(means) == pytest.approx(min(means))
 
 
 def test_the_record_says_what_was_measured_with_what(
@@ -222,7 +260,7 @@ def test_offline_answers_every_sample_and_counts_its_tokens(
     offline = measured_in(record)[padding, "offline"]
     assert offline["valid"] is True
     assert offline["samples_per_s"] > 0
-    assert offline["samples"] >= len(record.lengths)
+    assert offline["samples"] % 4 == 0 or offline["samples"] >= len(record.lengths)
     assert offline["samples"] / 4 <= offline["batches"] <= offline["samples"]
     mean = sum(record.lengths) / len(record.lengths)
     assert offline["tokens"] / offline["samples"] == pytest.approx(mean, rel=0.5)
@@ -259,10 +297,12 @@ def test_the_server_has_a_highest_rate_or_a_reason(record: TrafficRecord, paddin
 @pytest.mark.parametrize("padding", PADDINGS)
 def test_numbers_are_those_that_loadgen_wrote_for_people(target: Path, padding: str) -> None:
     tests = measured_in(TrafficRecord.read(target))
-    rate = from_loadgens_summary(target, f"{padding}-offline", "Samples per second")
+    last = tests[padding, "offline"]["round"]
+    rate = from_loadgens_summary(target, f"{padding}-offline-{last}", "Samples per second")
     assert tests[padding, "offline"]["samples_per_s"] == pytest.approx(rate, rel=1e-4)
     label = "90.00 percentile latency (ns)"
-    late_ns = from_loadgens_summary(target, f"{padding}-single_stream", label)
+    last = tests[padding, "single_stream"]["round"]
+    late_ns = from_loadgens_summary(target, f"{padding}-single_stream-{last}", label)
     assert tests[padding, "single_stream"]["p90_s"] == pytest.approx(late_ns / 1e9)
     for test in tests[padding, "server"]["rates"]:
         name = f"{padding}-server-{test['target_per_s']:g}"
@@ -298,7 +338,12 @@ def test_loadgens_logs_lie_beside_the_record_with_the_hashes_in_it(target: Path)
     assert record.logs == logs_beside(target)
     rates = {(p, f"{t['target_per_s']:g}") for p in PADDINGS for t in rates_of(record, p)}
     names = {f"{padding}-server-{rate}" for padding, rate in rates}
-    names |= {f"{padding}-{scenario}" for padding in PADDINGS for scenario in SCENARIOS[:2]}
+    names |= {
+        f"{padding}-{scenario}-{number}"
+        for scenario in SCENARIOS[:2]
+        for number, paddings in enumerate(rounds_of(record, scenario), start=1)
+        for padding in paddings
+    }
     assert {Path(path).parent.name for path in record.logs} == names
     for name in names:
         assert f"v.traffic/{name}/mlperf_log_summary.txt" in record.logs
@@ -309,9 +354,14 @@ def rates_of(record: TrafficRecord, padding: str) -> list[dict[str, Any]]:
     return measured_in(record)[padding, "server"]["rates"]
 
 
+def scenario_of(log: str) -> str:
+    """Padding and scenario in the path of a log."""
+    return Path(log).parent.name.rpartition("-")[0]
+
+
 def test_logs_of_before_are_replaced(tiny: TinyModel, engine: Path, tmp_path: Path) -> None:
     target = tmp_path / "v.traffic.json"
-    stale = tmp_path / "v.traffic" / "bucketed-offline" / "mlperf_log_summary.txt"
+    stale = tmp_path / "v.traffic" / "bucketed-offline-1" / "mlperf_log_summary.txt"
     stale.parent.mkdir(parents=True)
     stale.write_text("of another time")
     other = tmp_path / "w.traffic" / "kept.txt"
@@ -320,10 +370,10 @@ def test_logs_of_before_are_replaced(tiny: TinyModel, engine: Path, tmp_path: Pa
     measure(tiny, engine, target, scenarios=["single_stream", "offline"], padding=["fixed"])
     before = logs_beside(target)
     record = measure(tiny, engine, target, **BRIEF)
-    assert {Path(path).parent.name for path in record.logs} == {"fixed-offline"}
+    assert {scenario_of(path) for path in record.logs} == {"fixed-offline"}
     assert record.logs == logs_beside(target)
-    assert {Path(path).parent.name for path in before} == {"fixed-offline", "fixed-single_stream"}
-    detail = "v.traffic/fixed-offline/mlperf_log_detail.txt"
+    assert {scenario_of(path) for path in before} == {"fixed-offline", "fixed-single_stream"}
+    detail = "v.traffic/fixed-offline-1/mlperf_log_detail.txt"
     assert before[detail] != record.logs[detail]
     assert other.read_text() == "of another variant"
 
@@ -529,6 +579,47 @@ def test_a_rehearsal_that_was_hit_by_other_load_does_not_make_the_test_invalid(
     assert measured_in(record)["longest", scenario]["valid"] is True
 
 
+def test_the_log_tells_which_test_runs_and_how_far_the_job_is(
+    tiny: TinyModel, engine: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    measure(tiny, engine, tmp_path / "v.traffic.json", padding=["fixed", "longest"])
+    log = capfd.readouterr().err
+    for what in ("answering", "single stream", "offline", "server"):
+        for padding in ("fixed", "longest"):
+            assert re.search(rf"{what}, {padding}:\s+\d+%\|", log), (what, padding)
+    percents = [
+        int(share) for share in re.findall(r"(?:stream|offline|server), \w+:\s+(\d+)%", log)
+    ]
+    assert len(set(percents)) > 3
+
+
+def test_the_gain_of_an_engine_whose_time_goes_with_the_tokens_is_that_of_padding_alone(
+    tiny: TinyModel, engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that gets slower all the time, three times as slow within ten seconds."""
+
+    def load(path: Path, *, threads: int) -> tuple[Any, dict[str, float]]:
+        run, seconds = load_engine(path, threads=threads)
+        began = time.monotonic()
+
+        def slow(inputs: Arrays) -> Any:
+            slower = 1 + (time.monotonic() - began) / 5
+            time.sleep(slower * TOKEN_S * inputs["input_ids"].size)
+            return run(inputs)
+
+        return slow, seconds
+
+    monkeypatch.setattr("tightrope.measure.traffic.measure.load_engine", load)
+    plan = {"scenarios": ["offline"], "seconds": 0.9}
+    record = measure(tiny, engine, tmp_path / "v.traffic.json", **plan)
+    entry = traffic_entry(record, host="h", accept_disturbed=True)
+    _, *others = entry["rows"]
+    for row in others:
+        assert row["padding_gain"] is not None and row["padding_gain"] > 1.1
+        assert row["gain"] == pytest.approx(row["padding_gain"], rel=0.15)
+        assert row["gain_low"] is not None and row["gain_low"] < row["padding_gain"] * 1.1
+
+
 def test_what_other_programs_used_is_kept_with_each_test(
     tiny: TinyModel, engine: Path, tmp_path: Path
 ) -> None:
@@ -547,3 +638,4 @@ def test_a_disturbed_test_is_repeated_while_time_may_be_lost(
     assert found.lost_s >= 1.0
     assert any(name.startswith("python") for name in found.busiest)
     assert measured_in(found)["fixed", "offline"]["foreign_cores"] > MAX_FOREIGN_CORES
+    assert len(rounds_of(found, "offline")) >= FEWEST_ROUNDS

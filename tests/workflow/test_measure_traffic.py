@@ -52,7 +52,7 @@ def test_loadgens_own_logs_lie_beside_the_record_that_has_their_hashes(loaded: P
     for path, expected in logs.items():
         content = (loaded / f"reports/{MODEL}/{path}").read_bytes()
         assert hashlib.sha256(content).hexdigest() == expected
-    assert f"{OPENVINO}.traffic/fixed-offline/mlperf_log_summary.txt" in logs
+    assert f"{OPENVINO}.traffic/fixed-offline-1/mlperf_log_summary.txt" in logs
 
 
 def test_summary_and_report_show_it(loaded: Project) -> None:
@@ -62,7 +62,27 @@ def test_summary_and_report_show_it(loaded: Project) -> None:
     assert (entry["variant"], entry["status"]) == (OPENVINO, "ok")
     assert [row["padding"] for row in entry["rows"]] == ["fixed", "longest", "bucketed"]
     assert all(row["samples_per_s"] > 0 for row in entry["rows"])
+    fixed, longest, bucketed = entry["rows"]
+    assert fixed["gain"] == fixed["padding_gain"] == 1
+    for row in (longest, bucketed):
+        assert row["gain_low"] < row["gain"] < row["gain_high"]
+        assert row["gain_verdict"] in ("faster", "slower", "tie")
+        assert row["padding_gain"] > 1
     assert "<h2>Under real traffic" in (loaded / "reports/summary.html").read_text()
+
+
+def test_the_summary_has_the_texts_that_were_cut_of_each_split(loaded: Project) -> None:
+    summary = json.loads((loaded / "reports/summary.json").read_text())
+    cut = summary["models"][MODEL]["truncation"]
+    data = summary["models"][MODEL]["data"]
+    assert set(cut) == {"evaluation", "calibration", "train"}
+    assert cut["evaluation"]["texts"] == data["evaluation_samples"]
+    assert cut["train"]["texts"] == data["train_samples"]
+
+
+def test_the_log_tells_how_far_the_job_is(loaded: Project) -> None:
+    (log,) = loaded.rglob(f"measure_traffic/{MODEL}-{OPENVINO}.log")
+    assert "server, bucketed:" in log.read_text()
 
 
 def test_nothing_is_planned_after_it(loaded: Project) -> None:

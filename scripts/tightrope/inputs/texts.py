@@ -1,8 +1,8 @@
 """Encode and truncate texts as token ids, and fill batches without padding for timing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -14,9 +14,39 @@ Arrays = dict[str, np.ndarray]
 Example = dict[str, Any]
 
 
+class Truncation(TypedDict):
+    """How many of so many texts were cut at `max_sequence` tokens."""
+
+    texts: int
+    truncated: int
+    max_sequence: int
+
+
+class EncodedTexts(list[Arrays]):
+    """Encoded texts, of which `truncated` were cut at `max_sequence` tokens."""
+
+    def __init__(self, rows: Iterable[Arrays], *, truncated: int, max_sequence: int) -> None:
+        super().__init__(rows)
+        self.truncation: Truncation = {
+            "texts": len(self),
+            "truncated": truncated,
+            "max_sequence": max_sequence,
+        }
+
+
+def truncation_of(rows: Sequence[Arrays]) -> Truncation | None:
+    """Return how many of the texts from `text_encoder` were cut; None for images."""
+    return rows.truncation if isinstance(rows, EncodedTexts) else None
+
+
+def truncated(encoded: Iterable[Any]) -> int:
+    """Return how many encodings of a tokenizer were cut."""
+    return sum(bool(one.overflowing) for one in encoded)
+
+
 def text_encoder(
     checkpoint: Path, manifest: CheckpointManifest, *, max_sequence: int
-) -> Callable[[Sequence[Example]], list[Arrays]]:
+) -> Callable[[Sequence[Example]], EncodedTexts]:
     """Return a function from examples to `input_ids` and `attention_mask`, int64 [sequence] each.
 
     Texts are truncated to `max_sequence` tokens. An example of the data source `random` holds a
@@ -32,19 +62,21 @@ def text_encoder(
         tokenizer.no_padding()
         tokenizer.enable_truncation(max_sequence)
 
-    def encode(examples: Sequence[Example]) -> list[Arrays]:
+    def encode(examples: Sequence[Example]) -> EncodedTexts:
         texts = [example["text"] for example in examples if "text" in example]
-        encoded: Iterator[Any] = iter(())
+        encoded: list[Any] = []
         if texts:
             if tokenizer is None:
                 raise ArtifactError(f"{file}: missing, the texts of the data cannot be encoded")
-            encoded = iter(tokenizer.encode_batch(texts))
-        return [
-            text_arrays(next(encoded).ids)
+            encoded = tokenizer.encode_batch(texts)
+        following = iter(encoded)
+        rows = [
+            text_arrays(next(following).ids)
             if "text" in example
             else text_arrays(random_ids(example["random"], max_sequence, vocabulary))
             for example in examples
         ]
+        return EncodedTexts(rows, truncated=truncated(encoded), max_sequence=max_sequence)
 
     return encode
 

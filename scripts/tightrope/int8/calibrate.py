@@ -10,6 +10,7 @@ from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.inputs.encode import Example, load_encoder, read_split
+from tightrope.inputs.texts import truncation_of
 from tightrope.int8.cache import read_cache, write_cache
 
 # first seed of the random inputs, beyond the seeds of any data source `random`
@@ -40,8 +41,8 @@ def calibrate(
     examples = calibration_examples(data, samples, random=method == "random")
     share = {} if percentile is None else {"percentile": percentile}
     fields: dict[str, Any] = {"ranges": {}, "channels": {}}
+    rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     if method != "nncf":
-        rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
         found = collect_statistics(
             onnx_path, rows, method=method, percentile=percentile, threads=threads
         )
@@ -54,6 +55,7 @@ def calibrate(
         model_sha256=sha256(onnx_path),
         samples_sha256=samples_sha256(examples),
         libraries=libraries,
+        truncation=truncation_of(rows),
         **fields,
     )
 

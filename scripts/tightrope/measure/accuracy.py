@@ -14,6 +14,7 @@ from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.inputs.texts import truncation_of
 from tightrope.jobs.child import fill_in
 from tightrope.jobs.execution import Execution
 from tightrope.machine.host import describe_host
@@ -69,7 +70,8 @@ def predict(
 ) -> dict[str, Any]:
     """Return, in the child, `labels`, `predictions`, `margins`, `logits` in the split's order.
 
-    Only the first whole chunks where the engine is too slow for all examples in `max_seconds`.
+    And `truncation`, that of all texts of the split. Only the first whole chunks where the engine
+    is too slow for all examples in `max_seconds`.
     """
     began = time.monotonic()
     examples = read_split(artifacts.data)
@@ -83,6 +85,7 @@ def predict(
             break
         answered += answer_chunk(run, rows[start : start + CHUNK], size, classes)
     return {
+        "truncation": truncation_of(rows),
         "labels": [example["label"] for example in islice(examples, len(answered))],
         "predictions": [answer.prediction for answer in answered],
         "margins": [answer.margin for answer in answered],

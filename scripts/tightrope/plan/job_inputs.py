@@ -1,6 +1,6 @@
 """Input files of rules that depend on the variant, and quantization schemes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
@@ -114,6 +114,13 @@ def int8_files(config: Document, model: str, variant: Variant) -> list[str]:
         found += [f"{folder}/quantized/{name}.onnx"]
         found += [f"{folder}/{kind}/{name}.json" for kind in kinds]
     return [*found, quantized_onnx(config, model, variant)] if variant.scheme else found
+
+
+def cache_columns(jobs: Iterable[tuple[str, Variant]]) -> dict[str, list[str]]:
+    """Return model and name of each calibration cache, as wildcard values of a path."""
+    caches = {(model, name) for model, variant in jobs if (name := variant.statistics)}
+    ordered = sorted(caches)
+    return {"model": [model for model, _ in ordered], "cache": [name for _, name in ordered]}
 
 
 def from_checkpoint(config: Document, engine: str) -> bool:

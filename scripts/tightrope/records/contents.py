@@ -81,6 +81,7 @@ class Rate(TypedDict, total=False):
 
     target_per_s: float
     issued_per_s: float
+    duration_s: float
     p99_s: float | None
     queries: int
     late: int
@@ -93,6 +94,7 @@ class TrafficTest(TypedDict, total=False):
 
     padding: str
     scenario: str
+    round: int
     duration_s: float
     valid: bool
     queries: int

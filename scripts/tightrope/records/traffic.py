@@ -19,20 +19,23 @@ class TrafficRecord(Record):
     settings that apply to the model.
 
     Each of `tests` holds `padding`, `scenario`, `duration_s` and
-    - single_stream: `valid` (LoadGen's verdict), `queries`, `p50_s`, `p90_s`, `p99_s`;
-    - offline: `valid`, `samples`, `samples_per_s`, `batches`; for texts `tokens` (of the samples)
-      and `padded_tokens` (added by padding);
+    - single_stream: `round`, `valid` (LoadGen's verdict), `queries`, `p50_s`, `p90_s`, `p99_s`;
+    - offline: `round`, `valid`, `samples`, `samples_per_s`, `batches`; for texts `tokens` (of the
+      samples) and `padded_tokens` (added by padding);
     - server: `rates`, the tests in the order in which they ran (`target_per_s`, `issued_per_s`,
       `p99_s`, `queries`, `late`: number over the bound, `valid`: p99 within the bound at confidence
       0.99); `highest_per_s`, the highest valid target, and its `issued_per_s`; both None with a
       `reason` where no target was valid.
 
-    Tests of single_stream and offline, and each of `rates`, have `foreign_cores`: the cores that
-    other programs used meanwhile. `lost_s` are the seconds lost to other load, `busiest` the cores
-    that the busiest programs used, by name.
+    A round of single_stream or offline, counted from 1, has one test of each padding, another one
+    first each time. All offline tests send the same samples, all or some of the split, once or
+    several times. Tests of these two, and each of `rates`, have `foreign_cores`: the cores that
+    other programs used meanwhile. Disturbed rounds are kept. `lost_s` are the seconds lost to other
+    load, `busiest` the cores that the busiest programs used, by name.
 
-    `answers` holds per padding the `predictions` and `margins` of its offline test, in the order of
-    the split. `logs` maps paths relative to the record to the sha256 of LoadGen's files.
+    `answers` holds per padding the `predictions` and `margins` of all samples, in the order of the
+    split, from a run without LoadGen before the first offline test. `logs` maps paths relative to
+    the record to the sha256 of LoadGen's files.
     """
 
     CONTENTS: ClassVar[dict[str, Any]] = {"tests": list[TrafficTest]}

@@ -15,6 +15,7 @@ from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_label, shape_of
 from tightrope.summary.decision_types import Recommendation
 from tightrope.summary.document import Summary
+from tightrope.summary.truncation_words import truncation_words
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
@@ -123,6 +124,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "baseline_accuracy": baseline_accuracy(measured, baselines),
         "note": None if evaluated else NO_LABELS if measured else NOT_MEASURED,
         "judged": evaluated,
+        "truncated": truncation_words(model.get("truncation") or {}),
         "answers": answers_section(measured, baselines, budget),
         "int8": int8_section(results, model, hosts, budget),
         "quantization": quantization_section(

@@ -33,8 +33,19 @@ class Sensitivity(TypedDict):
     operators: list[OperatorSensitivity]
 
 
+class Truncation(TypedDict):
+    """How many of so many texts were cut at `max_sequence` tokens."""
+
+    texts: int
+    truncated: int
+    max_sequence: int
+
+
 class Model(TypedDict):
-    """A model with its data; `data` has the source and the samples of each split."""
+    """A model with its data; `data` has the source and the samples of each split.
+
+    `truncation` is by split; of train it is at the `sequence` of the recipe.
+    """
 
     task: str
     activation: str | None
@@ -42,5 +53,6 @@ class Model(TypedDict):
     checkpoint_sha256: str
     labels: list[str] | None
     data: dict[str, str | int | None]
+    truncation: dict[str, Truncation]
     baselines: dict[str, str]
     sensitivity: dict[str, Sensitivity]

@@ -46,6 +46,7 @@ from tightrope.summary.splits import SplitsByModel, by_model, data_entry, evalua
 from tightrope.summary.table import write_csv
 from tightrope.summary.traffic import traffic_entries
 from tightrope.summary.training import training_entries
+from tightrope.summary.truncation import with_truncations
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
@@ -61,7 +62,7 @@ class Inputs:
     `splits` those of each model. `traffic` are the records of measurements under traffic, `audits`,
     `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
     trainings, `activations` those of models paired with a reference, `races` those of the races per
-    model and device.
+    model and device, `caches` those of calibrations.
     """
 
     engines: Paths
@@ -76,6 +77,7 @@ class Inputs:
     training: Paths = ()
     activations: Paths = ()
     races: Paths = ()
+    caches: Paths = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,10 +205,11 @@ def model_entries(
     """Return the entry of each model by name."""
     sensitive = made_records(inputs.sensitivities)
     splits = by_model(inputs.splits)
-    return dict(
+    entries = dict(
         model_entry(checkpoint, splits, results, baselines, sensitive)
         for checkpoint in inputs.checkpoints
     )
+    return with_truncations(entries, inputs.accuracies, inputs.caches, inputs.checkpoints)
 
 
 def model_entry(
@@ -228,6 +231,7 @@ def model_entry(
         "checkpoint_sha256": weights_of(made)["sha256"],
         "labels": data["labels"],
         "data": data_entry(splits[name]),
+        "truncation": {},
         "baselines": {device: baselines[name][device] for device in devices},
         "sensitivity": sensitivity_entries(name, sensitivities),
     }

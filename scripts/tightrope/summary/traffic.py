@@ -7,15 +7,28 @@ from typing import Any
 from tightrope.machine.host import fingerprint
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.traffic import TrafficRecord
+from tightrope.records.traffic_rounds import (
+    FEWEST_ROUNDS,
+    FIXED,
+    OFFLINE,
+    SINGLE_STREAM,
+    Test,
+    counted_rounds,
+    counted_tests,
+    gain_of_padding,
+    gain_over_fixed,
+    in_rounds,
+    median_of,
+    tokens_of,
+)
+from tightrope.statistics import speed_verdict
 from tightrope.summary.noise import disturbed_while
-from tightrope.summary.workload_types import Changes, Traffic, TrafficRow
+from tightrope.summary.workload_types import Changes, Gain, Traffic, TrafficRow
 
-# test of a record, see TrafficRecord
-Test = dict[str, Any]
 # logit margin up to which floating-point error alone can change the prediction
 TIE = 1e-3
 LOADGEN = "mlcommons-loadgen"
-SCENARIOS = ("single_stream", "offline", "server")
+SERVER = "server"
 
 
 def traffic_entries(
@@ -31,13 +44,15 @@ def traffic_entries(
 def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = False) -> Traffic:
     """Return the entry of a traffic record; values without a valid measurement are None.
 
-    Times of tests disturbed by other load are None too, and `disturbed` of the row gives the
-    reason; with `accept_disturbed` they are given, and the row is `provisional`.
+    Only rounds count whose tests are all valid and undisturbed. With fewer than `FEWEST_ROUNDS` of
+    them, the times of a scenario are None and `disturbed` of the row gives the reason; with
+    `accept_disturbed` they are given, and the row is `provisional`.
 
-    `padding_share` is the share of padding in all tokens, `gain` is `samples_per_s` over that of
-    the padding `fixed`; images are not padded and have neither. `changed` counts predictions that
-    differ from those of `fixed` where its margin is above 1e-3, `ties_changed` the other
-    differences.
+    Times are medians over rounds. `padding_share` is the share of padding in all tokens, `gain` is
+    the throughput over that of the padding `fixed`, from the ratio of each round, `padding_gain`
+    what padding alone explains of it; images are not padded and have none of these. `changed`
+    counts predictions that differ from those of `fixed` where its margin is above 1e-3,
+    `ties_changed` the other differences.
     """
     lengths = sorted(Counter(record.lengths).items())
     rows = [padding_row(record, one, accept_disturbed) for one in record.plan["padding"]]
@@ -67,58 +82,83 @@ def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = 
 
 def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> TrafficRow:
     """Return the row of one padding mode."""
-    single, offline, server = (
-        test_of(record, padding, scenario, accept_disturbed) for scenario in SCENARIOS
+    single, offline = (
+        counted_tests(record.tests, scenario, padding, disturbed=accept_disturbed)
+        for scenario in (SINGLE_STREAM, OFFLINE)
     )
-    fixed = test_of(record, "fixed", "offline", accept_disturbed).get("samples_per_s")
-    rate = offline.get("samples_per_s")
-    tokens = offline.get("tokens")
+    server = server_test(record, padding, accept_disturbed)
+    tokens = tokens_of(record.tests, padding)
     disturbed = why_disturbed(record, padding)
     return {
         "padding": padding,
         "disturbed": disturbed,
         "provisional": bool(disturbed and accept_disturbed),
-        "samples_per_s": rate,
-        "single_stream_p90_s": single.get("p90_s"),
+        "samples_per_s": median_of(offline, "samples_per_s"),
+        "single_stream_p90_s": median_of(single, "p90_s"),
         "server_per_s": server.get("issued_per_s"),
         "server_reason": server.get("reason"),
-        "padding_share": tokens and offline["padded_tokens"] / (tokens + offline["padded_tokens"]),
-        "gain": rate and fixed and rate / fixed,
-        **changes(record.answers.get("fixed"), record.answers.get(padding)),
+        "padding_share": tokens.padding_share if tokens else None,
+        "padding_gain": gain_of_padding(record.tests, padding),
+        **gain(record, padding, accept_disturbed),
+        **changes(record.answers.get(FIXED), record.answers.get(padding)),
     }
 
 
-def test_of(record: TrafficRecord, padding: str, scenario: str, accept_disturbed: bool) -> Test:
-    """Return the valid test of a padding mode and scenario, empty if there is none.
+def gain(record: TrafficRecord, padding: str, accept_disturbed: bool) -> Gain:
+    """Return the gain of a padding mode over `fixed`, with its interval."""
+    found = gain_over_fixed(record.tests, padding, disturbed=accept_disturbed)
+    if found is None or padding == FIXED:
+        value = None if found is None else 1.0
+        return {"gain": value, "gain_low": None, "gain_high": None, "gain_verdict": None}
+    return {
+        "gain": found.value,
+        "gain_low": found.low,
+        "gain_high": found.high,
+        "gain_verdict": speed_verdict(found),
+    }
 
-    Disturbed tests count only with `accept_disturbed`.
+
+def server_test(record: TrafficRecord, padding: str, accept_disturbed: bool) -> Test:
+    """Return the server test of a padding mode, empty if there is none.
+
+    A disturbed one counts only with `accept_disturbed`.
     """
     return next(
         (
             test
             for test in record.tests
-            if (test["padding"], test["scenario"]) == (padding, scenario)
-            and test.get("valid", True)
-            and (accept_disturbed or foreign_cores(test) <= MAX_FOREIGN_CORES)
+            if (test["padding"], test["scenario"]) == (padding, SERVER)
+            and (accept_disturbed or foreign_cores(test["rates"]) <= MAX_FOREIGN_CORES)
         ),
         {},
     )
 
 
-def foreign_cores(test: Test) -> float:
-    """Return the most cores that other programs used in a test, or at any rate of `server`."""
-    return max((rate["foreign_cores"] for rate in test.get("rates", [test])), default=0.0)
+def foreign_cores(tests: Iterable[Test]) -> float:
+    """Return the most cores that other programs used in one of these tests."""
+    return max((test["foreign_cores"] for test in tests), default=0.0)
 
 
 def why_disturbed(record: TrafficRecord, padding: str) -> str | None:
-    """Name the tests of a padding mode that other load disturbed, None without any."""
-    own = [test for test in record.tests if test["padding"] == padding]
-    cores = {test["scenario"]: foreign_cores(test) for test in own}
-    disturbed = {name: used for name, used in cores.items() if used > MAX_FOREIGN_CORES}
-    if not disturbed:
-        return None
-    tests = " and ".join(scenario.replace("_", " ") for scenario in disturbed)
-    return disturbed_while(tests, max(disturbed.values()), record.busiest)
+    """Name the scenarios of a padding mode that other load disturbed, None without any."""
+    used, words = 0.0, []
+    for scenario in (SINGLE_STREAM, OFFLINE):
+        rounds = len(in_rounds(record.tests, scenario))
+        kept = counted_rounds(record.tests, scenario)
+        if len(kept) < min(
+            FEWEST_ROUNDS, len(counted_rounds(record.tests, scenario, disturbed=True))
+        ):
+            own = [test for test in record.tests if test["scenario"] == scenario]
+            used = max(used, foreign_cores(own))
+            words.append(
+                f"{scenario.replace('_', ' ')} ({len(kept)} of {rounds} rounds were undisturbed, "
+                f"{FEWEST_ROUNDS} are needed)"
+            )
+    server = server_test(record, padding, accept_disturbed=True)
+    if (cores := foreign_cores(server.get("rates", ()))) > MAX_FOREIGN_CORES:
+        used = max(used, cores)
+        words.append(SERVER)
+    return disturbed_while(" and ".join(words), used, record.busiest) if words else None
 
 
 def changes(fixed: Mapping[str, list[Any]] | None, own: Mapping[str, list[Any]] | None) -> Changes:

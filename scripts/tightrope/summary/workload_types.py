@@ -5,6 +5,7 @@ docs/summary-json.md describes the fields. Times are in seconds; None means not 
 
 from typing import Any, TypedDict
 
+from tightrope.statistics import SpeedVerdict
 from tightrope.summary.result_types import (
     Attempt,
     LatencyFields,
@@ -28,7 +29,16 @@ class Changes(TypedDict):
     ties_changed: int | None
 
 
-class TrafficRow(Changes):
+class Gain(TypedDict):
+    """Throughput over that of padding `fixed`, with its 95 % interval."""
+
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    gain_verdict: SpeedVerdict | None
+
+
+class TrafficRow(Changes, Gain):
     """Rates and tail latency with one kind of padding."""
 
     padding: str
@@ -39,7 +49,7 @@ class TrafficRow(Changes):
     server_per_s: float | None
     server_reason: str | None
     padding_share: float | None
-    gain: float | None
+    padding_gain: float | None
 
 
 class Traffic(TypedDict):

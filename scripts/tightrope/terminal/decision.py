@@ -15,6 +15,7 @@ from tightrope.report.style.numbers import (
     shape_of,
 )
 from tightrope.summary.failures import failures
+from tightrope.summary.truncation_words import truncation_words
 
 COLUMNS = ("shape", "variant", "ms", "speed-up", "accuracy", "verdict")
 ALIGNMENT = ("left", "left", "right", "left", "left", "left")
@@ -37,6 +38,7 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
     document = read_json(summary)
     width = get_terminal_size().columns if sys.stdout.isatty() else None
     lines = [decision_table(document, width=width), *undecided(document), *may_be_better(document)]
+    lines += cut_texts(document)
     lines.append(f"Report: {report}")
     if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
         lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
@@ -180,6 +182,15 @@ def may_be_better(document: Entry) -> list[str]:
         for model, variant in keys
         if needed.get((model, variant))
     ]
+
+
+def cut_texts(document: Entry) -> list[str]:
+    """Return how many texts were cut, a line per model with such texts."""
+    found = {
+        name: truncation_words(model.get("truncation") or {})
+        for name, model in document.get("models", {}).items()
+    }
+    return [f"{name}: {words}" for name, words in found.items() if words]
 
 
 def is_provisional(document: Entry) -> bool:

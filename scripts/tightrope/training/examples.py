@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import Example
-from tightrope.inputs.texts import text_arrays
+from tightrope.inputs.texts import Truncation, text_arrays, truncated
 
 Augment = Callable[[Arrays, np.random.Generator], Arrays]
 
@@ -21,7 +21,8 @@ class Subject:
     `rows` are the arrays of one example each and may be created on access; `labels` are int64
     [rows]; `unit` names a row, in the plural; `lengths` are token counts, None if all rows have one
     shape. `stack` builds the inputs of a batch, `prepare(model, device)` sets up the layers for
-    training, `augment` changes a row at random each time it is drawn.
+    training, `augment` changes a row at random each time it is drawn, `truncation` is how many
+    texts were cut, None for images.
     """
 
     model: Any
@@ -32,6 +33,7 @@ class Subject:
     stack: Callable[[list[Arrays]], Arrays]
     prepare: Callable[[Any, str], None]
     augment: Augment | None = None
+    truncation: Truncation | None = None
 
     def part(self, indices: Sequence[int]) -> "Subject":
         """Return a copy restricted to these rows."""
@@ -84,6 +86,11 @@ def text_subject(
     tokenizer.enable_truncation(sequence)
     encoded = tokenizer.encode_batch([example["text"] for example in examples])
     rows = [text_arrays(item.ids) for item in encoded]
+    cut: Truncation = {
+        "texts": len(rows),
+        "truncated": truncated(encoded),
+        "max_sequence": sequence,
+    }
     return Subject(
         model=model,
         rows=rows,
@@ -92,6 +99,7 @@ def text_subject(
         lengths=[len(row["input_ids"]) for row in rows],
         stack=stack,
         prepare=prepare_text_layers,
+        truncation=cut,
     )
 
 

@@ -67,8 +67,10 @@ def train_model(
     if recipe is not None:
         state = state_of(settings, [[origin["files"], sha256(data)], recipe, repr(start.model)])
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
-        history, properties = train(start.subject(recipe), recipe, micro_batches=micro_batches)
-        training = {**properties, **reproducible_results(history)}
+        subject = start.subject(recipe)
+        history, properties = train(subject, recipe, micro_batches=micro_batches)
+        results = reproducible_results(history)
+        training = {**properties, **results, "truncation": subject.truncation}
     save(clear_folder(manifest), start)
     write_manifest(
         manifest,

@@ -50,6 +50,8 @@ def test_it_says_of_what_it_was_made(tiny: TinyModel) -> None:
     samples = json.dumps(read_split(split_of(tiny.data, "calibration"))[:SAMPLES], sort_keys=True)
     assert cache["samples_sha256"] == hashlib.sha256(samples.encode()).hexdigest()
     assert str(tiny.data.parent.parent) not in tiny.minmax.read_text()
+    expected = {"texts": SAMPLES, "truncated": 0, "max_sequence": LONGEST}
+    assert cache["truncation"] == expected
 
 
 def test_the_nncf_cache_is_a_list_of_samples_without_ranges(tiny: TinyModel) -> None:

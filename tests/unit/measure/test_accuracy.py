@@ -71,6 +71,17 @@ def alone(tiny: TinyModel) -> np.ndarray:
     return np.concatenate(run_onnx(load_onnx(tiny.simplified), batches, threads=1))
 
 
+def test_texts_that_were_cut_are_counted(
+    tiny: TinyModel, engine: Path, record: AccuracyRecord, tmp_path: Path
+) -> None:
+    longer = sum(len(row["input_ids"]) > 20 for row in evaluation_rows(tiny))
+    assert record.truncation is not None and record.truncation["truncated"] == 0
+    cut = measured(tiny, engine, tmp_path, max_sequence=20).truncation
+    texts = len(evaluation_rows(tiny))
+    assert 0 < longer < texts
+    assert cut == {"texts": texts, "truncated": longer, "max_sequence": 20}
+
+
 def test_predictions_stand_in_the_order_of_the_split(
     tiny: TinyModel, record: AccuracyRecord, alone: np.ndarray
 ) -> None:

@@ -73,12 +73,30 @@ def test_a_race_is_disturbed_where_a_shape_has_no_winner(
 def test_traffic_is_disturbed_where_other_programs_ran_in_a_test(
     tmp_path: Path, cores: float, expected: bool
 ) -> None:
-    for rates in ({}, {"rates": [{"foreign_cores": 0.0}, {"foreign_cores": cores}]}):
-        test = {"padding": "fixed", "scenario": "server", "foreign_cores": cores, **rates}
+    rates = [{"foreign_cores": 0.0}, {"foreign_cores": cores}]
+    server = [{"padding": "fixed", "scenario": "server", "rates": rates}]
+    offline = {"padding": "fixed", "scenario": "offline", "valid": True}
+    rounds = [
+        {**offline, "round": number, "foreign_cores": cores if number == 3 else 0.0}
+        for number in (1, 2, 3)
+    ]
+    for tests in (server, rounds):
         plan = {"padding": ["fixed"]}
-        record = TrafficRecord(**IDENTITY, threads=1, plan=plan, longest=16, tests=[test])
+        record = TrafficRecord(**IDENTITY, threads=1, plan=plan, longest=16, tests=tests)
         record.write(tmp_path / "v.traffic.json")
         assert is_disturbed(tmp_path / "v.traffic.json") is expected
+
+
+def test_traffic_with_enough_undisturbed_rounds_is_not_disturbed(tmp_path: Path) -> None:
+    offline = {"padding": "fixed", "scenario": "offline", "valid": True}
+    rounds = [
+        {**offline, "round": number, "foreign_cores": 0.9 if number == 2 else 0.0}
+        for number in (1, 2, 3, 4)
+    ]
+    plan = {"padding": ["fixed"]}
+    record = TrafficRecord(**IDENTITY, threads=1, plan=plan, longest=16, tests=rounds)
+    record.write(tmp_path / "v.traffic.json")
+    assert not is_disturbed(tmp_path / "v.traffic.json")
 
 
 @pytest.mark.parametrize(

@@ -504,18 +504,34 @@ def test_variants_without_their_baseline_say_why_there_is_no_speedup(render, sum
     assert "the baseline could not be measured" in text
 
 
+def test_texts_that_were_cut_are_told_where_accuracy_is_and_images_are_not(render, summary):
+    text = render(summary).text
+    cut = "37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens; "
+    cut += "1,284 of 10,000 train texts were cut at train.sequence = 64 tokens"
+    assert text.count(cut) == 2
+    answers = answers_part(text)
+    assert f"minilm-docstrings {cut}." in answers and answers.count("texts were cut") == 2
+    for model in summary["models"].values():
+        model["truncation"] = {}
+    assert "were cut at" not in render(summary).text
+
+
 def test_traffic_is_told_with_its_settings_and_a_row_for_each_way_to_pad(render, summary):
     text = render(summary).text
     section = text[text.index("MLPerf LoadGen 6.0.17 sent") : text.index("Size, memory and time")]
     assert "batches of up to 32, with 2 threads" in section and "within 100 ms" in section
-    assert "bucketed 692 2.1\N{MULTIPLICATION SIGN} 24.3 2.50 270 4 + 1 tie" in section
-    assert "fixed 72.9 \N{EN DASH} it is fixed 68.3 14.1 none p99 is over 0.1 s even" in section
+    times = "\N{MULTIPLICATION SIGN}"
+    row = f"bucketed 692 2.11{times} 2.03 to 2.19 faster 2.4{times} 24.3 2.50 270 4 + 1 tie"
+    assert row in section
+    dash = "\N{EN DASH} it is fixed"
+    assert f"fixed 72.9 {dash} {dash} 68.3 14.1 none p99 is over 0.1 s even" in section
     assert "LoadGen server: killed by signal 9" in section
 
 
 def of_images(entry, samples):
     """The entry as it would be of the model of images, whose split has 512."""
-    row = {**entry["rows"][1], **dict.fromkeys(("gain", "padding_share", "changed")), **NONE}
+    none = ("gain", "padding_gain", "padding_share", "changed")
+    row = {**entry["rows"][1], **dict.fromkeys(none), **NONE}
     size = {"height": 64, "width": 48, "longest": None, "samples": samples}
     empty = {"lengths": {"tokens": [], "samples": []}, "edges": []}
     return {**entry, **size, **empty, "model": "vit-tiny-photos", "rows": [row]}
@@ -560,6 +576,28 @@ def test_what_traffic_did_not_measure_is_a_dash(render, summary):
     assert "\N{EN DASH} no valid test" in text and "None" not in text
 
 
+def test_a_gain_within_its_noise_is_a_tie_and_one_that_is_slower_is_marked(render, summary):
+    fixed, longest, bucketed = summary["traffic"][0]["rows"]
+    longest.update(gain=1.02, gain_low=0.9, gain_high=1.16, gain_verdict="tie")
+    bucketed.update(gain=0.64, gain_low=0.6, gain_high=0.68, gain_verdict="slower")
+    text = render(
+        {**summary, "traffic": [{**summary["traffic"][0], "rows": [fixed, longest]}]}
+    ).text
+    assert "1.02\N{MULTIPLICATION SIGN} 0.90 to 1.16 tie" in text
+    text = render(summary).text
+    assert "0.64\N{MULTIPLICATION SIGN} 0.60 to 0.68 slower" in text
+
+
+def test_a_disturbed_row_has_no_gain_and_says_how_to_measure_it_again(render, summary):
+    for row in summary["traffic"][0]["rows"]:
+        numbers = ("samples_per_s", "gain", "gain_low", "gain_high", "gain_verdict")
+        row.update(dict.fromkeys(numbers), disturbed="other programs used up to 0.9 cores")
+    text = render(summary).text
+    section = text[text.index("MLPerf LoadGen 6.0.17 sent") : text.index("Size, memory and time")]
+    assert "bucketed disturbed other programs used up to 0.9 cores" in section
+    assert "snakemake --cores 1 --config remeasure=disturbed" in text
+
+
 def test_why_no_rate_held_is_told_with_the_reason_of_its_own(render, summary):
     reason = "one long sample alone takes 0.3 s, the bound of p99 is 0.1 s"
     summary["traffic"][0]["rows"][0].update(server_per_s=None, server_reason=reason)
@@ -571,7 +609,7 @@ def test_a_rate_that_was_not_asked_for_is_not_said_to_be_none(render, summary):
         for row in entry["rows"]:
             row.update(server_per_s=None, server_reason=None)
     text = render(summary).text
-    table = text[text.index("Under real traffic") : text.index("Each figure is one run")]
+    table = text[text.index("Under real traffic") : text.index("Offline and single stream are")]
     assert "none" not in table and "\N{EN DASH} not measured" in table
 
 

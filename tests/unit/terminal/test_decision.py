@@ -59,6 +59,14 @@ def test_failures_are_counted_and_named(tmp_path: Path) -> None:
     assert lines[-1] == "2 failed, the report says why: m/b, m/d"
 
 
+def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
+    cut = {"texts": 1500, "truncated": 37, "max_sequence": 128}
+    models = {"m": {"truncation": {"evaluation": cut}}, "n": {"truncation": {}}}
+    lines = words(tmp_path, {**document([recommendation("a")], [result("a")]), "models": models})
+    expected = "37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens"
+    assert [line for line in lines if line.startswith(("m: ", "n: "))] == [f"m: {expected}"]
+
+
 def test_a_shape_without_recommendation_says_why(tmp_path: Path) -> None:
     none = recommendation(None, why="no variant keeps the answers")
     lines = words(tmp_path, document([none], []))

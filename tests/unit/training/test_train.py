@@ -108,6 +108,11 @@ def test_the_manifest_says_what_the_model_is(trained: Path) -> None:
     assert (manifest["vocabulary"], manifest["max_sequence"]) == (200, 64)
     assert manifest["recipe"] == whole_recipe(RECIPE, 0)
     assert manifest["training"]["steps"] == 32
+    assert manifest["training"]["truncation"] == {
+        "texts": 120,
+        "truncated": 0,
+        "max_sequence": 32,
+    }
     assert manifest["training"]["losses"][-1] < manifest["training"]["losses"][0]
     assert set(manifest["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
 

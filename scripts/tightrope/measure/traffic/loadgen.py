@@ -56,14 +56,20 @@ def server(*, target_per_s: float, p99_bound_s: float, outstanding: int) -> Fact
 
 
 def run_test(
-    serving: Serving, scenario: Facts, folder: Path, *, seconds: float, queries: int
+    serving: Serving,
+    scenario: Facts,
+    folder: Path,
+    *,
+    seconds: float,
+    queries: int,
+    tell: Callable[[], None],
 ) -> Facts:
     """Run one test in the mode PerformanceOnly; return `numbers` of its logs.
 
     `scenario` comes from one of the functions above. The test has at least `seconds` and `queries`
     (Offline: samples). It creates `folder` for its logs. `serving` runs in this thread, LoadGen in
-    another. Exceptions of the engine are raised unchanged; RuntimeError where LoadGen wrote no
-    result.
+    another; `tell` is called after each batch. Exceptions of the engine are raised unchanged;
+    RuntimeError where LoadGen wrote no result.
     """
     settings = mlperf_loadgen.TestSettings()
     fixed = {
@@ -78,11 +84,11 @@ def run_test(
     logs.log_output.outdir = str(folder)
     with storage_errors(folder):
         folder.mkdir(parents=True)
-        converse(serving, settings, logs)
+        converse(serving, settings, logs, tell)
         return numbers(read_log(folder / DETAIL))
 
 
-def converse(serving: Serving, settings: Any, logs: Any) -> None:
+def converse(serving: Serving, settings: Any, logs: Any, tell: Callable[[], None]) -> None:
     """Run LoadGen in a thread and answer its queries with `serving` until the test ends.
 
     LoadGen's callback is a C method that cannot fail (`SimpleQueue.put`): a Python exception in a
@@ -102,10 +108,14 @@ def converse(serving: Serving, settings: Any, logs: Any) -> None:
         finally:
             serving.inbox.put(None)
 
+    def completed(ids: list[int]) -> None:
+        complete(ids)
+        tell()
+
     asking = Thread(target=ask, daemon=True)
     asking.start()
     try:
-        serving.work(complete)
+        serving.work(completed)
     finally:
         asking.join()
         mlperf_loadgen.DestroySUT(system)

@@ -20,8 +20,9 @@ from tightrope.jobs.child import fill_in
 from tightrope.jobs.execution import Execution
 from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.traffic.bench import Bench, remove_folder
 from tightrope.measure.traffic.padding import bucket_edges, padded_lengths
-from tightrope.measure.traffic.scenarios import Bench, measure_padding, remove_folder
+from tightrope.measure.traffic.scenarios import measure_scenarios
 from tightrope.records.traffic import TrafficRecord
 from tightrope.signature import IMAGE
 
@@ -111,15 +112,13 @@ def serve_traffic(artifacts: Artifacts, folder: Path, settings: TrafficSettings)
     edges = bucket_edges(lengths, plan["buckets"]) if "bucketed" in plan["padding"] else []
     run, _ = load_engine(artifacts.engine, threads=settings.execution.threads)
     classes = len(checkpoint["labels"])
-    facts: Facts = {"samples": len(rows), "edges": edges, "tests": [], "answers": {}}
+    facts: Facts = {"samples": len(rows), "edges": edges}
     facts["lengths"] = [] if checkpoint["task"] == IMAGE else lengths
-    for padding in tqdm(plan["padding"], desc="serving"):
+    benches = []
+    for padding in plan["padding"]:
         padded = padded_lengths(padding, lengths, max_sequence=max_sequence, edges=edges)
-        bench = Bench(run, rows, padded, plan, classes, folder, padding, machine)
-        tests, answers = measure_padding(bench)
-        facts["tests"] += [test for test in tests if test["scenario"] in plan["scenarios"]]
-        if "offline" in plan["scenarios"]:
-            facts["answers"][padding] = answers
+        benches.append(Bench(run, rows, padded, plan, classes, folder, padding, machine))
+    facts["tests"], facts["answers"] = measure_scenarios(benches)
     return facts | {"lost_s": machine.lost_s, "busiest": machine.busiest}
 
 

@@ -1,37 +1,49 @@
 """Search for the highest query rate that passes a test, by bisection."""
 
 import math
-from collections.abc import Callable
 
 RUNS = 9
 BRACKET = 1.05
 STEP_UP = 1.5
 
 
-def highest_rate(
-    passes: Callable[[float], bool], start: float, *, least: float = 0.0
-) -> float | None:
-    """Return the highest tried rate that passed, None if none passed.
+class RateSearch:
+    """Search step by step, so that the searches of several servers can alternate.
 
-    From `start`, the rate is multiplied by 1.5 while rates pass, or halved while they fail, but not
-    below `least`. Then it is the geometric mean of the highest rate that passed and the lowest that
-    failed, until they are within 5 %. At most 9 rates, each rounded to three significant digits.
+    `rate` is the next rate to try, None at the end; `low` is the highest rate that passed, None if
+    none did. From `start`, the rate is multiplied by 1.5 while rates pass, or halved while they
+    fail, but not below `least`. Then it is the geometric mean of the highest rate that passed and
+    the lowest that failed, until they are within 5 %. At most 9 rates, each rounded to three
+    significant digits.
     """
-    low: float | None = None
-    high: float | None = None
-    rate = start
-    for _ in range(RUNS):
-        rate = float(f"{rate:.3g}")
-        if passes(rate):
-            low = rate
+
+    def __init__(self, start: float, *, least: float = 0.0) -> None:
+        self.least = least
+        self.tried = 0
+        self.low: float | None = None
+        self.high: float | None = None
+        self.rate: float | None = rounded(start)
+
+    def record(self, passed: bool) -> None:
+        """Record whether `rate` passed, and choose the next one."""
+        if self.rate is None:
+            return
+        self.tried += 1
+        if passed:
+            self.low = self.rate
         else:
-            high = rate
-        if low is None:
-            rate /= 2
-        elif high is None:
-            rate *= STEP_UP
+            self.high = self.rate
+        if self.low is None:
+            following = self.rate / 2
+        elif self.high is None:
+            following = self.rate * STEP_UP
         else:
-            rate = math.sqrt(low * high)
-        if rate < least or (low and high and high <= low * BRACKET):
-            break
-    return low
+            following = math.sqrt(self.low * self.high)
+        narrow = self.low and self.high and self.high <= self.low * BRACKET
+        ended = following < self.least or narrow or self.tried == RUNS
+        self.rate = None if ended else rounded(following)
+
+
+def rounded(rate: float) -> float:
+    """Return the rate with three significant digits."""
+    return float(f"{rate:.3g}")

@@ -2,7 +2,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tightrope.measure.traffic.rate_search import RUNS, highest_rate
+from tightrope.measure.traffic.rate_search import RUNS, RateSearch
+
+
+def highest_rate(
+    passes: Callable[[float], bool], start: float, *, least: float = 0.0
+) -> float | None:
+    """The highest rate that passed in a whole search."""
+    search = RateSearch(start, least=least)
+    while search.rate is not None:
+        search.record(passes(search.rate))
+    return search.low
 
 
 def up_to(threshold: float) -> tuple[Callable[[float], bool], list[float]]:

@@ -1,0 +1,50 @@
+"""How many texts of each split were cut, from the files of the steps that encoded them."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.summary.int8 import made_records
+from tightrope.summary.model_types import Model, Truncation
+from tightrope.summary.truncation_words import KEYS
+
+Paths = Iterable[Path | str]
+
+
+def with_truncations(
+    models: Mapping[str, Model], accuracies: Paths, caches: Paths, checkpoints: Paths
+) -> dict[str, Model]:
+    """Return the models with the truncation of each split that was encoded; empty for images.
+
+    `accuracies` are records, `caches` those of calibrations (the one with the most samples counts),
+    `checkpoints` the manifests of trained or untrained models.
+    """
+    found: dict[str, dict[str, Any]] = {name: {} for name in models}
+    for path in accuracies:
+        splits = found[Path(path).parent.name]
+        if not splits.get("evaluation"):  # all variants of a model encode the same texts
+            splits["evaluation"] = AccuracyRecord.read(path).truncation
+    for (name, _), cache in sorted(made_records(caches).items(), key=samples_of):
+        found[name]["calibration"] = cache.get("truncation") or found[name].get("calibration")
+    for path in checkpoints:
+        training = read_manifest(path, CheckpointManifest)["training"] or {}
+        found[Path(path).parent.parent.name]["train"] = training.get("truncation")
+    return {
+        name: {**model, "truncation": msgspec.convert(known(found[name]), dict[str, Truncation])}
+        for name, model in models.items()
+    }
+
+
+def samples_of(item: tuple[Any, Mapping[str, Any]]) -> int:
+    """Return the number of samples of a calibration cache."""
+    return int(item[1].get("samples") or 0)
+
+
+def known(splits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the splits whose truncation is known, in the order of `KEYS`."""
+    return {split: splits[split] for split in KEYS if splits.get(split)}
