@@ -64,6 +64,14 @@ def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
     assert reason.endswith("ran in fp32: no matrix product ran in fp16")
 
 
+@pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
+def test_a_dry_run_names_what_is_unavailable_with_the_reason(unrun: Project) -> None:
+    unrun.configure(engines={"onnxruntime": ["fp16", "int8"]}, emulated=False)
+    done = unrun.snakemake("--dry-run")
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("unavailable: ")]
+    assert line.startswith(f"unavailable: {MODEL}/cpu-onnxruntime-fp16: this CPU has no fp16")
+
+
 def results(project: Project) -> dict[str, Any]:
     entries = json.loads((project / "reports/summary.json").read_text())["results"]
     return {entry["variant"]: entry for entry in entries}
