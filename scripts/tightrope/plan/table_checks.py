@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.data import source as data_sources
+from tightrope.data.material import role_of
 from tightrope.errors import ConfigError, TightropeError, nearest
 from tightrope.plan.job_inputs import data_source
 from tightrope.signature import TEXT
@@ -23,8 +24,7 @@ def check_tables(config: Document) -> None:
     for name, model in config["models"].items():
         if not model["data"].startswith("files:"):
             continue
-        files = map(Path, data_sources.local_files(**data_source(config, name)))
-        tables = [file for file in files if table_suffix(file) in TABLES]
+        tables = tables_of(config, name)
         content = "text" if model["task"] == TEXT else "image"
         columns = {key: model["columns"][key] for key in (content, "label")}
         try:
@@ -36,6 +36,16 @@ def check_tables(config: Document) -> None:
             raise
         except TightropeError as error:
             raise ConfigError(f"config: models.{name}.data: {error}") from None
+
+
+def tables_of(config: Document, name: str) -> list[Path]:
+    """Return the tables of a model's data; of texts without a test file that is not used."""
+    files = map(Path, data_sources.local_files(**data_source(config, name)))
+    tables = [file for file in files if table_suffix(file) in TABLES]
+    unused = {"test"} if "evaluation" in {role_of(file.name) for file in tables} else set()
+    if config["models"][name]["task"] != TEXT:
+        return tables
+    return [file for file in tables if role_of(file.name) not in unused]
 
 
 def size(file: Path) -> int:

@@ -94,10 +94,14 @@ def test_labels_with_one_example_each_are_counted_over_all_files(schema: Path) -
     assert "labels 'art' and 1 more have one example each, which cannot be in all splits" in message
 
 
-def test_a_file_that_is_not_used_gives_no_label(schema: Path) -> None:
+@pytest.mark.parametrize("header", [("headline", "section"), ("headline", "number")])
+def test_a_test_file_beside_another_for_evaluation_is_not_used(
+    schema: Path, header: tuple[str, str]
+) -> None:
     write("train.csv")
+    write("test.csv", [("a comet", "science")], header)
+    assert "test.csv" in refused(config("*.csv", RIGHT), schema) or header[1] == "section"
     write("dev.csv")
-    write("test.csv", [("a comet", "science")])
     checked(config("*.csv", RIGHT), schema)
 
 
