@@ -209,6 +209,23 @@ def test_the_table_of_traffic_scrolls_under_the_names_of_its_rows(visit):
 
 
 @pytest.mark.parametrize("width", [400, 1280])
+def test_the_line_at_one_crosses_no_text_of_the_speed_ups(visit, width):
+    page = visit(width)
+    boxes = page.evaluate(
+        """[".mark-rect.role-mark path", ".mark-text.role-mark text"].map((marks) =>
+            [...document.querySelectorAll("#speed-ups .plot")].map((plot) =>
+                [...plot.querySelectorAll(marks)].map((mark) => mark.getBoundingClientRect())
+                    .map((box) => [box.left, box.top, box.right, box.bottom])))"""
+    )
+    figures = list(zip(*boxes, strict=True))
+    assert figures and all(lines and texts for lines, texts in figures)
+    for lines, texts in figures:
+        for line, text in itertools.product(lines, texts):
+            # a text without its rim, which is wider by half of its stroke
+            assert line[1] >= text[3] - 2 or text[1] + 2 >= line[3] or text[2] <= line[0]
+
+
+@pytest.mark.parametrize("width", [400, 1280])
 def test_no_label_of_the_histogram_lies_on_another(visit, width):
     page = visit(width)
     boxes = page.evaluate(

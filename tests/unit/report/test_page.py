@@ -33,6 +33,7 @@ from tightrope.report.style.numbers import (
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "tests/data/summary.json"
 ADDED = ("stop", "disturbed_pairs", "noise", "threads_busy", "cores_used")
+STOPPED = "stopped: nothing is left to move to INT8"
 NONE = {"padding": "none", "ties_changed": None}
 ATTACK = '</script><script>window.owned = true</script><img src=x onerror="owned=1">'
 
@@ -593,20 +594,22 @@ def test_each_variant_stands_beside_the_answers_of_its_baseline(render, summary)
 
 def test_a_split_that_is_too_small_for_the_budget_is_told_with_what_it_could_find(render, summary):
     section = answers_part(render(summary).text)
-    told = "cpu-onnxruntime-int8-minmax-512-smooth : this split could have found a drop of 1.4 "
-    assert f"cpu-onnxruntime-int8-dynamic , {told}points, not of 1.0." in section
-    assert section.count("this split could have found") == 7
+    told = "cpu-onnxruntime-int8-minmax-512-smooth : smallest drop detectable with 80 % power: 1.4 "
+    assert f"cpu-onnxruntime-int8-dynamic , {told}points, more than the budget of 1.0." in section
+    assert section.count("smallest drop detectable with 80 % power: ") == 7
     for result in summary["results"]:
         if result["accuracy"]:
             result["accuracy"]["large_enough"] = True
-    assert "this split could have found" not in render(summary).text
+    assert "smallest drop detectable with 80 % power: " not in render(summary).text
 
 
 def test_a_drop_that_is_just_too_large_to_find_is_not_told_as_the_budget_itself(summary):
     result = summary["results"][1]
     result["accuracy"].update(detectable=0.01004, large_enough=False)
     ((sentence, variants),) = answers_section([result], {}, 1.0)["too_small"]
-    assert sentence == "this split could have found a drop of 1.1 points, not of 1.0"
+    assert sentence == (
+        "smallest drop detectable with 80 % power: 1.1 points, more than the budget of 1.0"
+    )
     assert variants == ["cpu-pytorch-bf16"]
     assert answers_section([result], {}, None)["too_small"] == []
 
@@ -673,9 +676,9 @@ def test_each_quantized_variant_stands_with_its_calibration_its_answers_and_its_
 def test_what_int8_auto_left_in_float_is_told_with_every_trial(render, summary):
     section = int8_part(render(summary).text)
     left = "SmoothQuant 0.8; 2 of 38 operators stay in float"
-    told = f"{left}; 8 trials on 1,024 calibration examples in 28 s; ended at the minimum."
+    told = f"{left}; 8 trials on 1,024 calibration examples in 28 s; {STOPPED}."
     assert f"cpu-onnxruntime-int8-auto-minmax-512 : {told}" in section
-    assert "the minimum. bert.encoder.layer.3.output.dense bert.encoder.layer.4.output" in section
+    assert f"{STOPPED}. bert.encoder.layer.3.output.dense bert.encoder.layer.4.output" in section
     minus = "\N{MINUS SIGN}"
     assert (
         f"2 0 {minus}1.7 {minus}3.4 to +0.1 88 undecided 3 19 0.0 {minus}0.5 to +0.5 7" in section

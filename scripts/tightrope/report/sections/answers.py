@@ -46,11 +46,11 @@ def correctness(example: FlippedExample) -> dict[str, bool]:
 
 
 def shortfall(accuracy: Accuracy, budget_points: float | None) -> str | None:
-    """Return which drop the split could detect and which not, None if it is large enough."""
+    """Return the smallest drop that the split can detect, None if it is large enough."""
     detectable = points_up(accuracy.get("detectable"), accuracy.get("samples"))
     if accuracy.get("large_enough") is not False or not is_number(budget_points) or not detectable:
         return None
     return (
-        f"this split could have found a drop of {detectable} points, "
-        f"not of {significant(budget_points, 2)}"
+        f"smallest drop detectable with 80 % power: {detectable} points, more than the budget of "
+        f"{significant(budget_points, 2)}"
     )

@@ -9,6 +9,8 @@ from tightrope.report.style.numbers import significant, whole
 
 Record = Mapping[str, Any]
 PRECISIONS = ("int8", "fp8")
+# why a search ended, other than at a limit
+STOPS = {"minimum": "stopped: nothing is left to move to INT8"}
 
 
 def int8_section(
@@ -99,7 +101,7 @@ def search_summary(result: Record) -> dict[str, Any]:
         f"{'stays' if in_float == 1 else 'stay'} in float",
         f"{trials} {'trial' if trials == 1 else 'trials'} on {whole(search['samples'])} "
         f"calibration examples in {significant(search['seconds'], 2)} s",
-        f"ended at the {search['stop']}.",
+        STOPS.get(search["stop"], f"stopped at the {search['stop']}") + ".",
     ]
     return {
         **{name: result.get(name) for name in ("variant", "calibration")},

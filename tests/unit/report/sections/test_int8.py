@@ -135,17 +135,17 @@ def test_the_noisiest_tensor_is_the_first_of_the_audit():
         (
             {"in_float": ("a", "b"), "trials": 9},
             "2 of 38 operators stay in float; 9 trials on 1,024 calibration examples in 31 s; "
-            "ended at the minimum.",
+            "stopped: nothing is left to move to INT8.",
         ),
         (
             {"trials": 1, "stop": "time limit", "operators": 1200, "seconds": 308},
             "1 of 1,200 operators stays in float; 1 trial on 1,024 calibration examples in 310 s; "
-            "ended at the time limit.",
+            "stopped at the time limit.",
         ),
         (
             {"in_float": ()},
             "0 of 38 operators stay in float; 2 trials on 1,024 calibration examples in 31 s; "
-            "ended at the minimum.",
+            "stopped: nothing is left to move to INT8.",
         ),
     ],
 )
