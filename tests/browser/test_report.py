@@ -97,7 +97,7 @@ def test_every_chart_is_drawn_inside_its_frame(visit, width):
             plot.querySelectorAll("svg path").length,
         ])"""
     )
-    assert len(boxes) == 16
+    assert len(boxes) == 14
     assert all(frame - 20 <= chart <= frame + 1 and marks > 3 for frame, chart, marks in boxes)
 
 
@@ -149,7 +149,7 @@ def test_page_and_charts_change_with_the_colour_scheme(visit):
     wait_for_charts(page, "dark")
     dark = [colour_of(page, *part) for part in parts]
     assert all(one != other for one, other in zip(light, dark, strict=True))
-    assert page.locator(".plot svg").count() == 16
+    assert page.locator(".plot svg").count() == 14
     assert page.seen["messages"] == []
 
 

@@ -34,7 +34,11 @@ class Sensitivity(TypedDict):
 
 
 class Model(TypedDict):
-    """A model with its data; `data` has the source and the samples of each split."""
+    """A model with its data; `data` has the source and the samples of each split.
+
+    `chance` is the accuracy of always answering the most frequent label of the evaluation split,
+    `thumbnails` has images with changed answers by their index in that split.
+    """
 
     task: str
     activation: str | None
@@ -43,4 +47,6 @@ class Model(TypedDict):
     labels: list[str] | None
     data: dict[str, str | int | None]
     baselines: dict[str, str]
+    chance: float | None
+    thumbnails: dict[str, str]
     sensitivity: dict[str, Sensitivity]

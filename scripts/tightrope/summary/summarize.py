@@ -29,6 +29,7 @@ from tightrope.records.training import TrainingRecord
 from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
 from tightrope.summary.document import Summary, write_summary
+from tightrope.summary.examples import with_examples
 from tightrope.summary.int8 import (
     Records,
     made_records,
@@ -132,7 +133,7 @@ def summarize(
             budget=judging.budget,
         ),
     }
-    write_summary(json_target, document)
+    write_summary(json_target, with_examples(document, judging.judged, inputs.data))
     write_csv(results, csv_target)
 
 
@@ -238,6 +239,8 @@ def model_entry(
         },
         "baselines": {device: baselines[name][device] for device in devices},
         "sensitivity": sensitivity_entries(name, sensitivities),
+        "chance": None,
+        "thumbnails": {},
     }
 
 
