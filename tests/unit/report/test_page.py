@@ -537,7 +537,7 @@ def test_a_model_whose_traffic_all_failed_has_the_reasons_and_no_table(render, s
     summary["traffic"] = [e for e in summary["traffic"] if e["status"] != "ok"]
     outline = render(summary)
     assert "Under real traffic minilm-docstrings Failed" in outline.text
-    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 15
+    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 13
 
 
 def test_a_summary_without_traffic_has_no_section_on_it(render, summary):

@@ -53,7 +53,7 @@ def speedup_chart(
 def baseline_line(rows: Sequence[dict[str, Any]], x_axis: alt.X, order: alt.Y) -> alt.Chart:
     """Return the line at 1 in pieces, one per row at the height of its mark, not of its name."""
     pieces = alt.Chart(values([{"variant": row["variant"], "ratio": 1} for row in rows]))
-    size = {"size": BASELINE_HEIGHT, "thickness": 1.25, "opacity": 1}
+    size: dict[str, Any] = {"size": BASELINE_HEIGHT, "thickness": 1.25, "opacity": 1}
     return pieces.mark_tick(style="baseline", yOffset=MARK_OFFSET, **size).encode(x_axis, order)
 
 

@@ -26,7 +26,7 @@ def answers_section(
     evaluated = [(result, accuracy) for result in measured if (accuracy := result.get("accuracy"))]
     if not evaluated:
         return None
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "result": result,
             "accuracy": accuracy,
