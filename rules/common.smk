@@ -9,6 +9,7 @@ from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
 from tightrope.plan import announce, code, devices, graphs, job_inputs, job_params, plan
 from tightrope.plan import reports, shapes, training
+from tightrope.plan.config import checked_or_exit
 from tightrope.plan.devices import environment_of_device, environment_of_variant
 from tightrope.plan.devices import gpus_of_device, gpus_of_variant
 from tightrope.plan.job_inputs import audit_input, quantize_inputs
@@ -24,7 +25,7 @@ WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)
 code_of = partial(code_digest, SCRIPTS)
 versions_of = library_versions
 
-config.update(plan.checked_or_exit(config, f"{workflow.basedir}/config/schema.yaml"))
+config.update(checked_or_exit(workflow, config, f"{workflow.basedir}/config/schema.yaml"))
 PLAN = plan.make_plan(config)
 # a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]

@@ -35,5 +35,6 @@ rule summarize:
         budget_points=lookup("accuracy_budget_points", within=config),
         accept_disturbed=lookup("latency/accept_disturbed", within=config),
         generation=GENERATIONS["summarize"],
+        libraries=versions_of("pillow"),
     script:
         "../scripts/summarize.py"

@@ -97,7 +97,7 @@ def test_every_chart_is_drawn_inside_its_frame(visit, width):
             plot.querySelectorAll("svg path").length,
         ])"""
     )
-    assert len(boxes) == 16
+    assert len(boxes) == 14
     assert all(frame - 20 <= chart <= frame + 1 and marks > 3 for frame, chart, marks in boxes)
 
 
@@ -149,7 +149,7 @@ def test_page_and_charts_change_with_the_colour_scheme(visit):
     wait_for_charts(page, "dark")
     dark = [colour_of(page, *part) for part in parts]
     assert all(one != other for one, other in zip(light, dark, strict=True))
-    assert page.locator(".plot svg").count() == 16
+    assert page.locator(".plot svg").count() == 14
     assert page.seen["messages"] == []
 
 
@@ -206,6 +206,23 @@ def test_the_table_of_traffic_scrolls_under_the_names_of_its_rows(visit):
     names = table.locator("[scope=row], [scope=rowgroup] > span")
     left = table.bounding_box()["x"]
     assert all(abs(one.bounding_box()["x"] - left) < 1 for one in names.all())
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_line_at_one_crosses_no_text_of_the_speed_ups(visit, width):
+    page = visit(width)
+    boxes = page.evaluate(
+        """[".mark-rect.role-mark path", ".mark-text.role-mark text"].map((marks) =>
+            [...document.querySelectorAll("#speed-ups .plot")].map((plot) =>
+                [...plot.querySelectorAll(marks)].map((mark) => mark.getBoundingClientRect())
+                    .map((box) => [box.left, box.top, box.right, box.bottom])))"""
+    )
+    figures = list(zip(*boxes, strict=True))
+    assert figures and all(lines and texts for lines, texts in figures)
+    for lines, texts in figures:
+        for line, text in itertools.product(lines, texts):
+            # a text without its rim, which is wider by half of its stroke
+            assert line[1] >= text[3] - 2 or text[1] + 2 >= line[3] or text[2] <= line[0]
 
 
 @pytest.mark.parametrize("width", [400, 1280])

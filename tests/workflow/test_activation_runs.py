@@ -52,7 +52,7 @@ def test_summary_and_report_show_it(compared: Project) -> None:
     assert {row["variant"] for row in entry["latency"]} == set(VARIANTS)
     assert entry["accuracy"]["samples"] == 40
     assert [summary["models"][name]["activation"] for name in (MODEL, RELU)] == ["gelu", "relu"]
-    assert "accuracy beside speed" in (compared / "reports/summary.html").read_text()
+    assert "accuracy and speed" in (compared / "reports/summary.html").read_text()
 
 
 def test_nothing_is_planned_after_it(compared: Project) -> None:

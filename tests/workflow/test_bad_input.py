@@ -155,25 +155,10 @@ def test_a_read_only_folder_is_an_error_with_its_path_and_no_record_of_a_failure
         assert not (project / target).is_file()
 
 
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ("words\nno label here\n", "has no column 'text'"),
-        ("text,label\na cat,cat\n,dog\n", "column 'text' is blank in 1 of 2 rows, first in row 2"),
-        ("text,label\na cat,cat\na dog,\n", "column 'label' is blank in 1 of 2 rows, first in row"),
-        ("text,label\n1,cat\n2,dog\n", "column 'text' holds numbers only"),
-    ],
-)
-def test_a_table_that_cannot_be_used_is_named_by_prepare_data(
-    unrun: Project, table: str, said: str
-) -> None:
-    (unrun / "texts.csv").write_text(table)
-    assert error_of_prepare_data(unrun).startswith(f"error: texts.csv: {said}")
-
-
 def test_a_class_without_a_calibration_example_is_named_by_prepare_data(unrun: Project) -> None:
     with (unrun / "texts.csv").open("a") as stream:
-        stream.write("a rare bird,bird\n")
+        stream.write("a rare bird,bird\nanother rare bird,bird\n")
+    unrun.edit("config/config.yaml", "pool: 32", "pool: 8")
     error = error_of_prepare_data(unrun)
     assert error.startswith("error: files:texts.csv: no text of class 'bird' is in the calibration")
 

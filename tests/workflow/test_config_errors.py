@@ -93,6 +93,28 @@ def test_a_checkpoint_with_another_head_is_refused_before_anything_runs(unrun: P
     assert "path:tokens: BertForTokenClassification classifies each token; only models" in line
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            "texts,label\na cat,cat\n",
+            'text = text: texts.csv has no such column; did you mean "texts"?',
+        ),
+        ("text\na cat\n", "columns.label = label: texts.csv has no such column; it has text"),
+        ("text,label\na cat,cat\n,dog\n", "'text' is blank in 1 of 2 rows, first in row 2"),
+        ("text,label\na cat,cat\na dog,\n", "'label' is blank in 1 of 2 rows, first in row 2"),
+        ("text,label\n1,cat\n2,dog\n", "column 'text' holds numbers only"),
+        ("text,label\na,cat\nb,cat\nc,dog\n", "label 'dog' has one example, which cannot be in"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_named_before_anything_runs(
+    unrun: Project, table: str, said: str
+) -> None:
+    (unrun / "texts.csv").write_text(table)
+    for words in ((), ("--dry-run",)):
+        assert said in one_line(unrun, *words)
+
+
 @pytest.mark.parametrize(("key", "value", "said"), WRONG_VALUES)
 def test_a_wrong_value_is_named_with_what_is_allowed(
     unrun: Project, key: str, value: Any, said: list[str]

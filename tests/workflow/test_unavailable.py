@@ -52,7 +52,7 @@ def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
     found = {one["variant"]: (one["status"], one["reason"]) for one in results}
     status, reason = found["cpu-onnxruntime-fp16"]
     assert status == "unavailable"
-    assert reason.startswith("this CPU has no fp16 instructions")
+    assert reason.startswith("not supported by this CPU: no fp16 instructions")
     assert found["cpu-onnxruntime-fp32"][0] == "ok"
     assert reason in (project / "reports/summary.html").read_text()
     project.configure(engines=engines, emulated=True)
@@ -62,6 +62,15 @@ def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
     status, reason = found["cpu-onnxruntime-fp16"]
     assert status == "failed"
     assert reason.endswith("ran in fp32: no matrix product ran in fp16")
+
+
+@pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
+def test_a_dry_run_names_what_is_unavailable_with_the_reason(unrun: Project) -> None:
+    unrun.configure(engines={"onnxruntime": ["fp16", "int8"]}, emulated=False)
+    done = unrun.snakemake("--dry-run")
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("unavailable: ")]
+    reason = "not supported by this CPU: no fp16 instructions"
+    assert line.startswith(f"unavailable: {MODEL}/cpu-onnxruntime-fp16: {reason}")
 
 
 def results(project: Project) -> dict[str, Any]:

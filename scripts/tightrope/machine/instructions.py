@@ -13,4 +13,4 @@ def missing_instructions(variant: Variant, host: dict[str, Any]) -> str | None:
     if variant.device != "cpu" or not used or set(used) & set(host["isa"]):
         return None
     other = f" that {variant.engine} uses" if set(INSTRUCTIONS[number]) & set(host["isa"]) else ""
-    return f"this CPU has no {number} instructions{other}: it would be emulated"
+    return f"not supported by this CPU: no {number} instructions{other}; it would be emulated"

@@ -1,6 +1,7 @@
 """The configuration: validated before any job runs, defaults filled in, errors in one line."""
 
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,27 @@ import yaml
 
 from tightrope.errors import ConfigError, nearest
 from tightrope.plan.config_checks import CHECKS
+from tightrope.plan.table_checks import check_tables
 
 Document = dict[str, Any]
 
 
-def checked(config: Document, schema: Path | str) -> Document:
-    """Return `config` with defaults filled in; raise ConfigError with one line if invalid."""
+def checked_or_exit(workflow: Any, config: Document, schema: str) -> Document:
+    """Return the checked configuration; end the process with one line on an error.
+
+    The processes of jobs parse the Snakefile too: they do not read the tables again.
+    """
+    try:
+        return checked(config, schema, read_tables=workflow.is_main_process)
+    except ConfigError as error:
+        sys.exit(str(error))
+
+
+def checked(config: Document, schema: Path | str, *, read_tables: bool = True) -> Document:
+    """Return `config` with defaults filled in; raise ConfigError with one line if invalid.
+
+    With `read_tables` the local tables of the models are checked too.
+    """
     if not config:
         raise ConfigError(
             "the configuration is empty: pass --configfile config/config.yaml "
@@ -28,6 +44,8 @@ def checked(config: Document, schema: Path | str) -> Document:
     filled = with_defaults(config, document)
     for check in CHECKS:
         check(filled)
+    if read_tables:
+        check_tables(filled)
     return filled
 
 
@@ -133,10 +151,11 @@ def with_types(value: Any, schema: Document) -> Any:
     calibration={samples: [256]}. A single value in the place of a list is a list of it.
     """
     kinds = schema.get("type", "string")
-    if kinds == "array" and isinstance(value, (str, int, float)):
+    if takes_list(value, schema):
         value = [value]  # samples: 256 for samples: [256]
     if isinstance(value, list):
-        return [with_types(item, schema.get("items", {})) for item in value]
+        options = [one for one in (schema, *schema.get("anyOf", ())) if "items" in one]
+        return [with_types(item, options[0]["items"] if options else {}) for item in value]
     if isinstance(value, dict):
         return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
     if value is False and "off" in schema.get("enum", ()):
@@ -152,6 +171,15 @@ def with_types(value: Any, schema: Document) -> Any:
     if value == "null":
         return None
     return value if "string" in kinds else typed(value)
+
+
+def takes_list(value: Any, schema: Document) -> bool:
+    """Return whether the schema asks for a list of values like `value`, which is none."""
+    if {"const": value} in schema.get("anyOf", ()):
+        return False
+    lists = [one for one in (schema, *schema.get("anyOf", ())) if one.get("type") == "array"]
+    objects = any(one["items"].get("type") == "object" for one in lists)
+    return bool(lists) and isinstance(value, dict if objects else (str, int, float))
 
 
 def takes_integers(schema: Document) -> bool:

@@ -1,19 +1,17 @@
 """Interface for the Snakefile: the plan of jobs from the configuration, and their inputs."""
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from tightrope.engine_table import ENGINES
-from tightrope.errors import ConfigError
 from tightrope.machine.compiler import missing_compiler
 from tightrope.machine.gpu import missing_packages
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.plan import reports
 from tightrope.plan.comparisons import compared, references
-from tightrope.plan.config import Document, checked
+from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
 from tightrope.plan.job_inputs import (
     audits,
@@ -60,14 +58,6 @@ class Plan(NamedTuple):
     baselines: dict[str, dict[str, str]]
     host: dict[str, str]
     numerics: dict[str, str]
-
-
-def checked_or_exit(config: Document, schema: str) -> Document:
-    """Return the checked configuration; end the process with one line on an error."""
-    try:
-        return checked(config, schema)
-    except ConfigError as error:
-        sys.exit(str(error))
 
 
 def make_plan(config: Document, host: Document | None = None) -> Plan:

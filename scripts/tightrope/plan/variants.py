@@ -94,7 +94,8 @@ def with_calibrations(variant: Variant, config: Document) -> list[Variant]:
     if not methods:
         raise ConfigError(
             f"engines.{variant.engine}: {variant.precision} needs one of the calibration methods "
-            f"{', '.join(known)}, calibration.methods has {', '.join(calibration['methods'])}"
+            f"{', '.join(known)}, calibration.methods has {', '.join(calibration['methods'])}; "
+            f"add one of them, or leave {variant.precision} of {variant.engine} out"
         )
     plain = [
         variant._replace(calibration=f"{method}-{count}")

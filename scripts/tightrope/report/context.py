@@ -5,15 +5,16 @@ from typing import Any
 
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
-from tightrope.report.sections.figures import row_at
 from tightrope.report.sections.figures_by_host import figures_by_host
 from tightrope.report.sections.int8 import has_vnni, int8_section
+from tightrope.report.sections.not_run import grouped, not_run
+from tightrope.report.sections.picks import pick
 from tightrope.report.sections.quantize_or_not import quantization_section
 from tightrope.report.sections.steadiness import disturbed_section, remarks, steadiness
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
-from tightrope.report.style.numbers import shape_label, shape_of
-from tightrope.summary.decision_types import Recommendation
+from tightrope.report.style.numbers import shape_of
+from tightrope.summary.chance import poor_baseline
 from tightrope.summary.document import Summary
 from tightrope.summary.truncation_words import truncation_words
 
@@ -125,7 +126,8 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "note": None if evaluated else NO_LABELS if measured else NOT_MEASURED,
         "judged": evaluated,
         "truncated": truncation_words(model.get("truncation") or {}),
-        "answers": answers_section(measured, baselines, budget),
+        "poor_baseline": poor_baseline(model, measured),
+        "answers": answers_section(measured, baselines, budget, model.get("thumbnails")),
         "int8": int8_section(results, model, hosts, budget),
         "quantization": quantization_section(
             quantization,
@@ -146,60 +148,6 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
         "traffic_not_run": not_run(traffic),
     }
-
-
-def pick(
-    recommendation: Recommendation, measured: Iterable[Record], hosts: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return a recommendation with its measurements, and the rejected variants by reason.
-
-    `host` is its name in `hosts`, None if `hosts` is empty.
-    """
-    shape = shape_of(recommendation.get("shape") or {})
-    variant = recommendation.get("variant")
-    result: Record = next((result for result in measured if result["variant"] == variant), {})
-    rejected = recommendation.get("rejected") or []
-    row = row_at(result, shape) or {}
-    return {
-        "shape": shape,
-        "title": shape_label(shape),
-        "host": hosts.get(recommendation.get("host")),
-        "variant": variant,
-        "why": recommendation.get("why"),
-        "equal": recommendation.get("equal") or [],
-        "provisional": bool(recommendation.get("provisional")),
-        "disturbed": recommendation.get("disturbed") or [],
-        "undecided": undecided(recommendation.get("undecided") or [], measured),
-        "result": result,
-        "row": row,
-        "noise": next(
-            (remark.reasons for remark in remarks(result, row) if remark.word == "noisy"), []
-        ),
-        "rejected": grouped((entry.get("reason"), entry.get("variant")) for entry in rejected),
-        "rejected_count": len(rejected),
-    }
-
-
-def undecided(variants: Iterable[str], measured: Iterable[Record]) -> list[dict[str, Any]]:
-    """Return the faster variants whose accuracy needs more examples, with how many."""
-    accuracies = {result["variant"]: result.get("accuracy") or {} for result in measured}
-    return [
-        {
-            "variant": variant,
-            "samples": accuracies[variant].get("samples"),
-            "samples_needed": accuracies[variant].get("samples_needed"),
-        }
-        for variant in variants
-        if variant in accuracies
-    ]
-
-
-def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
-    """Return (reason, variants) pairs, in order of first appearance."""
-    groups: dict[Any, list[Any]] = {}
-    for reason, variant in pairs:
-        groups.setdefault(reason or "no reason was recorded", []).append(variant)
-    return list(groups.items())
 
 
 def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
@@ -247,19 +195,3 @@ def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[di
         return str(entry["result"].get("model")), not sizes, sizes, time
 
     return sorted(rows, key=order)
-
-
-def not_run(results: Iterable[Record]) -> dict[str, list[tuple[str, list[Any]]]]:
-    """Return (reason, [(model, variants)]) for `failed` and for `unavailable` results."""
-    listed = list(results)
-    return {
-        status: [
-            (reason, grouped(pairs))
-            for reason, pairs in grouped(
-                (result.get("reason"), (result.get("model"), result.get("variant")))
-                for result in listed
-                if result.get("status") == status
-            )
-        ]
-        for status in ("failed", "unavailable")
-    }

@@ -45,6 +45,8 @@ class Model(TypedDict):
     """A model with its data; `data` has the source and the samples of each split.
 
     `truncation` is by split; of train it is at the `sequence` of the recipe.
+    `chance` is the accuracy of always answering the most frequent label of the evaluation split,
+    `thumbnails` has images with changed answers by their index in that split.
     """
 
     task: str
@@ -55,4 +57,6 @@ class Model(TypedDict):
     data: dict[str, str | int | None]
     truncation: dict[str, Truncation]
     baselines: dict[str, str]
+    chance: float | None
+    thumbnails: dict[str, str]
     sensitivity: dict[str, Sensitivity]

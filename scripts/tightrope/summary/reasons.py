@@ -40,13 +40,8 @@ def unkept(result: Result) -> str | None:
     return f"accuracy {accuracy['verdict']}: {points(change)}{remedy}"
 
 
-def beaten(
-    name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race, sizes: Mapping[str, int]
-) -> str:
-    """Explain why a variant with kept accuracy lost to `chosen`, the winner of the race.
-
-    `sizes` are in bytes by variant.
-    """
+def beaten(name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race) -> str:
+    """Explain why a variant with kept accuracy lost to `chosen`, the winner of the race."""
     if parse(name).device != race["device"]:
         ours, theirs = (milliseconds(rows[one]) for one in (name, chosen))
         return f"slower: {ours} per call, {chosen} takes {theirs}"
@@ -54,8 +49,7 @@ def beaten(
         return f"failed in the race: {race['left_out'][name]}"
     measured = interval_of(ratio_between(race, name, chosen))
     if name in race["equal"]:
-        files = "but its files are larger" if sizes[name] > sizes[chosen] else "with files as large"
-        return f"equal to {chosen} within {percent(race)}, {files}"
+        return f"equally fast (within {percent(race)}); not smaller"
     if measured is not None:
         told = times(measured, f"as fast as {chosen}")
         return f"not told apart: {told}" if name in race["open"] else f"slower: {told}"
@@ -79,7 +73,7 @@ def why(chosen: str, race: Race, fit: Sequence[Result], sizes: Mapping[str, int]
         return "the only variant that keeps the answers" if judged else "the only variant measured"
     if race["equal"]:
         same = ", ".join(race["equal"])
-        return f"equal to {same} within {percent(race)}, {tie_break(chosen, race, sizes)}"
+        return f"as fast as {same} (within {percent(race)}); {tie_break(chosen, race, sizes)}"
     if chosen != race["fastest"]:
         return (
             f"by estimate at most {percent(race)} slower than {race['fastest']}, not told apart; "
@@ -101,8 +95,8 @@ def tie_break(chosen: str, race: Race, sizes: Mapping[str, int]) -> str:
     """Describe what decided among variants that are equal, or not told apart."""
     others = {*race["equal"], race["fastest"]} - {chosen, None}
     if all(sizes[chosen] < sizes[name] for name in others if name):
-        return "with the smallest files"
-    return "the first by name, with files as large"
+        return "the smallest files"
+    return "files of equal size, the first by name"
 
 
 def open_words(race: Race) -> str:

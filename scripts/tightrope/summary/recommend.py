@@ -79,7 +79,7 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
     chosen = min(winners, key=lambda name: rows[name]["paired_s"] or math.inf)
     race = winners[chosen]
     sizes = {result["variant"]: result["size_bytes"] or 0 for result in fit}
-    reasons |= {name: beaten(name, chosen, rows, race, sizes) for name in sizes}
+    reasons |= {name: beaten(name, chosen, rows, race) for name in sizes}
     del reasons[chosen]
     return {
         "variant": chosen,

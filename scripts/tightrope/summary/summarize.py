@@ -28,6 +28,7 @@ from tightrope.records.training import TrainingRecord
 from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
 from tightrope.summary.document import Summary, write_summary
+from tightrope.summary.examples import with_examples
 from tightrope.summary.int8 import (
     Records,
     made_records,
@@ -102,7 +103,8 @@ def summarize(
 ) -> None:
     """Write the summary of all records; docs/summary-json.md lists its fields."""
     runs = runs_of(inputs)
-    judging = judging_of(runs, by_model(inputs.splits), settings)
+    splits = by_model(inputs.splits)
+    judging = judging_of(runs, splits, settings)
     results = [entry_of(*run, judging) for run in runs]
     sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
     raced = race_entries(
@@ -121,7 +123,7 @@ def summarize(
         "configuration": list(settings.configuration),
         "accuracy_budget_points": settings.budget_points,
         "hosts": hosts([*(record for run in runs for record in run[1:]), *loads, *trainings]),
-        "models": model_entries(inputs, results, settings.baselines),
+        "models": model_entries(inputs, splits, results, settings.baselines),
         "results": results,
         "recommendations": recommendations(results, raced),
         "races": list(raced.values()),
@@ -136,7 +138,7 @@ def summarize(
             budget=judging.budget,
         ),
     }
-    write_summary(json_target, document)
+    write_summary(json_target, with_examples(document, judging.judged, splits))
     write_csv(results, csv_target)
 
 
@@ -200,11 +202,13 @@ def hosts(records: Iterable[Record]) -> dict[str, Host]:
 
 
 def model_entries(
-    inputs: Inputs, results: Iterable[Result], baselines: Mapping[str, Mapping[str, str]]
+    inputs: Inputs,
+    splits: SplitsByModel,
+    results: Iterable[Result],
+    baselines: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Model]:
     """Return the entry of each model by name."""
     sensitive = made_records(inputs.sensitivities)
-    splits = by_model(inputs.splits)
     entries = dict(
         model_entry(checkpoint, splits, results, baselines, sensitive)
         for checkpoint in inputs.checkpoints
@@ -234,6 +238,8 @@ def model_entry(
         "truncation": {},
         "baselines": {device: baselines[name][device] for device in devices},
         "sensitivity": sensitivity_entries(name, sensitivities),
+        "chance": None,
+        "thumbnails": {},
     }
 
 

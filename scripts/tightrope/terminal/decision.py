@@ -14,6 +14,7 @@ from tightrope.report.style.numbers import (
     ratio_interval,
     shape_of,
 )
+from tightrope.summary.chance import poor_baseline
 from tightrope.summary.failures import failures
 from tightrope.summary.truncation_words import truncation_words
 
@@ -42,6 +43,7 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
     lines.append(f"Report: {report}")
     if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
         lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
+    lines += poor_baselines(document)
     disturbed = (disturbed_rows, disturbed_races, otherwise_disturbed)
     if count := sum(len(kind(document)) for kind in disturbed):
         subject = "1 measurement was" if count == 1 else f"{count} measurements were"
@@ -211,3 +213,13 @@ def disturbed_rows(document: Entry) -> list[Entry]:
         for row in result.get("latency", ())
         if row.get("disturbed") or (row.get("speedup") or {}).get("verdict") == "disturbed"
     ]
+
+
+def poor_baselines(document: Entry) -> list[str]:
+    """Remark on baselines that may be no better than chance, a line per model."""
+    results = document["results"]
+    remarks = {
+        name: poor_baseline(model, [one for one in results if one["model"] == name])
+        for name, model in document.get("models", {}).items()
+    }
+    return [f"{name}: {remark}" for name, remark in remarks.items() if remark]

@@ -122,7 +122,7 @@ def test_every_configuration_of_the_project_is_valid(
 ) -> None:
     # what the studies of images read is not in the project
     (tmp_path / "tiny_imagenet_20c").mkdir()
-    (tmp_path / "tiny_imagenet_20c/labels.tsv").touch()
+    (tmp_path / "tiny_imagenet_20c/labels.tsv").write_text("file\tname\n")
     tarfile.open(tmp_path / "tiny_imagenet_20c/images.tar.gz", "w:gz").close()
     monkeypatch.chdir(tmp_path)
     files = [schema.with_name("config.yaml"), *(schema.parent / "experiments").glob("*.yaml")]
@@ -231,6 +231,72 @@ def test_words_of_the_command_line_become_options_of_the_engines(
     assert filled["openvino"] == {"route": "onnx", "blobs": True}
     assert filled["tvm"] == {"tune_seconds": 0}
     assert (filled["onnxruntime"]["spinning"], filled["onnxruntime"]["arena"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "expected"),
+    [
+        ({"calibration": {"samples": "256"}}, ("calibration", "samples"), [256]),
+        ({"calibration": {"samples": 256}}, ("calibration", "samples"), [256]),
+        (
+            {"calibration": {"methods": "minmax"}, "engines": {"onnxruntime": "int8"}},
+            ("calibration", "methods"),
+            ["minmax"],
+        ),
+        ({"engines": {"onnxruntime": "int8"}}, ("engines", "onnxruntime"), ["int8"]),
+        ({"shapes": {"batch": "1", "sequence": "64"}}, ("shapes",), [{"batch": 1, "sequence": 64}]),
+        ({"devices": "cpu"}, ("devices",), ["cpu"]),
+        ({"devices": "auto"}, ("devices",), "auto"),
+        ({"graphs": "exported"}, ("graphs",), ["exported"]),
+        (
+            {"tensorrt": {"profiles": {"batch": ["1", "2", "3"], "sequence": [1, 64, 128]}}},
+            ("tensorrt", "profiles"),
+            [{"batch": [1, 2, 3], "sequence": [1, 64, 128]}],
+        ),
+    ],
+)
+def test_a_single_value_in_the_place_of_a_list_is_a_list_of_it(
+    schema: Path, config: dict[str, Any], words: Any, place: tuple[str, ...], expected: Any
+) -> None:
+    found: Any = checked({**config, **words}, schema)
+    for key in place:
+        found = found[key]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"calibration": {"samples": {"minmax": 8}}}, "calibration.samples = {'minmax': 8}: must"),
+        ({"calibration": {"samples": "many"}}, "calibration.samples (entry 1) = 'many': must be"),
+        ({"calibration": {"samples": [8, "x"]}}, "calibration.samples (entry 2) = 'x': must be"),
+        ({"shapes": 64}, "shapes = 64: must be array"),
+        ({"devices": "gpu"}, "devices = ['gpu']: must be 'auto' or array of cpu, cuda"),
+        ({"engines": {"onnxruntime": "int9"}}, "engines.onnxruntime (entry 1) = 'int9': must be"),
+    ],
+)
+def test_a_wrong_entry_is_named_by_its_place_counted_from_one(
+    schema: Path, config: dict[str, Any], words: Any, said: str
+) -> None:
+    assert refused({**config, **words}, schema).startswith(f"config: {said}")
+
+
+def test_a_precision_without_one_of_its_calibration_methods_gets_both_remedies(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    assert refused({**config, "calibration": {"methods": "minmax"}}, schema) == (
+        "config: engines.openvino: int8 needs one of the calibration methods nncf, "
+        "calibration.methods has minmax; add one of them, or leave int8 of openvino out"
+    )
+
+
+@pytest.mark.parametrize("key", ["checkpoint", "data"])
+def test_the_path_of_a_source_is_said_once(schema: Path, config: dict[str, Any], key: str) -> None:
+    for source in {"checkpoint": ("path:none", "onnx:none"), "data": ("files:none/*.csv",)}[key]:
+        config["models"]["tiny"][key] = source
+        message = refused(config, schema)
+        assert message.startswith(f"config: models.tiny.{key} = {source}: ")
+        assert message.count("none") == 1
 
 
 @pytest.mark.parametrize(

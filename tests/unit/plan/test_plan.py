@@ -47,7 +47,7 @@ from tightrope.variants import UNQUANTIZED, Variant, parse
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 NO_GPU, GPU = hosts.AVX2, {**hosts.AVX2, "gpu": "NVIDIA H100"}
 ASKED = {"devices": "auto", "host": "auto", "emulated": False}
-NO_BF16 = "this CPU has no bf16 instructions: it would be emulated"
+NO_BF16 = "not supported by this CPU: no bf16 instructions; it would be emulated"
 NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
 CHECKPOINT = "artifacts/m/checkpoint/checkpoint.json"
 ONNX = "artifacts/m/model.simplified.onnx"

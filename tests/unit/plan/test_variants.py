@@ -181,11 +181,11 @@ def test_each_kind_of_cpu_has_the_precisions_that_it_has_instructions_for(
 
 
 def test_the_reason_names_the_type_and_the_engine_that_does_not_use_what_there_is() -> None:
-    reason = "this CPU has no bf16 instructions: it would be emulated"
+    reason = "not supported by this CPU: no bf16 instructions; it would be emulated"
     for name in ("cpu-pytorch-bf16", "cpu-openvino-bf16", "cpu-openvino-int8-bf16-nncf-64"):
         assert only_emulated(CONFIG, parse(name), hosts.AVX2) == reason
     assert only_emulated(CONFIG, parse("cpu-openvino-bf16"), hosts.ARM) == (
-        "this CPU has no bf16 instructions that openvino uses: it would be emulated"
+        "not supported by this CPU: no bf16 instructions that openvino uses; it would be emulated"
     )
     fp16 = parse("cpu-onnxruntime-fp16")
     assert only_emulated(CONFIG, fp16, hosts.AVX2) == reason.replace("bf16", "fp16")

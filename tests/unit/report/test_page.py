@@ -11,7 +11,8 @@ from tightrope.errors import ArtifactError
 from tightrope.report.context import sections
 from tightrope.report.page import render_page
 from tightrope.report.sections.answers import answers_section
-from tightrope.report.sections.figures import number_front, speedups, trade_offs
+from tightrope.report.sections.figures import number_front, trade_offs
+from tightrope.report.sections.speedups import speedups
 from tightrope.report.sections.steadiness import disturbed_section, remarks, steadiness
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.style.numbers import (
@@ -33,6 +34,7 @@ from tightrope.report.style.numbers import (
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "tests/data/summary.json"
 ADDED = ("stop", "disturbed_pairs", "noise", "threads_busy", "cores_used")
+STOPPED = "stopped: nothing is left to move to INT8"
 NONE = {"padding": "none", "ties_changed": None}
 ATTACK = '</script><script>window.owned = true</script><img src=x onerror="owned=1">'
 
@@ -193,8 +195,8 @@ def test_each_chart_has_words_and_a_table_beside_it(render, summary):
     outline = render(summary)
     plots = [a for _, a in outline.tags if a.get("class") == "plot"]
     figures = [a for tag, a in outline.tags if tag == "figure"]
-    # two figures have a panel for the accuracy and one for the agreement
-    assert (len(plots), len(figures)) == (16, 14)
+    # one figure has a panel for the accuracy and one for the agreement
+    assert (len(plots), len(figures)) == (14, 13)
     assert all(len(plot["aria-label"]) > 50 for plot in plots)
     assert len(re.findall(r"All \d+ as a table", outline.text)) == len(figures)
 
@@ -547,7 +549,7 @@ def test_traffic_of_images_has_a_row_a_variant_and_nothing_of_tokens_and_padding
     assert "cpu-pytorch-fp32 135 8.10 12" in images and "cpu-onnxruntime-fp32 137 7.60 12" in images
     for word in ("token", "pad", "fixed", "Changed", "longest", "None"):
         assert word not in images and (word in texts) is (word != "None")
-    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 16
+    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 14
 
 
 def test_images_that_are_not_all_sent_are_told_with_their_number(render, summary):
@@ -559,7 +561,7 @@ def test_a_model_whose_traffic_all_failed_has_the_reasons_and_no_table(render, s
     summary["traffic"] = [e for e in summary["traffic"] if e["status"] != "ok"]
     outline = render(summary)
     assert "Under real traffic minilm-docstrings Failed" in outline.text
-    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 15
+    assert sum(a.get("class") == "plot" for _, a in outline.tags) == 13
 
 
 def test_a_summary_without_traffic_has_no_section_on_it(render, summary):
@@ -639,22 +641,49 @@ def test_each_variant_stands_beside_the_answers_of_its_baseline(render, summary)
 
 def test_a_split_that_is_too_small_for_the_budget_is_told_with_what_it_could_find(render, summary):
     section = answers_part(render(summary).text)
-    told = "cpu-onnxruntime-int8-minmax-512-smooth : this split could have found a drop of 1.4 "
-    assert f"cpu-onnxruntime-int8-dynamic , {told}points, not of 1.0." in section
-    assert section.count("this split could have found") == 7
+    told = "cpu-onnxruntime-int8-minmax-512-smooth : smallest drop detectable with 80 % power: 1.4 "
+    assert f"cpu-onnxruntime-int8-dynamic , {told}points, more than the budget of 1.0." in section
+    assert section.count("smallest drop detectable with 80 % power: ") == 7
     for result in summary["results"]:
         if result["accuracy"]:
             result["accuracy"]["large_enough"] = True
-    assert "this split could have found" not in render(summary).text
+    assert "smallest drop detectable with 80 % power: " not in render(summary).text
 
 
 def test_a_drop_that_is_just_too_large_to_find_is_not_told_as_the_budget_itself(summary):
     result = summary["results"][1]
     result["accuracy"].update(detectable=0.01004, large_enough=False)
     ((sentence, variants),) = answers_section([result], {}, 1.0)["too_small"]
-    assert sentence == "this split could have found a drop of 1.1 points, not of 1.0"
+    assert sentence == (
+        "smallest drop detectable with 80 % power: 1.1 points, more than the budget of 1.0"
+    )
     assert variants == ["cpu-pytorch-bf16"]
     assert answers_section([result], {}, None)["too_small"] == []
+
+
+PICTURE = "data:image/jpeg;base64,/9j/4AAQ"
+
+
+def test_changed_answers_of_images_have_thumbnails(render, summary):
+    assert not [tag for tag, _ in render(summary).tags if tag == "img"]
+    model = summary["models"]["minilm-docstrings"]
+    flipped = summary["results"][1]["accuracy"]["flipped"]
+    first, second = (str(example["index"]) for example in flipped[:2])
+    model["thumbnails"] = {first: PICTURE, second: "http://example.org/a.png"}
+    outline = render(summary)
+    pictures = [a for tag, a in outline.tags if tag == "img"]
+    assert pictures and {a["src"] for a in pictures} == {PICTURE}
+    assert {a["alt"] for a in pictures} == {f"example {first}"}
+    assert "Example Image Name Label" in outline.text
+
+
+def test_a_poor_baseline_is_remarked_under_the_recommendation(render, summary):
+    words = "The baseline itself is poor: its accuracy is 78.3 % ("
+    assert words not in render(summary).text
+    summary["models"]["minilm-docstrings"]["chance"] = 0.77
+    text = render(summary).text
+    assert text.count(words) == 1
+    assert text.index(words) < text.index("Accuracy against latency")
 
 
 def test_changed_answers_are_told_with_the_one_that_was_right(render, summary):
@@ -719,13 +748,24 @@ def test_each_quantized_variant_stands_with_its_calibration_its_answers_and_its_
 def test_what_int8_auto_left_in_float_is_told_with_every_trial(render, summary):
     section = int8_part(render(summary).text)
     left = "SmoothQuant 0.8; 2 of 38 operators stay in float"
-    told = f"{left}; 8 trials on 1,024 calibration examples in 28 s; ended at the minimum."
+    told = f"{left}; 8 trials on 1,024 calibration examples in 28 s; {STOPPED}."
     assert f"cpu-onnxruntime-int8-auto-minmax-512 : {told}" in section
-    assert "the minimum. bert.encoder.layer.3.output.dense bert.encoder.layer.4.output" in section
+    assert f"{STOPPED}. bert.encoder.layer.3.output.dense bert.encoder.layer.4.output" in section
     minus = "\N{MINUS SIGN}"
     assert (
         f"2 0 {minus}1.7 {minus}3.4 to +0.1 88 undecided 3 19 0.0 {minus}0.5 to +0.5 7" in section
     )
+
+
+def test_a_search_that_left_nothing_in_float_and_one_calibration_are_a_line_each(render, summary):
+    (auto,) = [one for one in summary["results"] if one["search"]]
+    auto["search"]["in_float"] = []
+    section = int8_part(render(summary).text)
+    said = "none of 38 operators stays in float; 8 trials on 1,024 calibration examples in 28 s; "
+    assert f"{auto['variant']} : SmoothQuant 0.8; {said}{STOPPED}. Sensitivity of" in section
+    assert "What int8-auto left in float" not in section
+    change = "int8 +0.4 points (\N{MINUS SIGN}0.2 to +1.0), 98.9 % agreement with fp32; int8-bf16"
+    assert f"openvino: one calibration, nncf on 512 samples: {change}" in section
 
 
 def test_the_table_of_sensitivities_says_what_stays_in_float(render, summary):

@@ -151,16 +151,16 @@ def test_equal_ones_are_decided_by_the_size_of_their_files_and_it_says_so() -> N
         race=raced(bf16=3.0, plain=3.01),
     )
     assert (found["variant"], found["equal"], found["open"]) == (FLOAT, [BF16], [])
-    assert found["why"] == f"equal to {BF16} within 2 %, with the smallest files"
-    assert found["reasons"][BF16] == f"equal to {FLOAT} within 2 %, but its files are larger"
+    assert found["why"] == f"as fast as {BF16} (within 2 %); the smallest files"
+    assert found["reasons"][BF16] == "equally fast (within 2 %); not smaller"
 
 
 def test_equal_ones_with_files_as_large_are_decided_by_name_and_it_says_so() -> None:
     same = [result(BF16, 3.0, size_bytes=200), result(FLOAT, 3.0, size_bytes=200)]
     found = recommended(result(BASELINE), *same, race=raced(bf16=3.0, plain=3.01))
     assert (found["variant"], found["equal"]) == (FLOAT, [BF16])
-    assert found["why"] == f"equal to {BF16} within 2 %, the first by name, with files as large"
-    assert found["reasons"][BF16] == f"equal to {FLOAT} within 2 %, with files as large"
+    assert found["why"] == f"as fast as {BF16} (within 2 %); files of equal size, the first by name"
+    assert found["reasons"][BF16] == "equally fast (within 2 %); not smaller"
 
 
 def test_those_that_time_did_not_tell_apart_are_named() -> None:
@@ -184,7 +184,7 @@ def test_those_that_cannot_be_faster_by_more_than_is_equal_are_named_so() -> Non
 
 @pytest.mark.parametrize(
     ("size", "tie_break"),
-    [(200, "with the smallest files"), (400, "the first by name, with files as large")],
+    [(200, "the smallest files"), (400, "files of equal size, the first by name")],
 )
 def test_one_chosen_of_those_not_told_apart_though_another_was_the_fastest_by_estimate(
     size: int, tie_break: str

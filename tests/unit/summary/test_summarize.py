@@ -227,6 +227,7 @@ def test_it_has_every_field_of_the_contract(summary: dict[str, Any]) -> None:
     assert set(host) == {*HOST, "libraries"}
     (model,) = summary["models"].values()
     assert set(model) >= {"task", "parameters", "checkpoint_sha256", "data", "baselines"}
+    assert (model["chance"], model["thumbnails"]) == (0.5, {})
     for one in summary["recommendations"]:
         assert set(one) == RECOMMENDED
         assert all(set(rejected) == {"variant", "reason"} for rejected in one["rejected"])

@@ -18,6 +18,7 @@ from tightrope.report.charts.parts import (
 
 ROW_HEIGHT = 38  # pixels for the name and the mark below it
 MARK_OFFSET = 8
+BASELINE_HEIGHT = 18  # of the baseline's line in a row, which ends below the name
 
 
 def speedup_chart(
@@ -37,7 +38,7 @@ def speedup_chart(
     bar = marks.mark_rule(strokeWidth=2, opacity=0.75, yOffset=MARK_OFFSET)
     layers = [
         marks.mark_rule(style="row", yOffset=ROW_HEIGHT / 2).encode(order),
-        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(x_axis),
+        baseline_line(rows, x_axis, order),
         bar.encode(order, engine_colour(), x=clone(x_axis, "low"), x2="high:Q"),
         *ratio_marks(x_axis, order),
         *labels(marks, "variant", order, align="left", x=alt.value(0), yOffset=-9),
@@ -47,6 +48,13 @@ def speedup_chart(
         width="container", height=ROW_HEIGHT * len(rows)
     )
     return to_specification(chart, description)
+
+
+def baseline_line(rows: Sequence[dict[str, Any]], x_axis: alt.X, order: alt.Y) -> alt.Chart:
+    """Return the line at 1 in pieces, one per row at the height of its mark, not of its name."""
+    pieces = alt.Chart(values([{"variant": row["variant"], "ratio": 1} for row in rows]))
+    size: dict[str, Any] = {"size": BASELINE_HEIGHT, "thickness": 1.25, "opacity": 1}
+    return pieces.mark_tick(style="baseline", yOffset=MARK_OFFSET, **size).encode(x_axis, order)
 
 
 def ratio_marks(x_axis: alt.X, order: alt.Y) -> list[alt.Chart]:

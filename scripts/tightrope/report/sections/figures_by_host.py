@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tightrope.report.sections.figures import speedups, trade_offs
+from tightrope.report.sections.figures import trade_offs
+from tightrope.report.sections.speedups import speedups
 
 Record = Mapping[str, Any]
 

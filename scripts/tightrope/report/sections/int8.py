@@ -9,6 +9,8 @@ from tightrope.report.style.numbers import significant, whole
 
 Record = Mapping[str, Any]
 PRECISIONS = ("int8", "fp8")
+# why a search ended, other than at a limit
+STOPS = {"minimum": "stopped: nothing is left to move to INT8"}
 
 
 def int8_section(
@@ -19,9 +21,9 @@ def int8_section(
 ) -> dict[str, Any] | None:
     """Return the section of a model, None if no INT8 or FP8 variant was evaluated or audited.
 
-    `rows` are those of the table, `figures` have two panels each, `searches` a sentence and trials,
-    `sensitivities` a chart and rows. `methods` and `mixed` precisions are those that the figures
-    draw.
+    `rows` are those of the table, `figures` have two panels or a sentence each, `searches` a
+    sentence and trials, `sensitivities` a chart and rows. `methods` and `mixed` precisions are
+    those that the figures draw.
     """
     rows = [table_row(result) for result in results if is_quantized(result)]
     rows = [row for row in rows if row["accuracy"] or row["audit"]]
@@ -29,13 +31,12 @@ def int8_section(
         return None
     searches = [search_summary(result) for result in results if result.get("search")]
     figures = calibration_figures(rows, hosts, budget_points)
+    drawn = [point for figure in figures if figure["panels"] for point in figure["points"]]
     return {
         "rows": rows,
         "figures": figures,
-        "methods": {point["method"] for figure in figures for point in figure["points"]},
-        "mixed": {
-            point["precision"] for figure in figures for point in figure["points"] if point["mixed"]
-        },
+        "methods": {point["method"] for point in drawn},
+        "mixed": {point["precision"] for point in drawn if point["mixed"]},
         "searches": searches,
         "sensitivities": [
             sensitivity_figure(name, record, searches)
@@ -95,11 +96,11 @@ def search_summary(result: Record) -> dict[str, Any]:
     smooth = search.get("smoothquant")
     parts = [
         *([f"SmoothQuant {smooth:g}"] if smooth is not None else []),
-        f"{in_float} of {whole(search['operators'])} operators "
-        f"{'stays' if in_float == 1 else 'stay'} in float",
+        f"{in_float or 'none'} of {whole(search['operators'])} operators "
+        f"{'stay' if in_float > 1 else 'stays'} in float",
         f"{trials} {'trial' if trials == 1 else 'trials'} on {whole(search['samples'])} "
         f"calibration examples in {significant(search['seconds'], 2)} s",
-        f"ended at the {search['stop']}.",
+        STOPS.get(search["stop"], f"stopped at the {search['stop']}") + ".",
     ]
     return {
         **{name: result.get(name) for name in ("variant", "calibration")},

@@ -9,7 +9,14 @@ from tightrope.report.charts.int8 import (
     sensitivity_chart,
 )
 from tightrope.report.sections.figures import join_title
-from tightrope.report.style.numbers import bounded, is_number, percentage, points, points_interval
+from tightrope.report.style.numbers import (
+    bounded,
+    is_number,
+    percentage,
+    points,
+    points_interval,
+    whole,
+)
 
 Record = Mapping[str, Any]
 MOST_OPERATORS = 40
@@ -19,7 +26,10 @@ MARK = "\N{BLACK DIAMOND}"
 def calibration_figures(
     rows: Sequence[Record], hosts: Mapping[str, str], budget_points: float | None
 ) -> list[dict[str, Any]]:
-    """Return a figure per engine, device and host, on common axes, without repaired variants."""
+    """Return a figure per engine, device and host, on common axes, without repaired variants.
+
+    A group with one calibration has no panels, but a `sentence`.
+    """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     devices = {row["result"].get("device") for row in rows}
     for row in rows:
@@ -27,7 +37,8 @@ def calibration_figures(
         if point:
             fields = [row["result"].get(key) for key in ("engine", "device", "host")]
             groups.setdefault(tuple(fields), []).append(point)
-    all_points = [point for group in groups.values() for point in group]
+    drawn = [group for group in groups.values() if len(calibrations(group)) > 1]
+    all_points = [point for group in drawn for point in group]
     return [
         calibration_figure(
             join_title(engine, device if len(devices) > 1 else None, hosts.get(host)),
@@ -65,11 +76,19 @@ def calibration_point(row: Record) -> dict[str, Any] | None:
     }
 
 
+def calibrations(group: Iterable[Record]) -> set[tuple[str, int]]:
+    """Return method and samples of each calibration of the points."""
+    return {(point["method"], point["samples"]) for point in group}
+
+
 def calibration_figure(
     title: str, group: list[dict[str, Any]], all_points: list[dict[str, Any]], budget: float | None
 ) -> dict[str, Any]:
-    """Return two stacked panels and their table; the axes cover the points of `every`."""
+    """Return two stacked panels and their table; the axes cover `all_points`."""
     group.sort(key=lambda point: (point["precision"], point["method"], point["samples"]))
+    if len(calibrations(group)) == 1:
+        sentence = calibration_sentence(group)
+        return {"title": title, "points": group, "panels": [], "sentence": sentence}
     change, agreed = (describe(title, group, field) for field in ("change", "agreed"))
     panels = [
         {
@@ -86,7 +105,20 @@ def calibration_figure(
                 "chart": agreement_over_samples(group, extent=all_points, description=agreed),
             }
         )
-    return {"title": title, "points": group, "panels": panels}
+    return {"title": title, "points": group, "panels": panels, "sentence": None}
+
+
+def calibration_sentence(group: Sequence[Record]) -> str:
+    """Describe the points of one calibration in words."""
+    parts = [
+        f"{point['precision']} {point['change']}"
+        + (f", {point['agreed']} agreement with fp32" if point["agreed"] else "")
+        for point in group
+    ]
+    return (
+        f"one calibration, {group[0]['method']} on {whole(group[0]['samples'])} samples: "
+        f"{'; '.join(parts)}"
+    )
 
 
 def describe(title: str, group: Iterable[Record], field: str) -> str:

@@ -80,6 +80,7 @@ def chart_config(scheme: str) -> dict[str, Any]:
             "zero": {"color": ink["quiet"], "strokeWidth": 1},
             "row": {"color": ink["line"], "strokeWidth": 1},
             "budget": {"color": ink["text"], "strokeWidth": 1.25, "strokeDash": [5, 4]},
+            "baseline": {"color": ink["text"]},
             "edge": {"color": ink["text"], "strokeWidth": 1, "strokeDash": [2, 3]},
             "bars": {"color": ink["quiet"], "fillOpacity": 0.75},
             "marked": {"color": MARKED[scheme == "dark"]},

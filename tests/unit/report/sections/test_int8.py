@@ -89,12 +89,30 @@ def test_points_are_those_of_a_method_and_its_samples_without_a_repair():
 
 def test_each_engine_has_a_figure_in_which_mixed_precisions_are_apart():
     auto = result("minmax-512", precision="int8-auto", variant=AUTO)
-    other = result("nncf-512", engine="openvino", precision="int8-bf16")
-    found = section(result("minmax-512"), auto, other)
+    others = [
+        result(name, engine="openvino", precision="int8-bf16") for name in ("nncf-32", "nncf-512")
+    ]
+    found = section(result("minmax-32"), result("minmax-512"), auto, *others)
     assert [figure["title"] for figure in found["figures"]] == ["onnxruntime", "openvino"]
     mixed = [[one["mixed"] for one in figure["points"]] for figure in found["figures"]]
-    assert mixed == [[False, True], [True]]
+    assert mixed == [[False, False, True], [True, True]]
     assert (found["methods"], found["mixed"]) == ({"minmax", "nncf"}, {"int8-auto", "int8-bf16"})
+
+
+def test_one_calibration_of_an_engine_is_a_sentence_in_the_place_of_a_chart():
+    auto = result("minmax-512", precision="int8-auto", delta=0.001)
+    (figure,) = section(result("minmax-512"), auto)["figures"]
+    assert figure["panels"] == []
+    assert figure["sentence"] == (
+        "one calibration, minmax on 512 samples: "
+        f"int8 {MINUS}1.2 points ({MINUS}2.2 to {MINUS}0.2), 95.0 % agreement with fp32; "
+        f"int8-auto +0.1 points ({MINUS}0.9 to +1.1), 95.0 % agreement with fp32"
+    )
+    found = section(result("minmax-512"), auto)
+    assert (found["methods"], found["mixed"]) == (set(), set())
+    for other in ("minmax-32", "entropy-512"):
+        (figure,) = section(result("minmax-512"), result(other))["figures"]
+        assert (len(figure["panels"]), figure["sentence"]) == (2, None)
 
 
 def test_devices_and_hosts_have_figures_of_their_own_named_where_there_are_several():
@@ -108,9 +126,10 @@ def test_devices_and_hosts_have_figures_of_their_own_named_where_there_are_sever
 
 
 def test_without_an_agreement_the_accuracy_is_drawn_alone():
-    one = result("minmax-512")
-    del one["accuracy"]["agreement"]
-    (figure,) = section(one)["figures"]
+    both = [result("minmax-512"), result("minmax-32")]
+    for one in both:
+        del one["accuracy"]["agreement"]
+    (figure,) = section(*both)["figures"]
     assert len(figure["panels"]) == 1 and figure["points"][0]["agreed"] is None
 
 
@@ -135,17 +154,17 @@ def test_the_noisiest_tensor_is_the_first_of_the_audit():
         (
             {"in_float": ("a", "b"), "trials": 9},
             "2 of 38 operators stay in float; 9 trials on 1,024 calibration examples in 31 s; "
-            "ended at the minimum.",
+            "stopped: nothing is left to move to INT8.",
         ),
         (
             {"trials": 1, "stop": "time limit", "operators": 1200, "seconds": 308},
             "1 of 1,200 operators stays in float; 1 trial on 1,024 calibration examples in 310 s; "
-            "ended at the time limit.",
+            "stopped at the time limit.",
         ),
         (
             {"in_float": ()},
-            "0 of 38 operators stay in float; 2 trials on 1,024 calibration examples in 31 s; "
-            "ended at the minimum.",
+            "none of 38 operators stays in float; 2 trials on 1,024 calibration examples in 31 s; "
+            "stopped: nothing is left to move to INT8.",
         ),
     ],
 )
@@ -209,6 +228,6 @@ def test_every_figure_of_the_example_has_its_chart_under_the_id_of_its_place():
     text, images = (model["int8"] for model in found["models"])
     plots = [panel for figure in text["figures"] for panel in figure["panels"]]
     plots += text["sensitivities"]
-    assert len(plots) == 5 and len({plot["id"] for plot in plots}) == 5
+    assert len(plots) == 3 and len({plot["id"] for plot in plots}) == 3
     assert all(plot["id"] in found["charts"] and "chart" not in plot for plot in plots)
     assert images["figures"] == images["sensitivities"] == []
