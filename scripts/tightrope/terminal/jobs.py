@@ -43,6 +43,14 @@ class Job:
         return f"{self.rule} {self.subject}".strip()
 
 
+def jobs_to_run(workflow: Any) -> list[Job]:
+    """Return the planned jobs of a Snakemake workflow whose DAG is built."""
+    return [
+        Job(job.rule.name, subject_of(job.rule.name, job.wildcards_dict))
+        for job in workflow.dag.needrun_jobs()
+    ]
+
+
 def job_of(event: Mapping[str, Any], began: float) -> Job:
     """Return the job that a job-start event describes."""
     rule, wildcards = event["rule_name"], event["wildcards"]
