@@ -108,7 +108,7 @@ def test_where_snakemake_alone_is_killed_its_build_ends_and_writes_nothing(
 
 
 # what a stopped run prints last, and all that it prints of the signal
-STOPPED = ["stopped after {} jobs", "The same command goes on from here."]
+STOPPED = ["stopped after {} jobs", "To continue, run the same command."]
 CHECKPOINT = f"artifacts/{MODEL}/checkpoint/checkpoint.json"
 # a job that takes a minute, does not hear SIGTERM and has started another program
 DEAF = """

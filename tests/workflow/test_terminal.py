@@ -120,7 +120,7 @@ def test_an_interrupted_run_gives_the_terminal_back(unrun: Project) -> None:
     assert printed.rindex(b"\x1b[?25h") > printed.rindex(b"\x1b[?25l")
     ended = without_escapes(printed[printed.rindex(b"\x1b[?25h") :].decode())
     assert re.fullmatch(
-        r"\s*stopped after \d+ of \d+ jobs\s+The same command goes on from here.\s*", ended
+        r"\s*stopped after \d+ of \d+ jobs\s+To continue, run the same command.\s*", ended
     ), ended
 
 

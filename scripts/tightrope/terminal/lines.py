@@ -59,7 +59,7 @@ def closing(run: Run, now: float) -> list[Line]:
 def stopped(run: Run) -> list[Line]:
     """Report that the user has stopped the run, and how it goes on."""
     jobs = f" after {run.done} of {run.total} jobs" if run.total else ""
-    return [Line(f"stopped{jobs}"), Line("The same command goes on from here.")]
+    return [Line(f"stopped{jobs}"), Line("To continue, run the same command.")]
 
 
 def job_line(run: Run, job: Job, seconds: float) -> str:

@@ -260,6 +260,6 @@ def test_a_stopped_run_says_in_two_lines_how_it_goes_on(tmp_path: Path) -> None:
     do(run, 1, "build", "m/a", 0.0, 4.0)
     assert [line.text for line in stopped(run)] == [
         "stopped after 1 of 2 jobs",
-        "The same command goes on from here.",
+        "To continue, run the same command.",
     ]
     assert stopped(run_of(tmp_path))[0].text == "stopped"
