@@ -50,8 +50,7 @@ def compare(
     Warm-up comes first and is not kept. Pairs of blocks follow; a fixed seed draws at random which
     engine goes first. Pairs that other load disturbed do not count and are measured again while
     time is left. Time lost to other load is given back, up to the rest of the budget of `machine`.
-    `tell` gets the share that is measured. Raises WorkFailed when the calls of one engine take
-    longer than `max_seconds`.
+    `tell` gets the share done. Raises WorkFailed where calls of one engine exceed `max_seconds`.
     """
     earlier = earlier or {}
     began = time.monotonic() - earlier.get("seconds", 0.0)

@@ -1,4 +1,5 @@
 import io
+import os
 import time
 from pathlib import Path
 
@@ -223,7 +224,7 @@ def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the
     do(run, 1, "measure", "m/a", time.monotonic() - 60.0, 60.0)
     log = tmp_path / "job.log"
     log.write_text("predicting:  25%|##   | 100/400 [00:30<01:30, 3.3it/s]\r")
-    run.start(2, Job("measure", "m/b", logs=[str(log)], began=time.monotonic()))
+    run.start(2, Job("measure", "m/b", logs=[str(log)], began=time.monotonic() - 1.0))
     run.start(3, Job("measure", "m/c", began=time.monotonic()))
     stream = io.StringIO()
     screen = PlainScreen(stream, silence=0.2)
@@ -263,3 +264,14 @@ def test_a_stopped_run_says_in_two_lines_how_it_goes_on(tmp_path: Path) -> None:
         "To continue, run the same command.",
     ]
     assert stopped(run_of(tmp_path))[0].text == "stopped"
+
+
+def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("search:  40%|##   | 120.0/300 [02:00<03:00]\r")
+    job = Job("search", "m", logs=[str(log)], began=time.monotonic() - 5.0)
+    assert job.progress() is not None
+    os.utime(log, (0, time.time() - 10.0))
+    assert job.progress() is None
