@@ -36,6 +36,7 @@ rule all:
 
 
 onstart:
+    stopping.stop_jobs_on_signals(workflow)
     announce.announce(workflow, config, PLAN, executing=True)
 
 

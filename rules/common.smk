@@ -14,7 +14,7 @@ from tightrope.plan.devices import environment_of_device, environment_of_variant
 from tightrope.plan.devices import gpus_of_device, gpus_of_variant
 from tightrope.plan.job_inputs import audit_input, quantize_inputs
 from tightrope.plan.job_params import accuracy_libraries, traffic_libraries
-from tightrope.terminal import decision
+from tightrope.terminal import decision, stopping
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
 # relative: Snakemake compares inputs by path, and the project may be moved

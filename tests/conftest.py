@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tightrope.jobs import progress
 from tightrope.machine.nvml import nvidia_gpu
+from tightrope.terminal.progress_bars import BAR
 from tightrope.variants import Variant
 from tiny_images import make_tiny_images
 from tiny_model import TinyModel, build_variant, make_tiny_model, model_files
@@ -86,6 +88,22 @@ def built(tiny: TinyModel, made_once: Callable[..., Path]) -> Callable[[Variant]
         return made_once(str(variant), make) / "engine.json"
 
     return build
+
+
+@pytest.fixture
+def told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[[], dict[str, list[int]]]:
+    """The percentages of each step that a job has written for the terminal, in their order."""
+    monkeypatch.setattr(progress, "INTERVAL_SECONDS", 0.0)
+
+    def steps() -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for bar in BAR.finditer(capfd.readouterr().err):
+            found.setdefault(bar["what"].strip(), []).append(int(bar["percent"]))
+        return found
+
+    return steps
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

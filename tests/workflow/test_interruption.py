@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 
 import psutil
+import pytest
 from tiny_project import CONFIG, MODEL, Project
 
 # the parts of the tiny project that a run with these engines makes
@@ -106,3 +107,78 @@ def test_where_snakemake_alone_is_killed_its_build_ends_and_writes_nothing(
         time.sleep(0.1)
     running.communicate(timeout=30)
     assert not (onnx_project / engine).exists()
+
+
+# what a stopped run prints last, and all that it prints of the signal
+STOPPED = ["stopped after {} jobs", "To continue, run the same command."]
+CHECKPOINT = f"artifacts/{MODEL}/checkpoint/checkpoint.json"
+# a job that takes a minute, does not hear SIGTERM and has started another program
+DEAF = """
+import signal, subprocess, time
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+subprocess.Popen(["sleep", "60"])
+time.sleep(60)
+"""
+
+
+def stop(running: subprocess.Popen[str], number: int, *, group: bool) -> list[str]:
+    """The lines of a run that a signal ends in time, to itself alone or to all its processes."""
+    began = time.monotonic()
+    (os.killpg if group else os.kill)(running.pid, number)
+    output, _ = running.communicate(timeout=30)
+    assert time.monotonic() - began < 5
+    assert running.returncode not in (0, None)
+    return output.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("number", "group"),
+    [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, False)],
+    ids=["Ctrl-C", "SIGINT", "SIGTERM"],
+)
+def test_a_signal_ends_the_job_and_its_child_and_the_same_command_completes_the_run(
+    number: int, group: bool, unrun: Project
+) -> None:
+    running = unrun.start("--", CHECKPOINT)
+    wait_for(running, f"train_model/{MODEL}", unrun)
+    time.sleep(2.5)
+    lines = stop(running, number, group=group)
+    assert lines[-2:] == [STOPPED[0].format("2 of 3"), STOPPED[1]]
+    assert len([line for line in lines if line.startswith("[")]) == 2
+    assert "Traceback" not in "".join(lines)
+    assert not at_work(unrun)
+    done = unrun.snakemake("--", CHECKPOINT)
+    assert done.returncode == 0, done.stdout
+    assert (unrun / CHECKPOINT).is_file()
+
+
+def test_a_signal_while_a_job_starts_prints_no_traceback_of_it(unrun: Project) -> None:
+    running = unrun.start("--", CHECKPOINT)
+    # Python has begun to import, and no signal handler is set
+    while not any("/scripts/tmp" in " ".join(one.cmdline()) for one in at_work(unrun)):
+        time.sleep(0.01)
+    time.sleep(0.1)
+    lines = stop(running, signal.SIGINT, group=True)
+    assert lines[-2:] == [STOPPED[0].format("0 of 3"), STOPPED[1]]
+    assert "Traceback" not in "".join(lines)
+    assert not at_work(unrun)
+
+
+def test_a_signal_while_snakemake_plans_prints_no_traceback(unrun: Project) -> None:
+    running = unrun.start("--", CHECKPOINT)
+    while not (unrun / ".snakemake/run.lock").is_file():
+        time.sleep(0.01)
+    time.sleep(0.05)
+    lines = stop(running, signal.SIGINT, group=True)
+    assert lines[-1] == STOPPED[1]
+    assert "Traceback" not in "".join(lines)
+
+
+def test_a_job_that_does_not_hear_is_killed_with_what_it_has_started(unrun: Project) -> None:
+    unrun.edit("scripts/prepare_data.py", "job = current_job(globals())\n", f"{DEAF}\n")
+    running = unrun.start("--", f"artifacts/{MODEL}/data/data.json")
+    while "sleep" not in [process.name() for process in at_work(unrun)]:
+        time.sleep(0.05)
+    lines = stop(running, signal.SIGTERM, group=False)
+    assert lines[-2:] == [STOPPED[0].format("0 of 1"), STOPPED[1]]
+    assert not at_work(unrun)

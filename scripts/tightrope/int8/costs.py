@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 from onnx.utils import Extractor
-from tqdm import tqdm
 
 from tightrope.artifacts.files import sha256, write_json
 from tightrope.inputs.arrays import example_of
+from tightrope.jobs.progress import ProgressBar
 from tightrope.onnx.edit import before_qdq, constant_of
 from tightrope.onnx.file import load_onnx, signature_of
 from tightrope.onnx.session import open_model
@@ -44,14 +44,16 @@ def measure_costs(
     exact, rounded = (Operators(one, nodes_of(model, one)) for one in (model, other))
     costs: dict[str, list[dict[str, Any]]] = {}
     timed: dict[Any, dict[str, float]] = {}
-    for shape, pairs in sized(model, other, shapes, threads):
-        for node, twin, size in tqdm(pairs, desc="costs", unit="operator"):
-            attributes = tuple(sorted(one.SerializeToString() for one in node.attribute))
-            weights = constant_of(model, node.input[1]).shape
-            key = (node.op_type, attributes, len(node.input), size, weights)
-            if key not in timed:
-                timed[key] = timed_pair(exact, node, rounded, twin, size, threads=threads)
-            costs.setdefault(node.name, []).append({**shape, **timed[key]})
+    with ProgressBar("costs", len(shapes)) as bar:
+        for shape, pairs in sized(model, other, shapes, threads):
+            for node, twin, size in pairs:
+                attributes = tuple(sorted(one.SerializeToString() for one in node.attribute))
+                weights = constant_of(model, node.input[1]).shape
+                key = (node.op_type, attributes, len(node.input), size, weights)
+                if key not in timed:
+                    timed[key] = timed_pair(exact, node, rounded, twin, size, threads=threads)
+                costs.setdefault(node.name, []).append({**shape, **timed[key]})
+                bar.add(1 / len(pairs))
     write_json(
         target,
         {

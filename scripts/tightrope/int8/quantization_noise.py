@@ -10,6 +10,7 @@ import onnx
 
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.int8.ranges import TOKENS, by_channel
+from tightrope.jobs.progress import ProgressBar
 from tightrope.onnx.edit import before_qdq, constant_of
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
@@ -38,9 +39,11 @@ def quantization_noise(
     tensors = list(dict.fromkeys(one["tensor"] for one in inputs))
     session = open_model(with_outputs(without_activation_qdq(model), tensors), threads=threads)
     seen = {one["tensor"]: TensorNoise(one) for one in inputs}
-    for batch in batches_of_equal_length(rows, tokens=TOKENS):
-        for name, values in zip(tensors, tensors_of(session, tensors, batch), strict=True):
-            seen[name].add(values)
+    with ProgressBar("quantization noise", len(rows)) as bar:
+        for batch in batches_of_equal_length(rows, tokens=TOKENS):
+            for name, values in zip(tensors, tensors_of(session, tensors, batch), strict=True):
+                seen[name].add(values)
+            bar.add(len(next(iter(batch.values()))))
     found = [{**described(one), **seen[one["tensor"]].facts()} for one in inputs]
     for one in found:
         one["findings"] = findings(one)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from tqdm import tqdm
 
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
+from tightrope.jobs.progress import ProgressBar
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import channel_axes, tensors_of, weighted_nodes, with_outputs
@@ -57,7 +57,7 @@ def collect_statistics(
     session = open_model(with_outputs(model, tensors), threads=threads)
 
     def outputs(title: str) -> Iterator[tuple[str, np.ndarray]]:
-        with tqdm(total=len(rows), desc=title, unit="sample") as bar:
+        with ProgressBar(title, len(rows)) as bar:
             for batch in batches_of_equal_length(rows, tokens=TOKENS):
                 for name, array in zip(tensors, tensors_of(session, tensors, batch), strict=True):
                     if not np.isfinite(array).all():
@@ -65,7 +65,7 @@ def collect_statistics(
                             not_finite(onnx_path, model, name, array, batch=batch, rows=rows)
                         )
                     yield name, array
-                bar.update(len(next(iter(batch.values()))))
+                bar.add(len(next(iter(batch.values()))))
 
     bounds = {name: Bounds(axes.get(name)) for name in tensors}
     for name, array in outputs("ranges"):
@@ -138,13 +138,15 @@ def chosen_ranges(
         indices = np.minimum(scaled.astype(np.int32), BINS - 1)
         counts[name] += np.bincount(indices, minlength=BINS)
     found = {}
-    for name, pair in tqdm(ranges.items(), desc=method, unit="tensor"):
-        collector = HistogramCollector(method, False, BINS, LEVELS, percentile or 100.0, "same")
-        edges = np.linspace(-limits[name], limits[name], BINS + 1, dtype=np.float32)
-        low, high = (np.float32(bound) for bound in pair)
-        collector.histogram_dict[name] = (counts[name], edges, low, high, np.float32(limits[name]))
-        chosen = computed(collector)[name]
-        found[name] = [float(chosen[0]), float(chosen[1])]
+    with ProgressBar(method, len(ranges)) as bar:
+        for name, pair in ranges.items():
+            collector = HistogramCollector(method, False, BINS, LEVELS, percentile or 100.0, "same")
+            edges = np.linspace(-limits[name], limits[name], BINS + 1, dtype=np.float32)
+            low, high, limit = (np.float32(bound) for bound in (*pair, limits[name]))
+            collector.histogram_dict[name] = (counts[name], edges, low, high, limit)
+            chosen = computed(collector)[name]
+            found[name] = [float(chosen[0]), float(chosen[1])]
+            bar.add()
     return found
 
 

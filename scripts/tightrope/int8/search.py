@@ -70,7 +70,8 @@ def search_operators(
     sources = sources_of(inputs)
     key = key_of(settings, sources, samples_sha256(examples), sha256(inputs.checkpoint))
     model, store = switched_model(inputs, scheme, settings), TrialStore(Path(settings.state), key)
-    judge = TrialEvaluator(model, rows, labels_of(examples), budget_points / 100, store)
+    labels, budget = labels_of(examples), budget_points / 100
+    judge = TrialEvaluator(model, rows, labels, budget, store, seconds=settings.seconds)
     in_float, stop = search(judge, [name for name, _ in ranking], settings.seconds)
     write_json(
         target,

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from tightrope.artifacts.files import sha256, write_json
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
@@ -14,6 +13,7 @@ from tightrope.int8.calibrate import samples_sha256
 from tightrope.int8.quantization_noise import decibels
 from tightrope.int8.ranges import TOKENS
 from tightrope.int8.switched_model import SwitchedModel
+from tightrope.jobs.progress import ProgressBar
 from tightrope.statistics import mean_divergence, relative_error
 
 SCHEMA = 1
@@ -60,7 +60,7 @@ def sensitivities(model: SwitchedModel, rows: Sequence[Arrays]) -> dict[str, dic
     power = {name: np.zeros(2) for name in model.operators}  # signal, noise
     # equal lengths, because padding would count as noise
     batches = list(batches_of_equal_length(rows, tokens=TOKENS))
-    with tqdm(total=len(batches) * len(model.operators), unit="call", desc="sensitivity") as bar:
+    with ProgressBar("sensitivity", len(batches) * len(model.operators)) as bar:
         for batch in batches:
             reference, *outputs = model.run(batch, (), *model.outputs.values())
             logits[None] += reference.tolist()
@@ -68,7 +68,7 @@ def sensitivities(model: SwitchedModel, rows: Sequence[Arrays]) -> dict[str, dic
                 answer, found = model.run(batch, (name,), model.outputs[name])
                 logits[name] += answer.tolist()
                 power[name] += np.square(expected).sum(), np.square(found - expected).sum()
-                bar.update()
+                bar.add()
     return {
         name: {
             "agreement": agreement(logits[None], logits[name]),

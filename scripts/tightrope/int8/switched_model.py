@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.inputs.arrays import Arrays, batches_by_length
 from tightrope.int8.repairs import smoothing_of
+from tightrope.jobs.progress import Tell, untold
 from tightrope.onnx.edit import add_constant, constant_of, dequantized_weight, rows_of
 from tightrope.onnx.file import load_onnx, require_one_file
 from tightrope.onnx.session import open_model
@@ -41,11 +42,14 @@ class SwitchedModel:
         switches = np.array([name in in_int8 for name in self.operators])
         return self.session.run([self.logits, *tensors], {**batch, SWITCHES: switches})
 
-    def answers(self, rows: Sequence[Arrays], in_int8: Collection[str]) -> np.ndarray:
-        """Return logits float32 [rows, classes] of encoded samples."""
+    def answers(
+        self, rows: Sequence[Arrays], in_int8: Collection[str], tell: Tell = untold
+    ) -> np.ndarray:
+        """Return logits float32 [rows, classes] of encoded samples; `tell` gets rows per batch."""
         found: dict[int, Any] = {}
         for indices, batch in batches_by_length(rows, BATCH):
             found |= zip(indices, self.run(batch, in_int8)[0], strict=True)
+            tell(len(indices))
         return np.stack([found[index] for index in range(len(rows))])
 
 

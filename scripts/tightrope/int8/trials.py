@@ -11,6 +11,7 @@ from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.switched_model import SwitchedModel
+from tightrope.jobs.progress import ProgressBar, Tell
 from tightrope.statistics import accuracy_verdict, paired_difference
 
 Trial = dict[str, Any]
@@ -37,7 +38,11 @@ class TrialStore(NamedTuple):
 
 
 class TrialEvaluator:
-    """Evaluates sets of float operators on the calibration split, each once; saves to `store`."""
+    """Evaluates sets of float operators on the calibration split, each once; saves to `store`.
+
+    The bar of a trial shows how many of `seconds` all trials have taken, that of the first trial,
+    which may take longer, its rows.
+    """
 
     def __init__(
         self,
@@ -46,6 +51,8 @@ class TrialEvaluator:
         labels: list[int] | None,
         budget: float,
         store: TrialStore,
+        *,
+        seconds: float,
     ) -> None:
         self.model = model
         self.rows = rows
@@ -54,6 +61,7 @@ class TrialEvaluator:
         self.store = store
         self.trials: list[Trial] = remembered(*store)
         self.expected: np.ndarray | None = None
+        self.limit = seconds
 
     @property
     def seconds(self) -> float:
@@ -75,12 +83,25 @@ class TrialEvaluator:
             self.store.write(self.trials)
         return trial["verdict"] == "kept"
 
+    def bar(self) -> ProgressBar:
+        """Return the bar of the next trial."""
+        if self.trials:
+            return ProgressBar("search", self.limit, done=self.seconds)
+        return ProgressBar("first trial", 2 * len(self.rows))
+
+    def clock(self, bar: ProgressBar) -> Tell:
+        """Return a function that sets the bar to the seconds of all trials, whatever it is told."""
+        began = time.perf_counter() - self.seconds
+        return lambda rows: bar.reach(time.perf_counter() - began)
+
     def tried(self, in_float: set[str]) -> Trial:
         """Measure the accuracy change with the operators `in_float`."""
         began, model = time.perf_counter(), self.model
-        if self.expected is None:
-            self.expected = model.answers(self.rows, ()).argmax(axis=1)
-        found = model.answers(self.rows, set(model.operators) - in_float).argmax(axis=1)
+        with self.bar() as bar:
+            tell = bar.add if not self.trials else self.clock(bar)
+            if self.expected is None:
+                self.expected = model.answers(self.rows, (), tell).argmax(axis=1)
+            found = model.answers(self.rows, set(model.operators) - in_float, tell).argmax(axis=1)
         labels = self.expected if self.labels is None else np.array(self.labels)
         gained = int(((found == labels) & (self.expected != labels)).sum())
         lost = int(((found != labels) & (self.expected == labels)).sum())

@@ -200,6 +200,7 @@ def serve(
     # the environment variable is for C++ libraries and subprocesses
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if os.getppid() != parent:
         return
     while True:

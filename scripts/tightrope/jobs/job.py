@@ -1,9 +1,10 @@
 """Entry point of every script: a Snakemake job, or the same job from the command line."""
 
 import os
+import signal
 import sys
 from collections import defaultdict
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import yaml
@@ -16,7 +17,8 @@ def current_job(namespace: dict[str, Any]) -> Any:
 
     File descriptors 1 and 2 are redirected to the job's log, which keeps output of native code;
     `job.terminal` is a text stream to the former descriptor 2. A TightropeError ends the script
-    with one line; other errors keep their traceback.
+    with one line; other errors keep their traceback. SIGTERM ends it like `sys.exit`, so that
+    child processes and temporary files do not stay.
     """
     job = namespace.get("snakemake") or job_from_words(sys.argv[1:])
     job.terminal = os.fdopen(os.dup(2), "w", buffering=1)
@@ -26,7 +28,14 @@ def current_job(namespace: dict[str, Any]) -> Any:
         os.dup2(log, 2)
         os.close(log)
     sys.excepthook = print_one_line
+    signal.signal(signal.SIGTERM, end_job)
     return job
+
+
+def end_job(number: int, frame: FrameType | None) -> None:
+    """Exit with the code of a process that the signal killed; ignore another one meanwhile."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def print_one_line(kind: type[BaseException], error: BaseException, trace: Any) -> None:

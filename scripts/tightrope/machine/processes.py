@@ -1,10 +1,13 @@
-"""Process queries: the parent Snakemake run, whether a process is alive, resident memory."""
+"""Processes: the parent Snakemake run, whether one is alive, its memory, and how they end."""
 
+import ctypes
 import resource
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
+
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def parent_snakemake() -> psutil.Process | None:
@@ -22,6 +25,18 @@ def is_alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of descendants whose parent ends, so that it can end them."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_children(*, kill: bool) -> None:
+    """Send SIGTERM to the children of this process, or SIGKILL to all its descendants."""
+    for one in psutil.Process().children(recursive=kill):
+        with suppress(psutil.Error):
+            one.kill() if kill else one.terminate()
 
 
 def resident_bytes(pid: int | None) -> int:

@@ -6,8 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
@@ -17,6 +15,7 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.inputs.texts import truncation_of
 from tightrope.jobs.child import fill_in
 from tightrope.jobs.execution import Execution
+from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.host import describe_host
 from tightrope.measure.answers import Answer, answer_chunk, largest_batch
 from tightrope.records.accuracy import AccuracyRecord
@@ -80,10 +79,19 @@ def predict(
     classes = classes_of(artifacts.checkpoint)
     size = largest_batch(read_manifest(artifacts.engine, EngineManifest)["options"])
     answered: list[Answer] = []
-    for start in tqdm(range(0, len(rows), CHUNK), desc="predicting", unit="chunk"):
-        if time.monotonic() - began > max_seconds and answered:
-            break
-        answered += answer_chunk(run, rows[start : start + CHUNK], size, classes)
+    with ProgressBar("predicting", len(rows)) as bar:
+        done = 0.0
+
+        def tell(count: float) -> None:
+            nonlocal done
+            done += count
+            # a slow engine ends at the time limit
+            bar.reach(max(done, len(rows) * (time.monotonic() - began) / max_seconds))
+
+        for start in range(0, len(rows), CHUNK):
+            if time.monotonic() - began > max_seconds and answered:
+                break
+            answered += answer_chunk(run, rows[start : start + CHUNK], size, classes, tell)
     return {
         "truncation": truncation_of(rows),
         "labels": [example["label"] for example in islice(examples, len(answered))],

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from tightrope.engines.load import Run
 from tightrope.inputs.arrays import Arrays, batches_by_length
+from tightrope.jobs.progress import Tell, untold
 from tightrope.measure.logits import answers, rounded
 
 BATCH = 32
@@ -18,14 +19,20 @@ class Answer(NamedTuple):
     logits: list[float]
 
 
-def answer_chunk(run: Run, rows: Sequence[Arrays], size: int, classes: int) -> list[Answer]:
-    """Return the answer to each row, in their order; batches hold rows of similar length."""
+def answer_chunk(
+    run: Run, rows: Sequence[Arrays], size: int, classes: int, tell: Tell = untold
+) -> list[Answer]:
+    """Return the answer to each row, in their order; batches hold rows of similar length.
+
+    `tell` gets the number of rows of each batch that is answered.
+    """
     found: dict[int, Answer] = {}
     for indices, batch in batches_by_length(rows, size):
         logits = run(batch)
         best = answers(logits, batch, classes=classes)
         for index, one, row in zip(indices, best, rounded(logits), strict=True):
             found[index] = Answer(*one, row)
+        tell(len(indices))
     return [found[index] for index in range(len(rows))]
 
 

@@ -17,6 +17,7 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.jobs.child import failure, supervised
 from tightrope.jobs.execution import Execution
+from tightrope.jobs.progress import ProgressBar, Tell
 from tightrope.measure.answers import answer_chunk, largest_batch
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
@@ -76,10 +77,13 @@ def audited(
     rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
     classes = classes_of(artifacts.checkpoint)
     session = open_model(load_onnx(artifacts.onnx), threads=threads)
-    expected = predictions(lambda inputs: session.run(None, inputs)[0], rows, 1, classes)
-    run, _ = load_engine(artifacts.engine, threads=threads)
-    size = largest_batch(read_manifest(artifacts.engine, EngineManifest)["options"])
-    found = predictions(run, rows, size, classes)
+    with ProgressBar("predicting", 2 * len(rows)) as bar:
+        expected = predictions(
+            lambda inputs: session.run(None, inputs)[0], rows, 1, classes, bar.add
+        )
+        run, _ = load_engine(artifacts.engine, threads=threads)
+        size = largest_batch(read_manifest(artifacts.engine, EngineManifest)["options"])
+        found = predictions(run, rows, size, classes, bar.add)
     labels = [one["label"] for one in examples] if "label" in examples[0] else expected
     facts = answers_of(found, expected, labels)
     tensors = quantization_noise(quantized, rows, threads=threads) if quantized else []
@@ -90,9 +94,9 @@ def audited(
     return {"status": status, "reason": reason, "answers": facts, "tensors": tensors}
 
 
-def predictions(run: Any, rows: Sequence[Arrays], size: int, classes: int) -> list[int]:
-    """Return the predicted class of each row."""
-    return [one.prediction for one in answer_chunk(run, rows, size, classes)]
+def predictions(run: Any, rows: Sequence[Arrays], size: int, classes: int, tell: Tell) -> list[int]:
+    """Return the predicted class of each row; `tell` gets the rows of each batch."""
+    return [one.prediction for one in answer_chunk(run, rows, size, classes, tell)]
 
 
 def answers_of(found: list[int], expected: list[int], labels: list[int]) -> Facts:

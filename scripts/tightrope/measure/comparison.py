@@ -9,8 +9,10 @@ of one percent does not matter.
 import math
 import time
 from contextlib import ExitStack
+from typing import Any
 
 from tightrope.jobs.child import Child, Limits
+from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import undisturbed
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import Plan, block_sizes
@@ -36,25 +38,26 @@ def compare_loads(
     began = time.monotonic()
     shapes: list[Shape] = [{} for _ in engines[""].inputs]
     facts: dict[str, float] = {}
-    for turn in (1, -1)[: plan["loads"]]:
-        with ExitStack() as stack:
-            workers = [
-                stack.enter_context(Child(engine, limits, role, began))
-                for role, engine in engines.items()
-            ]
-            loads = {worker: worker.ask("load") for worker in workers[::turn]}
-            facts = facts or loads[workers[0]]
-            machine.wait()
-            for index, earlier in enumerate(shapes):
-                first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
-                part = part_of(plan, earlier)
-                shape = compare(
-                    workers, index, part, threads=threads, machine=machine, earlier=earlier
-                )
-                shape["device_s"] = device_seconds(workers[0], index, earlier)
-                shapes[index] = {"first_call_s": first[workers[0]], **earlier, **shape}
-            peak = workers[0].ask("peak_rss_bytes")
-            facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
+    with ProgressBar("timing", plan["loads"] * len(shapes)) as bar:
+        for load, turn in enumerate((1, -1)[: plan["loads"]]):
+            with ExitStack() as stack:
+                workers = [
+                    stack.enter_context(Child(engine, limits, role, began))
+                    for role, engine in engines.items()
+                ]
+                loads = {worker: worker.ask("load") for worker in workers[::turn]}
+                facts = facts or loads[workers[0]]
+                machine.wait()
+                for index, earlier in enumerate(shapes):
+                    first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
+                    part = part_of(plan, earlier)
+                    quiet: dict[str, Any] = {"threads": threads, "machine": machine}
+                    tell = bar.after(load * len(shapes) + index)
+                    shape = compare(workers, index, part, earlier=earlier, tell=tell, **quiet)
+                    shape["device_s"] = device_seconds(workers[0], index, earlier)
+                    shapes[index] = {"first_call_s": first[workers[0]], **earlier, **shape}
+                peak = workers[0].ask("peak_rss_bytes")
+                facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
     return shapes, facts
 
 

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from tightrope.jobs.child import Child
+from tightrope.jobs.progress import Tell, untold
 from tightrope.machine.interference import Windows, of_pair, undisturbed
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import (
@@ -39,6 +40,7 @@ def compare(
     threads: int,
     machine: QuietMachine,
     earlier: Shape | None = None,
+    tell: Tell = untold,
 ) -> Shape:
     """Time inputs `index` on one worker, or on two in alternating blocks.
 
@@ -48,7 +50,7 @@ def compare(
     Warm-up comes first and is not kept. Pairs of blocks follow; a fixed seed draws at random which
     engine goes first. Pairs that other load disturbed do not count and are measured again while
     time is left. Time lost to other load is given back, up to the rest of the budget of `machine`.
-    Raises WorkFailed when the calls of one engine take longer than `max_seconds`.
+    `tell` gets the share done. Raises WorkFailed where calls of one engine exceed `max_seconds`.
     """
     earlier = earlier or {}
     began = time.monotonic() - earlier.get("seconds", 0.0)
@@ -60,6 +62,7 @@ def compare(
         comparison.measure_pair(windows.index)
         began += lost_to_other_load(windows, machine)
         stop = rule.why(comparison.blocks, comparison.shape(), time.monotonic() - began)
+        tell(rule.share_done(len(comparison.pairs), time.monotonic() - began, earlier))
     windows.close_when_due(last=True)
     shape = {
         **comparison.shape(),
@@ -153,6 +156,16 @@ class StopRule:
                 return "width"
             self.next_look = len(kept) + LOOK
         return "time limit" if seconds >= plan["comparison_seconds"] else None
+
+    def share_done(self, pairs: int, seconds: float, earlier: Shape) -> float:
+        """Return the share of the pairs to measure after `earlier`, or of the time if less."""
+        before, plan = len(earlier.get("pairs", ())), self.plan
+        if plan["calls"] is not None:
+            return (pairs - before) / max(1, len(block_sizes(plan)[1]) - before)
+        measured = (pairs - before) / max(1, plan["pairs"] - before)
+        spent, limit = earlier.get("seconds", 0.0), plan["comparison_seconds"]
+        timed = (seconds - spent) / (limit - spent) if limit > spent else 1.0
+        return min(1.0, measured, timed)
 
 
 def width(own: list[list[float]], theirs: list[list[float]]) -> float:

@@ -31,7 +31,7 @@ from tightrope.plan.run import (
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
 from tightrope.records.record import TRAINING
-from tightrope.terminal.plugin import show_run
+from tightrope.terminal.start import start_terminal
 from tightrope.variants import AUTO, DEVICES, Variant, baseline, is_onnx, parse
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
@@ -146,7 +146,7 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
         delete_disturbed([path for paths in records(plan).values() for path in paths])
     if config["strict"]:
         end_strictly("reports/summary.json")
-    show_run()
+    start_terminal(workflow)
     return lock
 
 

@@ -1,6 +1,7 @@
 """Jobs of a run as the terminal names them, and the reasons of failed jobs."""
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,13 +35,22 @@ class Job:
 
     def progress(self) -> Progress | None:
         """Return the progress of the job's step from its logs, None if they show none."""
-        told = (progress_in(path) for path in self.logs)
+        began = time.time() - (time.monotonic() - self.began)
+        told = (progress_in(path, since=began) for path in self.logs)
         return next((one for one in told if one is not None), None)
 
     @property
     def key(self) -> str:
         """Key under which the job's seconds are stored."""
         return f"{self.rule} {self.subject}".strip()
+
+
+def jobs_to_run(workflow: Any) -> list[Job]:
+    """Return the planned jobs of a Snakemake workflow whose DAG is built."""
+    return [
+        Job(job.rule.name, subject_of(job.rule.name, job.wildcards_dict))
+        for job in workflow.dag.needrun_jobs()
+    ]
 
 
 def job_of(event: Mapping[str, Any], began: float) -> Job:

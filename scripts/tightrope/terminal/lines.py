@@ -19,10 +19,12 @@ class Line(NamedTuple):
 
 
 def planned(run: Run) -> list[Line]:
-    """Announce the number of jobs and the estimated time of a run."""
+    """Announce the number of jobs, and the time of a run if earlier runs tell it."""
     jobs = f"{run.total} job" + ("s" if run.total != 1 else "")
     left = run.seconds_left(0.0)
-    return [Line(jobs if left is None else f"{jobs}, about {in_words(left)}")]
+    if left is None:
+        return [Line(jobs)]
+    return [Line(f"{jobs}, about {in_words(left)}, estimated from earlier runs")]
 
 
 def ended(run: Run, job: Job, seconds: float, failure: str | None) -> list[Line]:
@@ -52,6 +54,12 @@ def closing(run: Run, now: float) -> list[Line]:
     if run.crashed:
         words += f", {run.crashed} ended with an error: the run is not complete"
     return [Line(words, FAILED if run.crashed else PLAIN)]
+
+
+def stopped(run: Run) -> list[Line]:
+    """Report that the user has stopped the run, and how it goes on."""
+    jobs = f" after {run.done} of {run.total} jobs" if run.total else ""
+    return [Line(f"stopped{jobs}"), Line("To continue, run the same command.")]
 
 
 def job_line(run: Run, job: Job, seconds: float) -> str:
@@ -96,8 +104,20 @@ def how_far(run: Run, job: Job) -> str:
     return "" if before is None else f"of about {in_words(before)}"
 
 
+def progress_line(run: Run, now: float) -> list[Line]:
+    """Report the longest-running job and the run, for output that is no terminal."""
+    jobs = list(run.running.values())
+    if not jobs:
+        return []
+    words = [running_line(run, jobs[0], now - jobs[0].began), how_far(run, jobs[0])]
+    words += [f"and {len(jobs) - 1} more"] if len(jobs) > 1 else []
+    return [Line("  ".join([*filter(None, words), f"({count_and_left(run, now)})"]))]
+
+
 def count_and_left(run: Run, now: float) -> str:
-    """Format the job count and remaining time: `17/31 jobs, about 1 min left`."""
-    left = run.seconds_left(now)
+    """Format how far a run is: `17/31 jobs, 40 %, about 1 min left`, in seconds if known."""
+    left, share = run.seconds_left(now), run.share_done(now)
     words = f"{run.done}/{run.total} jobs"
-    return words if left is None or left < 1 else f"{words}, about {in_words(left)} left"
+    if left is None or share is None or left < 1:
+        return words
+    return f"{words}, {100 * share:.0f} %, about {in_words(left)} left"

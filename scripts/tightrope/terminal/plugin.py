@@ -11,11 +11,12 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tightrope.terminal import lines
-from tightrope.terminal.jobs import failure_of, job_of, reason_of_crash
+from tightrope.terminal.jobs import Job, failure_of, job_of, reason_of_crash
 from tightrope.terminal.lines import Line
 from tightrope.terminal.run import Run
 from tightrope.terminal.screen import LiveScreen, PlainScreen
@@ -49,16 +50,27 @@ SILENT = {"workflow_started", "resources_info", "job_started", "shellcmd", "prog
 class TerminalHandler(logging.Handler):
     """Snakemake log handler that shows a run as lines and, on a terminal, a progress bar."""
 
-    def __init__(self, screen: PlainScreen | LiveScreen, seconds: Seconds) -> None:
+    def __init__(
+        self,
+        screen: PlainScreen | LiveScreen,
+        seconds: Seconds,
+        planned: Callable[[], list[Job]],
+    ) -> None:
+        """Show a run on `screen`; `planned` returns its jobs once Snakemake has built the DAG."""
         super().__init__()
         self.screen = screen
+        self.planned = planned
         self.run = Run(seconds)
         self.exception = ""
+        self.stopped = False
         self.crashes: dict[int, Any] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a log record; an error here never ends the run."""
         try:
+            # what Snakemake reports after a signal is that its jobs have ended
+            if self.stopped:
+                return self.finish()
             event = str(getattr(record, "event", None) or "")
             tell = getattr(self, f"tell_{event}", None)
             if tell is not None:
@@ -70,8 +82,7 @@ class TerminalHandler(logging.Handler):
 
     def tell_run_info(self, facts: dict[str, Any]) -> None:
         """Announce the jobs of the run and start the progress bar."""
-        jobs = {rule: count for rule, count in facts["stats"].items() if rule != "total"}
-        self.run.plan(jobs)
+        self.run.plan(self.planned())
         self.screen.show(lines.planned(self.run))
         self.screen.start(self.run)
 
@@ -132,6 +143,9 @@ class TerminalHandler(logging.Handler):
     def finish(self) -> None:
         """Remove the progress bar and report the outcome of the jobs, once."""
         self.screen.stop()
+        if self.stopped:
+            said, self.run.stopped = self.run.stopped, True
+            return None if said else self.screen.show(lines.stopped(self.run))
         if self.exception:
             self.screen.show([Line(self.exception, lines.FAILED)])
             self.exception = ""
@@ -146,7 +160,7 @@ class TerminalHandler(logging.Handler):
         super().close()
 
 
-def show_run() -> TerminalHandler | None:
+def show_run(planned: Callable[[], list[Job]]) -> TerminalHandler | None:
     """Replace Snakemake's own handler with a TerminalHandler; return None if its own stays.
 
     It stays in a dry run, with --verbose, --debug-dag, --quiet, and with a logger plugin.
@@ -156,7 +170,7 @@ def show_run() -> TerminalHandler | None:
     if own is None or wants_snakemakes(own.filters[0]):
         return None
     screen = LiveScreen(color=not own.nocolor) if draws(own) else PlainScreen(own.stream)
-    handler = TerminalHandler(screen, Seconds(KEPT_SECONDS))
+    handler = TerminalHandler(screen, Seconds(KEPT_SECONDS), planned)
     handler.addFilter(own.filters[0])
     logger.removeHandler(own)
     logger.addHandler(handler)

@@ -1,5 +1,6 @@
 """Progress of a long step, from the last progress bar in its log."""
 
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -19,13 +20,16 @@ class Progress(NamedTuple):
     left: float | None
 
 
-def progress_in(path: Path | str) -> Progress | None:
+def progress_in(path: Path | str, *, since: float = 0.0) -> Progress | None:
     """Return the progress from the last bar in the log: `predicting 40 %, 0:12 left`.
 
-    None if the log has no bar, or if its last bar is full: another step has begun.
+    None if the log has no bar, if its last bar is full (another step has begun), or if it was last
+    written before `since` (`time.time()`), by an earlier run.
     """
     try:
         with Path(path).open("rb") as stream:
+            if os.fstat(stream.fileno()).st_mtime < since:
+                return None
             size = stream.seek(0, 2)
             stream.seek(max(0, size - TAIL_BYTES))
             tail = stream.read().decode(errors="replace")

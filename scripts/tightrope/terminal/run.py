@@ -1,6 +1,8 @@
 """State of a run, from Snakemake's events."""
 
+import math
 from collections import Counter
+from collections.abc import Iterable
 
 from tightrope.terminal.jobs import Job
 from tightrope.terminal.seconds import Seconds
@@ -13,9 +15,11 @@ class Run:
         """Start a run without planned jobs; `seconds` holds job durations of earlier runs."""
         self.seconds = seconds
         self.planned: Counter[str] = Counter()
+        self.waiting: list[Job] = []
         self.ended: Counter[str] = Counter()
         self.running: dict[int, Job] = {}
         self.failed = self.crashed = 0
+        self.stopped = False
         self.reasons: list[str] = []
         self.began: float | None = None
         self.busy = 0.0
@@ -30,14 +34,19 @@ class Run:
         """Number of jobs that have ended, failed ones included."""
         return self.ended.total()
 
-    def plan(self, jobs_by_rule: dict[str, int]) -> None:
-        """Set the number of jobs per rule."""
-        self.planned = Counter(jobs_by_rule)
+    def plan(self, jobs: Iterable[Job]) -> None:
+        """Set the jobs of the run."""
+        self.waiting = list(jobs)
+        self.planned = Counter(job.rule for job in self.waiting)
 
     def start(self, number: int, job: Job) -> None:
         """Record the start of a job, first attempt or retry."""
         self.began = job.began if self.began is None else self.began
         self.running[number] = job
+        planned = [one for one in self.waiting if one.key == job.key]
+        planned += [one for one in self.waiting if one.rule == job.rule]
+        if planned:
+            self.waiting.remove(planned[0])
 
     def end(self, number: int, now: float) -> tuple[Job, float] | None:
         """Return an ended job and its seconds, None if its start was not seen."""
@@ -64,23 +73,36 @@ class Run:
         """Undo the counts of a job that ended with an error and is retried."""
         self.ended[job.rule] -= 1
         self.crashed -= 1
+        self.waiting.append(job)
+
+    def work_left(self, now: float) -> float | None:
+        """Estimate the remaining seconds of all jobs, None if less than half of them are known."""
+        running = list(self.running.values())
+        told = [self.job_left(job, now) for job in running]
+        told += [self.seconds.of_job(job) for job in self.waiting]
+        known = [seconds for seconds in told if seconds is not None]
+        if not known or 2 * len(known) < len(told):
+            return None if told else 0.0
+        # assume the mean of the known durations for the unknown ones
+        return math.fsum(known) * len(told) / len(known)
 
     def seconds_left(self, now: float) -> float | None:
         """Estimate the seconds until all jobs have ended, None if too few durations are known."""
-        running = list(self.running.values())
-        waiting = self.planned - self.ended - Counter(job.rule for job in running)
-        known: list[float] = []
-        for rule, count in waiting.items():
-            seconds = self.seconds.of_rule(rule)
-            known += [seconds] * count if seconds is not None else []
-        for job in running:
-            seconds = self.job_left(job, now)
-            known += [seconds] if seconds is not None else []
-        jobs = waiting.total() + len(running)
-        if not known or 2 * len(known) < jobs:
+        left = self.work_left(now)
+        return None if left is None else left / self.at_once(now)
+
+    def share_done(self, now: float) -> float | None:
+        """Estimate the share of the run that is done by the seconds of its jobs, None if unknown.
+
+        A job in progress counts by its own progress, or by the seconds that it has run.
+        """
+        left = self.work_left(now)
+        if left is None:
             return None
-        # assume the mean of the known durations for the unknown ones
-        return sum(known) * jobs / len(known) / self.at_once(now)
+        done = self.spent(now)
+        share = done / (done + left) if done + left > 0 else 0.0
+        # a job may take longer than before
+        return min(share, 0.99) if self.running or self.waiting else share
 
     def job_left(self, job: Job, now: float) -> float | None:
         """Estimate a job's remaining seconds from the bar in its log, else from earlier runs."""
@@ -90,8 +112,11 @@ class Run:
         before = self.seconds.of_job(job)
         return None if before is None else max(0.0, before - (now - job.began))
 
+    def spent(self, now: float) -> float:
+        """Return the seconds of all jobs so far, added up over concurrent jobs."""
+        return self.busy + sum(now - job.began for job in list(self.running.values()))
+
     def at_once(self, now: float) -> float:
         """Return the mean number of concurrent jobs so far, at least 1."""
         wall = now - self.began if self.began is not None else 0.0
-        spent = self.busy + sum(now - job.began for job in self.running.values())
-        return max(1.0, spent / wall) if wall > 0 else 1.0
+        return max(1.0, self.spent(now) / wall) if wall > 0 else 1.0

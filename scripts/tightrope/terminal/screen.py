@@ -8,12 +8,13 @@ import time
 from contextlib import suppress
 from typing import Any, TextIO
 
-from tightrope.terminal.lines import Line, count_and_left, running_lines
+from tightrope.terminal.lines import Line, count_and_left, progress_line, running_lines
 from tightrope.terminal.run import Run
 
 # redraw rarely: drawing takes CPU time from a concurrent measurement
 REDRAW_SECONDS = 1.0
 REDRAW_SECONDS_MEASURING = 5.0
+SILENCE_SECONDS = 20.0
 MEASURING = ("measure_", "compare_", "race_", "search_")
 BAR_WIDTH = 30
 STDERR = 2
@@ -21,24 +22,44 @@ ENDING_SECONDS = 2.0
 
 
 class PlainScreen:
-    """Lines on a stream that is not a terminal: no bar, no escape sequences."""
+    """Lines on a stream that is not a terminal: no bar, no escape sequences.
 
-    def __init__(self, stream: TextIO) -> None:
+    Where no line was printed for `silence` seconds, a line on the running job follows.
+    """
+
+    def __init__(self, stream: TextIO, silence: float = SILENCE_SECONDS) -> None:
         self.stream = stream
+        self.silence = silence
+        self.lock = threading.RLock()
+        self.said = time.monotonic()
+        self.stopping = threading.Event()
 
     def start(self, run: Run) -> None:
-        """Do nothing: there is no bar."""
+        """Report on the run in the silence between its jobs' lines."""
+        threading.Thread(target=self.report, args=(run,), daemon=True).start()
+
+    def report(self, run: Run) -> None:
+        """Print a line after each silence until the screen stops."""
+        while not self.stopping.wait(self.said + self.silence - time.monotonic()):
+            # the run continues after its output is closed
+            with self.lock, suppress(OSError):
+                if not self.stopping.is_set() and time.monotonic() >= self.said + self.silence:
+                    self.show(progress_line(run, time.monotonic()))
 
     def show(self, lines: list[Line]) -> None:
         """Print the lines."""
-        for line in lines:
-            print(line.text, file=self.stream, flush=True)
+        with self.lock:
+            self.said = time.monotonic()
+            for line in lines:
+                print(line.text, file=self.stream, flush=True)
 
     def redraw(self) -> None:
         """Do nothing: there is no bar."""
 
     def stop(self) -> None:
-        """Do nothing: there is no bar."""
+        """Report no more."""
+        with self.lock:
+            self.stopping.set()
 
 
 class LiveScreen:
@@ -155,9 +176,10 @@ class LiveScreen:
             for words in running_lines(self.run, now, self.console.width)
         ]
         row = Table.grid(padding=(0, 2))
+        share = self.run.share_done(now)
         bar = ProgressBar(
-            total=max(1, self.run.total),
-            completed=self.run.done,
+            total=1.0,
+            completed=self.run.done / max(1, self.run.total) if share is None else share,
             width=BAR_WIDTH,
             complete_style="green",
             finished_style="green",

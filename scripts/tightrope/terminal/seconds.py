@@ -18,6 +18,7 @@ class Seconds:
         """Read the seconds of earlier runs from `path`; none if it is missing or invalid."""
         self.path = Path(path)
         self.by_key = read_seconds(self.path)
+        self.before = means_by_rule(self.by_key)
         self.by_rule: dict[str, list[float]] = defaultdict(list)
 
     def keep(self, job: Job, seconds: float) -> None:
@@ -30,14 +31,21 @@ class Seconds:
 
     def of_rule(self, rule: str) -> float | None:
         """Return the mean seconds of a rule's jobs in this run, else in earlier runs, else None."""
-        known = self.by_rule.get(rule) or [
-            seconds for key, seconds in self.by_key.items() if key.split(" ", 1)[0] == rule
-        ]
-        return math.fsum(known) / len(known) if known else None
+        known = self.by_rule.get(rule)
+        return math.fsum(known) / len(known) if known else self.before.get(rule)
 
     def of_job(self, job: Job) -> float | None:
         """Return the seconds of this job in an earlier run, else the mean of its rule."""
-        return self.by_key.get(job.key, self.of_rule(job.rule))
+        known = self.by_key.get(job.key)
+        return self.of_rule(job.rule) if known is None else known
+
+
+def means_by_rule(by_key: dict[str, float]) -> dict[str, float]:
+    """Return the mean seconds of each rule's jobs."""
+    rules: dict[str, list[float]] = defaultdict(list)
+    for key, seconds in by_key.items():
+        rules[key.split(" ", 1)[0]].append(seconds)
+    return {rule: math.fsum(known) / len(known) for rule, known in rules.items()}
 
 
 def read_seconds(path: Path) -> dict[str, float]:

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,13 @@ def test_only_what_is_quantized_has_a_cost(tiny: TinyModel, tmp_path: Path, left
     operators = costs_of(tiny, tmp_path / "a.onnx", tmp_path / "a.json")["operators"]
     assert left not in operators
     assert len(operators) == 13
+
+
+def test_it_tells_how_many_operators_are_done(
+    tiny: TinyModel, tmp_path: Path, told: Callable[[], dict[str, list[int]]]
+) -> None:
+    costs_of(tiny, tiny.u8s8, tmp_path / "a.json")
+    percents = told()["costs"]
+    assert len(percents) >= 28
+    assert percents == sorted(percents)
+    assert {7, 14, 50, 100} <= set(percents)

@@ -1,4 +1,5 @@
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -187,3 +188,15 @@ def test_collecting_leaves_the_samples_and_the_file_as_they_are(tiny: TinyModel)
     after = run_onnx(onnx.load(tiny.simplified), batches, threads=1)
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_each_pass_tells_how_many_samples_or_tensors_are_done(
+    tiny: TinyModel, told: Callable[[], dict[str, list[int]]]
+) -> None:
+    statistics_of(tiny.simplified, rows_of(tiny, 16), "entropy")
+    steps = told()
+    assert list(steps) == ["ranges", "histograms", "entropy"]
+    for percents in steps.values():
+        assert len(set(percents)) > 3
+        assert percents == sorted(percents)
+        assert percents[-1] == 100

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,8 @@ def test_at_the_time_limit_the_last_choice_that_held_stands() -> None:
 def test_no_trial_is_begun_that_would_end_after_the_limit(tmp_path: Path) -> None:
     trials = [{"seconds": 2.0}, {"seconds": 5.0}]
     write_json(tmp_path / "state.json", {"key": "k", "trials": trials})
-    judge = TrialEvaluator(SwitchedModel, [], None, 0.01, TrialStore(tmp_path / "state.json", "k"))
+    store = TrialStore(tmp_path / "state.json", "k")
+    judge = TrialEvaluator(SwitchedModel, [], None, 0.01, store, seconds=60)
     assert (judge.seconds, judge.has_time(12.0), judge.has_time(11.9)) == (7.0, True, False)
 
 
@@ -201,3 +203,22 @@ def test_a_broken_calibration_is_mended_by_leaving_operators_in_float(
     held = [one for one in found["trials"] if one["verdict"] == "kept"]
     assert held[-1]["in_float"] == found["in_float"]
     assert 0 < len(found["in_float"]) < 14
+
+
+def test_the_first_trial_tells_its_samples_and_the_others_the_seconds_of_all(
+    tiny: TinyModel, tmp_path: Path, told: Callable[[], dict[str, list[int]]]
+) -> None:
+    examples = read_split(tiny.data, "calibration")
+    rows = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
+    model = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
+    store = TrialStore(tmp_path / "state.json", "k")
+    judge = TrialEvaluator(model, rows, None, 0.5, store, seconds=60)
+    judge.holds(())
+    assert told() == {"first trial": [0, 40, 50, 90, 99, 100]}
+    store.write([{**judge.trials[0], "seconds": 30.0}])
+    again = TrialEvaluator(model, rows, None, 0.5, store, seconds=60)
+    again.holds(["classifier"])
+    percents = told()["search"]
+    assert percents[0] == 50
+    assert percents[-1] == 100
+    assert len(percents) == 6

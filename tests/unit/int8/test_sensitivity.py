@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ from tightrope.artifacts.files import read_json, sha256
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.quantize import quantize_onnx
-from tightrope.int8.sensitivity import measure_sensitivity
+from tightrope.int8.sensitivity import measure_sensitivity, sensitivities
+from tightrope.int8.switched_model import SwitchedModel
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
@@ -58,3 +60,15 @@ def test_an_operators_numbers_are_those_of_a_file_with_it_alone_in_int8(
     assert fields["kl"] == pytest.approx(mean_divergence(expected, found), rel=0.5, abs=1e-9)
     assert fields["agreement"] == np.mean(np.argmax(found, 1) == np.argmax(expected, 1))
     assert 15 < fields["sqnr_db"] < 60
+
+
+def test_it_tells_how_many_operators_are_done(
+    tiny: TinyModel, told: Callable[[], dict[str, list[int]]]
+) -> None:
+    examples = read_split(tiny.data, "calibration")[:4]
+    rows = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
+    model = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
+    sensitivities(model, rows[:1])
+    steps = len(model.operators)
+    expected = [*range(steps), steps - 0.01 * steps, steps]
+    assert told()["sensitivity"] == pytest.approx([100 * n / steps for n in expected], abs=1)

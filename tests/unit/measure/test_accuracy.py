@@ -254,3 +254,30 @@ def test_a_batch_is_no_larger_than_what_the_engine_was_built_for(
     options: dict[str, Any], rows: int
 ) -> None:
     assert largest_batch(options) == rows
+
+
+def test_it_tells_how_many_examples_are_predicted(
+    tiny: TinyModel,
+    engine: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: Callable[[], dict[str, list[int]]],
+) -> None:
+    monkeypatch.setattr(answers, "BATCH", 20)
+    monkeypatch.setattr(accuracy, "CHUNK", 40)
+    count = len(measured(tiny, engine, tmp_path).predictions)
+    expected = [100 * done / count for done in range(0, count, 20)]
+    assert told()["predicting"] == pytest.approx([*expected, 99, 100], abs=1)
+
+
+def test_a_slow_engine_tells_how_much_of_its_time_is_over(
+    tiny: TinyModel,
+    engine: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: Callable[[], dict[str, list[int]]],
+) -> None:
+    monkeypatch.setattr(answers, "BATCH", 1)
+    monkeypatch.setattr(accuracy, "CHUNK", 10)
+    measured(tiny, engine, tmp_path, max_seconds=1e-3)
+    assert told()["predicting"][1] == 99

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -200,3 +201,15 @@ def test_a_collapse_is_one_answer_or_chance_where_float_is_better(
     change: dict, reason: str | None
 ) -> None:
     assert collapse({**ANSWERS, **change}) == reason
+
+
+def test_it_tells_how_many_samples_it_has_predicted_and_looked_into(
+    tiny: TinyModel, tmp_path: Path, told: Callable[[], dict[str, list[int]]]
+) -> None:
+    audit(tiny, engine_of(tiny, tiny.u8s8, tmp_path / "e"), tiny.u8s8, tmp_path / "a.json")
+    steps = told()
+    assert list(steps) == ["predicting", "quantization noise"]
+    for percents in steps.values():
+        assert len(set(percents)) > 5
+        assert percents == sorted(percents)
+        assert percents[-1] == 100

@@ -261,3 +261,23 @@ def test_the_second_half_has_no_fewer_pairs_than_the_first() -> None:
 def test_a_scaled_plan_has_blocks_as_long() -> None:
     more = scaled({**PLAN, "pairs": 20, "min_seconds": 1.0, "min_calls": 50}, 30)
     assert (more["pairs"], more["min_seconds"], more["min_calls"]) == (30, 1.5, 75)
+
+
+def test_it_tells_how_much_of_its_shapes_and_their_pairs_is_timed(
+    journal: Path, told: Callable[[], dict[str, list[int]]]
+) -> None:
+    engines = Engines(journal, own=always(0.001), baseline=always(0.002))
+    engines.compare(inputs=2)
+    # two loads of two shapes, each of 4 pairs
+    expected = [6.25 * pair for pair in range(17)]
+    assert told()["timing"] == pytest.approx([*expected[:-1], 99, 100], abs=1)
+
+
+def test_within_the_pairs_of_a_minimum_it_tells_the_time_that_is_over(
+    journal: Path, told: Callable[[], dict[str, list[int]]]
+) -> None:
+    engines = Engines(journal, own=always(0.001))
+    engines.compare(comparison_seconds=1.0, loads=1, pairs=2, min_seconds=0.01, min_calls=2)
+    percents = told()["timing"]
+    assert percents == sorted(percents)
+    assert len(set(percents)) > 1

@@ -1,19 +1,22 @@
 import io
+import os
+import time
 from pathlib import Path
 
 import pytest
 from tightrope.durations import in_words
 from tightrope.terminal.jobs import Job
-from tightrope.terminal.lines import closing, ended, planned, running_lines
+from tightrope.terminal.lines import closing, count_and_left, ended, planned, running_lines, stopped
 from tightrope.terminal.progress_bars import progress_in
 from tightrope.terminal.run import Run
+from tightrope.terminal.screen import PlainScreen
 from tightrope.terminal.seconds import Seconds
 from tqdm import tqdm
 
 
 def run_of(folder: Path, **planned_jobs: int) -> Run:
     run = Run(Seconds(folder / "seconds.json"))
-    run.plan(planned_jobs)
+    run.plan(Job(rule, "") for rule, count in planned_jobs.items() for _ in range(count))
     return run
 
 
@@ -47,7 +50,50 @@ def test_the_time_left_comes_from_earlier_runs_before_any_job_is_done(tmp_path: 
     do(before, 2, "measure", "a", 4.0, 10.0)
     after = run_of(tmp_path, build=2, measure=2)
     assert after.seconds_left(100.0) == pytest.approx(28.0)
-    assert planned(after)[0].text == "4 jobs, about 28 s"
+    assert planned(after)[0].text == "4 jobs, about 28 s, estimated from earlier runs"
+
+
+def test_the_time_of_a_first_run_is_not_invented(tmp_path: Path) -> None:
+    assert planned(run_of(tmp_path, build=2, measure=2))[0].text == "4 jobs"
+
+
+def test_the_estimate_knows_each_job_and_takes_the_mean_of_the_others_for_a_new_one(
+    tmp_path: Path,
+) -> None:
+    before = run_of(tmp_path, build=2)
+    do(before, 1, "build", "small", 0.0, 1.0)
+    do(before, 2, "build", "large", 1.0, 99.0)
+    again = Run(Seconds(tmp_path / "seconds.json"))
+    again.plan([Job("build", "large")])
+    assert again.seconds_left(0.0) == pytest.approx(99.0)
+    again.plan([Job("build", "large"), Job("build", "small"), Job("draw", "large")])
+    assert again.seconds_left(0.0) == pytest.approx(150.0)
+    again.start(1, Job("build", "large", began=10.0))
+    again.end(1, 109.0)
+    assert again.seconds_left(109.0) == pytest.approx(2.0)
+
+
+def test_the_percent_goes_by_expected_seconds_and_not_by_jobs(tmp_path: Path) -> None:
+    before = run_of(tmp_path, build=1, measure=1)
+    do(before, 1, "build", "a", 0.0, 10.0)
+    do(before, 2, "measure", "a", 10.0, 90.0)
+    run = run_of(tmp_path, build=1, measure=1)
+    do(run, 1, "build", "a", 0.0, 10.0)
+    assert count_and_left(run, 10.0) == "1/2 jobs, 10 %, about 90 s left"
+    run.start(2, Job("measure", "a", began=10.0))
+    assert run.share_done(55.0) == pytest.approx(0.55)
+    # slower than before: it has not ended yet
+    assert run.share_done(200.0) == pytest.approx(0.99)
+    assert count_and_left(run, 200.0) == "1/2 jobs"
+    run.end(2, 200.0)
+    assert run.share_done(200.0) == 1.0
+
+
+def test_without_known_seconds_there_is_a_count_and_no_percent(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=2, measure=2)
+    do(run, 1, "build", "a", 0.0, 10.0)
+    assert count_and_left(run, 10.0) == "1/4 jobs"
+    assert run.share_done(10.0) is None
 
 
 def test_jobs_that_run_at_once_halve_the_time_left(tmp_path: Path) -> None:
@@ -169,3 +215,63 @@ def test_on_a_narrow_terminal_how_far_a_job_is_stands_below_it(tmp_path: Path) -
         "1.0 s  build  m/a",
         "of about 4.0 s",
     ]
+
+
+def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the_run_are(
+    tmp_path: Path,
+) -> None:
+    run = run_of(tmp_path, measure=3)
+    do(run, 1, "measure", "m/a", time.monotonic() - 60.0, 60.0)
+    log = tmp_path / "job.log"
+    log.write_text("predicting:  25%|##   | 100/400 [00:30<01:30, 3.3it/s]\r")
+    run.start(2, Job("measure", "m/b", logs=[str(log)], began=time.monotonic() - 1.0))
+    run.start(3, Job("measure", "m/c", began=time.monotonic()))
+    stream = io.StringIO()
+    screen = PlainScreen(stream, silence=0.2)
+    screen.start(run)
+    time.sleep(0.7)
+    screen.stop()
+    lines = stream.getvalue().splitlines()
+    assert 2 <= len(lines) <= 3
+    assert lines[0].split("  ")[-4:] == [
+        "m/b",
+        "predicting 25 %, 1:30 left",
+        "and 1 more",
+        "(1/3 jobs, 29 %, about 2 min left)",
+    ]
+    time.sleep(0.3)
+    assert stream.getvalue().splitlines() == lines
+
+
+def test_there_is_no_such_line_while_jobs_end(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=100)
+    run.start(1, Job("build", "m/a", began=time.monotonic()))
+    stream = io.StringIO()
+    screen = PlainScreen(stream, silence=0.3)
+    screen.start(run)
+    for _ in range(12):
+        screen.show(ended(run, Job("build", "m/b"), 0.05, None))
+        time.sleep(0.05)
+    screen.stop()
+    assert len(stream.getvalue().splitlines()) == 12
+
+
+def test_a_stopped_run_says_in_two_lines_how_it_goes_on(tmp_path: Path) -> None:
+    run = run_of(tmp_path, build=2)
+    do(run, 1, "build", "m/a", 0.0, 4.0)
+    assert [line.text for line in stopped(run)] == [
+        "stopped after 1 of 2 jobs",
+        "To continue, run the same command.",
+    ]
+    assert stopped(run_of(tmp_path))[0].text == "stopped"
+
+
+def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("search:  40%|##   | 120.0/300 [02:00<03:00]\r")
+    job = Job("search", "m", logs=[str(log)], began=time.monotonic() - 5.0)
+    assert job.progress() is not None
+    os.utime(log, (0, time.time() - 10.0))
+    assert job.progress() is None

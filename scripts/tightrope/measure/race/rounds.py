@@ -7,6 +7,7 @@ from typing import Any
 
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child, Limits
+from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.machine.quiet import QuietMachine
@@ -53,6 +54,13 @@ class Race:
         """Run both loads, one process per engine and load; the second load is in reversed order."""
         began = time.monotonic()
         self.deadline = began + self.seconds
+        with ProgressBar("racing", self.seconds) as self.bar:
+            self.run_loads(began)
+        for race in self.races:
+            race.finish()
+
+    def run_loads(self, began: float) -> None:
+        """Load the engines twice, and run rounds at each shape with each load."""
         for load in (0, 1):
             open_races = [race for race in self.races if race.stop is None and race.running()]
             names = {name for race in open_races for name in race.running()}
@@ -67,8 +75,6 @@ class Race:
                     left = (len(self.races) if load == 0 else 0) + len(open_races) - place
                     self.rounds(race, load, (self.deadline - time.monotonic()) / left)
             self.workers.clear()
-        for race in self.races:
-            race.finish()
 
     def rounds(self, race: RaceAtShape, load: int, seconds: float) -> None:
         """Run rounds at one shape with one load for `seconds`, at least `FEWEST_OF_LOAD` rounds.
@@ -88,6 +94,7 @@ class Race:
             given = lost_to_other_load(windows, self.machine)
             began, self.deadline = began + given, self.deadline + given
             race.look()
+            self.bar.reach(self.seconds - (self.deadline - time.monotonic()))
         windows.close_when_due(last=True)
         race.seconds += time.monotonic() - began
 

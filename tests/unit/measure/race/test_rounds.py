@@ -419,3 +419,14 @@ def test_what_is_recorded_is_plain_json(journal: Path) -> None:
     assert json.loads(json.dumps(recorded)) == recorded
     assert set(recorded["blocks_s"]) == set(recorded["facts"]) == {QUICK, SLOW, INT8}
     assert recorded["seconds"] > 0
+
+
+def test_it_tells_how_much_of_its_time_is_over(
+    journal: Path, told: Callable[[], dict[str, list[int]]]
+) -> None:
+    raced = Raced(journal, **{QUICK: takes(0.002), SLOW: takes(0.002)})
+    raced.run(seconds=3.0, within=1e-9)
+    percents = told()["racing"]
+    assert percents == sorted(percents)
+    assert len(set(percents)) > 10
+    assert percents[-1] == 100

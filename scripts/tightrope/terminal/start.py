@@ -1,0 +1,14 @@
+"""Put the terminal output of a run, and its stop by Ctrl-C, in place of Snakemake's own."""
+
+from functools import partial
+from typing import Any
+
+from tightrope.terminal.jobs import jobs_to_run
+from tightrope.terminal.plugin import show_run
+from tightrope.terminal.stopping import leave_interrupts_to_snakemake
+
+
+def start_terminal(workflow: Any) -> None:
+    """Show the run of `workflow` on the terminal; for the main process, before the DAG is built."""
+    leave_interrupts_to_snakemake()
+    show_run(partial(jobs_to_run, workflow))

@@ -1,0 +1,80 @@
+"""Ctrl-C and SIGTERM: the jobs of a run end at once, and two lines say how to go on.
+
+Snakemake waits for running jobs after SIGTERM, however long they take, and a Ctrl-C reaches jobs
+directly: each would end with a traceback of its own.
+"""
+
+import logging
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from types import FrameType, TracebackType
+from typing import Any
+
+from tightrope.machine.processes import adopt_orphans, end_children
+from tightrope.terminal.plugin import LOGGER, TerminalHandler
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# time that jobs have to delete their temporary files
+GRACE_SECONDS = 2.0
+POLL_SECONDS = 0.1
+# Snakemake's own beginning of each command line, and what makes a command ignore Ctrl-C
+PREFIX = "set -euo pipefail; trap '' INT; "
+
+
+def leave_interrupts_to_snakemake() -> None:
+    """Make jobs ignore Ctrl-C, and stop this process by it without a traceback."""
+    from snakemake.shell import shell
+
+    if str(shell.get_executable()).endswith("bash"):
+        shell.prefix(PREFIX)
+    watch_signals(local=False)
+
+
+def stop_jobs_on_signals(workflow: Any) -> None:
+    """Stop the run and its local jobs on Ctrl-C and SIGTERM; for the main process.
+
+    To be called when the first job starts: Snakemake's scheduler has set its handler of SIGTERM.
+    """
+    if workflow.is_main_process:
+        watch_signals(local=workflow.local_exec)
+
+
+def watch_signals(*, local: bool) -> None:
+    """Handle SIGNALS by `stop`, where this is the main thread: others cannot."""
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            signal.signal(number, partial(stop, local=local))
+
+
+def stop(number: int, frame: FrameType | None, *, local: bool) -> None:
+    """Raise KeyboardInterrupt, on which Snakemake ends a run; end the jobs if they are `local`."""
+    for one in SIGNALS:
+        # not SIG_IGN, which a job that starts now would inherit
+        signal.signal(one, lambda *_: None)
+    sys.excepthook = without_interrupt
+    for handler in logging.getLogger(LOGGER).handlers:
+        if isinstance(handler, TerminalHandler):
+            handler.stopped = True
+    if local:
+        threading.Thread(target=end_jobs, daemon=True).start()
+    raise KeyboardInterrupt
+
+
+def end_jobs() -> None:
+    """End the children of this process, also those that start now, for as long as it lives."""
+    adopt_orphans()
+    deadline = time.monotonic() + GRACE_SECONDS
+    while True:
+        end_children(kill=time.monotonic() > deadline)
+        time.sleep(POLL_SECONDS)
+
+
+def without_interrupt(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print the traceback of an error, but none of a KeyboardInterrupt."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)

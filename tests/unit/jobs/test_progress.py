@@ -1,0 +1,71 @@
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tightrope.jobs.progress import ProgressBar
+from tightrope.terminal.progress_bars import progress_in
+
+Told = Callable[[], dict[str, list[int]]]
+
+
+def test_the_terminal_reads_percent_and_time_left_from_the_log(
+    told: Told, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log = tmp_path / "job.log"
+    with ProgressBar("sensitivity", 200) as bar:
+        time.sleep(0.5)
+        bar.add(1)
+        log.write_text(capfd.readouterr().err)
+        found = progress_in(log)
+        assert found is not None
+        assert found.words.startswith("sensitivity 0 %, 1:")
+        assert 99 <= (found.left or 0) <= 200
+        bar.reach(100)
+        bar.reach(50)
+        assert told()["sensitivity"][-1] == 50
+        bar.add(10)
+        assert told()["sensitivity"][-1] == 55
+    log.write_text(capfd.readouterr().err)
+    assert progress_in(log) is None, "another step has begun"
+
+
+def test_a_step_is_not_complete_before_its_end(told: Told) -> None:
+    with ProgressBar("search", 3) as bar:
+        bar.reach(7)
+        assert told()["search"] == [0, 99]
+    assert told()["search"] == [100]
+
+
+def test_a_step_that_fails_stays_where_it_was(told: Told) -> None:
+    with pytest.raises(ValueError, match="no"), ProgressBar("costs", 4) as bar:
+        bar.add()
+        raise ValueError("no")
+    assert told()["costs"] == [0, 25, 25]
+
+
+def test_a_step_that_goes_on_takes_its_speed_from_now_on(
+    told: Told, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log = tmp_path / "job.log"
+    with ProgressBar("search", 300, done=200) as bar:
+        time.sleep(0.5)
+        bar.reach(200.5)
+        log.write_text(capfd.readouterr().err)
+    found = progress_in(log)
+    assert found is not None
+    assert 70 <= (found.left or 0) <= 110
+
+
+@pytest.mark.parametrize("total", [0, 0.0])
+def test_nothing_to_do_is_done(told: Told, total: float) -> None:
+    with ProgressBar("racing", total) as bar:
+        bar.add(0)
+    assert told()["racing"][-1] == 100
+
+
+def test_it_is_written_rarely(capfd: pytest.CaptureFixture[str]) -> None:
+    with ProgressBar("predicting", 10_000) as bar:
+        for _ in range(10_000):
+            bar.add()
+    assert capfd.readouterr().err.count("predicting") <= 3
