@@ -32,9 +32,8 @@ def calibrate(
 ) -> None:
     """Write the calibration cache of the first `samples` examples of the split `data`.
 
-    Methods are those of `collect_statistics`, `random` and `nncf`. `random` is minmax on uniform
-    random inputs instead of the examples. `nncf` stores the sample list only: NNCF collects its own
-    statistics from the samples when the engine is built.
+    Methods are those of `collect_statistics`, `random` (minmax on uniform random inputs), and
+    `nncf`, which stores the sample list only: NNCF collects statistics in the build.
     """
     from tightrope.int8.ranges import collect_statistics
 

@@ -1,5 +1,6 @@
 """Check, store and describe a model that comes as an ONNX file, of texts or of images."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -67,19 +68,14 @@ def import_checkpoint(
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     folder = Path(source).parent
     model = read_onnx_file(origin["source"], folder / FILE)
-    size = None
-    if origin["task"] == IMAGE:
-        settings = load_settings(folder)
-        size = (settings.height, settings.width)
+    size = image_size(folder, origin["task"])
     standard = standardized(model, inputs, source=origin["source"], size=size)
     known, order = label_order(standard, material["labels"], labels, origin["source"])
     if size is None:
         facts = {"vocabulary": vocabulary(standard, origin["source"])}
     else:
         facts = {"height": size[0], "width": size[1]}
-    target = clear_folder(manifest)
-    for name in origin["files"]:
-        write_bytes(target / name, read_bytes(folder / name))
+    copy_files(origin["files"], folder, clear_folder(manifest))
     write_manifest(
         manifest,
         task=origin["task"],
@@ -94,6 +90,20 @@ def import_checkpoint(
         training=None,
         **facts,
     )
+
+
+def copy_files(names: Iterable[str], source: Path, target: Path) -> None:
+    """Copy the files of that name into another folder."""
+    for name in names:
+        write_bytes(target / name, read_bytes(source / name))
+
+
+def image_size(folder: Path, task: str) -> tuple[int, int] | None:
+    """Return height and width that the image processor in `folder` makes, None for texts."""
+    if task != IMAGE:
+        return None
+    settings = load_settings(folder)
+    return settings.height, settings.width
 
 
 def label_order(

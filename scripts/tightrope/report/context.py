@@ -104,16 +104,12 @@ def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
 def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the report's content on one model; `hosts` are `host_names`."""
     model: Record = (summary.get("models") or {}).get(name) or {}
-    results = [result for result in summary.get("results") or () if result.get("model") == name]
+    results = of_model(summary.get("results"), name)
     measured = [result for result in results if result.get("status") == "ok"]
-    traffic = [entry for entry in summary.get("traffic") or () if entry.get("model") == name]
-    quantization = [
-        entry for entry in summary.get("quantization") or () if entry.get("model") == name
-    ]
+    traffic = of_model(summary.get("traffic"), name)
+    quantization = of_model(summary.get("quantization"), name)
     baselines = model.get("baselines") or {}
-    recommendations = [
-        entry for entry in summary.get("recommendations") or () if entry.get("model") == name
-    ]
+    recommendations = of_model(summary.get("recommendations"), name)
     picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
     picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
     budget = summary.get("accuracy_budget_points")
@@ -140,14 +136,24 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
         "largest": largest(measured),
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
-        "uncompared": grouped(
-            (result["baseline_failed"], result["variant"])
-            for result in measured
-            if result.get("baseline_failed")
-        ),
+        "uncompared": uncompared(measured),
         "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
         "traffic_not_run": not_run(traffic),
     }
+
+
+def of_model(entries: Iterable[Any] | None, name: str) -> list[Any]:
+    """Return the entries of one model."""
+    return [entry for entry in entries or () if entry.get("model") == name]
+
+
+def uncompared(measured: Iterable[Record]) -> list[tuple[Any, list[Any]]]:
+    """Return why baselines have no times, each with the variants that lack a speed-up for it."""
+    return grouped(
+        (result["baseline_failed"], result["variant"])
+        for result in measured
+        if result.get("baseline_failed")
+    )
 
 
 def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:

@@ -54,11 +54,9 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
 
     `races` are by device. `equal` lists variants that differ by no more than
     `decision.equal_within`, over the whole interval, and whose files are no smaller; `open` lists
-    other variants that the race did not separate from the winner. `disturbed` lists variants with
-    kept accuracy whose latency or race was disturbed by other load: they may be faster, so the
-    choice is then `provisional`. It omits a baseline that was disturbed only while running alone,
-    if the chosen variant is faster when paired with it. `undecided` lists faster variants for whose
-    accuracy the evaluation split is too small.
+    others that the race did not separate from the winner; `undecided` those for whose accuracy the
+    evaluation split is too small. `disturbed` lists variants with kept accuracy that other load
+    disturbed, so that the choice is `provisional`, but no baseline that was beaten when paired.
     """
     rows = rows_at(results, shape)
     reasons = {result["variant"]: disqualified(result, rows) for result in results}

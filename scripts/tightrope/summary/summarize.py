@@ -9,15 +9,11 @@ from typing import NamedTuple
 import msgspec
 
 from tightrope import __version__
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import (
-    CheckpointManifest,
     EngineManifest,
-    File,
-    SplitManifest,
 )
 from tightrope.machine.host import fingerprint
-from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed
@@ -30,24 +26,24 @@ from tightrope.summary.activations import activation_entries
 from tightrope.summary.document import Summary, write_summary
 from tightrope.summary.examples import with_examples
 from tightrope.summary.int8 import (
-    Records,
     made_records,
     read_records,
-    sensitivity_entries,
     with_int8,
 )
 from tightrope.summary.model_types import Host, Model
+from tightrope.summary.models import model_entry
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import race_entries
 from tightrope.summary.recommend import recommendations
 from tightrope.summary.result_types import Result
 from tightrope.summary.results import result_entry, unavailable_entry
 from tightrope.summary.speed_scale import with_races
-from tightrope.summary.splits import SplitsByModel, by_model, data_entry, evaluation_split
+from tightrope.summary.splits import SplitsByModel, by_model, evaluation_split
 from tightrope.summary.table import write_csv
 from tightrope.summary.traffic import traffic_entries
 from tightrope.summary.training import training_entries
 from tightrope.summary.truncation import with_truncations
+from tightrope.summary.workload_types import Activation
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
@@ -123,23 +119,40 @@ def summarize(
         "configuration": list(settings.configuration),
         "accuracy_budget_points": settings.budget_points,
         "hosts": hosts([*(record for run in runs for record in run[1:]), *loads, *trainings]),
-        "models": model_entries(inputs, splits, results, settings.baselines),
+        "models": models_of(inputs, splits, results, settings),
         "results": results,
         "recommendations": recommendations(results, raced),
         "races": list(raced.values()),
         "quantization": quantizations(results, raced),
         "traffic": traffic_entries(loads, accept_disturbed=settings.accept_disturbed),
         "training": training_entries(trainings, accept_disturbed=settings.accept_disturbed),
-        "activations": activation_entries(
-            [LatencyRecord.read(path) for path in inputs.activations],
-            judging.judged,
-            references=settings.references,
-            baselines=settings.baselines,
-            budget=judging.budget,
-        ),
+        "activations": activations_of(inputs, settings, judging),
     }
     write_summary(json_target, with_examples(document, judging.judged, splits))
     write_csv(results, csv_target)
+
+
+def models_of(
+    inputs: Inputs, splits: SplitsByModel, results: Iterable[Result], settings: Settings
+) -> dict[str, Model]:
+    """Return the entry of each model by name."""
+    sensitive = made_records(inputs.sensitivities)
+    entries = dict(
+        model_entry(checkpoint, splits, results, settings.baselines, sensitive)
+        for checkpoint in inputs.checkpoints
+    )
+    return with_truncations(entries, inputs.accuracies, inputs.caches, inputs.checkpoints)
+
+
+def activations_of(inputs: Inputs, settings: Settings, judging: "Judging") -> list[Activation]:
+    """Return the comparisons of models that differ only in their activation."""
+    return activation_entries(
+        [LatencyRecord.read(path) for path in inputs.activations],
+        judging.judged,
+        references=settings.references,
+        baselines=settings.baselines,
+        budget=judging.budget,
+    )
 
 
 class Judging(NamedTuple):
@@ -199,50 +212,3 @@ def hosts(records: Iterable[Record]) -> dict[str, Host]:
         host = msgspec.convert({**record.host, "libraries": {}}, Host)
         found.setdefault(fingerprint(record.host), host)["libraries"] |= record.libraries
     return found
-
-
-def model_entries(
-    inputs: Inputs,
-    splits: SplitsByModel,
-    results: Iterable[Result],
-    baselines: Mapping[str, Mapping[str, str]],
-) -> dict[str, Model]:
-    """Return the entry of each model by name."""
-    sensitive = made_records(inputs.sensitivities)
-    entries = dict(
-        model_entry(checkpoint, splits, results, baselines, sensitive)
-        for checkpoint in inputs.checkpoints
-    )
-    return with_truncations(entries, inputs.accuracies, inputs.caches, inputs.checkpoints)
-
-
-def model_entry(
-    checkpoint: Path | str,
-    splits: SplitsByModel,
-    results: Iterable[Result],
-    baselines: Mapping[str, Mapping[str, str]],
-    sensitivities: Records,
-) -> tuple[str, Model]:
-    """Return name and entry of a model from the manifests of its checkpoint and splits."""
-    made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parent.parent.name
-    data = open_manifest(splits[name]["evaluation"], SplitManifest)
-    own = [result for result in results if result["model"] == name]
-    devices = dict.fromkeys(one["device"] for one in own if one["status"] != "unavailable")
-    return name, {
-        "task": made["task"],
-        "activation": activation_of(Path(checkpoint).with_name("config.json")),
-        "parameters": made["parameters"],
-        "checkpoint_sha256": weights_of(made)["sha256"],
-        "labels": data["labels"],
-        "data": data_entry(splits[name]),
-        "truncation": {},
-        "baselines": {device: baselines[name][device] for device in devices},
-        "sensitivity": sensitivity_entries(name, sensitivities),
-        "chance": None,
-        "thumbnails": {},
-    }
-
-
-def weights_of(manifest: CheckpointManifest) -> File:
-    """Return the manifest entry of a checkpoint's weights file."""
-    return manifest["files"].get("model.safetensors") or manifest["files"]["model.onnx"]

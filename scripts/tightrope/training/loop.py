@@ -70,10 +70,9 @@ def fine_tune(
     """Train the model of `subject` in place by a whole recipe; return history and properties.
 
     The properties of the run are `steps`, `amp`, `device`, `samples` and `held_out_samples`. With
-    `state`, an interrupted run is resumed and ends with the same weights as an uninterrupted run.
-    Each batch is split into so many `micro_batches`; a state with fewer is discarded and training
-    restarts. The measurements of `clock` are kept with each epoch. Raises TightropeError if the
-    loss is not finite, or if `frozen` names modules that the model does not have.
+    `state`, an interrupted run is resumed and ends with the same weights; a state with fewer
+    `micro_batches` per batch is discarded. The measurements of `clock` are kept with each epoch.
+    Raises TightropeError if the loss is not finite, or if the model lacks a module of `frozen`.
     """
     check_recipe(recipe, images=subject.lengths is None)
     amp = resolve_amp(recipe["amp"], device)
@@ -95,10 +94,8 @@ def fine_tune(
         loop.compile(epochs, dynamic=dynamic)
     loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
     trainer.release()
-    samples = {
-        "samples": len(training.rows),
-        "held_out_samples": len(validation.rows) if validation else 0,
-    }
+    held_out = len(validation.rows) if validation else 0
+    samples = {"samples": len(training.rows), "held_out_samples": held_out}
     return loop.history, {"steps": steps, "amp": amp, "device": device, **samples}
 
 

@@ -45,18 +45,16 @@ def measure_training(
 ) -> None:
     """Write the TrainingRecord of a model's recipe, also if training fails.
 
-    `data` is the train split, `labels` names the checkpoint's outputs. `plan` holds `epochs` and
-    `seeds`, which override the recipe's. For `quiet_seconds` see `QuietMachine`. A transient
-    failure raises TightropeError unless this is the last attempt.
+    `data` is the train split. `plan` holds `epochs` and `seeds`, which override the recipe's.
+    Raises TightropeError for a transient failure unless this is the last attempt.
     """
-    recipe = {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
     record = TrainingRecord(
         model=model,
         host=describe_host(),
         libraries=execution.libraries,
         device=device,
         threads=execution.threads,
-        recipe=recipe,
+        recipe=measured_recipe(recipe, plan),
         activation=activation,
         plan=plan,
         source_sha256=digest(read_manifest(source, SourceManifest)["files"]),
@@ -70,6 +68,11 @@ def measure_training(
         set_failure(record, error, f"{model}: training", execution.limits)
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
+
+
+def measured_recipe(recipe: Recipe, plan: dict[str, Any]) -> Recipe:
+    """Return the recipe as it is measured: with the epochs of `plan`, and a validation each."""
+    return {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
 
 
 def train_seeds(

@@ -1,5 +1,6 @@
 """Train or convert a source checkpoint into the classifier that every variant is built from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,11 +50,9 @@ def train_model(
 ) -> None:
     """Write the fp32 classifier, its tokenizer or image processor, and last its `manifest`.
 
-    All files are in the folder of `manifest`. With a recipe, the checkpoint of manifest `source` is
-    fine-tuned on the split of manifest `data`, each batch split into so many `micro_batches`.
-    Results are byte-identical on the same machine with the same number of threads. Progress lines
-    go to `terminal`. An ONNX file is kept as it is. Where nothing is learned from examples, `data`
-    may be data.json, whose labels are those of all splits.
+    With a recipe, the checkpoint of manifest `source` is fine-tuned on the split `data`, each batch
+    in so many `micro_batches`; the same machine and number of threads give the same bytes. An ONNX
+    file is kept as it is. Without training, `data` may be data.json.
     """
     origin = read_manifest(source, SourceManifest)
     if import_checkpoint := importer_of(origin["source"]):
@@ -67,10 +66,7 @@ def train_model(
     if recipe is not None:
         state = state_of(settings, [[origin["files"], sha256(data)], recipe, repr(start.model)])
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
-        subject = start.subject(recipe)
-        history, properties = train(subject, recipe, micro_batches=micro_batches)
-        results = reproducible_results(history)
-        training = {**properties, **results, "truncation": subject.truncation}
+        training = trained(start, recipe, partial(train, micro_batches=micro_batches))
     save(clear_folder(manifest), start)
     write_manifest(
         manifest,
@@ -83,6 +79,13 @@ def train_model(
     )
     if state is not None:
         state.clear()
+
+
+def trained(start: Start, recipe: Recipe, train: Callable[..., Any]) -> dict[str, Any]:
+    """Train the model of `start` with `train`; return what the manifest holds of the training."""
+    subject = start.subject(recipe)
+    history, properties = train(subject, recipe)
+    return {**properties, **reproducible_results(history), "truncation": subject.truncation}
 
 
 def state_of(settings: TrainingSettings, inputs: list[Any]) -> TrainingState | None:

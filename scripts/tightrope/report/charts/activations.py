@@ -43,15 +43,13 @@ def activation_chart(
     base, position = alt.Chart(), (band, alt.YOffset("variant:N", scale=lines, sort=None))
     point = base.mark_point(filled=True, size=85, opacity=1)
     ties = base.transform_filter("datum.tie")
-    tooltip = {
-        "tooltip": [alt.Tooltip("activation:N"), *tooltips("speedup", "interval", "verdict")]
-    }
+    tooltip = [alt.Tooltip("activation:N"), *tooltips("speedup", "interval", "verdict")]
     layers = [
         alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(x_axis),
         base.mark_rule(strokeWidth=2, opacity=0.75).encode(
             *position, engine_colour(), x=clone(x_axis, "low"), x2="high:Q"
         ),
-        point.encode(x_axis, *position, precision_shape(), engine_colour(), **tooltip),
+        point.encode(x_axis, *position, precision_shape(), engine_colour(), tooltip=tooltip),
         ties.mark_point(filled=True, style="mask", size=30, opacity=1).encode(
             x_axis, *position, precision_shape()
         ),

@@ -1,0 +1,44 @@
+"""Entries of the models in summary.json, from the manifests of their checkpoints and splits."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, File, SplitManifest
+from tightrope.model.config import activation_of
+from tightrope.summary.int8 import Records, sensitivity_entries
+from tightrope.summary.model_types import Model
+from tightrope.summary.result_types import Result
+from tightrope.summary.splits import SplitsByModel, data_entry
+
+
+def model_entry(
+    checkpoint: Path | str,
+    splits: SplitsByModel,
+    results: Iterable[Result],
+    baselines: Mapping[str, Mapping[str, str]],
+    sensitivities: Records,
+) -> tuple[str, Model]:
+    """Return name and entry of a model from the manifests of its checkpoint and splits."""
+    made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parent.parent.name
+    data = open_manifest(splits[name]["evaluation"], SplitManifest)
+    own = [result for result in results if result["model"] == name]
+    devices = dict.fromkeys(one["device"] for one in own if one["status"] != "unavailable")
+    return name, {
+        "task": made["task"],
+        "activation": activation_of(Path(checkpoint).with_name("config.json")),
+        "parameters": made["parameters"],
+        "checkpoint_sha256": weights_of(made)["sha256"],
+        "labels": data["labels"],
+        "data": data_entry(splits[name]),
+        "truncation": {},
+        "baselines": {device: baselines[name][device] for device in devices},
+        "sensitivity": sensitivity_entries(name, sensitivities),
+        "chance": None,
+        "thumbnails": {},
+    }
+
+
+def weights_of(manifest: CheckpointManifest) -> File:
+    """Return the manifest entry of a checkpoint's weights file."""
+    return manifest["files"].get("model.safetensors") or manifest["files"]["model.onnx"]
