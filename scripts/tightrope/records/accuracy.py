@@ -11,7 +11,7 @@ class AccuracyRecord(Record):
 
     `margins` are the highest logit minus the second highest; `logits` are [examples, classes], to
     six digits. Without labels in the data, `labels` is None and nothing is predicted.
-    `data_sha256` is that of the split.
+    `data_sha256` is that of the manifest of the split.
     """
 
     data_sha256: str | None = None
