@@ -9,14 +9,14 @@ from tightrope.records.record import Record
 
 @dataclass(kw_only=True)
 class TrafficRecord(Record):
-    """Tests of MLCommons LoadGen on the evaluation split, per padding and scenario.
+    """Tests of MLCommons LoadGen on the split for timing, per padding and scenario.
 
     `samples` is the number of examples sent: all texts; of images the first ones that fit in the
     memory reserved for them; None where the job failed before. `lengths` are the tokens of each
     example in the order of the split, `edges` those of the length buckets (empty where not
     requested), `longest` the length that padding `fixed` pads to. Images have `height` and `width`
-    instead, and a single padding, `none`. `data_sha256` is that of the split, `plan` the `traffic`
-    settings that apply to the model.
+    instead, and a single padding, `none`. `data_sha256` is that of the manifest of the
+    split, `plan` the `traffic` settings that apply to the model.
 
     Each of `tests` holds `padding`, `scenario`, `duration_s` and
     - single_stream: `round`, `valid` (LoadGen's verdict), `queries`, `p50_s`, `p90_s`, `p99_s`;

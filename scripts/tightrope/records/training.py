@@ -14,7 +14,7 @@ class TrainingRecord(Record):
     `recipe` is the whole recipe, `activation` the replacement of the checkpoint's activation, None
     without replacement, `plan` the `epochs` and `seeds` of the configuration, `unit` the kind of
     sample (texts or images). `source_sha256` and `data_sha256` are those of the initial weights and
-    of the train split. There is no engine; `variant` is a placeholder.
+    of the manifest of the train split. There is no engine; `variant` is a placeholder.
 
     Each of `runs`, in the order of the seeds, holds
     - `seed`, `amp`, `steps` and `samples` (per epoch);
