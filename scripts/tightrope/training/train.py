@@ -9,6 +9,7 @@ from tightrope.artifacts.files import digest, storage_errors
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
+from tightrope.training.examples import Subject
 from tightrope.training.loop import History, fine_tune
 from tightrope.training.progress import average_tenths
 from tightrope.training.recipe import Recipe, whole_recipe
@@ -66,8 +67,7 @@ def train_model(
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
         subject = start.subject(recipe)
         history, properties = train(subject, recipe, micro_batches=micro_batches)
-        results = reproducible_results(history)
-        training = {**properties, **results, "truncation": subject.truncation}
+        training = {**properties, **reproducible_results(history, subject)}
     save(clear_folder(manifest), start)
     write_manifest(
         manifest,
@@ -99,13 +99,14 @@ def describe_classifier(model: Any) -> dict[str, Any]:
     }
 
 
-def reproducible_results(history: History) -> dict[str, Any]:
-    """Return the reproducible results of a training run."""
+def reproducible_results(history: History, subject: Subject) -> dict[str, Any]:
+    """Return the reproducible results of a training run, and how many of its texts were cut."""
     epochs = [{name: epoch[name] for name in ("loss", "accuracy")} for epoch in history.epochs]
     return {
         "losses": average_tenths(history.losses),
         "epochs": epochs,
         "micro_batches": history.micro_batches,
+        "truncation": subject.truncation,
     }
 
 
