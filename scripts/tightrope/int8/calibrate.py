@@ -42,10 +42,9 @@ def calibrate(
     fields: dict[str, Any] = {"ranges": {}, "channels": {}}
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     if method != "nncf":
-        found = collect_statistics(
+        fields = collect_statistics(
             onnx_path, rows, method=method, percentile=percentile, threads=threads
-        )
-        fields = found._asdict()
+        )._asdict()
     write_cache(
         target,
         method=method,

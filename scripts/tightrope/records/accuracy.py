@@ -11,9 +11,9 @@ class AccuracyRecord(Record):
 
     `margins` are the highest logit minus the second highest; `logits` are [examples, classes], to
     six digits. Without labels in the data, `labels` is None and nothing is predicted.
-    `data_sha256` is that of the manifest of the split. `truncation` has the number of its `texts`, and how many of
-    them were `truncated` at `max_sequence` tokens; None for images, and where nothing was
-    predicted.
+    `data_sha256` is that of the manifest of the split. `truncation` has the number of its `texts`,
+    and how many of them were `truncated` at `max_sequence` tokens; None for images, and where
+    nothing was predicted.
     """
 
     data_sha256: str | None = None

@@ -1,6 +1,5 @@
 """Train or convert a source checkpoint into the classifier that every variant is built from."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from tightrope.artifacts.files import digest, sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.checkpoint.source import importer_of
+from tightrope.training.examples import Subject
 from tightrope.training.loop import History, fine_tune
 from tightrope.training.progress import average_tenths
 from tightrope.training.recipe import Recipe, whole_recipe
@@ -66,7 +66,9 @@ def train_model(
     if recipe is not None:
         state = state_of(settings, [[origin["files"], sha256(data)], recipe, repr(start.model)])
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
-        training = trained(start, recipe, partial(train, micro_batches=micro_batches))
+        subject = start.subject(recipe)
+        history, properties = train(subject, recipe, micro_batches=micro_batches)
+        training = {**properties, **reproducible_results(history, subject)}
     save(clear_folder(manifest), start)
     write_manifest(
         manifest,
@@ -79,13 +81,6 @@ def train_model(
     )
     if state is not None:
         state.clear()
-
-
-def trained(start: Start, recipe: Recipe, train: Callable[..., Any]) -> dict[str, Any]:
-    """Train the model of `start` with `train`; return what the manifest holds of the training."""
-    subject = start.subject(recipe)
-    history, properties = train(subject, recipe)
-    return {**properties, **reproducible_results(history), "truncation": subject.truncation}
 
 
 def state_of(settings: TrainingSettings, inputs: list[Any]) -> TrainingState | None:
@@ -105,13 +100,14 @@ def describe_classifier(model: Any) -> dict[str, Any]:
     }
 
 
-def reproducible_results(history: History) -> dict[str, Any]:
-    """Return the reproducible results of a training run."""
+def reproducible_results(history: History, subject: Subject) -> dict[str, Any]:
+    """Return the reproducible results of a training run, and how many of its texts were cut."""
     epochs = [{name: epoch[name] for name in ("loss", "accuracy")} for epoch in history.epochs]
     return {
         "losses": average_tenths(history.losses),
         "epochs": epochs,
         "micro_batches": history.micro_batches,
+        "truncation": subject.truncation,
     }
 
 
