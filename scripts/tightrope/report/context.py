@@ -135,14 +135,19 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
         "largest": largest(measured),
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
-        "uncompared": grouped(
-            (result["baseline_failed"], result["variant"])
-            for result in measured
-            if result.get("baseline_failed")
-        ),
+        "uncompared": uncompared(measured),
         "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
         "traffic_not_run": not_run(traffic),
     }
+
+
+def uncompared(measured: Iterable[Record]) -> list[tuple[Any, list[Any]]]:
+    """Return the variants whose baseline failed, by the reason."""
+    return grouped(
+        (result["baseline_failed"], result["variant"])
+        for result in measured
+        if result.get("baseline_failed")
+    )
 
 
 def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
