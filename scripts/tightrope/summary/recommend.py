@@ -63,9 +63,7 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
     fit = [result for result in results if reasons[result["variant"]] is None]
     decided = {race["variant"]: race for race in races.values() if race["variant"] is not None}
     winners = {name: race for name, race in decided.items() if reasons[name] is None}
-    behind = beaten_baselines(results, rows, list(winners))
-    disturbed = [one["variant"] for one in results if may_be_faster(one, rows)]
-    disturbed = [name for name in disturbed if name not in behind]
+    disturbed = disturbed_variants(results, rows, list(winners))
     undecided = [race for race in races.values() if race["status"] != DECIDED]
     if not winners:
         reasons |= {one["variant"]: "the race has no winner" for one in fit}
@@ -129,6 +127,15 @@ def faster_but_undecided(
         and (seconds is None or own < seconds)
     }
     return sorted(candidates, key=lambda name: candidates[name])
+
+
+def disturbed_variants(
+    results: Sequence[Result], rows: Mapping[str, LatencyRow], winners: Sequence[str]
+) -> list[str]:
+    """Return the disturbed variants that may be faster, without baselines that a winner beat."""
+    behind = beaten_baselines(results, rows, winners)
+    found = [one["variant"] for one in results if may_be_faster(one, rows)]
+    return [name for name in found if name not in behind]
 
 
 def may_be_faster(result: Result, rows: Mapping[str, LatencyRow]) -> bool:

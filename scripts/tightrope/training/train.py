@@ -1,5 +1,6 @@
 """Train or convert a source checkpoint into the classifier that every variant is built from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -66,9 +67,7 @@ def train_model(
     if recipe is not None:
         state = state_of(settings, [[origin["files"], sha256(data)], recipe, repr(start.model)])
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
-        subject = start.subject(recipe)
-        history, properties = train(subject, recipe, micro_batches=micro_batches)
-        training = {**properties, **reproducible_results(history, subject)}
+        training = trained(start, recipe, partial(train, micro_batches=micro_batches))
     save(clear_folder(manifest), start)
     write_manifest(
         manifest,
@@ -81,6 +80,13 @@ def train_model(
     )
     if state is not None:
         state.clear()
+
+
+def trained(start: Start, recipe: Recipe, train: Callable[..., Any]) -> dict[str, Any]:
+    """Train the model of `start` with `train`; return what the manifest holds of the training."""
+    subject = start.subject(recipe)
+    history, properties = train(subject, recipe)
+    return {**properties, **reproducible_results(history, subject)}
 
 
 def state_of(settings: TrainingSettings, inputs: list[Any]) -> TrainingState | None:
