@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tightrope.errors import ArtifactError
 from tightrope.onnx.file import load_onnx
-from tiny_project import MODEL, Project
+from tiny_project import CONFIG, MODEL, Project
 
 FOLDER = f"artifacts/{MODEL}"
 INT8 = "cpu-onnxruntime-int8-minmax-8"
@@ -174,6 +174,9 @@ def test_a_table_that_cannot_be_used_is_named_by_prepare_data(
 def test_a_class_without_a_calibration_example_is_named_by_prepare_data(unrun: Project) -> None:
     with (unrun / "texts.csv").open("a") as stream:
         stream.write("a rare bird,bird\n")
+    # it is in the middle of all examples, which are then for training
+    splits = {"train": 130, "evaluation": 40}
+    unrun.configure(models={MODEL: {**CONFIG["models"][MODEL], "splits": splits}})
     error = error_of_prepare_data(unrun)
     assert error.startswith("error: files:texts.csv: no text of class 'bird' is in the calibration")
 
