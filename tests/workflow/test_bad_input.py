@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tightrope.errors import ArtifactError
 from tightrope.onnx.file import load_onnx
-from tiny_project import MODEL, Project
+from tiny_project import CONFIG, MODEL, Project
 
 FOLDER = f"artifacts/{MODEL}"
 INT8 = "cpu-onnxruntime-int8-minmax-8"
@@ -158,7 +158,9 @@ def test_a_read_only_folder_is_an_error_with_its_path_and_no_record_of_a_failure
 def test_a_class_without_a_calibration_example_is_named_by_prepare_data(unrun: Project) -> None:
     with (unrun / "texts.csv").open("a") as stream:
         stream.write("a rare bird,bird\nanother rare bird,bird\n")
-    unrun.edit("config/config.yaml", "pool: 32", "pool: 8")
+    # one is for training, none among the first ones, which are for calibration
+    splits = {"train": 130, "evaluation": 40}
+    unrun.configure(models={MODEL: {**CONFIG["models"][MODEL], "splits": splits}})
     error = error_of_prepare_data(unrun)
     assert error.startswith("error: files:texts.csv: no text of class 'bird' is in the calibration")
 

@@ -1,5 +1,6 @@
 """A folder as one artifact: its manifest holds the sha256 of every other file in it."""
 
+import os
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -35,7 +36,8 @@ def read_manifest(path: Path | str, kind: type[Kind]) -> Kind:
     """
     manifest = open_manifest(path, kind)
     for name, expected in manifest["files"].items():
-        verify(Path(path).parent / name, expected, Path(path))
+        # splits list a file of another folder
+        verify(Path(os.path.normpath(Path(path).parent / name)), expected, Path(path))
     return manifest
 
 
@@ -61,20 +63,17 @@ def classes_of(checkpoint: Path | str) -> int:
 
 def verify(file: Path, expected: File, manifest: Path) -> None:
     """Raise ArtifactError unless `file` is the one that the manifest lists."""
+    stale = manifest if file.is_relative_to(manifest.parent) else file.parent
+    remedy = f"delete {stale} and run again"
     if not file.is_file():
-        raise ArtifactError(
-            f"{file}: missing, {manifest} lists it; delete {manifest} and run again"
-        )
+        raise ArtifactError(f"{file}: missing, {manifest} lists it; {remedy}")
     size = file.stat().st_size
     if size != expected["size_bytes"]:
         raise ArtifactError(
-            f"{file}: {size} bytes, {manifest} says {expected['size_bytes']}; "
-            f"delete {manifest} and run again"
+            f"{file}: {size} bytes, {manifest} says {expected['size_bytes']}; {remedy}"
         )
     if sha256(file) != expected["sha256"]:
-        raise ArtifactError(
-            f"{file}: its content is not the one in {manifest}; delete {manifest} and run again"
-        )
+        raise ArtifactError(f"{file}: its content is not the one in {manifest}; {remedy}")
 
 
 def clear_folder(path: Path | str) -> Path:

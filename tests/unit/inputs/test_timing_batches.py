@@ -97,7 +97,9 @@ def test_a_part_that_was_cut_off_is_named(tiny: TinyModel, tmp_path: Path) -> No
     shutil.copytree(tiny.data.parent, tmp_path / "data")
     file = tmp_path / "data/pool.jsonl"
     file.write_bytes(file.read_bytes()[:-10])
-    with pytest.raises(ArtifactError, match=r"pool\.jsonl: \d+ bytes"):
+    with pytest.raises(
+        ArtifactError, match=r"/data/pool\.jsonl: \d+ bytes, .*; delete \S+/data and"
+    ):
         read_split(split_of(tmp_path / "data/data.json", "evaluation"))
 
 

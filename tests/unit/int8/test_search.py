@@ -174,7 +174,7 @@ def test_a_search_goes_on_from_where_it_was_interrupted(
 def test_a_pool_that_cannot_tell_is_an_error(
     tiny: TinyModel, evidence: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    words = r"data\.json: 40 calibration examples are too few to tell a loss of 1 points: enlarge"
+    words = r"calibration\.json: 40 calibration examples are too few to tell a loss of 1 points: "
     with pytest.raises(TightropeError, match=words):
         searched(tiny, evidence, tmp_path, budget=1)
     assert not (tmp_path / "search.json").exists()
