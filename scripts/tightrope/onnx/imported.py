@@ -73,10 +73,6 @@ def import_checkpoint(
         size = (settings.height, settings.width)
     standard = standardized(model, inputs, source=origin["source"], size=size)
     known, order = label_order(standard, material["labels"], labels, origin["source"])
-    if size is None:
-        facts = {"vocabulary": vocabulary(standard, origin["source"])}
-    else:
-        facts = {"height": size[0], "width": size[1]}
     target = clear_folder(manifest)
     for name in origin["files"]:
         write_bytes(target / name, read_bytes(folder / name))
@@ -92,8 +88,17 @@ def import_checkpoint(
         inputs=inputs,
         recipe=None,
         training=None,
-        **facts,
+        **input_facts(standard, size, origin["source"]),
     )
+
+
+def input_facts(
+    model: onnx.ModelProto, size: tuple[int, int] | None, source: str
+) -> dict[str, int]:
+    """Return the manifest's fields on the inputs of a standardized model."""
+    if size is None:
+        return {"vocabulary": vocabulary(model, source)}
+    return {"height": size[0], "width": size[1]}
 
 
 def label_order(

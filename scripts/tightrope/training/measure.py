@@ -45,9 +45,7 @@ def measure_training(
 ) -> None:
     """Write the TrainingRecord of a model's recipe, also if training fails.
 
-    `labels` names the checkpoint's outputs. `plan` holds `epochs` and `seeds`, which override the
-    recipe's. For `quiet_seconds` see `QuietMachine`. A transient failure raises TightropeError
-    unless this is the last attempt.
+    `plan` overrides the recipe's `epochs` and `seeds`; for `quiet_seconds` see `QuietMachine`.
     """
     recipe = {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
     record = TrainingRecord(

@@ -56,17 +56,15 @@ def train_model(
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, DataManifest)
     if import_checkpoint := importer_of(origin["source"]):
-        keep = partial(import_checkpoint, inputs=settings.inputs, labels=settings.labels)
-        return keep(manifest, source=source, data=data)
+        names = {"inputs": settings.inputs, "labels": settings.labels}
+        return import_checkpoint(manifest, source=source, data=data, **names)
     recipe = settings.recipe and whole_recipe(settings.recipe, settings.seed)
     prepare_device(settings.device, settings.threads)
-    load = partial(load_start, activation=settings.activation, names=settings.labels)
-    start = load(source, data, recipe, seed=settings.seed)
+    start = start_of(settings, source, data, recipe)
     training, state = None, None
     if recipe is not None:
-        state = state_of(
-            settings, [[origin["files"], material["files"]], recipe, repr(start.model)]
-        )
+        files = [origin["files"], material["files"]]
+        state = state_of(settings, [files, recipe, repr(start.model)])
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
         history, properties = train(start.subject(recipe), recipe, micro_batches=micro_batches)
         training = {**properties, **reproducible_results(history)}
@@ -82,6 +80,14 @@ def train_model(
     )
     if state is not None:
         state.clear()
+
+
+def start_of(
+    settings: TrainingSettings, source: Path | str, data: Path | str, recipe: Recipe | None
+) -> Start:
+    """Return what is trained or converted."""
+    load = partial(load_start, activation=settings.activation, names=settings.labels)
+    return load(source, data, recipe, seed=settings.seed)
 
 
 def state_of(settings: TrainingSettings, inputs: list[Any]) -> TrainingState | None:
