@@ -97,7 +97,8 @@ def own_answers(engine: Path, batches: list[Arrays]) -> list[np.ndarray]:
 
 def require_equal(program: str, engine: Path, batches: list[Arrays], folder: Path) -> None:
     """Fail unless the page's program answers as the pipeline's own."""
-    assert json.loads(engine.read_text())["status"] == "ok"
+    facts = json.loads(engine.read_text())
+    assert facts["status"] == "ok", facts["reason"]
     ours = supervised(own_answers, engine, batches, limits=LIMITS)
     theirs = page_answers(program, engine, batches, folder)
     for one, other in zip(ours, theirs, strict=True):

@@ -1,6 +1,5 @@
 """Check, store and describe a model that comes as an ONNX file, of texts or of images."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -71,11 +70,9 @@ def import_checkpoint(
     size = image_size(folder, origin["task"])
     standard = standardized(model, inputs, source=origin["source"], size=size)
     known, order = label_order(standard, material["labels"], labels, origin["source"])
-    if size is None:
-        facts = {"vocabulary": vocabulary(standard, origin["source"])}
-    else:
-        facts = {"height": size[0], "width": size[1]}
-    copy_files(origin["files"], folder, clear_folder(manifest))
+    target = clear_folder(manifest)
+    for name in origin["files"]:
+        write_bytes(target / name, read_bytes(folder / name))
     write_manifest(
         manifest,
         task=origin["task"],
@@ -88,14 +85,17 @@ def import_checkpoint(
         inputs=inputs,
         recipe=None,
         training=None,
-        **facts,
+        **input_facts(standard, size, origin["source"]),
     )
 
 
-def copy_files(names: Iterable[str], source: Path, target: Path) -> None:
-    """Copy the files of that name into another folder."""
-    for name in names:
-        write_bytes(target / name, read_bytes(source / name))
+def input_facts(
+    model: onnx.ModelProto, size: tuple[int, int] | None, source: str
+) -> dict[str, int]:
+    """Return the manifest's fields on the inputs of a standardized model."""
+    if size is None:
+        return {"vocabulary": vocabulary(model, source)}
+    return {"height": size[0], "width": size[1]}
 
 
 def image_size(folder: Path, task: str) -> tuple[int, int] | None:

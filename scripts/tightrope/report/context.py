@@ -114,6 +114,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
     budget = summary.get("accuracy_budget_points")
     evaluated = any(result.get("accuracy") for result in measured)
+    deployed, machines = [chosen["result"] for chosen in picks], summary.get("hosts") or {}
     return {
         "name": name,
         "facts": model,
@@ -125,12 +126,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "poor_baseline": poor_baseline(model, measured),
         "answers": answers_section(measured, baselines, budget, model.get("thumbnails")),
         "int8": int8_section(results, model, hosts, budget),
-        "quantization": quantization_section(
-            quantization,
-            [chosen["result"] for chosen in picks],
-            hosts,
-            machines=summary.get("hosts") or {},
-        ),
+        "quantization": quantization_section(quantization, deployed, hosts, machines=machines),
         "measured": measured,
         "picks": picks,
         "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),

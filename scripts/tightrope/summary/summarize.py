@@ -106,10 +106,9 @@ def summarize(
     raced = race_entries(
         map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
     )
-    results = with_races(results, raced)
-    results += [unavailable_entry(*one) for one in settings.unavailable]
     found = read_records(inputs.audits), made_records(inputs.searches)
-    results = [with_int8(result, *found) for result in results]
+    known = with_races(results, raced) + [unavailable_entry(*one) for one in settings.unavailable]
+    results = [with_int8(result, *found) for result in known]
     loads = [TrafficRecord.read(path) for path in inputs.traffic]
     trainings = [TrainingRecord.read(path) for path in inputs.training]
     document: Summary = {

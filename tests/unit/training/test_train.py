@@ -212,7 +212,7 @@ def with_unnamed_outputs(trained: Path, folder: Path) -> Path:
     return prepare_source(folder / "source", f"path:{folder}")
 
 
-@pytest.mark.parametrize("recipe", [None, {**RECIPE, "epochs": 0.1, "learning_rate": 1e-9}])
+@pytest.mark.parametrize("recipe", [None, {**RECIPE, "epochs": 1, "learning_rate": 1e-9}])
 def test_labels_of_the_configuration_name_the_outputs_of_a_checkpoint(
     recipe: dict | None, trained: Path, tmp_path: Path, texts: Path
 ) -> None:
