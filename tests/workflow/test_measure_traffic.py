@@ -81,7 +81,7 @@ def test_the_summary_has_the_texts_that_were_cut_of_each_split(loaded: Project) 
 
 
 def test_the_log_tells_how_far_the_job_is(loaded: Project) -> None:
-    (log,) = loaded.rglob(f"measure_traffic/{MODEL}-{OPENVINO}.log")
+    log = loaded / f"artifacts/logs/measure_traffic/{MODEL}-{OPENVINO}.log"
     assert "server, bucketed:" in log.read_text()
 
 
