@@ -1,8 +1,11 @@
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 from tightrope.jobs.job import job_from_words
 
 SCRIPT = """
@@ -83,3 +86,36 @@ def test_an_unexpected_error_keeps_its_traceback(repository: Path, tmp_path: Pat
     log = (tmp_path / "job.log").read_text()
     assert "Traceback" in log
     assert log.endswith("ValueError: bug\n")
+
+
+WORKING = """
+import time
+from tightrope.jobs.child import Child, Limits
+from tightrope.jobs.job import current_job
+
+job = current_job(globals())
+with Child(time.sleep, Limits(memory_bytes=64e9, seconds=60)) as child:
+    print("at work", flush=True)
+    child.ask(60)
+"""
+
+
+def test_sigterm_ends_a_job_and_its_child_and_leaves_no_temporary_files(
+    repository: Path, tmp_path: Path
+) -> None:
+    scratch, log = tmp_path / "scratch", tmp_path / "job.log"
+    scratch.mkdir()
+    (tmp_path / "script.py").write_text(WORKING)
+    variables = {"PYTHONPATH": str(repository / "scripts"), "TMPDIR": str(scratch)}
+    words = [sys.executable, "script.py", f"log.0={log}"]
+    job = subprocess.Popen(words, env={**os.environ, **variables}, cwd=tmp_path)
+    while not log.is_file() or "at work" not in log.read_text():
+        assert job.poll() is None
+        time.sleep(0.02)
+    (child,) = psutil.Process(job.pid).children()
+    assert list(scratch.iterdir())
+    job.terminate()
+    assert job.wait(10) == 128 + signal.SIGTERM
+    assert not child.is_running()
+    assert list(scratch.iterdir()) == []
+    assert log.read_text() == "at work\n"
