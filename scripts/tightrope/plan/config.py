@@ -160,6 +160,9 @@ def with_types(value: Any, schema: Document) -> Any:
         return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
     if value is False and "off" in schema.get("enum", ()):
         return "off"  # YAML reads off as false
+    if isinstance(value, str) and "enum" in schema:
+        written = {"null" if one is None else str(one): one for one in schema["enum"]}
+        return written.get(value, value)
     if isinstance(value, float) and value.is_integer() and takes_integers(schema):
         return int(value)
     if type(value) is int and schema.get("type") == "string":

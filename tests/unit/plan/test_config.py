@@ -223,6 +223,16 @@ def test_words_of_the_command_line_become_numbers_where_numbers_are_wanted(
     assert (filled["strict"], filled["threads"]) == (True, "auto")
 
 
+def test_words_of_the_command_line_become_the_values_of_a_choice(
+    schema: Path, config: dict[str, Any]
+) -> None:
+    words = {"latency": {"loads": "2"}, "repairs": {"good": {"activations": "null"}}}
+    settings = checked({**config, **words}, schema)
+    assert settings["latency"]["loads"] == 2
+    assert settings["repairs"]["good"]["activations"] is None
+    assert "must be one of 1, 2" in refused({**config, "latency": {"loads": "3"}}, schema)
+
+
 def test_words_of_the_command_line_become_options_of_the_engines(
     schema: Path, config: dict[str, Any]
 ) -> None:
