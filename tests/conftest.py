@@ -18,9 +18,11 @@ SHARED_FOLDER = "TESTS_SHARED_FOLDER"
 # These tests time real processes. Another test, or a program of the machine, can spoil one of
 # them, so each may be repeated twice.
 TIMED = (
+    "engines/test_traffic.py",
     "unit/measure/",
     "unit/machine/",
     "workflow/test_disturbed.py",
+    "workflow/test_interruption.py",
     "workflow/test_terminal.py",
 )
 # It makes the project that all workflow tests copy, while the other process tests engines.

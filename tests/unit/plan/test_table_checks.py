@@ -1,6 +1,5 @@
 """Tables that cannot be used are named before anything runs, in one line."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +133,8 @@ def test_of_a_large_table_only_the_columns_are_read(schema: Path, kind: str) -> 
     file = write(f"news.{kind}", [*rows, ("a comet", "science")])
     size = file.stat().st_size
     assert size > LARGEST_BYTES / 10
-    start = time.perf_counter()
+    # the label of the last row has one example, which is refused where the rows are read
     checked(config(f"news.{kind}", RIGHT), schema)
-    assert time.perf_counter() - start < 2
     assert "has no such column" in refused(config(f"news.{kind}", {"text": "body"}), schema)
 
 
