@@ -37,7 +37,8 @@ def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_ou
     unrun.configure(devices="auto", engines=ENGINES)
     done = unrun.snakemake("--dry-run")
     assert done.returncode == 0, done.stdout
-    assert "cuda-" not in done.stdout
+    assert not [job for job in unrun.jobs(done) if "cuda-" in job]
+    assert "unavailable: tiny/cuda-pytorch-fp32, " in done.stdout
     unrun.configure(devices=["cuda"], engines=ENGINES)
     jobs = unrun.plan()
     assert {job.partition("/")[2] for job in jobs if job.startswith("measure_latency/")} == {

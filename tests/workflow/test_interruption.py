@@ -148,7 +148,7 @@ def test_a_signal_ends_the_job_and_its_child_and_the_same_command_completes_the_
         assert running.poll() is None, running.stdout and running.stdout.read()
         time.sleep(0.02)
     lines = stop(running, number, group=group)
-    assert lines[-2:] == [STOPPED[0].format("2 of 3"), STOPPED[1]]
+    assert lines[-2:] == [STOPPED[0].format("3 of 4"), STOPPED[1]]
     assert len([line for line in lines if line.startswith("[")]) == 2
     assert "Traceback" not in "".join(lines)
     assert not at_work(unrun)
@@ -164,7 +164,7 @@ def test_a_signal_while_a_job_starts_prints_no_traceback_of_it(unrun: Project) -
         time.sleep(0.01)
     time.sleep(0.1)
     lines = stop(running, signal.SIGINT, group=True)
-    assert lines[-2:] == [STOPPED[0].format("0 of 3"), STOPPED[1]]
+    assert lines[-2:] == [STOPPED[0].format("0 of 4"), STOPPED[1]]
     assert "Traceback" not in "".join(lines)
     assert not at_work(unrun)
 

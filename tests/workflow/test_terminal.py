@@ -106,7 +106,7 @@ def test_what_a_job_writes_past_its_log_is_above_the_bar(unrun: Project) -> None
 
 def test_on_a_terminal_the_bar_alone_says_how_far_a_training_is(unrun: Project) -> None:
     text = without_escapes(on_a_terminal(unrun, "--", CHECKPOINT, columns=140))
-    assert re.search(r"^\[3/3\].*train model +tiny$", text, re.MULTILINE), text
+    assert re.search(r"^\[4/4\].*train model +tiny$", text, re.MULTILINE), text
     assert "fine-tuning: step" not in text
 
 
@@ -137,13 +137,14 @@ def test_a_second_run_tells_its_time_from_the_first(project: Project) -> None:
 
 
 def test_a_job_that_ends_with_an_error_gives_its_reason_and_its_log(unrun: Project) -> None:
-    unrun.edit("texts.csv", "text,label\n", "words,label\n")
+    with (unrun / "texts.csv").open("a") as stream:
+        stream.write("a rare bird,bird\nanother rare bird,bird\n")
     done = unrun.snakemake("--", DATA)
     assert done.returncode == 1
     lines = [line.strip() for line in done.stdout.splitlines()]
     assert "log: artifacts/logs/prepare_data/tiny.log" in lines
     (reason,) = [line for line in lines if line.startswith("error: ")]
-    assert "has no column 'text'" in reason
+    assert "no text of class 'bird' is in the calibration split" in reason
     assert any(line.endswith("1 ended with an error: the run is not complete") for line in lines)
     assert any(line.startswith("Snakemake's log: .snakemake/log/") for line in lines)
     assert "Traceback" not in done.stdout
