@@ -9,7 +9,7 @@ from tiny_model import LONGEST, TinyModel
 
 @pytest.mark.parametrize("max_sequence", [8, 20, LONGEST])
 def test_the_texts_that_are_longer_are_counted(tiny: TinyModel, max_sequence: int) -> None:
-    examples = read_split(tiny.data, "evaluation")
+    examples = read_split(tiny.split("evaluation"))
     whole = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
     longer = sum(len(row["input_ids"]) > max_sequence for row in whole)
     rows = load_encoder(tiny.checkpoint, max_sequence=max_sequence)(examples)

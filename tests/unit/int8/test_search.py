@@ -208,7 +208,7 @@ def test_a_broken_calibration_is_mended_by_leaving_operators_in_float(
 def test_the_first_trial_tells_its_samples_and_the_others_the_seconds_of_all(
     tiny: TinyModel, tmp_path: Path, told: Callable[[], dict[str, list[int]]]
 ) -> None:
-    examples = read_split(tiny.data, "calibration")
+    examples = read_split(tiny.split("calibration"))
     rows = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
     model = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
     store = TrialStore(tmp_path / "state.json", "k")

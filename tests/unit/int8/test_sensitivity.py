@@ -65,7 +65,7 @@ def test_an_operators_numbers_are_those_of_a_file_with_it_alone_in_int8(
 def test_it_tells_how_many_operators_are_done(
     tiny: TinyModel, told: Callable[[], dict[str, list[int]]]
 ) -> None:
-    examples = read_split(tiny.data, "calibration")[:4]
+    examples = read_split(tiny.split("calibration"))[:4]
     rows = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
     model = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
     sensitivities(model, rows[:1])

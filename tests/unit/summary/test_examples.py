@@ -1,6 +1,5 @@
 """Chance and thumbnails in the summary of a model of images."""
 
-from pathlib import Path
 from typing import Any
 
 from tightrope.records.accuracy import AccuracyRecord
@@ -23,10 +22,10 @@ def record(model: str, labels: list[int]) -> AccuracyRecord:
 
 
 def test_images_whose_predictions_changed_have_thumbnails(tiny_images: TinyModel) -> None:
-    name = Path(tiny_images.data).parent.parent.name
+    name, splits = "pets", {"pets": {"evaluation": tiny_images.split("evaluation")}}
     judged = {(name, VARIANT): record(name, [0, 1, 1, 1])}
     document = summary(name, "image-classification", 2, 0)
-    (model,) = with_examples(document, judged, [tiny_images.data])["models"].values()
+    (model,) = with_examples(document, judged, splits)["models"].values()
     assert model["chance"] == 0.75
     assert set(model["thumbnails"]) == {"0", "2"}
     assert len(set(model["thumbnails"].values())) == 2
@@ -34,7 +33,7 @@ def test_images_whose_predictions_changed_have_thumbnails(tiny_images: TinyModel
 
 
 def test_texts_have_none(tiny: TinyModel) -> None:
-    name = Path(tiny.data).parent.parent.name
+    name, splits = "texts", {"texts": {"evaluation": tiny.split("evaluation")}}
     document = summary(name, "text-classification", 1)
-    (model,) = with_examples(document, {}, [tiny.data])["models"].values()
+    (model,) = with_examples(document, {}, splits)["models"].values()
     assert (model["thumbnails"], model["chance"]) == ({}, None)

@@ -217,7 +217,7 @@ def test_labels_of_the_configuration_name_the_outputs_of_a_checkpoint(
     recipe: dict | None, trained: Path, tmp_path: Path, texts: Path
 ) -> None:
     source = with_unnamed_outputs(trained, tmp_path / "unnamed")
-    right = [example["label"] for example in read_split(texts, "evaluation")]
+    right = [example["label"] for example in read_split(split_of(texts, "evaluation"))]
     by_order = train(tmp_path / "by-order", source, texts, recipe)
     assert np.mean(logits(by_order, texts).argmax(-1) == right) < 0.05
     named = train(tmp_path / "named", source, texts, recipe, labels=["good", "bad"])
