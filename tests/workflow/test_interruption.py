@@ -149,7 +149,7 @@ def test_a_signal_ends_the_job_and_its_child_and_the_same_command_completes_the_
         time.sleep(0.02)
     lines = stop(running, number, group=group)
     assert lines[-2:] == [STOPPED[0].format("3 of 4"), STOPPED[1]]
-    assert len([line for line in lines if line.startswith("[")]) == 2
+    assert len([line for line in lines if line.startswith("[")]) == 3
     assert "Traceback" not in "".join(lines)
     assert not at_work(unrun)
     done = unrun.snakemake("--", CHECKPOINT)
