@@ -26,9 +26,9 @@ TORCH_INDEX ?=
 RUN_ENV := .venv/made-from-cpu.txt
 TEST_ENV := .venv/made-from-test.txt
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
-# Python compiles what is imported when it is: pip would compile all files, which takes as long as
-# installing them.
-INSTALL := $(PIP) install --no-compile
+# Compiled once, here: with PYTHONDONTWRITEBYTECODE, which many containers set, each job would compile
+# again what it imports, PyTorch too.
+INSTALL := $(PIP) install --compile
 
 LINT := ruff check . && ruff format --check . && mypy && python -m snakefmt --check Snakefile rules && \
     python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo && \
