@@ -2,7 +2,7 @@
 # make test       lint, then every test
 # make lint       the checks of form only
 # make environment  only the packages that these need
-# make check      lint and the unit tests but those that time processes: two minutes
+# make check      lint and the unit tests but those that time processes: three minutes
 # make rule-graph draw the rules into docs/architecture.md
 # make schema     write docs/summary.schema.json from the types of summary.json
 # make netron     MODEL=name [GRAPH=simplified] [PORT=8080]: one graph of the report in Netron
