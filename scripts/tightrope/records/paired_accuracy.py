@@ -17,8 +17,8 @@ from tightrope.statistics import (
 from tightrope.variants import parse
 
 # Largest logit error of an engine in float that computes the same model: 8 times the unit roundoff
-# of the format (2^-11 for fp16 and tf32, 2^-8 for bf16); for fp32 what other orders of summation
-# and approximations of functions were seen to add.
+# of the format (2^-11 for fp16 and tf32, 2^-8 for bf16); for fp32, where orders of summation and
+# approximations of functions differ, the tolerance of tests/engines/test_parity.py.
 ROUNDING = {"fp32": 1e-4, "tf32": 2**-8, "fp16": 2**-8, "bf16": 2**-5}
 
 
