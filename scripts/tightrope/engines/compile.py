@@ -20,7 +20,6 @@ Options = dict[str, Any]
 Tuning = dict[str, str | int | bool | Callable[..., Any]]
 # torch.compile specializes batch 1: it gets a program of its own
 EXAMPLES = ((2, 16), (1, 16))
-MOST_COMPILERS = 8
 # layers with one row per text, too few for the int8 kernels
 HEADS = ("classifier", "pre_classifier", "pooler")
 
@@ -84,9 +83,6 @@ def compiled(
     Without caches: the compile time is the cold start of a serving process on a new machine.
     """
     module = logits_only(load_module(folder, dtype_of(precision))).to(device)
-    if device == "cuda":
-        # each compile worker takes memory, which counts towards the limit
-        inductor.compile_threads = MOST_COMPILERS
     # freezing cannot fold torchao's tensor subclasses of quantized weights
     inductor.freezing = precision in DTYPES
     if precision not in DTYPES:

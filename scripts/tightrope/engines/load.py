@@ -1,6 +1,7 @@
 """Load an engine from its folder: verify its files, then import its module by name."""
 
 import importlib
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from tightrope.runtimes.buckets import in_words
 from tightrope.signature import Signature, signature
 from tightrope.variants import parse
 
+# processes in which PyTorch compiles; each takes memory, which counts towards the job's limit
+COMPILERS = 4
 Run = Callable[[Arrays], Any]
 
 
@@ -22,6 +25,8 @@ def engine_module(engine: str) -> Any:
 
     Raises WorkFailed where the runtime cannot be imported.
     """
+    # PyTorch reads it when it is imported; its default is one process per core, up to 32
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(min(COMPILERS, os.cpu_count() or 1)))
     try:
         return importlib.import_module(f"tightrope.engines.{engine}")
     except (ImportError, OSError) as error:

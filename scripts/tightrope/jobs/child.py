@@ -26,7 +26,7 @@ from tightrope.errors import (
     is_out_of_memory,
 )
 from tightrope.jobs.messages import Failed, Raised, Reply, Request, Returned
-from tightrope.machine.processes import is_alive, parent_snakemake, resident_bytes
+from tightrope.machine.processes import exceeds_memory, is_alive, parent_snakemake
 
 PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.5
@@ -38,7 +38,7 @@ LIMIT_OF_MEMORY = "GB of memory, the limit of this job"
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a job: resident memory, time, and whether this is its last attempt."""
+    """Limits of a job: memory, time, and whether this is its last attempt."""
 
     memory_bytes: float
     seconds: float
@@ -142,7 +142,7 @@ class Child:
             self.kill()
             reason = f"killed after {self.limits.seconds:.0f} s, the limit of this job"
             raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
-        if resident_bytes(self.process.pid) > self.limits.memory_bytes:
+        if exceeds_memory(self.process.pid, self.limits.memory_bytes):
             self.kill()
             size = self.limits.memory_bytes / 1e9
             reason = f"killed above {size:.1f} {LIMIT_OF_MEMORY}"

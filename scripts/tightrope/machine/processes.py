@@ -19,6 +19,14 @@ def parent_snakemake() -> psutil.Process | None:
     return None
 
 
+def family() -> set[int]:
+    """Return the ids of this process, its parents, and all descendants of its direct parent."""
+    own = psutil.Process()
+    parents = own.parents()
+    started = parents[0].children(recursive=True) if parents else []
+    return {own.pid, *(one.pid for one in [*parents, *started])}
+
+
 def is_alive(process: psutil.Process) -> bool:
     """Return whether the process is running and no zombie."""
     try:
@@ -39,14 +47,34 @@ def end_children(*, kill: bool) -> None:
             one.kill() if kill else one.terminate()
 
 
-def resident_bytes(pid: int | None) -> int:
-    """Return the resident memory of the process and its children; 0 once it has ended."""
+def exceeds_memory(pid: int | None, limit_bytes: float) -> bool:
+    """Return whether the process and its children hold more memory; False once it has ended.
+
+    A page that several of them share counts once. Resident memory, which counts it several times,
+    is read first: it costs microseconds, and the other walks all page tables.
+    """
     try:
         process = psutil.Process(pid)
         family = [process, *process.children(recursive=True)]
-        return sum(member.memory_info().rss for member in family)
+        if sum(member.memory_info().rss for member in family) <= limit_bytes:
+            return False
+        return sum(map(proportional_bytes, family)) > limit_bytes
     except psutil.NoSuchProcess:
-        return 0
+        return False
+
+
+def proportional_bytes(process: psutil.Process) -> int:
+    """Return the resident memory of a process, with its part of each page that it shares.
+
+    That is the proportional set size of Linux (proc_pid_smaps(5)); the resident memory where the
+    kernel does not say it.
+    """
+    try:
+        text = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+    except OSError:  # a kernel before 4.14, or a process of another user
+        return int(process.memory_info().rss)
+    sizes = dict(line.split(":", 1) for line in text.splitlines()[1:])
+    return int(sizes["Pss"].split()[0]) * 1024
 
 
 def peak_rss_bytes() -> int:

@@ -152,6 +152,29 @@ def test_memory_beyond_the_limit_is_transient() -> None:
     assert failed.transient
 
 
+def forks_sleepers(size: int, sleepers: int) -> int:
+    """Fill memory that forked processes share, as the compile workers of PyTorch do."""
+    kept = bytearray(b"x") * size
+    pids = []
+    for _ in range(sleepers):
+        pids.append(os.fork())
+        if not pids[-1]:
+            time.sleep(60)
+            os._exit(0)
+    time.sleep(2)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    return len(kept)
+
+
+def test_memory_that_forked_processes_share_counts_once() -> None:
+    """Its sum of resident memory is 2 GB, and the limit 1 GB."""
+    size = 400_000_000
+    limits = Limits(memory_bytes=1e9, seconds=60)
+    assert supervised(forks_sleepers, size, 4, limits=limits) == size
+
+
 def takes_memory(size: int, in_a_child: bool) -> int:
     if in_a_child:
         program = f"bytearray({size}).count(1)"
