@@ -17,7 +17,8 @@ class TrainingRecord(Record):
     of the manifest of the train split. There is no engine; `variant` is a placeholder.
 
     Each of `runs`, in the order of the seeds, holds
-    - `seed`, `amp`, `steps` and `samples` (per epoch);
+    - `seed`, `amp`, `tf32` (whether a GPU could round float32 to TF32), `steps` and `samples` (per
+      epoch);
     - `held_out_samples`, the samples of the train split for the accuracy;
     - `micro_batches`, the number of micro-batches per batch, so that they fit in memory;
     - `compile_s`, None without torch.compile;

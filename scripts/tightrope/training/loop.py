@@ -24,7 +24,7 @@ from tightrope.training.frozen_weights import freeze
 from tightrope.training.progress import Report
 from tightrope.training.recipe import Recipe, check_recipe, resolve_amp
 from tightrope.training.state import TrainingState
-from tightrope.training.step import Trainer
+from tightrope.training.step import Trainer, rounds_to_tf32
 
 # batches prefetched by threads during GPU work; on a CPU the threads would take its cores
 AHEAD = {"cpu": 0, "cuda": 8}
@@ -69,7 +69,7 @@ def fine_tune(
 ) -> tuple[History, dict[str, Any]]:
     """Train the model of `subject` in place by a whole recipe; return history and properties.
 
-    The properties of the run are `steps`, `amp`, `device`, `samples` and `held_out_samples`. With
+    The properties are `steps`, `amp`, `tf32`, `device`, `samples`, `held_out_samples`. With
     `state`, an interrupted run is resumed and ends with the same weights; a state with fewer
     `micro_batches` per batch is discarded. The measurements of `clock` are kept with each epoch.
     Raises TightropeError if the loss is not finite, or if the model lacks a module of `frozen`.
@@ -95,8 +95,9 @@ def fine_tune(
     loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
     trainer.release()
     held_out = len(validation.rows) if validation else 0
-    samples = {"samples": len(training.rows), "held_out_samples": held_out}
-    return loop.history, {"steps": steps, "amp": amp, "device": device, **samples}
+    facts = {"amp": amp, "tf32": device == "cuda" and rounds_to_tf32(), "device": device}
+    facts |= {"samples": len(training.rows), "held_out_samples": held_out}
+    return loop.history, {"steps": steps, **facts}
 
 
 def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:

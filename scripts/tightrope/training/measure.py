@@ -27,6 +27,8 @@ from tightrope.training.recipe import Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
 from tightrope.training.step import prepare_device
 
+PROPERTIES = ("amp", "tf32", "steps", "samples", "held_out_samples")
+
 
 def measure_training(
     source: Path | str,
@@ -140,7 +142,7 @@ def run_seed(
     rates = [{"samples_per_s": epoch["samples"] / epoch["seconds"]} for epoch in history.epochs]
     epochs = [epoch | rate for epoch, rate in zip(history.epochs, rates, strict=True)]
     return {
-        **{name: properties[name] for name in ("amp", "steps", "samples", "held_out_samples")},
+        **{name: properties[name] for name in PROPERTIES},
         "unit": subject.unit,
         "micro_batches": history.micro_batches,
         "compile_s": history.compile_s,

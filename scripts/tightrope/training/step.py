@@ -18,7 +18,11 @@ Tensors = dict[str, torch.Tensor]
 
 
 def prepare_device(device: str, threads: int) -> None:
-    """Set the number of CPU threads and require deterministic algorithms.
+    """Set the number of CPU threads, and require deterministic algorithms and whole float32.
+
+    Without `amp` a GPU computes in float32, not in TF32, to which PyTorch rounds convolutions by
+    default. The weights of two trainings on a GPU may still differ: some kernels have no
+    deterministic algorithm.
 
     Raises TightropeError if `device` is cuda and PyTorch sees no GPU.
     """
@@ -27,12 +31,19 @@ def prepare_device(device: str, threads: int) -> None:
     torch.set_num_threads(threads)
     # on a GPU some layers, such as average pooling, have none: log a warning for them
     torch.use_deterministic_algorithms(True, warn_only=device == "cuda")
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
     if device == "cuda":
         if not torch.cuda.is_available():
             raise TightropeError(
                 "train.device = cuda: PyTorch sees no GPU here; run where there is one, or say cpu"
             )
         torch.backends.cudnn.benchmark = False
+
+
+def rounds_to_tf32() -> bool:
+    """Return whether PyTorch may round products or convolutions in float32 to TF32 on a GPU."""
+    return torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32
 
 
 class Trainer:

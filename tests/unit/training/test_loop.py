@@ -13,7 +13,7 @@ from tightrope.training.examples import Subject, image_subject
 from tightrope.training.loop import fine_tune
 from tightrope.training.recipe import resolve_amp, whole_recipe
 from tightrope.training.state import TrainingState
-from tightrope.training.step import prepare_device
+from tightrope.training.step import prepare_device, rounds_to_tf32
 from transformers import ConvNextConfig, ConvNextForImageClassification
 from transformers.modeling_outputs import ImageClassifierOutput
 
@@ -78,7 +78,8 @@ def plain() -> Any:
 def test_each_epoch_is_told_with_its_loss_its_samples_and_its_time(plain: Any) -> None:
     _, course, facts = plain
     assert facts == {
-        **{"steps": 21, "amp": "off", "device": "cpu", "samples": 100, "held_out_samples": 0}
+        **{"steps": 21, "amp": "off", "tf32": False, "device": "cpu"},
+        **{"samples": 100, "held_out_samples": 0},
     }
     assert [epoch["samples"] for epoch in course.epochs] == [100] * 3
     assert [epoch["steps"] for epoch in course.epochs] == [7] * 3
@@ -86,6 +87,15 @@ def test_each_epoch_is_told_with_its_loss_its_samples_and_its_time(plain: Any) -
     assert course.epochs[-1]["loss"] < course.epochs[0]["loss"]
     assert course.epochs[0]["loss"] == pytest.approx(np.mean(course.losses[:7]))
     assert course.epochs[0]["accuracy"] is None
+
+
+def test_a_gpu_would_not_round_float32_to_tf32() -> None:
+    """PyTorch's own default rounds convolutions on a GPU, so that "off" would be TF32 there."""
+    torch.backends.cudnn.allow_tf32 = True
+    torch.set_float32_matmul_precision("high")
+    assert rounds_to_tf32()
+    prepare_device("cpu", 1)
+    assert not rounds_to_tf32()
 
 
 FROZEN = ["convnext.embeddings", "convnext.encoder.stages.0"]
