@@ -99,8 +99,13 @@ def classifier_in(folder: Path, dtype: torch.dtype, attention: str | None) -> to
 
 @contextmanager
 def hidden(*libraries: str) -> Iterator[None]:
-    """Make those of `libraries` that are not imported yet appear as not installed."""
-    names = [name for name in libraries if name not in sys.modules]
+    """Make those of `libraries` that are not imported yet appear as not installed.
+
+    Not once transformers is imported: it remembers which libraries it has found, and then fails to
+    import those.
+    """
+    known = "transformers" in sys.modules
+    names = [name for name in libraries if name not in sys.modules and not known]
     sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]  # stub lacks None
     try:
         yield
