@@ -7,6 +7,7 @@ import torch
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.model.module import dynamic_shapes, example_inputs, logits_module
+from tightrope.onnx.attention import register_attention
 from tightrope.onnx.file import require_one_file, save_onnx, set_max_sequence
 from tightrope.onnx.imported import standard_model
 from tightrope.signature import of_checkpoint
@@ -22,15 +23,15 @@ def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> 
     3, height, width] of the single size that the model was prepared for; logits float32 [batch,
     classes].
 
-    Attention is exported in its eager form: the decomposition of scaled_dot_product_attention adds
-    NaN guards that every runtime would compute. A source that is already an ONNX file is not
-    exported; its inputs and output get these names.
+    Attention is exported in the form of `onnx.attention`: the decomposition of
+    scaled_dot_product_attention adds NaN guards that every runtime would compute. A source that is
+    already an ONNX file is not exported; its inputs and output get these names.
     """
     manifest = read_manifest(checkpoint, CheckpointManifest)
     if is_onnx(manifest["source"]):
         return save_onnx(standard_model(checkpoint), target)
     torch.set_num_threads(threads)
-    module = logits_module(Path(checkpoint), torch.float32, attention="eager")
+    module = logits_module(Path(checkpoint), torch.float32, attention=register_attention())
     require_one_file(target, sum(tensor.nbytes for tensor in module.state_dict().values()))
     input_signature = of_checkpoint(manifest)
     program = torch.onnx.export(

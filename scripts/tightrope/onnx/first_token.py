@@ -18,12 +18,10 @@ from tightrope.onnx.row_dependencies import (
     is_one,
     needed,
 )
-from tightrope.onnx.session import run_all
+from tightrope.onnx.trial_shapes import shapes_seen
 from tightrope.signature import SEQUENCE
 
 FIRST = 0
-# [batch, sequence] of the trial runs; a size in a tensor that equals neither is constant
-TRIALS = ((3, 7), (2, 11))
 
 
 def with_unused_tokens_pruned(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -103,25 +101,6 @@ def reads_first(node: Node, shapes: Shapes, constants: dict[str, np.ndarray]) ->
     index = constants.get(node.input[1])
     axis = attribute(node, "axis", 0) % len(shape)
     return axis == 1 and index is not None and index.ndim == 0 and int(index) == FIRST
-
-
-def shapes_seen(model: onnx.ModelProto) -> Shapes:
-    """Return the shape of each tensor in two trial runs; the file alone does not determine it."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    names = [name for node in copy.graph.node for name in node.output if name]
-    del copy.graph.output[:]
-    copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    inputs = [one.name for one in copy.graph.input]
-    batches = [{name: np.ones(trial, np.int64) for name in inputs} for trial in TRIALS]
-    given = [{name: array.shape for name, array in batch.items()} for batch in batches]
-    constants = {tensor.name: tuple(tensor.dims) for tensor in copy.graph.initializer}
-    found = [
-        {name: np.shape(value) for name, value in zip(names, values, strict=True)}
-        for values in run_all(copy, batches, threads=1)
-    ]
-    trials = [{**constants, **one, **seen} for one, seen in zip(given, found, strict=True)]
-    return {name: [trial[name] for trial in trials] for name in trials[0]}
 
 
 def small(graph: onnx.GraphProto) -> list[onnx.TensorProto]:

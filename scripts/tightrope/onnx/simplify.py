@@ -15,12 +15,17 @@ from tightrope.model.module import load_module
 from tightrope.onnx.file import load_onnx, save_onnx, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
 from tightrope.onnx.imported import original_outputs
+from tightrope.onnx.scales import with_scales_folded
 from tightrope.onnx.session import require_equal, run_onnx
 from tightrope.onnx.weights import named_by_module
 from tightrope.variants import is_onnx
 
 # relative to the largest logit of a batch
 TOLERANCE = 1e-4
+CHANGES = {
+    "scales folded into weights": with_scales_folded,
+    "unused tokens pruned": with_unused_tokens_pruned,
+}
 # tokens of the longest compared example, if the model takes that many
 LONGEST_CHECK = 128
 
@@ -33,7 +38,7 @@ def simplify_onnx(
     *,
     threads: int,
 ) -> None:
-    """Write `source` with constants folded, dead nodes removed and unused rows pruned.
+    """Write `source` with constants and scales folded, dead nodes removed, unused rows pruned.
 
     Operators with weights get the names of the checkpoint's modules.
 
@@ -53,12 +58,13 @@ def simplify_onnx(
 
     model = named_by_module(simplified(load_onnx(source)), prefix="classifier.")
     worst = difference(model)
-    try:
-        shorter = with_unused_tokens_pruned(model)
-        model, worst = shorter, difference(shorter)
-    except (ArtifactError, ValidationError) as error:
-        # the unpruned model is correct, and only computes unused rows
-        print(f"unused tokens not pruned: {in_one_line(error)}")
+    for done, change in CHANGES.items():
+        try:
+            changed = change(model)
+            model, worst = changed, difference(changed)
+        except (ArtifactError, ValidationError) as error:
+            # the model is correct without it, and only computes more
+            print(f"{done}: not possible here: {in_one_line(error)}")
     print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
     save_onnx(model, target)
 
