@@ -37,7 +37,7 @@ def tensorrt_qdq(
     names = dict.fromkeys([*inputs, *for_all, *other_skips(made, chosen, ranges)])
     pairs = {name: quantized_activation(made, name, ranges[name], kind) for name in names}
     rounded = {name: pair[-1].output[0] for name, pair in pairs.items()}
-    weights: dict[tuple[str, int], str] = {}
+    weights: dict[tuple[str, int | None], str] = {}
     written: list[onnx.NodeProto] = []
     for node in made.graph.node:
         for place, name in enumerate(node.input):
@@ -47,7 +47,7 @@ def tensorrt_qdq(
                 written += pairs.pop(name, [])
                 node.input[place] = rounded[name]
         if node.name in chosen:
-            weight = node.input[1], channel_axis(node)
+            weight = node.input[1], channel_axis(node) if kind == TensorProto.INT8 else None
             if weight not in weights:
                 written.append(quantized_weight(made, *weight, kind))
                 weights[weight] = written[-1].output[0]
@@ -106,8 +106,15 @@ def quantized_activation(
     ]
 
 
-def quantized_weight(model: onnx.ModelProto, name: str, axis: int, kind: int) -> onnx.NodeProto:
-    """Quantize the constant `name` per index of `axis`; return its DequantizeLinear node."""
+def quantized_weight(
+    model: onnx.ModelProto, name: str, axis: int | None, kind: int
+) -> onnx.NodeProto:
+    """Quantize the constant `name`; return its DequantizeLinear node.
+
+    int8 has a scale per index of `axis`. E4M3 has one for the whole tensor, axis None: TensorRT's
+    fused FP8 product knows no other, and dequantizes to float16 before a float16 product instead
+    (NVIDIA TensorRT-Model-Connect, pull request 1386).
+    """
     values = constant_of(model, name)
     others = tuple(index for index in range(values.ndim) if index != axis)
     step = scales(np.abs(values).max(axis=others), kind, name)
@@ -123,6 +130,7 @@ def quantized_weight(model: onnx.ModelProto, name: str, axis: int, kind: int) ->
         numpy_helper.from_array(held.astype(numpy_type(kind)), inputs[0])
     )
     output = f"{stem}_DequantizeLinear_Output"
+    # no attribute is made of an axis that is None
     return helper.make_node(
         "DequantizeLinear", inputs, [output], f"{stem}_DequantizeLinear", axis=axis
     )

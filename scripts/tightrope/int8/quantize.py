@@ -13,6 +13,7 @@ from tightrope.int8.qdq_onnxruntime import Repair, onnxruntime_qdq
 from tightrope.int8.qdq_tensorrt import tensorrt_qdq
 from tightrope.int8.repairs import Ranges, corrected_biases, smoothed
 from tightrope.int8.schemes import SCHEMES, Scheme
+from tightrope.int8.tensor_cores import kept_in_float
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.weights import WEIGHTED, weighted_nodes
 
@@ -28,18 +29,20 @@ def quantize_onnx(
 ) -> None:
     """Write `source` with the inputs of its operators with weights quantized by `scheme`.
 
-    Weights are quantized per channel, activations per tensor with the ranges of the cache. Outputs
-    and biases stay in float, except for convolutions of ONNX Runtime and where the repair quantizes
-    outputs. `repair` is an entry of `repairs` in the configuration; operators that match its
-    `float` patterns stay in float. Raises ArtifactError for the cache of another model, ConfigError
-    for a pattern that matches no operator, TightropeError where the cache lacks required
-    statistics, or where nothing is quantized unless `may_stay_in_float`.
+    Weights are quantized per channel (in E4M3 per tensor), activations per tensor with the ranges
+    of the cache. Outputs and biases stay in float, except for convolutions of ONNX Runtime and
+    where the repair, an entry of `repairs` in the configuration, quantizes outputs. Operators that
+    match its `float` patterns stay in float, for TensorRT also those of `kept_in_float`. Raises
+    ArtifactError for the cache of another model, ConfigError for a pattern that matches no
+    operator, TightropeError where the cache lacks required statistics, or where nothing is
+    quantized unless `may_stay_in_float`.
     """
     repair = repair or {}
     model = load_onnx(source)
     names = [node.name for node in weighted_nodes(model)]
     kept = left_in_float(names, repair.get("float", ()), path=source)
-    chosen = [name for name in names if name not in kept]
+    unfit = unfit_for(SCHEMES[scheme], model)
+    chosen = [name for name in names if name not in kept | unfit.keys()]
     if not chosen and may_stay_in_float:
         return save_onnx(model, target)
     if not chosen:
@@ -61,6 +64,14 @@ def found_by_search(search: Path | str) -> Repair:
     """Return the result of an operator search as a repair."""
     document = read_json_or_raise(search)
     return {"smoothquant": document["smoothquant"], "float": document["in_float"]}
+
+
+def unfit_for(scheme: Scheme, model: onnx.ModelProto) -> dict[str, str]:
+    """Return operators that a scheme for TensorRT keeps in float, with reasons, and print them."""
+    unfit = {} if scheme.symmetric is None else kept_in_float(model, scheme.symmetric)
+    for name, reason in unfit.items():
+        print(f"{name} stays in float: {reason}")
+    return unfit
 
 
 def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str) -> set[str]:

@@ -61,6 +61,10 @@ def weighted(graph: Graph) -> list[NodeProto]:
     return [node for node in graph.of_kind(*WEIGHTED) if graph.is_weight(node.input[1])]
 
 
+def in_eight_bits(graph: Graph) -> list[NodeProto]:
+    return [node for node in weighted(graph) if graph.dequantized(node.input[1])]
+
+
 def channel_axis(dequantize: NodeProto) -> int:
     """The axis, from the front, along which a weight of two axes has its scales."""
     (axis,) = [one.i for one in dequantize.attribute if one.name == "axis"]
@@ -77,7 +81,7 @@ def test_a_repeat_gives_the_same_bytes(tiny: TinyModel, tmp_path: Path, scheme: 
 def test_the_file_is_valid_and_smaller(tiny: TinyModel, scheme: str) -> None:
     path = getattr(tiny, scheme)
     onnx.checker.check_model(str(path), full_check=True)
-    assert path.stat().st_size < 0.7 * tiny.simplified.stat().st_size
+    assert path.stat().st_size < 0.8 * tiny.simplified.stat().st_size
 
 
 @SCHEMES
@@ -90,20 +94,50 @@ def test_nodes_stand_after_what_they_read(graphs: dict[str, Graph], scheme: str)
     assert {one.name for one in graph.model.graph.output} <= known
 
 
+ONE_ROW = [
+    "bert.encoder.layer.1.attention.self.query",
+    "bert.encoder.layer.1.attention.output.dense",
+    "bert.encoder.layer.1.intermediate.dense",
+    "bert.encoder.layer.1.output.dense",
+    "bert.pooler.dense",
+    "classifier",
+]
+
+
 @SCHEMES
 def test_both_inputs_of_every_weighted_operator_are_quantized(
     graphs: dict[str, Graph], scheme: str
 ) -> None:
-    found = weighted(graphs[scheme])
-    assert len(found) == 14
+    """For TensorRT but those of one row per example, for which it has no faster kernel."""
+    found = in_eight_bits(graphs[scheme])
+    left = [node.name for node in weighted(graphs[scheme]) if node not in found]
+    assert len(weighted(graphs[scheme])) == 14
+    assert left == ([] if scheme == "u8s8" else ONE_ROW)
     for node in found:
         assert all(graphs[scheme].dequantized(name) for name in node.input[:2]), node.name
+
+
+def test_e4m3_weights_have_one_scale(tiny: TinyModel, graphs: dict[str, Graph]) -> None:
+    """With a scale per channel TensorRT computes the product in float16."""
+    graph = graphs["e4m3"]
+    floats = {
+        one.name: numpy_helper.to_array(one) for one in load_onnx(tiny.simplified).graph.initializer
+    }
+    assert len(in_eight_bits(graph)) == 8
+    for node in in_eight_bits(graph):
+        dequantize = graph.producers[node.input[1]]
+        weight, scale, zero = (graph.constants[name] for name in dequantize.input)
+        original = floats[dequantize.input[0].removesuffix("_quantized")]
+        assert (scale.shape, zero.shape) == ((), ())
+        assert not dequantize.attribute
+        assert scale == pytest.approx(max(np.abs(original).max() / 448, 2**-14), rel=2**-10)
+        assert np.abs(weight.astype(np.float32) * scale - original).max() < 0.04 * scale * 448
 
 
 @IN_INT8
 def test_weights_are_int8_per_channel_and_symmetric(graphs: dict[str, Graph], scheme: str) -> None:
     graph = graphs[scheme]
-    for node in weighted(graph):
+    for node in in_eight_bits(graph):
         dequantize = graph.producers[node.input[1]]
         weight, scale, zero = (graph.constants[name] for name in dequantize.input)
         assert (weight.dtype, zero.dtype) == (np.int8, np.int8)
@@ -138,7 +172,7 @@ def test_weights_are_the_checkpoints_to_half_a_step(
     graph = graphs[scheme]
     tensors = load_onnx(tiny.simplified).graph.initializer
     floats = {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}
-    for node in weighted(graph):
+    for node in in_eight_bits(graph):
         dequantize = graph.producers[node.input[1]]
         weight, scale, _ = (graph.constants[name] for name in dequantize.input)
         original = floats[dequantize.input[0].removesuffix("_quantized")]
@@ -154,7 +188,7 @@ def test_tensorrts_rules_hold_for_every_pair(graphs: dict[str, Graph], scheme: s
     """
     graph = graphs[scheme]
     pairs = list(graph.of_kind("QuantizeLinear", "DequantizeLinear"))
-    assert len(pairs) > 20
+    assert len(pairs) > 14
     for node in pairs:
         assert node.domain in ("", "ai.onnx")
         assert len(node.input) == 3
@@ -219,10 +253,10 @@ def test_only_products_and_residual_sums_read_rounded_tensors_for_tensorrt(
         if node.op_type not in ("QuantizeLinear", "DequantizeLinear")
         and any(graph.dequantized(name) for name in node.input)
     ]
-    products = {node.name for node in weighted(graph)}
+    products = {node.name for node in in_eight_bits(graph)}
     sums = [node for node in consumers if node.name not in products]
     assert {node.name for node in consumers} > products
-    assert [node.op_type for node in sums] == ["Add"] * 4  # two of each layer
+    assert [node.op_type for node in sums] == ["Add"] * 2  # of the first layer
     for node in sums:
         (skip,) = (name for name in node.input if graph.dequantized(name))
         assert any(skip in one.input for one in weighted(graph)), node.name
@@ -234,7 +268,7 @@ def test_skips_stay_rounded_where_smoothquant_scales_what_the_product_reads(
 ) -> None:
     smoothed = quantized(tiny, tmp_path / "a.onnx", scheme=scheme, repair={"smoothquant": 0.5})
     added = [name for node in smoothed.of_kind("Add") for name in node.input]
-    assert len([name for name in added if smoothed.dequantized(name)]) == 4
+    assert len([name for name in added if smoothed.dequantized(name)]) == 2
     for node in smoothed.of_kind("Mul"):
         assert not [name for name in node.input if smoothed.dequantized(name)], node.name
 

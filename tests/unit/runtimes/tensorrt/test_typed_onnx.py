@@ -205,7 +205,7 @@ def test_pairs_have_zero_points_0_and_scales_of_float16(
     model, before = made(name, precision), constants_of(sources[name].of(precision))
     constants = constants_of(model)
     pairs = [node for node in model.graph.node if node.op_type in PAIR]
-    assert len(pairs) > 20
+    assert len(pairs) > 14
     kinds = {tensor.name: tensor.data_type for tensor in model.graph.initializer}
     for node in pairs:
         scale, zero = (constants[one] for one in node.input[1:])
@@ -217,19 +217,34 @@ def test_pairs_have_zero_points_0_and_scales_of_float16(
         assert scale.ndim == 0 or node.input[0] in constants
 
 
+def quantized_nodes(source: Sources, model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """The operators with weights of the float model that are quantized in `model`."""
+    operators, makers = {node.name: node for node in model.graph.node}, makers_of(model)
+    return [
+        node for node in weighted_nodes(source.floats) if operators[node.name].input[1] in makers
+    ]
+
+
 @MODELS
 @IN_PAIRS
 def test_weights_have_the_scales_of_their_channels(
     made: Any, sources: dict[str, Sources], name: str, precision: str
 ) -> None:
-    """The largest absolute value over that of the type, rounded to float16."""
+    """The largest absolute value over that of the type, rounded to float16; in fp8 of all."""
     model, floats = made(name, precision), constants_of(sources[name].floats)
     constants, makers = constants_of(model), makers_of(model)
     operators = {node.name: node for node in model.graph.node}
-    weighted = weighted_nodes(sources[name].floats)
-    assert len(weighted) == {"text": 14, "image": 8}[name]
+    weighted = quantized_nodes(sources[name], model)
+    # of the text model all but those of one row per example
+    assert len(weighted) == 8
     for node in weighted:
         dequantize = makers[operators[node.name].input[1]]
+        if precision == "fp8":
+            assert not dequantize.attribute
+            scale = constants[dequantize.input[1]].astype(np.float32)
+            largest = max(np.abs(floats[node.input[1]]).max() / 448, 2**-14)
+            np.testing.assert_allclose(scale, largest, rtol=2**-11)
+            continue
         (axis,) = [one.i for one in dequantize.attribute]
         transposed = any(one.name == "transB" and one.i for one in node.attribute)
         assert axis == (0 if node.op_type == "Conv" or transposed else 1)
@@ -251,12 +266,10 @@ def test_fp8_weights_are_the_nearest_that_e4m3_has(
     every = np.arange(256, dtype=np.uint8).view(kind).astype(np.float32)
     every = np.unique(every[np.isfinite(every)])
     assert (len(every), every.max()) == (253, 448)
-    for node in weighted_nodes(sources[name].floats):
+    for node in quantized_nodes(sources[name], model):
         dequantize = makers[operators[node.name].input[1]]
         quantized, scale, _ = (constants[one] for one in dequantize.input)
-        shape = [1] * quantized.ndim
-        shape[dequantize.attribute[0].i] = -1
-        scaled = floats[node.input[1]] / scale.astype(np.float32).reshape(shape)
+        scaled = floats[node.input[1]] / scale.astype(np.float32)
         nearest = np.abs(scaled[..., None] - every).min(axis=-1)
         np.testing.assert_allclose(
             np.abs(scaled - quantized.astype(np.float32)), nearest, rtol=1e-4, atol=1e-6
@@ -270,7 +283,7 @@ def test_products_with_weights_read_rounded_tensors(
 ) -> None:
     model = made(name, precision)
     operators = {node.name: node for node in model.graph.node}
-    for node in weighted_nodes(sources[name].floats):
+    for node in quantized_nodes(sources[name], model):
         inputs = operators[node.name].input
         assert rounded_inputs(model, operators[node.name]) == list(inputs[:2])
         for bias in inputs[2:]:
@@ -282,7 +295,7 @@ def test_the_skip_of_a_sum_is_the_tensor_that_the_product_reads(made: Any, preci
     model = made("text", precision)
     sums = [node for node in model.graph.node if node.op_type == "Add"]
     skips = [name for node in sums for name in rounded_inputs(model, node)]
-    assert len(skips) == len(set(skips)) == 4  # two of each layer
+    assert len(skips) == len(set(skips)) == 2  # of the first layer
     for skip in skips:
         readers = {node.op_type for node in model.graph.node if skip in node.input}
         assert readers == {"Add", "MatMul"}
@@ -352,13 +365,13 @@ def test_a_weight_that_is_read_both_ways_has_the_channels_of_each() -> None:
     weight = np.array([[1, 2, 4], [8, 16, 32], [64, 128, 256]], np.float32)
     model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
     ranges = {"x": [-2.0, 2.0], "forth": [-500.0, 500.0]}
-    kind = TensorProto.FLOAT8E4M3FN
+    kind = TensorProto.INT8
     found = tensorrt_qdq(model, ranges, ["one", "two"], kind=kind, outputs=False)
     batch = {"x": np.eye(3, dtype=np.float32)}
     expected = run_onnx(model, [batch], threads=1)[0]
-    np.testing.assert_allclose(run_onnx(found, [batch], threads=1)[0], expected, rtol=0.1)
+    np.testing.assert_allclose(run_onnx(found, [batch], threads=1)[0], expected, rtol=0.2)
     scales = {name: value for name, value in constants_of(found).items() if value.shape == (3,)}
-    largest = sorted(tuple(np.round(s * 448)) for n, s in scales.items() if n.endswith("_scale"))
+    largest = sorted(tuple(np.round(s * 127)) for n, s in scales.items() if n.endswith("_scale"))
     assert largest == [(4, 32, 256), (64, 128, 256)]
 
 
