@@ -16,7 +16,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
-from tightrope.runtimes.executed import as_tf32
+from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products
 from tightrope.runtimes.program_by_shape import ByShape
 from tightrope.runtimes.tensorrt.errors import with_reasons
 from tightrope.runtimes.tensorrt.inspection import executed
@@ -26,7 +26,8 @@ from tightrope.runtimes.tensorrt.version import require_same, require_version
 from tightrope.runtimes.torch.device import prepare
 from tightrope.signature import Signature, signature, sizes_of
 
-PLAN, LAYERS = "model.plan", "layers.json"
+# layers of each optimization profile, by its number
+PLAN, LAYERS = "model.plan", "layers-{}.json"
 Options = dict[str, Any]
 
 
@@ -36,8 +37,9 @@ def build(
     """Write TensorRT's plan and its layers into folder `target`.
 
     `source` is an ONNX file, with Q/DQ for int8 and fp8. The model's folder work/tensorrt keeps
-    the typed file, and the timing cache for later builds. Raises WorkFailed with TensorRT's own
-    reason.
+    the typed file, and the timing cache for later builds. `executed` is that of the optimization
+    profile with the smallest share of products in the precision. Raises WorkFailed with TensorRT's
+    own reason, and where a profile has no product in the precision.
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
@@ -48,14 +50,17 @@ def build(
     save_onnx(model, work / f"{target.name}.onnx")
     plan = built(work / f"{target.name}.onnx", input_signature, precision, options, work)
     (target / PLAN).write_bytes(plan)
-    profile = Profile.of(options["profiles"][0])
-    information = inspected(deserialized(plan, options), input_signature, profile)
-    (target / LAYERS).write_text(information)
-    found = executed(information)
+    engine, found = deserialized(plan, options), []
+    for number, one in enumerate(options["profiles"]):
+        information = inspected(engine, input_signature, number, Profile.of(one))
+        (target / LAYERS.format(number)).write_text(information)
+        operators = executed(information, number)
+        # the inspector does not report which fp32 products used TF32
+        found.append(as_tf32(operators) if precision == "tf32" else operators)
+        require_precision(found[-1], precision)
     return {
         "format": "tensorrt-plan",
-        # the inspector does not report which fp32 products used TF32
-        "executed": as_tf32(found) if precision == "tf32" else found,
+        "executed": min(found, key=lambda one: share_of_products(one, precision)),
         "built_on": place(),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
@@ -130,13 +135,15 @@ def deserialized(plan: bytes, options: Options) -> trt.ICudaEngine:
     return engine
 
 
-def inspected(engine: trt.ICudaEngine, input_signature: Signature, profile: Profile) -> str:
-    """Return the inspector's layer information as JSON, at the optimal shape of `profile`."""
+def inspected(
+    engine: trt.ICudaEngine, input_signature: Signature, number: int, profile: Profile
+) -> str:
+    """Return the inspector's layer information as JSON, at the optimal shape of a profile."""
     inspector = engine.create_engine_inspector()
     # the inspector reports types only for a context with shapes
     context = there(engine.create_execution_context())
     inspector.execution_context = context
-    set_shapes(context, 0, input_signature.request(*profile.opt))
+    set_shapes(context, number, input_signature.request(*profile.opt))
     return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
 
 

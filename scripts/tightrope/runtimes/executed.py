@@ -1,7 +1,7 @@
 """Count the operators that an engine executes, and check its precision by them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tightrope.errors import WorkFailed
 
@@ -36,13 +36,27 @@ def as_tf32(executed: Executed) -> Executed:
     }
 
 
-def require_precision(executed: Executed, precision: str) -> None:
-    """Raise WorkFailed unless a matrix product ran in the first precision of the variant's name.
+def products_in(executed: Mapping[str, Mapping[str, int]], precision: str) -> tuple[int, int]:
+    """Return how many matrix products ran in the precision of a variant's name, and how many ran.
 
-    For `int8-bf16` and `int8-dynamic` that is int8.
+    For `int8-bf16` and `int8-dynamic` that precision is int8.
     """
     wanted = precision.partition("-")[0]
+    products = [counts for kind, counts in executed.items() if is_product(kind)]
+    return sum(one.get(wanted, 0) for one in products), sum(sum(one.values()) for one in products)
+
+
+def share_of_products(executed: Executed, precision: str) -> float:
+    """Return the share of the matrix products that ran in the precision; 0 where none ran."""
+    ran, every = products_in(executed, precision)
+    return ran / every if every else 0.0
+
+
+def require_precision(executed: Executed, precision: str) -> None:
+    """Raise WorkFailed unless a matrix product ran in the precision, as `products_in` counts."""
+    wanted = precision.partition("-")[0]
+    if products_in(executed, precision)[0]:
+        return
     ran = {name for kind, counts in executed.items() if is_product(kind) for name in counts}
-    if wanted not in ran:
-        words = ", ".join(sorted(ran)) or "nothing known"
-        raise WorkFailed(f"ran in {words}: no matrix product ran in {wanted}", transient=False)
+    words = ", ".join(sorted(ran)) or "nothing known"
+    raise WorkFailed(f"ran in {words}: no matrix product ran in {wanted}", transient=False)

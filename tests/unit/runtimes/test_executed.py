@@ -1,6 +1,13 @@
 import pytest
 from tightrope.errors import WorkFailed
-from tightrope.runtimes.executed import Executed, counted, is_product, require_precision
+from tightrope.runtimes.executed import (
+    Executed,
+    counted,
+    is_product,
+    products_in,
+    require_precision,
+    share_of_products,
+)
 
 INT8: Executed = {
     "FullyConnected": {"int8": 14},
@@ -133,3 +140,27 @@ def test_conversions_around_products_in_fp32_are_a_fall_back(
 ) -> None:
     with pytest.raises(WorkFailed, match=f"ran in fp32: no matrix product ran in {precision}"):
         require_precision(executed, precision)
+
+
+MIXED: Executed = {
+    "Gemm": {"fp16": 2, "int8": 10},
+    "attention": {"fp16": 6},
+    "QuantizeLinear": {"int8": 20},
+    "Softmax": {"fp16": 6},
+}
+
+
+@pytest.mark.parametrize(
+    ("executed", "precision", "found"),
+    [
+        (MIXED, "int8-fp16", (10, 18)),
+        (MIXED, "fp16", (8, 18)),
+        (MIXED, "fp8", (0, 18)),
+        ({"Softmax": {"fp16": 6}}, "fp16", (0, 0)),
+    ],
+)
+def test_products_are_counted_in_the_precision_of_the_name_and_in_all(
+    executed: Executed, precision: str, found: tuple[int, int]
+) -> None:
+    assert products_in(executed, precision) == found
+    assert share_of_products(executed, precision) == (found[0] / found[1] if found[1] else 0)

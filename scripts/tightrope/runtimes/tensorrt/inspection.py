@@ -17,7 +17,8 @@ Layer = dict[str, Any]
 NO_OPERATORS = ("constant", "noop", "signal", "wait")
 TYPES = {
     **{"fp32": "fp32", "float": "fp32", "fp16": "fp16", "half": "fp16"},
-    **{"bf16": "bf16", "bfloat16": "bf16", "int8": "int8", "fp8": "fp8"},
+    **{"bf16": "bf16", "bfloat16": "bf16", "int8": "int8"},
+    **dict.fromkeys(("fp8", "fp8e4m3", "e4m3", "float8", "float8e4m3fn"), "fp8"),
 }
 # "Half", or within a description: "Row major linear FP16 format"
 TYPE = re.compile(rf"\b({'|'.join(TYPES)})\b", re.IGNORECASE)
@@ -39,11 +40,11 @@ OPERAND_TYPES = {
 }
 NARROW = ("int8", "fp8")
 # "name [profile 1]"; layers of the first profile have no such suffix
-PROFILE = re.compile(r"\[profile +[1-9]\d*\]")
+PROFILE = re.compile(r"\[profile +([1-9]\d*)\]")
 
 
-def executed(information: str) -> Executed:
-    """Count the operators of the first profile of an engine by class and precision.
+def executed(information: str, profile: int = 0) -> Executed:
+    """Count the operators of one optimization profile of an engine by class and precision.
 
     `information` is `EngineInspector.get_engine_information(LayerInformationFormat.JSON)` of an
     engine built with `ProfilingVerbosity.DETAILED`. Products have the classes `attention`,
@@ -52,13 +53,19 @@ def executed(information: str) -> Executed:
     context with input shapes set, else it reports no types. Raises WorkFailed for an engine without
     details.
     """
-    layers = [one for one in layers_of(information) if not PROFILE.search(one["Name"])]
+    layers = [one for one in layers_of(information) if profile_of(one) == profile]
     kinds = [(kind_of(one), one) for one in layers]
     return counted(
         (kind, product_precision(one) if kind in PRODUCTS else precision(one))
         for kind, one in kinds
         if kind.casefold() not in NO_OPERATORS
     )
+
+
+def profile_of(layer: Layer) -> int:
+    """Return the number of the optimization profile that a layer belongs to."""
+    match = PROFILE.search(layer["Name"])
+    return int(match[1]) if match else 0
 
 
 def layers_of(information: str) -> list[Layer]:

@@ -188,11 +188,19 @@ def test_without_shapes_the_types_come_from_the_kernels() -> None:
         require_precision(executed(information(unnamed)), "int8")
 
 
-def test_only_the_layers_of_the_first_profile_are_counted() -> None:
-    # trt-engine-explorer: the layers of the others have the profile behind their names
-    second = {**GEMM, "Name": "__myl_Fc_myl0_7 [profile 1]"}
+def test_the_layers_of_one_profile_are_counted() -> None:
+    # trt-engine-explorer: the layers of all but the first have the profile behind their names
+    second = {**GEMM_INT8, "Name": "__myl_Fc_myl0_7 [profile 1]"}
     eleventh = {**GEMM, "Name": "__myl_Fc_myl0_7 [profile 10]"}
-    assert executed(information(GEMM, second, eleventh)) == {"gemm": {"fp16": 1}}
+    plan = information(GEMM, second, eleventh)
+    assert executed(plan) == executed(plan, 10) == {"gemm": {"fp16": 1}}
+    assert executed(plan, 1) == {"gemm": {"int8": 1}}
+
+
+@pytest.mark.parametrize("name", ["FP8", "FP8E4M3", "E4M3", "Float8", "fp8"])
+def test_fp8_is_known_by_each_of_its_names(name: str) -> None:
+    fused = layer("fusion", [name, name], ["Half"], "__myl_FcAdd_0x12ab")
+    assert executed(information(fused)) == {"gemm": {"fp8": 1}}
 
 
 def test_what_computes_nothing_is_not_counted() -> None:
