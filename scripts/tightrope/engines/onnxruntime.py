@@ -6,13 +6,12 @@ from typing import Any
 
 import onnx
 
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
-from tightrope.runtimes.onnxruntime import gpu
 from tightrope.runtimes.onnxruntime.session import (
-    CPU,
     Options,
-    Providers,
     open_session,
     profiled,
     session_options,
@@ -28,9 +27,9 @@ def build(
     """Write the ONNX file `source` (Q/DQ for int8) into folder `target` and profile it.
 
     fp16 converts the model, int8-dynamic quantizes its weights; with `fusions` in the options, ONNX
-    Runtime's transformer optimizer runs first.
+    Runtime's transformer optimizer runs first. On a GPU CUDA graphs are tried; where the provider
+    refuses them, `graphs_refused` is the reason, and the engine runs without.
     """
-    providers = providers_of(device, options)
     model = load_onnx(source)
     input_signature, longest = signature_of(model), max_sequence(model)
     if options["fusions"] and precision not in ("int8", "int8-auto"):
@@ -40,14 +39,11 @@ def build(
     if precision == "int8-dynamic":
         model = dynamically_quantized(model, reduced=options["reduce_range"])
     save_onnx(model, target / FILE)
-    plain = gpu.without_graphs(providers)
-    executed, provider = profiled(
-        target / FILE, threads, options, plain, example=example_of(input_signature, 1)
-    )
+    example = example_of(input_signature, 1)
+    tried = tried_on_gpu if device == "cuda" else profiled_on_cpu
     return {
         "format": "onnx",
-        "executed": executed,
-        "provider": provider,
+        **tried(target / FILE, threads, options, example),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
     }
@@ -55,10 +51,9 @@ def build(
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
-    providers = providers_of(device, options)
-    session = open_session(path / FILE, session_options(threads, options), providers)
     if device == "cuda":
-        return gpu.bound_runner(session, options)
+        return loaded_on_gpu(path, threads, options)
+    session = open_session(path / FILE, session_options(threads, options))
 
     def run(inputs: Arrays) -> Any:
         return session.run(None, inputs)[0]
@@ -66,12 +61,39 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     return run
 
 
-def providers_of(device: str, options: Options) -> Providers:
-    """Return the execution provider of a device; raise WorkFailed where the GPU cannot be used."""
-    if device == "cpu":
-        return [(CPU, {})]
+def profiled_on_cpu(path: Path, threads: int, options: Options, example: Arrays) -> dict[str, Any]:
+    """Return `executed` and `provider` of a run of `example`."""
+    executed, provider = profiled(path, threads, options, example=example)
+    return {"executed": executed, "provider": provider}
+
+
+def tried_on_gpu(path: Path, threads: int, options: Options, example: Arrays) -> dict[str, Any]:
+    """Return `executed`, `provider` and `graphs_refused`.
+
+    Operators are counted without CUDA graphs, whose replay names none.
+    """
+    from tightrope.runtimes.onnxruntime import gpu
+
     gpu.prepare()
-    return [gpu.cuda_provider(options)]
+    plain = gpu.cuda_provider({**options, "graphs": False})
+    executed, provider = profiled(path, threads, options, [plain], example=example)
+    refused = gpu.refusal_of_graphs(path, threads, options, example) if options["graphs"] else None
+    return {"executed": executed, "provider": provider, "graphs_refused": refused}
+
+
+def loaded_on_gpu(path: Path, threads: int, options: Options) -> Any:
+    """Return `run`, without CUDA graphs where the build found that this model has none."""
+    # imports PyTorch, for its buffers and streams; an engine on the CPU needs neither
+    from tightrope.runtimes.cuda_program import queue_on_gpu
+    from tightrope.runtimes.onnxruntime import gpu
+
+    gpu.prepare()
+    refused = open_manifest(path / "engine.json", EngineManifest).get("graphs_refused")
+    options = {**options, "graphs": options["graphs"] and refused is None}
+    queue = queue_on_gpu(graphs=False)
+    providers = gpu.on_stream([gpu.cuda_provider(options)], queue)
+    session = open_session(path / FILE, session_options(threads, options), providers)
+    return gpu.bound_runner(session, options, queue)
 
 
 def fused(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -15,11 +15,13 @@ from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import example_of
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.buckets import in_words
+from tightrope.runtimes.cuda_program import queue_on_gpu
 from tightrope.runtimes.executed import Executed, counted, is_product
 from tightrope.runtimes.onnxruntime.gpu import (
     bound_runner,
     cuda_provider,
     load_tensorrt,
+    on_stream,
     prepare,
 )
 from tightrope.runtimes.onnxruntime.session import (
@@ -72,7 +74,8 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     prepare()
     load_tensorrt()
     input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
-    providers = providers_of(path, input_signature, precision, options)
+    queue = queue_on_gpu(graphs=False)
+    providers = on_stream(providers_of(path, input_signature, precision, options), queue)
     before = set(path.glob(ENGINES))
     session = open_session(path / FILE, session_options(threads, SESSION), providers)
     if set(path.glob(ENGINES)) - before:
@@ -81,7 +84,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
             "delete the engine's folder and run again",
             transient=False,
         )
-    return bound_runner(session, NO_GRAPHS)
+    return bound_runner(session, NO_GRAPHS, queue)
 
 
 def providers_of(

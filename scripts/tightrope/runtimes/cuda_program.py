@@ -79,6 +79,11 @@ class CudaProgram:
             self.fetched.copy_(self.logits)  # waits for all earlier work on the stream
         return self.fetched.numpy().copy()
 
+    def release(self) -> None:
+        """Free what the program itself holds, such as ONNX Runtime's CUDA graph."""
+        if hasattr(self.program, "release"):
+            self.program.release()
+
     def device_seconds(self, inputs: Arrays, calls: int) -> list[float]:
         """Return the seconds of each of `calls` calls by CUDA events, without transfers.
 

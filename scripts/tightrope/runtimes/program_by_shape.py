@@ -19,7 +19,8 @@ class ByShape:
     """Callable `run(inputs) -> float32 logits [batch, classes]` with one program per shape.
 
     `make(inputs)` returns the program for the shape of `inputs`. Calling the program returns
-    logits; its `device_seconds(inputs, calls)` returns the seconds of each call without transfers.
+    logits; its `device_seconds(inputs, calls)` returns the seconds of each call without transfers,
+    its `release()` frees what it holds on the GPU.
     With `buckets` a request is padded to the nearest bucket, else every request shape has a
     program.
     """
@@ -49,6 +50,6 @@ class ByShape:
         if shape not in self.programs:
             self.programs[shape] = self.make(whole)
             if len(self.programs) > MOST_SHAPES:
-                self.programs.popitem(last=False)
+                self.programs.popitem(last=False)[1].release()
         self.programs.move_to_end(shape)
         return self.programs[shape], whole

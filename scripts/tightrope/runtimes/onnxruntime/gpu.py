@@ -1,25 +1,34 @@
-"""ONNX Runtime on an NVIDIA GPU, with inputs and outputs bound to GPU buffers."""
+"""ONNX Runtime on an NVIDIA GPU, with inputs and outputs bound to PyTorch's buffers."""
 
 import itertools
 import os
-import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
+import torch
 from onnxruntime.capi import build_and_package_info
 
-from tightrope.errors import WorkFailed
+from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.gpu import linked_tensorrt, loaded, require_gpu, without_tensorrt
 from tightrope.runtimes.buckets import Buckets
-from tightrope.runtimes.onnxruntime.session import Options, Providers
+from tightrope.runtimes.cuda_program import CudaProgram, Queue, queue_on_gpu
+from tightrope.runtimes.onnxruntime.session import (
+    Options,
+    Providers,
+    open_session,
+    session_options,
+)
 from tightrope.runtimes.program_by_shape import ByShape
 
 CUDA = "CUDAExecutionProvider"
 # graph id of a run without graph capture
 NO_GRAPH = "-1"
+# ONNX Runtime captures at the first or second call, and replays after that
+REPLAYED = 4
 
 
 def prepare() -> None:
@@ -46,71 +55,91 @@ def cuda_provider(options: Options) -> tuple[str, dict[str, str]]:
     return CUDA, {"device_id": "0", "use_tf32": "0", "enable_cuda_graph": graphs}
 
 
-def without_graphs(providers: Providers) -> Providers:
-    """Return the providers without CUDA graphs, to profile: replayed graphs name no operators."""
-    return [
-        (name, {**settings, "enable_cuda_graph": "False"} if name == CUDA else settings)
-        for name, settings in providers
-    ]
+def on_stream(providers: Providers, queue: Queue) -> Providers:
+    """Return the providers with the stream on which PyTorch fills and reads the buffers."""
+    stream = {"user_compute_stream": str(queue.stream.cuda_stream)} if queue.stream else {}
+    return [(name, {**settings, **stream}) for name, settings in providers]
+
+
+def refusal_of_graphs(path: Path, threads: int, options: Options, example: Arrays) -> str | None:
+    """Return why the provider cannot capture and replay the model as a CUDA graph, else None.
+
+    A failed capture may leave the process without a usable GPU: ask it last.
+    """
+    queue = queue_on_gpu(graphs=False)
+    try:
+        chosen = session_options(threads, options)
+        session = open_session(path, chosen, on_stream([cuda_provider(options)], queue))
+        run = bound_runner(session, options, queue)
+        for _ in range(REPLAYED):
+            run(example)
+    except Exception as error:  # ONNX Runtime raises no specific class
+        return in_one_line(error)
+    return None
 
 
 def bound_runner(
-    session: onnxruntime.InferenceSession, options: Options
+    session: onnxruntime.InferenceSession, options: Options, queue: Queue
 ) -> Callable[[Arrays], np.ndarray]:
-    """Return `run(inputs) -> float32 logits [batch, classes]`; with graphs it pads to buckets."""
+    """Return `run(inputs) -> float32 logits [batch, classes]`; with graphs it pads to buckets.
+
+    Buffers, copies and clock are those of the engines of PyTorch and TensorRT.
+    """
     numbers = itertools.count(1)
     graphs = options["graphs"]
     buckets = Buckets(options["buckets"]) if graphs and options.get("buckets") else None
 
-    def make(inputs: Arrays) -> BoundProgram:
-        return BoundProgram(session, inputs, str(next(numbers)) if graphs else NO_GRAPH)
+    def make(inputs: Arrays) -> CudaProgram:
+        graph = str(next(numbers)) if graphs else NO_GRAPH
+        return CudaProgram(BoundProgram(session, graph), inputs, queue)
 
     return ByShape(make, buckets)
 
 
 class BoundProgram:
-    """Session at one shape with buffers bound once; `graph` is the id of its CUDA graph."""
+    """Session at one shape on PyTorch's buffers; `graph` is the id of its CUDA graph.
 
-    def __init__(
-        self,
-        session: onnxruntime.InferenceSession,
-        inputs: Arrays,
-        graph: str,
-        device: str = "cuda",
-    ) -> None:
-        value = onnxruntime.OrtValue
-        output = session.get_outputs()[0]
-        rows = len(next(iter(inputs.values())))
+    All calls get the same tensors, which are bound at the first one.
+    """
+
+    def __init__(self, session: onnxruntime.InferenceSession, graph: str) -> None:
         self.session = session
-        self.inputs = {
-            name: value.ortvalue_from_numpy(array, device, 0) for name, array in inputs.items()
-        }
-        self.logits = value.ortvalue_from_shape_and_type(
-            [rows, output.shape[1]], np.float32, device, 0
-        )
-        self.binding = session.io_binding()
-        for name, one in self.inputs.items():
-            self.binding.bind_ortvalue_input(name, one)
-        self.binding.bind_ortvalue_output(output.name, self.logits)
+        self.graph = graph
+        self.binding: Any = None
         self.options = onnxruntime.RunOptions()
         self.options.add_run_config_entry("gpu_graph_id", graph)
+        # whoever reads the logits waits for the stream
+        self.options.add_run_config_entry("disable_synchronize_execution_providers", "1")
 
-    def launch(self) -> None:
-        """Compute from the buffers, and return when done."""
+    def __call__(self, **tensors: torch.Tensor) -> torch.Tensor:
+        """Queue the computation; return the buffer of the logits, float32 [batch, classes]."""
+        if self.binding is None:
+            self.bind(tensors)
         self.session.run_with_iobinding(self.binding, self.options)
+        return self.logits
 
-    def __call__(self, inputs: Arrays) -> np.ndarray:
-        """Return the logits of inputs of this shape, copied to the host."""
-        for name, array in inputs.items():
-            self.inputs[name].update_inplace(array)
-        self.launch()
-        return np.array(self.logits.numpy())
+    def bind(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Bind the tensors, and a buffer for the logits on their device."""
+        output, first = self.session.get_outputs()[0], next(iter(tensors.values()))
+        self.logits = torch.empty((len(first), output.shape[1]), device=first.device)
+        self.binding = self.session.io_binding()
+        for name, tensor in tensors.items():
+            self.binding.bind_input(name, *place_of(tensor))
+        self.binding.bind_output(output.name, *place_of(self.logits))
 
-    def device_seconds(self, inputs: Arrays, calls: int) -> list[float]:
-        """Return the seconds of each of `calls` calls without transfers, by the host clock."""
-        self(inputs)
-        clock: list[Any] = [time.perf_counter()]
-        for _ in range(calls):
-            self.launch()
-            clock.append(time.perf_counter())
-        return [last - first for first, last in itertools.pairwise(clock)]
+    def release(self) -> None:
+        """Free the CUDA graph."""
+        if self.graph != NO_GRAPH:
+            self.session.release_captured_graph(int(self.graph))
+
+
+def place_of(tensor: torch.Tensor) -> tuple[str, int, type, list[int], int]:
+    """Return device, its number, dtype, shape and address, as ONNX Runtime binds a buffer."""
+    dtype = np.dtype(str(tensor.dtype).removeprefix("torch.")).type
+    return (
+        tensor.device.type,
+        tensor.device.index or 0,
+        dtype,
+        list(tensor.shape),
+        tensor.data_ptr(),
+    )
