@@ -13,7 +13,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from tightrope.errors import TightropeError
 from tightrope.records.latency import LatencyRecord
+from tightrope.runtimes.buckets import in_words
 from tightrope.runtimes.tensorrt.trtexec import measured
+from tightrope.summary.results import shape_of
 
 
 def main() -> None:
@@ -33,7 +35,7 @@ def main() -> None:
             ours = statistics.median(shape["device_s"])
             theirs = measured(program, chosen.engine, shape)
             print(
-                f"{shape['batch']}x{shape['sequence']}: {ours * 1e3:.4f} ms on the GPU, "
+                f"{in_words(tuple(shape_of(shape).values()))}: {ours * 1e3:.4f} ms on the GPU, "
                 f"trtexec {theirs * 1e3:.4f} ms, ratio {ours / theirs:.3f}"
             )
     except TightropeError as error:

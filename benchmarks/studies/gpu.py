@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.machine.host import describe_host
+from tightrope.runtimes.buckets import in_words
+from tightrope.summary.results import shape_of
 
 SIZE, CALLS = 8192, 20
 TYPES = {
@@ -45,7 +47,7 @@ COLUMNS = (
     "of peak",
     "launches",
 )
-Rows = dict[tuple[str, str, int, int], dict[str, Any]]
+Rows = dict[tuple[str, str, str], dict[str, Any]]
 
 
 def peaks() -> dict[str, float]:
@@ -77,7 +79,7 @@ def seconds_of(call: Callable[[], Any]) -> float:
 def rows_of(path: Path) -> Rows:
     """Each shape of each variant on a GPU that was measured, by model, variant and shape."""
     return {
-        (one["model"], one["variant"], row["batch"], row["sequence"]): {**one, **row}
+        (one["model"], one["variant"], in_words(tuple(shape_of(row).values()))): {**one, **row}
         for one in read_json(path)["results"]
         if one["device"] == "cuda"
         for row in one["latency"]
@@ -85,7 +87,12 @@ def rows_of(path: Path) -> Rows:
 
 
 def share(row: dict[str, Any], peak: dict[str, float]) -> str:
-    """What of the peak in its precision a call reaches, of the operations that it does."""
+    """What of the peak in its precision a call reaches, of the operations that it does.
+
+    A dash for images, whose operations are not counted.
+    """
+    if "sequence" not in row:
+        return "-"
     config = read_json(Path("artifacts", row["model"], "checkpoint/config.json"))
     read = 1 if row["engine"] in SIMPLIFIED else row["sequence"]
     work = operations(config, row["batch"], row["sequence"], read)
@@ -111,7 +118,7 @@ def main() -> None:
         other = single.get(key)
         launches = f"{1 - row['mean_s'] / other['mean_s']:.0%}" if other else "-"
         print(
-            f"| {key[0]} | `{key[1]}` | {key[2]}x{key[3]} | {row['mean_s'] * 1e3:.3f} | {device} | "
+            f"| {key[0]} | `{key[1]}` | {key[2]} | {row['mean_s'] * 1e3:.3f} | {device} | "
             f"{row['throughput_per_s']:.0f} | {faster} | {share(row, peak)} | {launches} |"
         )
 

@@ -1,6 +1,7 @@
 """`make gpu-check`: the tests marked gpu and a small run of the pipeline on this machine's GPU.
 
-It needs only what is installed, says what that is, what ran, and what was unavailable and why.
+It needs only what is installed: of each part it says what is missing, runs the rest, and writes
+what was found to one JSON file (`--out`).
 """
 
 import argparse
@@ -11,7 +12,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -21,67 +26,107 @@ try:
     from tightrope.artifacts.provenance import library_version
     from tightrope.machine.gpu import driver_cuda, missing_packages
     from tightrope.machine.nvml import nvidia_gpu
+    from tightrope.runtimes.buckets import in_words as shape_in_words
+    from tightrope.summary.results import shape_of
 except ModuleNotFoundError as error:
     sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 
 PACKAGES = ("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao", "triton")
 ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt")
+# what each part needs besides PyTorch and transformers
+NEEDED = {"tests": ("pytest",), "pipeline": ("snakemake", "onnxslim")}
+# the report itself; without them the run ends with the summary
+FOR_THE_REPORT = ("altair", "vl_convert", "jsonschema")
+Part = dict[str, Any]
 
 
 def main() -> int:
-    """Print what is here, run what can, and give 1 where something that ran went wrong."""
+    """Print what is here, run what can, write it down, and give 1 where something went wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, help="keep the report and the summary in this folder")
-    chosen = parser.parse_args()
+    default = ROOT / "reports/gpu-check"
+    parser.add_argument("--out", type=Path, default=default, help="folder (%(default)s)")
+    out: Path = parser.parse_args().out
     gpu, driver = nvidia_gpu()
-    cuda = ".".join(map(str, driver_cuda() or ())) or "none"
-    print(f"GPU: {gpu or 'none'}; driver: {driver or 'none'}; CUDA up to: {cuda}")
-    print(", ".join(f"{name} {library_version(name) or 'not installed'}" for name in PACKAGES))
-    for engine in ENGINES:
-        print(f"{engine}: {missing_packages(engine) or 'installed'}")
+    cuda = ".".join(map(str, driver_cuda() or ())) or None
+    found: Part = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": sys.version.split()[0],
+        **{"gpu": gpu, "driver": driver, "cuda_of_driver": cuda},
+        "packages": {name: library_version(name) for name in PACKAGES},
+        "engines": {engine: missing_packages(engine) or "installed" for engine in ENGINES},
+    }
+    print(f"GPU: {gpu or 'none'}; driver: {driver or 'none'}; CUDA up to: {cuda or 'none'}")
+    print(", ".join(f"{name} {one or 'not installed'}" for name, one in found["packages"].items()))
+    for engine, state in found["engines"].items():
+        print(f"{engine}: {state}")
     if gpu is None:
         print("gpu-check: NVML names no visible NVIDIA GPU; nothing was run")
         return 1
-    results = {"tests marked gpu": tests(), "pipeline": pipeline(chosen.out)}
-    print("; ".join(f"{name}: {result}" for name, result in results.items()))
-    return int("failed" in results.values())
+    parts = {"tests": tests, "pipeline": pipeline}
+    found["parts"] = {name: run_part(name, part, out) for name, part in parts.items()}
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "gpu-check.json").write_text(json.dumps(found, indent=1) + "\n")
+    print("; ".join(f"{name}: {part['result']}" for name, part in found["parts"].items()))
+    print(f"all of it: {out / 'gpu-check.json'}")
+    return int(any(part["result"] == "failed" for part in found["parts"].values()))
 
 
-def tests() -> str:
-    """Run the tests; `passed`, `failed` or why they were not run."""
-    if importlib.util.find_spec("pytest") is None:
-        return "not run, pytest is not installed"
-    words = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/gpu"]
-    return "failed" if subprocess.run(words, cwd=ROOT, check=False).returncode else "passed"
-
-
-def pipeline(out: Path | None) -> str:
-    """Run it in a copy of the project; `passed`, `failed` or why it was not run."""
-    missing = [
-        name
-        for name in ("snakemake", "altair", "vl_convert", "onnxslim", "jsonschema", "rich")
-        if importlib.util.find_spec(name) is None
-    ]
+def run_part(name: str, part: Any, out: Path) -> Part:
+    """Run a part; its `result` is `passed`, `failed` or why it was not run."""
+    missing = absent(NEEDED[name])
     if missing:
-        return f"not run, {', '.join(missing)} not installed"
+        return {"result": f"not run: {', '.join(missing)} not installed"}
+    return dict(part(out))
+
+
+def absent(modules: tuple[str, ...]) -> list[str]:
+    """Return those of the modules that are not installed."""
+    return [name for name in modules if importlib.util.find_spec(name) is None]
+
+
+def tests(out: Path) -> Part:
+    """Run the tests; also return how each of them ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder, "results.xml")
+        words = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/gpu"]
+        done = subprocess.run([*words, f"--junitxml={results}"], cwd=ROOT, check=False)
+        cases = list(ElementTree.parse(results).iter("testcase")) if results.is_file() else []
+    each = {case.attrib["name"]: how_it_ended(case) for case in cases}
+    counts = Counter(one.partition(":")[0] for one in each.values())
+    result = "failed" if done.returncode or not each else "passed"
+    return {"result": result, "counts": dict(counts), "each": each}
+
+
+def how_it_ended(case: ElementTree.Element) -> str:
+    """Return `passed`, or `failed`, `error` or `skipped` with the reason."""
+    for child in case:
+        if child.tag in ("failure", "error", "skipped"):
+            reason = (child.attrib.get("message") or "").splitlines() or [""]
+            return f"{'failed' if child.tag == 'failure' else child.tag}: {reason[0][:300]}"
+    return "passed"
+
+
+def pipeline(out: Path) -> Part:
+    """Run it in a copy of the project; also return a line for each variant."""
+    target = "reports/summary.json" if absent(FOR_THE_REPORT) else "reports/summary.html"
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder, "project")
         ignored = shutil.ignore_patterns(".*", "artifacts", "reports", "shared", "__pycache__")
         shutil.copytree(ROOT, project, ignore=ignored)
         words = [sys.executable, "-m", "snakemake", "--cores", str(os.cpu_count())]
-        words += ["reports/summary.html", "--configfile", "tests/gpu/config.yaml"]
+        words += [target, "--configfile", "tests/gpu/config.yaml"]
         # the scripts of the pipeline find their `python` there
         programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = subprocess.run(words, cwd=project, check=False, env={**os.environ, "PATH": programs})
-        if done.returncode:
-            return "failed"
-        results = json.loads((project / "reports/summary.json").read_text())["results"]
-        if out is not None:
+        if (project / "reports").is_dir():
             shutil.copytree(project / "reports", out, dirs_exist_ok=True)
-    for result in results:
-        print(in_words(result))
-    failed = [one for one in results if one["device"] == "cuda" and one["status"] == "failed"]
-    return "failed" if failed else "passed"
+        if done.returncode:
+            return {"result": "failed", "target": target}
+        results = json.loads((project / "reports/summary.json").read_text())["results"]
+    each = [in_words(result) for result in results]
+    print("\n".join(each))
+    failed = any(one["device"] == "cuda" and one["status"] == "failed" for one in results)
+    return {"result": "failed" if failed else "passed", "target": target, "each": each}
 
 
 def in_words(result: dict) -> str:
@@ -89,7 +134,7 @@ def in_words(result: dict) -> str:
     if result["status"] != "ok":
         return f"{result['variant']}: {result['status']}: {result['reason']}"
     times = [
-        f"{row['batch']}x{row['sequence']} {row['mean_s'] * 1e3:.3f} ms"
+        f"{shape_in_words(tuple(shape_of(row).values()))} {row['mean_s'] * 1e3:.3f} ms"
         + (f" ({row['device_p50_s'] * 1e3:.3f} on the GPU)" if row["device_p50_s"] else "")
         for row in result["latency"]
     ]

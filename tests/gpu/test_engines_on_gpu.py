@@ -16,7 +16,17 @@ from tightrope.inputs.arrays import Arrays, stack
 from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.gpu import missing_packages
 from tightrope.variants import CALIBRATED, Variant
-from tiny_model import LONGEST, OPTIONS, SAMPLES, TinyModel, build_variant, evaluation_rows
+from tiny_model import (
+    LONGEST,
+    OPTIONS,
+    SAMPLES,
+    TinyModel,
+    build_variant,
+    evaluation_rows,
+    make_checkpoint,
+    make_onnx_files,
+    model_files,
+)
 
 pytestmark = pytest.mark.gpu
 
@@ -26,6 +36,8 @@ TOLERANCES = {
     **{"fp32": 1e-4, "tf32": 5e-3, "fp16": 5e-3, "bf16": 0.02},
     **{"int8": 0.05, "int8-fp16": 0.05, "int8-dynamic": 0.05, "fp8": 0.1},
 }
+# kernels are tuned for one precision: it takes minutes for each
+TUNED = "fp16"
 ON_GPU = {
     "attention": "auto",
     "autotune": True,
@@ -52,6 +64,28 @@ EVERY = [
 ]
 
 
+@pytest.fixture(scope="session")
+def tiny(made_once: Callable[..., Path]) -> TinyModel:
+    """The tiny model without its ONNX files, which not every machine with a GPU can make."""
+
+    def make(folder: Path) -> None:
+        supervised(make_checkpoint, folder, model_files(folder), limits=LIMITS)
+
+    return model_files(made_once("tiny-checkpoint", make))
+
+
+@pytest.fixture(scope="session")
+def with_onnx(tiny: TinyModel) -> Callable[[], None]:
+    """Makes the ONNX files at the first call; skips a test where onnxslim is not installed."""
+
+    def make() -> None:
+        pytest.importorskip("onnxslim")
+        if not tiny.e4m3.exists():
+            supervised(make_onnx_files, tiny, limits=LIMITS)
+
+    return make
+
+
 @pytest.fixture(scope="module")
 def batches(tiny: TinyModel) -> list[Arrays]:
     rows = sorted(evaluation_rows(tiny), key=lambda row: len(row["input_ids"]))
@@ -60,7 +94,9 @@ def batches(tiny: TinyModel) -> list[Arrays]:
 
 
 @pytest.fixture(scope="module")
-def build(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Build:
+def build(
+    tiny: TinyModel, with_onnx: Callable[[], None], tmp_path_factory: pytest.TempPathFactory
+) -> Build:
     """From a variant and changed options to its engine.json; skips what is not installed."""
     folder = tmp_path_factory.mktemp("gpu")
     made: dict[str, Path] = {}
@@ -68,11 +104,14 @@ def build(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Build:
     def builder(variant: Variant, **changed: Any) -> Path:
         if missing := missing_packages(variant.engine):
             pytest.skip(missing)
+        if ENGINES[variant.engine].source != "checkpoint":
+            with_onnx()
         key = f"{variant}{sorted(changed.items())}"
         if key not in made:
             # a model's folder each, as the engines keep timings in work/ beside theirs
             target = folder / str(len(made)) / "engines" / str(variant) / "engine.json"
             options = OPTIONS.get(variant.engine, {}) | ON_GPU | changed
+            options["autotune"] = options["autotune"] and variant.precision == TUNED
             made[key] = build_variant(tiny, variant, target, options=options, limits=LIMITS)
         return made[key]
 

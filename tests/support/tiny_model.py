@@ -110,20 +110,31 @@ def model_files(folder: Path) -> TinyModel:
 
 def run_chain(folder: Path, model: TinyModel) -> None:
     """What make_tiny_model runs in the child; a run of other tests never imports PyTorch."""
+    make_checkpoint(folder, model)
+    make_onnx_files(model)
+
+
+def make_checkpoint(folder: Path, model: TinyModel) -> None:
+    """Write the data and train the checkpoint."""
     from tightrope.checkpoint.prepare import prepare_checkpoint
-    from tightrope.int8.calibrate import calibrate
-    from tightrope.int8.quantize import quantize_onnx
-    from tightrope.onnx.export import export_onnx
-    from tightrope.onnx.simplify import simplify_onnx
     from tightrope.training.train import TrainingSettings, train_model
 
     write_data(folder / "moods.csv", model.data)
     source = folder / "source" / "checkpoint.json"
     prepare_checkpoint(source, source=ARCHITECTURE, expected_sha256=None, seed=0)
-    options: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
     settings = TrainingSettings(recipe=RECIPE, inputs={}, seed=0, threads=1)
     files = {"source": source, "data": model.split("train")}
     train_model(model.checkpoint, settings, **files, terminal=io.StringIO())
+
+
+def make_onnx_files(model: TinyModel) -> None:
+    """Write what is made from the checkpoint: ONNX files, calibration caches, quantized files."""
+    from tightrope.int8.calibrate import calibrate
+    from tightrope.int8.quantize import quantize_onnx
+    from tightrope.onnx.export import export_onnx
+    from tightrope.onnx.simplify import simplify_onnx
+
+    options: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
     export_onnx(model.checkpoint, model.onnx, threads=1)
     simplify_onnx(model.onnx, model.checkpoint, model.split("timing"), model.simplified, threads=1)
     inputs = (model.simplified, model.split("calibration"), model.checkpoint)
