@@ -1,11 +1,15 @@
 /* A driver library with two GPUs and a MIG instance, for tests of what is read from NVML. */
 #include <string.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct { unsigned long long total, free, used; } memory;
 static const char *names[] = {"NVIDIA H100 80GB HBM3", "NVIDIA L4", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"};
 static const char *uuids[] = {"GPU-aaaa-1111", "GPU-bbbb-2222", "MIG-cccc-3333"};
-enum { OK = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15 };
+enum {
+    OK = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9,
+    FUNCTION_NOT_FOUND = 13, GPU_IS_LOST = 15
+};
 
 int nvmlInitWithFlags(unsigned flags) { return getenv("FAKE_NO_DRIVER") ? DRIVER_NOT_LOADED : OK; }
 int nvmlShutdown(void) { return OK; }
@@ -35,5 +39,52 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length) {
 int nvmlDeviceGetMemoryInfo(const char **gpu, memory *found) {
     if (getenv("FAKE_NO_MEMORY")) return NOT_SUPPORTED;
     found->total = 80ull << 30; found->used = 10ull << 30; found->free = 70ull << 30;
+    return OK;
+}
+
+/* A MIG instance has a memory and processes of its own, but no clocks and no energy. */
+static int whole(const char **gpu) { return gpu != &names[2]; }
+static int number(const char *variable, int otherwise) {
+    return getenv(variable) ? atoi(getenv(variable)) : otherwise;
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(const char **gpu, unsigned long long *millijoules) {
+    static unsigned long long counted = 5000;
+    if (getenv("FAKE_NO_ENERGY") || !whole(gpu)) return NOT_SUPPORTED;
+    *millijoules = counted;
+    counted += 1500; /* of each call, so that a test knows it */
+    return OK;
+}
+int nvmlDeviceGetClockInfo(const char **gpu, unsigned type, unsigned *megahertz) {
+    *megahertz = type == 1 ? 1980 : 2619;
+    return whole(gpu) ? OK : NOT_SUPPORTED;
+}
+int nvmlDeviceGetTemperature(const char **gpu, unsigned sensor, unsigned *celsius) {
+    *celsius = 61;
+    return whole(gpu) ? OK : NOT_SUPPORTED;
+}
+int nvmlDeviceGetPowerUsage(const char **gpu, unsigned *milliwatts) {
+    *milliwatts = 412345;
+    return whole(gpu) ? OK : NOT_SUPPORTED;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(const char **gpu, unsigned long long *bits) {
+    *bits = number("FAKE_LIMITS", 1);
+    return whole(gpu) ? OK : NOT_SUPPORTED;
+}
+int nvmlDeviceGetCurrentClocksEventReasons(const char **gpu, unsigned long long *bits) {
+    if (getenv("FAKE_OLD_DRIVER")) return FUNCTION_NOT_FOUND;
+    return nvmlDeviceGetCurrentClocksThrottleReasons(gpu, bits);
+}
+
+typedef struct { unsigned pid; unsigned long long used; unsigned gpu, compute; } process;
+/* The caller, its parent, and a process of another program, as far as the test asks for them. */
+int nvmlDeviceGetComputeRunningProcesses_v3(const char **gpu, unsigned *count, process *found) {
+    process all[3] = {{getpid(), 3ull << 30}, {getppid(), 1ull << 30}, {1 << 23, 1ull << 30}};
+    unsigned first = getenv("FAKE_CONTAINER") ? 2 : 0, last = getenv("FAKE_SHARED") ? 3 : 2;
+    unsigned size = *count;
+    *count = last - first;
+    if (size < *count) return INSUFFICIENT_SIZE;
+    if (getenv("FAKE_HIDDEN_MEMORY")) all[0].used = ~0ull;
+    memcpy(found, all + first, *count * sizeof(process));
     return OK;
 }

@@ -2,7 +2,8 @@
 
 Leaving out slow blocks would make every engine look faster. Threads of an engine may also wait for
 each other, which is part of its latency. So a pair is disturbed only where its threads waited for a
-processor while other programs used one.
+processor while other programs used one. On a GPU a pair is disturbed too where the GPU was slowed
+down or shared.
 """
 
 import math
@@ -18,6 +19,11 @@ MAX_WAITED_SHARE = 0.05
 MAX_PREEMPTIONS_PER_S = 100
 # cores that other programs may use of the processors that engines are pinned to
 MAX_FOREIGN_CORES = 0.10
+# what slows a GPU down for a time, of `gpu_state.THROTTLES`: at its power cap it runs as it always
+# does under that load
+SLOWDOWNS = frozenset(
+    {"hardware slowdown", "thermal slowdown", "hardware thermal slowdown", "power brake"}
+)
 # standard deviation of the foreign cores of a window that clock ticks cause
 BLUR = 0.04
 
@@ -28,7 +34,8 @@ def of_pair(blocks: list[Facts], threads: int, window: int) -> Facts:
     """Return the counters of a pair: the larger value of its blocks, see `TimedEngine.block`.
 
     `waited` and `stolen` are shares of a block's seconds; `waited` is None where the kernel does
-    not report it. `preempted` is per second and thread, `window` the index in `Windows`.
+    not report it. `preempted` is per second and thread, `window` the index in `Windows`. On a GPU
+    also `throttled` and `other_processes`, see `GpuState.read`.
     """
     waited = [one["waited_s"] / one["seconds"] for one in blocks if one["waited_s"] is not None]
     return {
@@ -37,11 +44,25 @@ def of_pair(blocks: list[Facts], threads: int, window: int) -> Facts:
         # a short block may be preempted once
         "preempted": max((one["preempted"] - 1) / (one["seconds"] * threads) for one in blocks),
         "window": window,
+        **of_states([one["gpu"] for one in blocks if one.get("gpu")]),
+    }
+
+
+def of_states(states: list[Facts]) -> Facts:
+    """Return what the states of a GPU say of throttling and other processes, {} without any."""
+    if not states:
+        return {}
+    processes = [one["other_processes"] for one in states if one["other_processes"] is not None]
+    return {
+        "throttled": sorted({reason for one in states for reason in one["throttled"] or ()}),
+        "other_processes": max(processes, default=None),
     }
 
 
 def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
-    """Return why a pair does not count, `stolen`, `waited` or `preempted`; None where it counts.
+    """Return why a pair does not count, None where it counts.
+
+    The reasons are `throttled`, `shared`, `stolen`, `waited` and `preempted`.
 
     `foreign_cores` are those of the windows. The window of the pair and both neighbours are
     checked: a burst that begins at the end of a window shows in the next one, and after a burst
@@ -49,6 +70,8 @@ def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
     unknown. Where the window of the pair is unknown, waiting or preempted threads alone mark the
     pair as disturbed.
     """
+    if reason := gpu_disturbance(pair):
+        return reason
     if pair["stolen"] > MAX_WAITED_SHARE:
         return "stolen"
     place = pair["window"]
@@ -59,6 +82,16 @@ def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
     if pair["waited"] is not None:
         return "waited" if pair["waited"] > MAX_WAITED_SHARE else None
     return "preempted" if pair["preempted"] > MAX_PREEMPTIONS_PER_S else None
+
+
+def gpu_disturbance(facts: Facts) -> str | None:
+    """Return `throttled` or `shared` for a GPU that was slowed down or shared, None for another.
+
+    `facts` are those of a pair, or a state of the GPU; without a GPU they say nothing of it.
+    """
+    if SLOWDOWNS.intersection(facts.get("throttled") or ()):
+        return "throttled"
+    return "shared" if facts.get("other_processes") else None
 
 
 def undisturbed(shape: Facts) -> list[int]:

@@ -1,7 +1,7 @@
 """The NVIDIA GPU of this process, as NVML describes it; CUDA is not initialized."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -26,6 +26,25 @@ def free_device_bytes() -> int | None:
     return None
 
 
+def held_gpu() -> Any | None:
+    """Return the handle that `first_gpu` yields; NVML stays open until this process ends."""
+    import pynvml
+
+    with suppress(pynvml.NVMLError):  # no library or no driver
+        pynvml.nvmlInit()
+        return first_visible()
+    return None
+
+
+def known(read: Callable[..., Any], *arguments: Any) -> Any | None:
+    """Return what a function of NVML returns, None where the GPU or driver does not support it."""
+    import pynvml
+
+    with suppress(pynvml.NVMLError):
+        return read(*arguments)
+    return None
+
+
 @contextmanager
 def first_gpu() -> Iterator[Any | None]:
     """Yield the NVML handle of the GPU that CUDA uses first, None without a GPU or driver.
@@ -43,16 +62,16 @@ def first_gpu() -> Iterator[Any | None]:
         yield None
         return
     try:
-        yield chosen(os.environ.get("CUDA_VISIBLE_DEVICES", "0"))
+        yield first_visible()
     finally:
         pynvml.nvmlShutdown()
 
 
-def chosen(visible: str) -> Any | None:
+def first_visible() -> Any | None:
     """Return the handle of the first entry of `CUDA_VISIBLE_DEVICES`, None where there is none."""
     import pynvml
 
-    entry = visible.split(",")[0].strip()
+    entry = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
     try:
         if entry.startswith("MIG-"):
             return pynvml.nvmlDeviceGetHandleByUUID(entry)

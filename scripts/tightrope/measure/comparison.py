@@ -55,6 +55,7 @@ def compare_loads(
                     tell = bar.after(load * len(shapes) + index)
                     shape = compare(workers, index, part, earlier=earlier, tell=tell, **quiet)
                     shape["device_s"] = device_seconds(workers[0], index, earlier)
+                    shape["long_blocks"] = long_blocks(workers[0], index, plan, earlier)
                     shapes[index] = {"first_call_s": first[workers[0]], **earlier, **shape}
                 peak = workers[0].ask("peak_rss_bytes")
                 facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
@@ -64,6 +65,14 @@ def compare_loads(
 def device_seconds(worker: Child, index: int, earlier: Shape) -> list[float] | None:
     """Return seconds of calls on inputs that are on the GPU, of both loads; None on a CPU."""
     return [*(earlier.get("device_s") or []), *(worker.ask("device", index) or [])] or None
+
+
+def long_blocks(
+    worker: Child, index: int, plan: Plan, earlier: Shape
+) -> list[dict[str, Any]] | None:
+    """Return blocks that are long enough for a GPU's energy counter, of both loads; else None."""
+    block = worker.ask("long_block", index, plan["max_seconds"])
+    return [*(earlier.get("long_blocks") or []), *([block] if block else [])] or None
 
 
 def part_of(plan: Plan, earlier: Shape) -> Plan:

@@ -24,6 +24,7 @@ from tightrope.measure.logits import check_logits
 from tightrope.measure.settings import Shape, TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.latency import LatencyRecord
+from tightrope.variants import parse
 
 BASELINE = "baseline "
 
@@ -141,9 +142,10 @@ def measure_side_by_side(
     """
     limits = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
     timed = {}
+    device = parse(record.variant).device
     for path, role in zip(engines, ("", BASELINE), strict=False):
         load = partial(load_engine, path, threads=record.threads)
-        timed[role] = TimedEngine(load, batches, record.processors, check)
+        timed[role] = TimedEngine(load, batches, record.processors, check, device=device)
     compared, facts = compare_loads(timed, record.plan, record.threads, limits, machine)
     for name, value in facts.items():
         setattr(record, name, value)

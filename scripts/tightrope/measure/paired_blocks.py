@@ -28,6 +28,8 @@ FEWEST_IN_VAIN = 4
 Shape = dict[str, Any]
 Blocks = list[list[float]]
 NAMES = ("blocks_s", "baseline_blocks_s")
+# what is kept of each block of the candidate: None where all are unknown
+OF_BLOCKS = ("energy_j", "gpu")
 # facts of each load of the engines: the record keeps the highest value
 FACTS = ("threads_busy", "cores_used", "idle_share")
 
@@ -88,6 +90,9 @@ class Comparison:
         ]
         self.pairs: list[dict[str, Any]] = list(earlier.get("pairs", ()))
         self.foreign_cores: list[float | None] = list(earlier.get("foreign_cores", ()))
+        self.of_blocks: dict[str, list[Any]] = {
+            name: list(earlier.get(name) or [None] * len(self.pairs)) for name in OF_BLOCKS
+        }
         self.order = random.Random(f"{index}, {len(self.pairs)}")
         self.clocks = [
             Stopwatch(worker, plan["max_seconds"], own)
@@ -105,13 +110,20 @@ class Comparison:
             pair[which] = self.clocks[which].block(self.index, self.seconds, calls)
         for own, block in zip(self.blocks, pair, strict=True):
             own.append(block["samples_s"])
+        for name, values in self.of_blocks.items():
+            values.append(pair[0][name])
         self.used += pair
         self.pairs.append(of_pair(pair, self.threads, window))
 
     def shape(self) -> Shape:
         """Return the pairs measured so far as fields of a shape."""
         measured = {"pairs": self.pairs, "foreign_cores": self.foreign_cores}
-        return measured | dict.fromkeys(NAMES) | dict(zip(NAMES, self.blocks, strict=False))
+        known = {
+            name: values if any(value is not None for value in values) else None
+            for name, values in self.of_blocks.items()
+        }
+        blocks = dict.fromkeys(NAMES) | dict(zip(NAMES, self.blocks, strict=False))
+        return measured | known | blocks
 
     def facts(self) -> dict[str, float]:
         """Return threads and cores that the candidate used, and the CPU share of idle workers."""

@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from tightrope.machine.energy import EnergyMeter, gpu_meter, package_meter
 from tightrope.machine.foreign_load import counters, settle
+from tightrope.machine.gpu_state import GpuState
+from tightrope.machine.nvml import held_gpu
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.measure.timing import timed_calls
 
@@ -24,8 +27,8 @@ class TimedEngine:
     """Engine that is loaded in the child and called there with the given inputs.
 
     `load` returns `run` and the seconds of import and load; it runs with the process pinned to
-    `processors`. `check(outputs, inputs)` raises for outputs that cannot be right. The methods are
-    the requests; `index` selects the inputs.
+    `processors`. `check(outputs, inputs)` raises for outputs that cannot be right. Energy is that
+    of `device`, `cpu` or `cuda`. The methods are the requests; `index` selects the inputs.
     """
 
     def __init__(
@@ -34,12 +37,17 @@ class TimedEngine:
         inputs: list[Any],
         processors: list[int],
         check: Callable[[Any, Any], None] | None = None,
+        *,
+        device: str = "cpu",
     ) -> None:
         self.loader = load
         self.inputs = inputs
         self.processors = processors
         self.check = check
+        self.device_name = device
         self.run: Run  # after `load`
+        self.meter: EnergyMeter | None = None
+        self.gpu: GpuState | None = None
         self.first_s = [0.0] * len(inputs)
         self.typical_s = [0.0] * len(inputs)
         self.used: Counter[int] = Counter()
@@ -54,6 +62,11 @@ class TimedEngine:
         """Load the engine; return the seconds of importing the runtime and of loading."""
         os.sched_setaffinity(0, self.processors)
         self.run, seconds = self.loader()
+        if self.device_name == "cuda":
+            gpu = held_gpu()
+            self.meter, self.gpu = gpu_meter(gpu), GpuState(gpu) if gpu else None
+        else:
+            self.meter = package_meter()
         return seconds
 
     def first_call(self, index: int) -> float:
@@ -98,18 +111,21 @@ class TimedEngine:
 
         Caches are cold after another engine ran: where a call is shorter than the block, calls in
         a lead-in of a tenth of the block are not kept. Returns `samples_s`, the counters over
-        their `seconds`, see `foreign_load.Counters`, and `idle_s`: CPU seconds that this process
-        used since its last block.
+        their `seconds`, see `foreign_load.Counters`, `idle_s`: CPU seconds that this process used
+        since its last block, `energy_j`: joules, None where the block is too short for the counter
+        or there is none, and `gpu`: the state of the GPU directly after the calls, None on a CPU.
         """
         run, inputs = self.run, self.inputs[index]
         idle = 0.0 if self.settled_s is None else time.process_time() - self.settled_s
         if self.typical_s[index] < seconds:
             timed_calls(run, inputs, seconds=LEAD_SHARE * seconds, calls=1, limit_seconds=limit)
-        before = counters()
+        before, energy = counters(), self.energy()
         began = time.perf_counter()
         samples = timed_calls(run, inputs, seconds=seconds, calls=calls, limit_seconds=limit)
         elapsed = time.perf_counter() - began
+        joules = self.joules_since(energy, elapsed)
         counted = counters().since(before)
+        state = self.gpu.read() if self.gpu else None
         self.used.update(counted.threads)
         self.timed_s += elapsed
         settle()
@@ -121,7 +137,35 @@ class TimedEngine:
             "preempted": counted.preempted,
             "stolen_s": counted.stolen_s,
             "idle_s": idle,
+            "energy_j": joules,
+            "gpu": state,
         }
+
+    def energy(self) -> list[float]:
+        """Return what the energy counters say now, nothing where there are none."""
+        return self.meter.read() if self.meter else []
+
+    def joules_since(self, before: list[float], seconds: float) -> float | None:
+        """Return the joules of the last `seconds`, None where the counters do not show them."""
+        if self.meter is None or seconds < self.meter.shortest_s:
+            return None
+        return self.meter.joules_since(before)
+
+    def long_block(self, index: int, limit: float) -> dict[str, Any] | None:
+        """Run calls for as long as the energy counter needs; None where each block is enough.
+
+        Returns `energy_j`, the number of `calls`, and the state of the `gpu` after them. Calls in a
+        lead-in of a tenth of that time come first, so that the counter has seen them alone.
+        """
+        if self.meter is None or not self.meter.shortest_s:
+            return None
+        run, inputs, seconds = self.run, self.inputs[index], self.meter.shortest_s
+        timed_calls(run, inputs, seconds=LEAD_SHARE * seconds, calls=1, limit_seconds=limit)
+        before, began = self.energy(), time.perf_counter()
+        samples = timed_calls(run, inputs, seconds=seconds, calls=1, limit_seconds=limit)
+        joules = self.joules_since(before, time.perf_counter() - began)
+        state = self.gpu.read() if self.gpu else None
+        return {"energy_j": joules, "calls": len(samples), "gpu": state}
 
     def device(self, index: int) -> list[float] | None:
         """Return seconds of calls on inputs that are on the GPU, None for an engine on the CPU.

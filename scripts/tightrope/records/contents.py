@@ -13,6 +13,29 @@ class Counters(TypedDict, total=False):
     stolen: float
     preempted: float
     window: int
+    throttled: list[str]
+    other_processes: int | None
+
+
+class GpuState(TypedDict, total=False):
+    """State of a GPU directly after a block, see `gpu_state.GpuState.read`."""
+
+    sm_clock_mhz: int | None
+    memory_clock_mhz: int | None
+    temperature_c: int | None
+    power_w: float | None
+    throttled: list[str] | None
+    application_clocks: bool | None
+    other_processes: int | None
+    memory_bytes: int | None
+
+
+class LongBlock(TypedDict, total=False):
+    """Calls for as long as a GPU's energy counter needs, see `TimedEngine.long_block`."""
+
+    energy_j: float | None
+    calls: int
+    gpu: GpuState | None
 
 
 class WarmUp(TypedDict, total=False):
@@ -39,6 +62,9 @@ class TimedShape(Sized, total=False):
     blocks_s: list[list[float]]
     baseline_blocks_s: list[list[float]] | None
     device_s: list[float] | None
+    energy_j: list[float | None] | None
+    gpu: list[GpuState | None] | None
+    long_blocks: list[LongBlock] | None
     pairs: list[Counters]
     foreign_cores: list[float | None]
     warmups: list[WarmUp]
@@ -131,6 +157,7 @@ class SeedRun(TypedDict, total=False):
 
     seed: int
     amp: str
+    tf32: bool
     steps: int
     samples: int
     held_out_samples: int

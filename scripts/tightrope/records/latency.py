@@ -17,6 +17,9 @@ class LatencyRecord(Record):
     - `blocks_s` and `baseline_blocks_s`, one list of seconds per call for each block; blocks of the
       same index were measured next to each other;
     - `device_s`, seconds of calls on inputs that are on the GPU, None on the CPU;
+    - `energy_j`, joules of each of `blocks_s`, None where the machine shows no energy or each block
+      is too short; `long_blocks`, one per load, from which the energy on a GPU comes, else None;
+    - `gpu`, the state of the GPU directly after each of `blocks_s`, None on the CPU;
     - `pairs`, the counters of each pair (`interference.of_pair`), and `foreign_cores`, the cores
       that other programs used in each window;
     - `stop`, why the measurement ended.

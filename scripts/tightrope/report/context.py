@@ -6,6 +6,7 @@ from typing import Any
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.figures_by_host import figures_by_host
+from tightrope.report.sections.gpu import gpu_memory
 from tightrope.report.sections.int8 import has_vnni, int8_section
 from tightrope.report.sections.not_run import grouped, not_run
 from tightrope.report.sections.picks import pick
@@ -131,6 +132,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "picks": picks,
         "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
         "largest": largest(measured),
+        "gpu_memory": gpu_memory(measured),
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
         "uncompared": uncompared(measured),
         "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),

@@ -16,6 +16,20 @@ class Host(TypedDict):
     libraries: dict[str, str | None]
 
 
+class Gpu(TypedDict):
+    """The GPU while a shape was timed: medians, extremes and unions over its blocks."""
+
+    sm_clock_mhz: float | None
+    lowest_sm_clock_mhz: float | None
+    memory_clock_mhz: float | None
+    power_w: float | None
+    temperature_c: float | None
+    throttled: list[str] | None
+    clocks_locked: bool | None
+    other_processes: int | None
+    memory_bytes: int | None
+
+
 class OperatorSensitivity(TypedDict):
     """Effect on the logits of quantizing one operator, all others in float."""
 

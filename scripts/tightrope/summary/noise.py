@@ -4,7 +4,7 @@ import statistics
 from collections import Counter
 from typing import Any
 
-from tightrope.machine.interference import MAX_FOREIGN_CORES, disturbance
+from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, disturbance
 
 # share of a core that the idle engine of a pair may use during a block
 IDLE_SHARE = 0.02
@@ -13,20 +13,36 @@ CAUSES = {
     "waited": "their threads waited for a CPU that another program used",
     "preempted": "their threads were preempted by another program",
     "stolen": "the hypervisor took the processor",
+    "throttled": "the GPU was throttled",
+    "shared": "other processes on the GPU",
 }
+OF_THE_GPU = {"throttled", "shared"}
 
 Facts = dict[str, Any]
 
 
 def why_disturbed(shape: Facts, kept: int, fewest: int, busiest: dict[str, float]) -> str:
     """Explain why a shape with only `kept` undisturbed pairs of blocks has no latency."""
-    windows = shape["foreign_cores"]
-    causes = Counter(filter(None, (disturbance(pair, windows) for pair in shape["pairs"])))
-    words = " and ".join(CAUSES[cause] for cause, _ in causes.most_common())
+    pairs = shape["pairs"]
     return (
-        f"only {kept} of {len(shape['pairs'])} pairs of blocks were undisturbed, {fewest} are "
-        f"needed: {words}{named(busiest)}"
+        f"only {kept} of {len(pairs)} pairs of blocks were undisturbed, {fewest} are needed: "
+        f"{causes(pairs, shape['foreign_cores'], busiest)}"
     )
+
+
+def causes(pairs: list[Facts], windows: list[float | None], busiest: dict[str, float]) -> str:
+    """Name what disturbed the pairs, the most frequent first, and the busiest programs."""
+    counts = Counter(filter(None, (disturbance(pair, windows) for pair in pairs)))
+    words = " and ".join(in_words(cause, pairs) for cause, _ in counts.most_common())
+    return words + (named(busiest) if counts.keys() - OF_THE_GPU else "")
+
+
+def in_words(cause: str, pairs: list[Facts]) -> str:
+    """Describe a cause of disturbance; where the GPU was throttled, with the reasons."""
+    if cause != "throttled":
+        return CAUSES[cause]
+    reasons = {reason for pair in pairs for reason in pair.get("throttled", ())}
+    return f"{CAUSES[cause]} ({', '.join(sorted(reasons & SLOWDOWNS))})"
 
 
 def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:

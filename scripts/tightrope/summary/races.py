@@ -9,7 +9,7 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.race_statistics import common_rounds, is_equal, leader, ratio, winner
 from tightrope.statistics import Interval
 from tightrope.summary.decision_types import Race, RaceOutcome, RaceRatio
-from tightrope.summary.noise import CAUSES, named
+from tightrope.summary.noise import causes
 from tightrope.summary.result_types import Ratio
 from tightrope.summary.results import DISTURBED, ratio_entry, shape_of
 
@@ -116,10 +116,10 @@ def still_in(record: RaceRecord, shape: Raced) -> list[str]:
 def why_not(record: RaceRecord, shape: Raced, still: list[str]) -> str:
     """Explain why a race has no winner."""
     kept = min(len(common_rounds(shape, still[0], one)) for one in still[1:])
-    return (
-        f"other load disturbed the race: {kept} of {len(shape['loads'])} rounds are left; "
-        f"{CAUSES['waited']}{named(record.busiest)}"
-    )
+    facts = [fact for name in still for fact in shape["facts"][name] if fact]
+    words = causes(facts, shape["foreign_cores"], record.busiest)
+    left = f"other load disturbed the race: {kept} of {len(shape['loads'])} rounds are left"
+    return f"{left}; {words}" if words else left
 
 
 def ratios(heats: Iterable[Raced], names: list[str], *, all_rounds: bool) -> list[RaceRatio]:

@@ -118,7 +118,9 @@ def why_nothing(
     if reasons:
         return f"disturbed: {reasons[0]}"
     if disturbed:
-        return "disturbed: other load kept the processors busy while the variants were timed"
+        on_gpu = any(parse(name).device == "cuda" for name in disturbed)
+        gpu = ", or the GPU was throttled or shared," if on_gpu else ""
+        return f"disturbed: other load kept the processors busy{gpu} while the variants were timed"
     if fit:
         return "the race was not run"
     if any(result["status"] == "ok" for result in results):

@@ -6,6 +6,7 @@ Times are in seconds, sizes in bytes, accuracies are fractions; None means not k
 from typing import Any, Literal, NotRequired, TypedDict
 
 from tightrope.statistics import AccuracyVerdict, SpeedVerdict
+from tightrope.summary.model_types import Gpu
 
 Status = Literal["ok", "failed", "unavailable"]
 Attempt = Literal["ok", "failed"]
@@ -172,6 +173,7 @@ class Times(TypedDict, total=False):
     mean_s: float | None
     throughput_per_s: float | None
     device_p50_s: float | None
+    energy_j: float | None
 
 
 class LatencyFields(Times, total=False):
@@ -191,6 +193,7 @@ class LatencyFields(Times, total=False):
     machine_spread: float
     threads_busy: float | None
     cores_used: float | None
+    gpu: Gpu | None
     noise: list[str]
     noisy: bool
 

@@ -12,6 +12,8 @@ from tightrope.records.machine_speed import MachineSpeed, drift_std
 from tightrope.statistics import Interval, percentile, speed_verdict, speedup
 from tightrope.summary import noise
 from tightrope.summary.accuracy import Split, accuracy_entry
+from tightrope.summary.energy import joules_per_call
+from tightrope.summary.gpu import gpu_entry
 from tightrope.summary.result_types import (
     BuildFields,
     LatencyFields,
@@ -193,13 +195,14 @@ def latency_entry(
         "machine_spread": spread,
         "threads_busy": shape["threads_busy"],
         "cores_used": shape["cores_used"],
+        "gpu": gpu_entry(shape),
         "noise": reasons,
         "noisy": bool(reasons),
     }
 
 
 def times(shape: dict[str, Any], kept: Sequence[int]) -> Times:
-    """Return latency statistics over the calls in these blocks, all None without blocks."""
+    """Return statistics over the calls in these blocks, all None without blocks."""
     samples = [sample for index in kept for sample in shape["blocks_s"][index]]
     mean = statistics.fmean(samples) if samples else None
     device = shape.get("device_s")
@@ -211,6 +214,7 @@ def times(shape: dict[str, Any], kept: Sequence[int]) -> Times:
         "mean_s": mean,
         "throughput_per_s": shape["batch"] / mean if mean else None,
         "device_p50_s": percentile(device, 50) if device and samples else None,
+        "energy_j": joules_per_call(shape, kept),
     }
 
 

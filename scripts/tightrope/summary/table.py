@@ -10,6 +10,8 @@ from tightrope.summary.result_types import LatencyRow, Result
 # fields of a result and of its accuracy that are not CSV columns
 NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
+# fields of a latency row that have no column where no row has a value
+MEASURED_SOMETIMES = ("energy_j", "gpu")
 
 
 def write_csv(results: Iterable[Result], target: Path | str) -> None:
@@ -30,8 +32,14 @@ def write_csv(results: Iterable[Result], target: Path | str) -> None:
 
 
 def columns_of(row: LatencyRow) -> dict[str, Any]:
-    """Return the columns of a latency row."""
-    columns = {f"latency.{name}": value for name, value in row.items()}
+    """Return the columns of a latency row; energy and the GPU have none where they are unknown."""
+    gpu: Mapping[str, Any] = row["gpu"] or {}
+    columns = {f"latency.{name}": value for name, value in without(row, MEASURED_SOMETIMES).items()}
+    if row["energy_j"] is not None:
+        columns["latency.energy_j"] = row["energy_j"]
+    columns |= {f"latency.gpu.{name}": value for name, value in gpu.items()}
+    if gpu:
+        columns["latency.gpu.throttled"] = "; ".join(gpu["throttled"] or ())
     return {**columns, "latency.noise": "; ".join(row["noise"])}
 
 

@@ -85,6 +85,43 @@ def test_a_pair_counts_unless_its_threads_waited_where_others_ran(
     assert disturbance(facts, [foreign]) == expected
 
 
+def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> dict[str, Any]:
+    return block(gpu={"throttled": throttled, "other_processes": others})
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (on_gpu(), None),
+        (on_gpu([]), None),
+        (on_gpu(None, None), None),
+        (on_gpu(["power cap"]), None),
+        (on_gpu(["sync boost", "display clocks"]), None),
+        (on_gpu(["thermal slowdown"]), "throttled"),
+        (on_gpu(["power cap", "hardware slowdown"]), "throttled"),
+        (on_gpu(["hardware thermal slowdown"]), "throttled"),
+        (on_gpu(["power brake"]), "throttled"),
+        (on_gpu([], 1), "shared"),
+        (on_gpu(["thermal slowdown"], 1), "throttled"),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared(
+    state: dict[str, Any], expected: str | None, turned: bool
+) -> None:
+    blocks = (state, on_gpu([])) if turned else (on_gpu([]), state)
+    found = pair(*blocks) | {"window": 0}
+    assert disturbance(found, [0.0]) == expected
+    assert undisturbed({"pairs": [found], "foreign_cores": [0.0]}) == ([] if expected else [0])
+
+
+def test_a_pair_has_the_reasons_and_the_most_processes_of_both_blocks() -> None:
+    found = pair(on_gpu(["power cap", "thermal slowdown"]), on_gpu(["power cap"], 2))
+    assert found["throttled"] == ["power cap", "thermal slowdown"]
+    assert found["other_processes"] == 2
+    assert pair(on_gpu(None, None), on_gpu(None, None))["other_processes"] is None
+
+
 def test_how_long_a_block_took_is_no_reason() -> None:
     for seconds in (1e-6, 0.05, 60.0):
         assert disturbance(pair(block(seconds=seconds), block()) | {"window": 0}, BUSY) is None

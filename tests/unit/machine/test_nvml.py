@@ -1,14 +1,11 @@
 """What NVML says of the GPU that CUDA uses first, read from a driver library of the test."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from nvml_driver import build_driver, printed
 
-ROOT = Path(__file__).parents[3]
 SEEN = "from tightrope.machine.nvml import *; print(nvidia_gpu(), free_device_bytes())"
 H100 = "('NVIDIA H100 80GB HBM3', '580.65.06') 75161927680"
 L4 = H100.replace("H100 80GB HBM3", "L4")
@@ -21,22 +18,8 @@ See = Callable[..., str]
 def see(tmp_path_factory: pytest.TempPathFactory) -> See:
     """Returns what a new process sees with these variables."""
     folder = tmp_path_factory.mktemp("driver")
-    source = ROOT / "tests/support/fake_nvml.c"
-    library = folder / "libnvidia-ml.so.1"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
-
-    def seen(path: Path = folder, **variables: str) -> str:
-        kept = {name: value for name, value in os.environ.items() if "CUDA" not in name}
-        paths = {"LD_LIBRARY_PATH": str(path), "PYTHONPATH": str(ROOT / "scripts")}
-        return subprocess.run(
-            [sys.executable, "-c", SEEN],
-            env={**kept, **paths, **variables},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        ).stdout.strip()
-
-    return seen
+    build_driver(folder)
+    return lambda path=folder, **variables: printed(SEEN, path, **variables)
 
 
 def test_without_a_choice_it_is_the_first_gpu(see: See) -> None:

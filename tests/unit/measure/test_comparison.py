@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from busy import PROCESSORS, busy_child, needs_quiet, wait
 from disturbed import facts, machine
+from energy_counter import Metered
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits
 from tightrope.machine.interference import undisturbed
@@ -281,3 +282,30 @@ def test_within_the_pairs_of_a_minimum_it_tells_the_time_that_is_over(
     percents = told()["timing"]
     assert percents == sorted(percents)
     assert len(set(percents)) > 1
+
+
+@pytest.mark.parametrize("shortest_s", [0.0, 0.02])
+def test_the_energy_of_both_loads_is_kept(tmp_path: Path, shortest_s: float) -> None:
+    """Of each block, or where the counter changes too seldom of a long block per load."""
+    processor = [PROCESSORS[-1]]
+    engine = Metered(lambda _: wait(0.001), tmp_path / "zones", processor, shortest_s)
+    baseline = TimedEngine(lambda: (lambda _: wait(0.002), {}), [None], processor)
+    timed = {OWN: engine, BASELINE: baseline}
+    ((shape,), _) = compare_loads(timed, PLAN, 1, LIMITS, machine())
+    if shortest_s:
+        assert shape["energy_j"] is None
+        assert len(shape["long_blocks"]) == 2
+        for block in shape["long_blocks"]:
+            assert block["energy_j"] == pytest.approx(block["calls"])
+    else:
+        calls = [len(block) for block in shape["blocks_s"]]
+        assert shape["energy_j"] == pytest.approx(calls)
+        assert shape["long_blocks"] is None
+    assert shape["gpu"] is None
+
+
+def test_a_machine_that_shows_no_energy_leaves_it_unknown(journal: Path) -> None:
+    if Path("/sys/class/powercap/intel-rapl:0").exists():
+        pytest.skip("this machine may show energy")
+    ((shape,), _) = Engines(journal, own=always(0.001)).compare(comparison_seconds=20.0)
+    assert [shape[name] for name in ("energy_j", "gpu", "long_blocks")] == [None] * 3

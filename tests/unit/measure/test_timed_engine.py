@@ -1,6 +1,7 @@
 """Engines of known behaviour in real child processes."""
 
 import itertools
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from busy import PROCESSORS, WORK, hash_forever, hashing, wait
+from energy_counter import Metered
+from nvml_driver import build_driver, printed
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child
 from tightrope.measure.logits import check_logits
@@ -389,3 +392,82 @@ def test_an_engine_on_the_cpu_has_no_other_clock() -> None:
     with Child(engine, LIMITS) as child:
         child.ask("load")
         assert child.ask("device", 0) is None
+
+
+@contextmanager
+def metered(folder: Path, shortest_s: float) -> Iterator[Child]:
+    with Child(Metered(lambda _: wait(0.001), folder, [ONE], shortest_s), LIMITS) as worker:
+        worker.ask("load")
+        worker.ask("warm_up", 0, 5, LIMIT, 0.01)
+        yield worker
+
+
+def test_the_energy_of_a_block_is_that_of_its_calls_without_the_lead_in(tmp_path: Path) -> None:
+    with metered(tmp_path / "zones", 0.0) as worker:
+        for _ in range(3):
+            block = worker.ask("block", 0, 0.05, 1, LIMIT)
+            assert block["energy_j"] == pytest.approx(len(block["samples_s"]))
+            assert block["gpu"] is None
+        assert worker.ask("long_block", 0, LIMIT) is None
+
+
+def test_a_counter_that_changes_seldom_shows_the_energy_of_a_long_block_alone(
+    tmp_path: Path,
+) -> None:
+    with metered(tmp_path / "zones", 0.2) as worker:
+        assert worker.ask("block", 0, 0.05, 1, LIMIT)["energy_j"] is None
+        found = worker.ask("long_block", 0, LIMIT)
+        assert found["energy_j"] == pytest.approx(found["calls"])
+        assert 20 < found["calls"] <= 200
+        assert found["gpu"] is None
+        assert worker.ask("long_block", 0, 0.05)["energy_j"] is None, "ended by its limit"
+
+
+def test_a_long_block_is_in_no_count_of_time_and_threads(tmp_path: Path) -> None:
+    with metered(tmp_path / "zones", 0.1) as worker:
+        worker.ask("threads")
+        worker.ask("long_block", 0, LIMIT)
+        assert worker.ask("threads") == {"busy": 0, "cores": 0}
+        assert worker.ask("block", 0, 0.01, 1, LIMIT)["idle_s"] == 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_without_counters_and_gpu_a_block_has_neither(device: str) -> None:
+    if Path("/sys/class/powercap/intel-rapl:0").exists() or Path("/proc/driver/nvidia").exists():
+        pytest.skip("this machine has a counter of energy or a GPU")
+    with Child(TimedEngine(lambda: (wait, LOAD), [0.001], [ONE], device=device), LIMITS) as child:
+        child.ask("load")
+        block = child.ask("block", 0, 0.01, 1, LIMIT)
+        assert (block["energy_j"], block["gpu"]) == (None, None)
+        assert child.ask("long_block", 0, LIMIT) is None
+
+
+ON_GPU = """
+import json, time
+from tightrope.jobs.child import Child, Limits
+from tightrope.machine.host import describe_host
+from tightrope.measure.timed_engine import TimedEngine
+describe_host()  # as each job does before it starts its workers
+engine = TimedEngine(lambda: (time.sleep, {}), [0.001], [PROCESSOR], device="cuda")
+with Child(engine, Limits(1e10, 60.0)) as worker:
+    worker.ask("load")
+    block, long = worker.ask("block", 0, 0.02, 1, 30.0), worker.ask("long_block", 0, 30.0)
+print(json.dumps([block["energy_j"], block["gpu"], long]))
+""".replace("PROCESSOR", str(ONE))
+
+
+def test_on_a_gpu_each_block_ends_with_its_state_and_a_long_block_has_the_energy(
+    tmp_path: Path,
+) -> None:
+    """In a worker of a process that has asked NVML before, of a driver library of the test."""
+    build_driver(tmp_path)
+    energy, state, long = json.loads(printed(ON_GPU, tmp_path, FAKE_LIMITS="4"))
+    assert energy is None
+    assert (state["sm_clock_mhz"], state["throttled"]) == (1980, ["power cap"])
+    assert (state["other_processes"], state["memory_bytes"]) == (0, 3 << 30)
+    assert long["gpu"] == state
+    assert long["energy_j"] == 1.5
+    assert 100 < long["calls"] <= 1000
+    shared = json.loads(printed(ON_GPU, tmp_path, FAKE_SHARED="1"))
+    assert shared[1]["other_processes"] == 1
+    assert json.loads(printed(ON_GPU, tmp_path, FAKE_NO_DRIVER="1")) == [None, None, None]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from disturbed import QUIET, WAITED
+from gpu_states import STATE
 from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
@@ -34,6 +35,9 @@ LATENCY = LatencyRecord(
             "baseline_blocks_s": [[0.3], [0.4]],
             "pairs": [QUIET, WAITED],
             "foreign_cores": [0.1 + 0.2, None],
+            "energy_j": [0.1 + 0.2, None],
+            "gpu": [STATE, None],
+            "long_blocks": [{"energy_j": 300.5, "calls": 41, "gpu": STATE}],
         }
     ],
 )

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from gpu_states import GPU
 from page_parts import PARTS
 from tightrope.errors import ArtifactError
 from tightrope.report.context import sections
@@ -21,9 +22,11 @@ from tightrope.report.style.numbers import (
     gain,
     megabytes,
     milliseconds,
+    mostly_elsewhere,
     points,
     points_interval,
     points_up,
+    products,
     ratio,
     ratio_interval,
     shape_label,
@@ -918,6 +921,15 @@ def test_shapes_are_named_for_texts_and_images():
     assert "64 \N{MULTIPLICATION SIGN} 32 pixels" in shape_label(image).replace("\xa0", " ")
 
 
+def test_a_variant_with_few_products_in_its_precision_is_marked():
+    counts = {"MatMul": {"int8": 36, "fp32": 14}, "Softmax": {"fp32": 90}}
+    assert products(counts, "int8") == "int8 in 36 of 50"
+    assert products(counts, "int8-bf16") == "int8 in 36 of 50"
+    assert products(None, "int8") is None
+    assert [mostly_elsewhere(counts, one) for one in ("int8", "fp32")] == [False, True]
+    assert not mostly_elsewhere(None, "int8")
+
+
 def test_executed_operators_are_summed_by_precision():
     counts = {"MatMul": {"int8": 36, "fp32": 12}, "Softmax": {"fp32": 30}}
     assert executed(counts) == "fp32 42, int8 36"
@@ -933,3 +945,36 @@ def test_times_on_a_gpu_are_a_column_where_there_are_some(render, summary):
     assert title in page.text
     assert "12.3" in page.text
     assert "without the copies of inputs and logits" in page.text
+
+
+def test_energy_is_a_column_where_some_is_known(render, summary):
+    title = "mJ per inference"
+    assert title not in render(summary).text
+    result = next(result for result in summary["results"] if result["latency"])
+    result["latency"][0]["energy_j"] = 0.01234
+    page = render(summary)
+    assert title in page.text and "12.3" in page.text
+    assert "An inference is one call, of the whole batch" in page.text
+
+
+def test_the_gpu_is_told_under_steadiness_and_its_memory_among_the_costs(render, summary):
+    before = render(summary).text
+    assert "GPU memory, MB" not in before and "GPU clocks" not in before
+    assert "or the GPU was throttled" not in before
+    result = next(result for result in summary["results"] if result["latency"])
+    result["latency"][0]["gpu"] = {**GPU, "throttled": ["power cap"]}
+    page = render(summary)
+    assert page.text.count("GPU memory, MB") == 1, "in the table of that model alone"
+    assert "3,120" in page.text
+    assert "GPU clocks not locked" in page.text
+    assert "or the GPU was throttled or shared, while it was timed" in page.text
+    assert "GPU throttled: power cap (1 of 1 rows)" in page.text
+
+
+def test_a_row_with_unknown_energy_and_gpu_reads_as_before(render, summary):
+    before = render(summary)
+    for result in summary["results"]:
+        for row in result["latency"]:
+            row.update(energy_j=None, gpu=None)
+    after = render(summary)
+    assert (after.text, after.tags) == (before.text, before.tags)

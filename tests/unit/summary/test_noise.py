@@ -40,6 +40,22 @@ def test_where_waiting_is_not_counted_the_lost_processor_is_the_cause() -> None:
     assert words.endswith("their threads were preempted by another program")
 
 
+THROTTLED = {**QUIET, "throttled": ["power cap", "thermal slowdown"], "other_processes": 0}
+SHARED = {**QUIET, "throttled": [], "other_processes": 1}
+
+
+def test_a_gpu_that_was_throttled_or_shared_is_told_with_the_reasons_alone() -> None:
+    busiest = {"backupd": 0.25}
+    one = shape(pairs=[THROTTLED, THROTTLED, SHARED, QUIET], foreign_cores=[0.0])
+    assert why_disturbed(one, 1, 3, busiest) == (
+        "only 1 of 4 pairs of blocks were undisturbed, 3 are needed: the GPU was throttled "
+        "(thermal slowdown) and other processes on the GPU"
+    )
+    one["pairs"].append(WAITED)
+    one["foreign_cores"] = [1.0]
+    assert why_disturbed(one, 1, 3, busiest).endswith("; the busiest: backupd (25 % of a core)")
+
+
 def test_the_loudest_programs_are_named_with_their_share_of_a_core() -> None:
     busiest = {"python3 train.py": 0.97, "backupd": 0.25}
     words = why_disturbed(shape(pairs=[WAITED], foreign_cores=[1.0]), 0, 3, busiest)

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from disturbed import QUIET
 from raced import PLACE, SHAPE, planted, race_record, race_shape
 from tightrope.statistics import Interval
 from tightrope.summary.document import Race
@@ -152,6 +153,16 @@ def test_a_disturbed_race_has_no_winner_but_a_reason_with_the_loudest() -> None:
     )
     assert found["provisional"] is False
     assert is_undecided(race_record([shape]))
+
+
+def test_a_race_on_a_gpu_that_was_throttled_says_so() -> None:
+    hot = {**QUIET, "throttled": ["thermal slowdown"], "other_processes": 0}
+    shape = raced({QUICK: 0.01, SLOW: 0.02}, 24)
+    shape["facts"] = {name: [hot] * 18 + [QUIET] * 6 for name in shape["facts"]}
+    assert entry(shape, busiest={"backupd": 0.25})["reason"] == (
+        "other load disturbed the race: 6 of 24 rounds are left; the GPU was throttled "
+        "(thermal slowdown)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from raced import PLACE, SHAPE, planted, race_record, race_shape
 from tightrope.records.race_statistics import beaten_by
 from tightrope.summary.races import race_entries
+from tightrope.summary.reasons import why_nothing
 from tightrope.summary.recommend import recommendations
 from tightrope.summary.speed_scale import with_races
 from tightrope.variants import parse
@@ -297,6 +298,17 @@ def test_where_all_that_keep_the_answers_were_disturbed_nothing_is_recommended()
     assert found["why"] == (
         "disturbed: other load kept the processors busy while the variants were timed"
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["cpu-pytorch-fp32"], "disturbed: other load kept the processors busy while"),
+        (["cuda-pytorch-fp16"], "kept the processors busy, or the GPU was throttled or shared,"),
+    ],
+)
+def test_what_disturbs_a_gpu_is_named_where_one_was_timed(names: list[str], words: str) -> None:
+    assert words in why_nothing([], [], [], names)
 
 
 def test_nothing_is_chosen_where_no_variant_qualifies() -> None:

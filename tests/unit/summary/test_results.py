@@ -2,7 +2,8 @@ import math
 from typing import Any
 
 import pytest
-from disturbed import facts
+from disturbed import QUIET, facts
+from gpu_states import state
 from summary_fields import ACCURACY_FIELDS
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
@@ -69,6 +70,8 @@ SHAPE_FIELDS = {
     "stop",
     "threads_busy",
     "cores_used",
+    "energy_j",
+    "gpu",
 }
 
 
@@ -313,3 +316,34 @@ def test_the_time_on_a_gpu_is_a_median_of_its_own_and_null_on_a_cpu() -> None:
     assert row(own)["device_p50_s"] == 0.004
     assert row(shape(device_s=None))["device_p50_s"] is None
     assert row(shape())["device_p50_s"] is None
+
+
+def test_energy_is_per_call_over_the_undisturbed_pairs_alone() -> None:
+    one = disturbed_shape(3, 16)
+    one["energy_j"] = [1000.0] * 3 + [2.0] * 16
+    assert row(one)["energy_j"] == pytest.approx(2.0 / 4)
+    assert row(shape())["energy_j"] is None
+
+
+def test_a_disturbed_row_has_no_energy_unless_it_is_accepted() -> None:
+    one = disturbed_shape(12, 4) | {"energy_j": [4.0] * 16}
+    assert row(one)["energy_j"] is None
+    assert latency_entry(one, latency(), accept_disturbed=True)["energy_j"] == pytest.approx(1.0)
+
+
+def test_a_row_on_a_gpu_has_its_state_also_where_it_is_disturbed() -> None:
+    hot = {**QUIET, "throttled": ["thermal slowdown"], "other_processes": 0}
+    states = [state(throttled=["thermal slowdown"])] * 16
+    found = row(shape(gpu=states, pairs=[hot] * 12 + [QUIET] * 4))
+    assert found["gpu"]["throttled"] == ["thermal slowdown"]
+    assert (found["pairs"], found["disturbed_pairs"], found["p50_s"]) == (4, 12, None)
+    assert found["disturbed"].endswith("the GPU was throttled (thermal slowdown)")
+    assert row(shape())["gpu"] is None
+
+
+def test_a_gpu_at_its_power_cap_keeps_its_number() -> None:
+    capped = {**QUIET, "throttled": ["power cap"], "other_processes": 0}
+    found = row(shape(gpu=[state(throttled=["power cap"])] * 16, pairs=[capped] * 16))
+    assert (found["disturbed"], found["noisy"]) == (None, False)
+    assert found["speedup"]["ratio"] == pytest.approx(2.0)
+    assert found["gpu"]["throttled"] == ["power cap"]

@@ -5,6 +5,7 @@ from typing import Any
 import pandas
 import pytest
 from disturbed import facts
+from gpu_states import state
 from manifests import CHECKPOINT, ENGINE, SPLIT
 from raced import planted, race_record, race_shape
 from tightrope.artifacts.files import sha256, write_json
@@ -415,7 +416,8 @@ def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     nested = ("latency", "executed", "options", "audit", "search")
     walk("", {key: value for key, value in result.items() if key not in nested})
     flat.pop("accuracy.flipped", None)
-    walk("latency", shape)
+    unknown = [name for name in ("energy_j", "gpu") if name in shape and shape[name] is None]
+    walk("latency", {name: value for name, value in shape.items() if name not in unknown})
     return flat
 
 
@@ -446,6 +448,22 @@ def test_the_csv_holds_the_same_values(folder: Path, summary: dict[str, Any]) ->
         assert "accuracy.flipped" not in row and "accuracy.kl" in row
         assert row["baseline"] == ("" if values["status"] == "unavailable" else BASELINE)
     assert compared > 60
+
+
+def test_energy_and_the_gpu_are_columns_where_a_row_has_them(folder: Path, tmp_path: Path) -> None:
+    states = [state(), state(sm_clock_mhz=1410, throttled=["power cap", "thermal slowdown"])]
+    measured = {"energy_j": [2.0] * 10, "gpu": states * 5}
+    summarized(tmp_path, loads={QUICK: {**facts(0, 10), **measured}})
+    frame = pandas.read_csv(tmp_path / "summary.csv", dtype=str, keep_default_na=False)
+    rows = {row["variant"]: row for row in frame.to_dict("records")}
+    calls = sum(len(block) for block in OWN)
+    assert float(rows[QUICK]["latency.energy_j"]) == pytest.approx(20 / calls)
+    assert rows[QUICK]["latency.gpu.lowest_sm_clock_mhz"] == "1410"
+    assert rows[QUICK]["latency.gpu.throttled"] == "power cap; thermal slowdown"
+    assert rows[BASELINE]["latency.energy_j"] == rows[BASELINE]["latency.gpu.throttled"] == ""
+    assert "latency.gpu" not in frame
+    without = pandas.read_csv(folder / "summary.csv")
+    assert not [name for name in without if name.startswith(("latency.energy", "latency.gpu"))]
 
 
 def test_whole_numbers_of_the_csv_are_written_whole(folder: Path) -> None:

@@ -118,6 +118,7 @@ def timed_engines(
             batches,
             record.processors,
             check,
+            device=record.device,
         )
         for name, one in measured.items()
     }

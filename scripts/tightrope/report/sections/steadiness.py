@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tightrope.report.sections.gpu import gpu_steadiness
 from tightrope.report.style.numbers import is_number
 from tightrope.summary.document import Summary
 from tightrope.summary.result_types import Result
@@ -102,8 +103,10 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
 
     `rows`, `noisy`, `late` (None if no row could have stopped late), `disturbed` (pairs of blocks
     disturbed by other load), `spread` (the largest variation of the baseline's time between jobs, a
-    fraction), `thread_rows`, and `threads`: (sentence, variants) pairs.
+    fraction), `thread_rows`, `threads`: (sentence, variants) pairs, and `gpu`: (title, sentence)
+    pairs.
     """
+    results = list(results)
     rows = [(result, row) for result in results for row in result.get("latency") or ()]
     if not any("noisy" in row for _, row in rows):
         return None
@@ -120,4 +123,5 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
         "spread": max(row.get("machine_spread") or 0.0 for _, row in rows),
         "thread_rows": sum(len(variants) for variants in threads.values()),
         "threads": [(sentence, list(dict.fromkeys(names))) for sentence, names in threads.items()],
+        "gpu": gpu_steadiness(results),
     }

@@ -7,6 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from tightrope.runtimes.executed import products_in
+
 DIMENSIONS = ("batch", "sequence", "height", "width")
 MINUS = "\N{MINUS SIGN}"
 JOINED = "\N{NO-BREAK SPACE}"
@@ -49,6 +51,11 @@ def scaled(value: float | None, factor: float) -> str | None:
 def milliseconds(seconds: float | None) -> str | None:
     """Format seconds as milliseconds: 0.0098 gives "9.80"."""
     return scaled(seconds, 1e3)
+
+
+def millijoules(joules: float | None) -> str | None:
+    """Format joules as millijoules: 0.0098 gives "9.80"."""
+    return scaled(joules, 1e3)
 
 
 def megabytes(size: float | None) -> str | None:
@@ -161,3 +168,15 @@ def executed(counts: Mapping[str, Mapping[str, int]] | None) -> str | None:
             totals[precision] = totals.get(precision, 0) + count
     order = sorted(totals, key=lambda name: (-totals[name], name))
     return ", ".join(f"{name} {totals[name]:,}" for name in order) or None
+
+
+def products(counts: Mapping[str, Mapping[str, int]] | None, precision: str) -> str | None:
+    """Say how many matrix products ran in the precision of a variant: "int8 in 36 of 38"."""
+    ran, every = products_in(counts or {}, precision)
+    return f"{precision.partition('-')[0]} in {ran:,} of {every:,}" if every else None
+
+
+def mostly_elsewhere(counts: Mapping[str, Mapping[str, int]] | None, precision: str) -> bool:
+    """Return whether fewer than half of the matrix products ran in the precision of a variant."""
+    ran, every = products_in(counts or {}, precision)
+    return 2 * ran < every

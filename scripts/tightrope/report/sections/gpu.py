@@ -1,0 +1,92 @@
+"""The GPU in the report: how steady it was, and the memory that each variant used of it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tightrope.machine.interference import SLOWDOWNS
+from tightrope.report.style.numbers import whole
+
+Record = Mapping[str, Any]
+
+
+def gpu_steadiness(results: Iterable[Record]) -> list[tuple[str, str]]:
+    """Return titles and sentences on the GPU's clocks, throttling and other processes.
+
+    They are over all rows that were timed on a GPU; empty without any.
+    """
+    rows = [
+        row["gpu"] for result in results for row in result.get("latency") or () if row.get("gpu")
+    ]
+    if not rows:
+        return []
+    return [clocks(rows), throttling(rows), *other_processes(rows)]
+
+
+def clocks(rows: list[Record]) -> tuple[str, str]:
+    """Return whether the clocks were locked, as far as NVML tells, their range, and the heat."""
+    told = {row["clocks_locked"] for row in rows}
+    title = "GPU clocks held by a setting" if told == {True} else "GPU clocks, locked or not"
+    if False in told:
+        title = "GPU clocks not locked"
+    lowest = [row["lowest_sm_clock_mhz"] for row in rows]
+    facts = [
+        measured("SM clock", lowest + [row["sm_clock_mhz"] for row in rows], "MHz"),
+        measured("memory clock", [row["memory_clock_mhz"] for row in rows], "MHz"),
+        measured("highest temperature", [row["temperature_c"] for row in rows], "°C"),
+    ]
+    sentence = "; ".join(filter(None, facts)) or "the driver reports neither clocks nor temperature"
+    remedy = " Locked clocks repeat better: nvidia-smi --lock-gpu-clocks." if False in told else ""
+    return title, f"{sentence[0].upper()}{sentence[1:]}.{remedy}"
+
+
+def measured(name: str, values: list[float | None], unit: str) -> str | None:
+    """Format the range of the known values, None without any."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    ends = dict.fromkeys(whole(end) for end in (min(known), max(known)))
+    return f"{name} {' to '.join(map(str, ends))} {unit}"
+
+
+def throttling(rows: list[Record]) -> tuple[str, str]:
+    """Return why the GPU was throttled and in how many rows, and what that means."""
+    known = [row["throttled"] for row in rows if row["throttled"] is not None]
+    reasons = sorted({reason for throttled in known for reason in throttled})
+    if not reasons:
+        title = "GPU not throttled" if known else "GPU throttling not known"
+        return title, f"Known in {len(known)} of {len(rows)} rows."
+    counts = [
+        f"{reason} ({sum(reason in one for one in known)} of {len(rows)} rows)"
+        for reason in reasons
+    ]
+    slowed = SLOWDOWNS.intersection(reasons)
+    meaning = (
+        "Pairs of blocks with a thermal or hardware slowdown are disturbed and left out."
+        if slowed
+        else "No pair of blocks is left out for it: that is how the GPU runs under this load."
+    )
+    return f"GPU throttled: {', '.join(counts)}", meaning
+
+
+def other_processes(rows: list[Record]) -> list[tuple[str, str]]:
+    """Return that other processes computed on the GPU, empty where none did or it is not known."""
+    most = max((row["other_processes"] or 0 for row in rows), default=0)
+    if not most:
+        return []
+    return [
+        (
+            "Other processes on the GPU",
+            f"Up to {most} at a time. Pairs of blocks with them are disturbed and left out.",
+        )
+    ]
+
+
+def gpu_memory(results: Iterable[Record]) -> dict[tuple[str | None, str], int]:
+    """Return the most GPU memory at any shape, in bytes by host and variant, where it is known."""
+    found: dict[tuple[str | None, str], int] = {}
+    for result in results:
+        states = [row["gpu"] for row in result.get("latency") or () if row.get("gpu")]
+        known = [state["memory_bytes"] for state in states if state["memory_bytes"] is not None]
+        if known:
+            found[result.get("host"), result["variant"]] = max(known)
+    return found

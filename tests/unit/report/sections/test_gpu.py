@@ -1,0 +1,79 @@
+"""What the report says of the GPU: steadiness in words, and memory by variant."""
+
+from typing import Any
+
+import pytest
+from gpu_states import GPU
+from tightrope.report.sections.gpu import gpu_memory, gpu_steadiness
+
+
+def results(*rows: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """A result with a row for each, which None leaves without a GPU."""
+    states = [None if row is None else {**GPU, **row} for row in rows]
+    latency = [{"gpu": state} for state in states]
+    return [{"variant": "cuda-pytorch-fp32", "host": "h", "latency": latency}]
+
+
+def test_without_a_gpu_nothing_is_said() -> None:
+    assert gpu_steadiness(results(None)) == []
+    assert gpu_steadiness([{"variant": "v", "latency": [{}]}, {"variant": "w"}]) == []
+
+
+def test_clocks_that_changed_are_not_locked_and_the_remedy_is_named() -> None:
+    (title, sentence), (throttling, _) = gpu_steadiness(results({}, {"sm_clock_mhz": 1410}))
+    assert title == "GPU clocks not locked"
+    assert sentence == (
+        "SM clock 1,410 to 1,980 MHz; memory clock 2,619 MHz; highest temperature 61 °C. "
+        "Locked clocks repeat better: nvidia-smi --lock-gpu-clocks."
+    )
+    assert throttling == "GPU not throttled"
+
+
+@pytest.mark.parametrize(
+    ("told", "title"),
+    [
+        ([True, True], "GPU clocks held by a setting"),
+        ([None, None], "GPU clocks, locked or not"),
+        ([True, None], "GPU clocks, locked or not"),
+        ([True, False], "GPU clocks not locked"),
+    ],
+)
+def test_the_title_says_what_is_known_of_locked_clocks(told: list[Any], title: str) -> None:
+    found = gpu_steadiness(results(*({"clocks_locked": one} for one in told)))
+    assert found[0][0] == title
+
+
+def test_a_driver_that_reports_nothing_is_said_to_do_so() -> None:
+    found = gpu_steadiness(results(dict.fromkeys(GPU)))
+    assert found == [
+        (
+            "GPU clocks, locked or not",
+            "The driver reports neither clocks nor temperature.",
+        ),
+        ("GPU throttling not known", "Known in 0 of 1 rows."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "words"),
+    [
+        (["power cap"], "No pair of blocks is left out for it"),
+        (["power cap", "thermal slowdown"], "are disturbed and left out"),
+    ],
+)
+def test_throttling_is_counted_by_reason_with_what_it_means(reasons: Any, words: str) -> None:
+    title, sentence = gpu_steadiness(results({"throttled": reasons}, {}))[1]
+    assert title == "GPU throttled: " + ", ".join(f"{one} (1 of 2 rows)" for one in reasons)
+    assert words in sentence
+
+
+def test_other_processes_are_told_where_there_were_some() -> None:
+    ((title, sentence),) = gpu_steadiness(results({"other_processes": 2}, {}))[2:]
+    assert title == "Other processes on the GPU"
+    assert sentence.startswith("Up to 2 at a time.")
+
+
+def test_memory_is_the_most_of_any_shape_where_it_is_known() -> None:
+    rows = results({"memory_bytes": 2}, {"memory_bytes": 5}, {"memory_bytes": None}, None)
+    assert gpu_memory(rows) == {("h", "cuda-pytorch-fp32"): 5}
+    assert gpu_memory(results({"memory_bytes": None}, None)) == {}
