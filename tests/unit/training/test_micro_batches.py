@@ -10,6 +10,7 @@ import pytest
 import torch
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
 from tightrope.jobs.child import Limits, supervised
+from tightrope.machine.processes import proportional_bytes
 from tightrope.training.micro_batches import run_training, train_or_stop
 
 LIMITS = Limits(memory_bytes=1e12, seconds=60)
@@ -49,7 +50,7 @@ def test_the_limit_of_the_job_halves_a_batch_too() -> None:
         return micro_batches if held.size else 0
 
     # of a child: what it shares with a large process of tests may not count as its own
-    own = supervised(lambda: psutil.Process().memory_info().rss, limits=LIMITS)
+    own = supervised(lambda: proportional_bytes(psutil.Process()), limits=LIMITS)
     limit = own + 6e8
     assert run_training(work, HALVE, limits=Limits(memory_bytes=limit, seconds=60)) == 2
 
