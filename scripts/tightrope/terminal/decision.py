@@ -15,6 +15,7 @@ from tightrope.report.style.numbers import (
     shape_of,
 )
 from tightrope.summary.chance import poor_baseline
+from tightrope.summary.commands import remeasure_command
 from tightrope.summary.failures import failures
 from tightrope.summary.truncation_words import truncation_words
 
@@ -22,7 +23,6 @@ COLUMNS = ("shape", "variant", "ms", "speed-up", "accuracy", "verdict")
 ALIGNMENT = ("left", "left", "right", "left", "left", "left")
 # column widths on a narrow terminal; names do not wrap, so that they can be copied
 NARROW = {"speed-up": 12, "accuracy": 8, "verdict": 11}
-REMEASURE = "snakemake --cores 1 --config remeasure=disturbed"
 Entry = dict[str, Any]
 
 
@@ -49,7 +49,8 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
         subject = "1 measurement was" if count == 1 else f"{count} measurements were"
         so = ": the decision is provisional" if is_provisional(document) else ""
         lines.append(f"{subject} disturbed by other load{so}.")
-        lines.append(f"To measure only these again, on a quiet machine: {REMEASURE}")
+        again = remeasure_command(document.get("configuration"))
+        lines.append(f"To measure only these again, on a quiet machine: {again}")
     return "".join(f"{line}\n" for line in lines if line)
 
 

@@ -91,6 +91,17 @@ def test_disturbed_rows_make_the_decision_provisional(tmp_path: Path) -> None:
     assert lines[-1].endswith("snakemake --cores 1 --config remeasure=disturbed")
 
 
+def test_the_command_to_measure_again_has_the_configuration_of_the_run(tmp_path: Path) -> None:
+    disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
+    found = document([recommendation("a")], [result("a"), disturbed])
+    for files, words_of_files in (
+        (["config/config.yaml"], ""),
+        (["config/mine.yaml", "my own.yaml"], " --configfile config/mine.yaml 'my own.yaml'"),
+    ):
+        last = words(tmp_path, {**found, "configuration": files})[-1]
+        assert last.endswith(f": snakemake --cores 1{words_of_files} --config remeasure=disturbed")
+
+
 def test_disturbed_rows_that_could_change_nothing_leave_the_decision(tmp_path: Path) -> None:
     disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
     lines = words(tmp_path, document([recommendation("a")], [result("a"), disturbed]))

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from tightrope.report.sections.gpu import gpu_steadiness
 from tightrope.report.style.numbers import is_number
+from tightrope.summary.commands import remeasure_command
 from tightrope.summary.document import Summary
 from tightrope.summary.result_types import Result
 
@@ -41,7 +42,7 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
 
     `rows` counts the latencies and `races` the races without a winner; `undecided` is whether they
     could change the decision at some shape. `what` has the counts per kind of measurement,
-    `reasons` the distinct reasons.
+    `reasons` the distinct reasons, `command` measures them again.
     """
     results, traffic = summary.get("results") or (), summary.get("traffic") or ()
     rows = [row for result in results for row in result.get("latency") or ()]
@@ -69,6 +70,7 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
         ),
         "what": [text for items, text in counted if items],
         "provisional": any(entry.get("provisional") for entry in marked),
+        "command": remeasure_command(summary.get("configuration")),
         "reasons": list(dict.fromkeys(filter(None, reasons))),
     }
 
