@@ -40,6 +40,7 @@ GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
 GENERATIONS = plan.generations(workflow, config, PLAN, RUN_LOCK)
 CONFIGURATION = reports.configuration_files(workflow)
+OVERRIDES = reports.overrides(workflow)
 announce.announce(workflow, config, PLAN, executing=False)
 
 os.environ.setdefault(plan.ATTEMPTS, "1")

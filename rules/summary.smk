@@ -29,6 +29,7 @@ rule summarize:
     params:
         code=code_of("summarize.py"),
         configuration=CONFIGURATION,
+        overrides=OVERRIDES,
         unavailable=PLAN.unavailable,
         baselines=PLAN.baselines,
         references=PLAN.references,

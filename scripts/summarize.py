@@ -8,6 +8,7 @@ summarize(
     Inputs(**dict(job.input.items())),
     Settings(
         configuration=job.params.configuration,
+        overrides=job.params.overrides,
         unavailable=job.params.unavailable,
         baselines=job.params.baselines,
         references=job.params.references,

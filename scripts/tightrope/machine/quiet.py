@@ -89,11 +89,14 @@ class QuietMachine:
         while self.left_s > time.monotonic() - began:
             if foreign_cores(self.processors, look_seconds) <= cores:
                 break
-            self.look_at_programs()
+            self.look_at_programs(began)
         return self.lose(time.monotonic() - began)
 
-    def look_at_programs(self) -> None:
-        """Record the busiest programs since the last look and report them, at limited intervals."""
+    def look_at_programs(self, began: float) -> None:
+        """Record the busiest programs since the last look and report them, at limited intervals.
+
+        The wait `began` at that moment of the monotonic clock.
+        """
         now = time.monotonic()
         if now - self.looked < LOOK_SECONDS:
             return
@@ -102,7 +105,11 @@ class QuietMachine:
         self.seen, self.looked = used, now
         self.remember(programs)
         if programs and now - self.said >= SAY_SECONDS:
-            words = f"waiting for a quiet machine: {in_words(programs)}"
+            rest = max(0.0, self.left_s - (now - began))
+            words = (
+                f"waiting for a quiet machine: {in_words(programs)}; for at most {rest:.0f} s more "
+                "(latency.quiet_seconds)"
+            )
             print(words, file=self.terminal, flush=True)
             self.said = now
 

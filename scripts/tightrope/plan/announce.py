@@ -9,9 +9,9 @@ from typing import Any
 from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
 from tightrope.plan.config import Document
-from tightrope.plan.plan import Plan
+from tightrope.plan.plan import Plan, records
 from tightrope.plan.rebuilds import bucket_lines
-from tightrope.plan.run import this_run_executes_jobs
+from tightrope.plan.run import DISTURBED, disturbed_among, this_run_executes_jobs
 from tightrope.plan.sample_sizes import can_tell, enough_samples
 
 # variants named in a line; the report names all
@@ -27,7 +27,20 @@ def announce(workflow: Any, config: Document, plan: Plan, *, executing: bool) ->
 
 def announced(config: Document, plan: Plan) -> list[str]:
     """Return all lines."""
-    return [*unavailable_lines(plan), *split_lines(config), *bucket_lines(config, plan)]
+    lines = [*unavailable_lines(plan), *split_lines(config), *bucket_lines(config, plan)]
+    return [*lines, *remeasure_lines(config, plan)]
+
+
+def remeasure_lines(config: Document, plan: Plan) -> Iterator[str]:
+    """Yield what `remeasure: disturbed` will measure again: a dry run deletes no record for it."""
+    if config["remeasure"] == DISTURBED and not this_run_executes_jobs():
+        paths = [path for paths in records(plan).values() for path in paths]
+        found = disturbed_among(paths)
+        yield (
+            f"remeasure=disturbed: the run will first delete {len(found)} disturbed "
+            f"{'record' if len(found) == 1 else 'records'}"
+            + (f", and measure again what they hold: {', '.join(map(str, found))}" if found else "")
+        )
 
 
 def unavailable_lines(plan: Plan) -> Iterator[str]:

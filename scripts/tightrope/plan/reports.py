@@ -1,5 +1,6 @@
 """Reports across runs: written again if a record is missing, and kept per configuration."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from tightrope.records.record import TRAINING
 
 REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
 KEPT = Path("reports/configurations")
+# keys of --config that say what to do now, not what to measure
+OF_ONE_RUN = ("remeasure", "retry_failed", "strict")
 GENERATIONS = Path(".snakemake/tightrope")
 # the files of each (model, variant), and of each (model, TRAINING)
 Records = dict[tuple[str, str], list[str]]
@@ -53,8 +56,7 @@ def reported_records(summary: Path, records: Records) -> list[str]:
 def configuration_files(workflow: Any) -> list[str]:
     """Return the configuration files of the run, relative to the project, else by their name.
 
-    Values of --config are not among them, nor is the place of the project, so that neither makes
-    the summary stale.
+    The place of the project is not among them, so that it does not make the summary stale.
     """
     found = (Path(file) for file in workflow.config_settings.configfiles)
     here = Path.cwd()
@@ -62,6 +64,15 @@ def configuration_files(workflow: Any) -> list[str]:
         file.relative_to(here).as_posix() if file.is_relative_to(here) else file.name
         for file in found
     ]
+
+
+def overrides(workflow: Any) -> list[str]:
+    """Return the values of --config as `key=value`, but those of OF_ONE_RUN.
+
+    The value is JSON, which --config takes too.
+    """
+    given = workflow.config_settings.config or {}
+    return [f"{key}={json.dumps(given[key])}" for key in given if key not in OF_ONE_RUN]
 
 
 def keep_reports(workflow: Any, *, since: float) -> Path | None:

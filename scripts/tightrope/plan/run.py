@@ -93,23 +93,32 @@ def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
 
 def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
     """Delete the files that hold a failure or cannot be read; return them without duplicates."""
-    return delete_where(has_failed, paths)
+    return deleted(files_where(has_failed, paths))
+
+
+def disturbed_among(paths: Iterable[Path | str]) -> list[Path]:
+    """Return those of the records that have disturbed times, without duplicates."""
+    from tightrope.plan.disturbed_records import is_disturbed  # slow import, only for remeasure
+
+    return files_where(is_disturbed, paths)
 
 
 def delete_disturbed(paths: Iterable[Path | str]) -> list[Path]:
     """Delete the records with disturbed times; return them without duplicates."""
-    from tightrope.plan.disturbed_records import is_disturbed  # slow import, only for remeasure
-
-    return delete_where(is_disturbed, paths)
+    return deleted(disturbed_among(paths))
 
 
-def delete_where(holds: Callable[[Path], bool], paths: Iterable[Path | str]) -> list[Path]:
-    """Delete the files for which `holds` is true; return them without duplicates."""
+def files_where(holds: Callable[[Path], bool], paths: Iterable[Path | str]) -> list[Path]:
+    """Return the files for which `holds` is true, without duplicates."""
     files = [path for path in map(Path, dict.fromkeys(paths)) if path.is_file()]
-    found = [path for path in files if holds(path)]
-    for path in found:
+    return [path for path in files if holds(path)]
+
+
+def deleted(files: list[Path]) -> list[Path]:
+    """Delete the files; return them."""
+    for path in files:
         path.unlink()
-    return found
+    return files
 
 
 def has_failed(path: Path) -> bool:

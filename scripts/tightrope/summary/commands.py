@@ -1,17 +1,16 @@
 """Commands that the report and the terminal advise."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 # of profiles/default, for a run without --configfile
 DEFAULT = ("config/config.yaml",)
 
 
-def remeasure_command(configuration: Sequence[str] | None) -> str:
-    """Return the command that measures what was disturbed again, with the files of the run.
-
-    A summary does not hold the values of --config that the run had.
-    """
-    files = tuple(configuration or DEFAULT)
+def remeasure_command(summary: Mapping[str, Any]) -> str:
+    """Return the command that measures again what was disturbed, with the run's configuration."""
+    files = tuple(summary.get("configuration") or DEFAULT)
     named = "" if files == DEFAULT else f" --configfile {shlex.join(files)}"
-    return f"snakemake --cores 1{named} --config remeasure=disturbed"
+    values = [*(summary.get("overrides") or ()), "remeasure=disturbed"]
+    return f"snakemake --cores 1{named} --config {shlex.join(values)}"

@@ -25,6 +25,7 @@ class Summary(TypedDict):
     tightrope: str
     created: str
     configuration: list[str]
+    overrides: list[str]
     accuracy_budget_points: float
     hosts: dict[str, Host]
     models: dict[str, Model]

@@ -70,7 +70,7 @@ def why(chosen: str, race: Race, fit: Sequence[Result], sizes: Mapping[str, int]
     """Explain why `chosen`, the race winner, was chosen among the variants in `fit`."""
     judged = all(result["accuracy"] is not None for result in fit)
     if len(fit) == 1:
-        return "the only variant that keeps the answers" if judged else "the only variant measured"
+        return "the only variant that keeps the accuracy" if judged else "the only variant measured"
     if race["equal"]:
         same = ", ".join(race["equal"])
         return f"as fast as {same} (within {percent(race)}); {tie_break(chosen, race, sizes)}"
@@ -82,7 +82,7 @@ def why(chosen: str, race: Race, fit: Sequence[Result], sizes: Mapping[str, int]
     if race["open"]:
         return f"the fastest by estimate; {open_words(race)}"
     return f"the fastest of the {len(fit)} variants " + (
-        "that keep the answers" if judged else "measured"
+        "that keep the accuracy" if judged else "measured"
     )
 
 
@@ -124,7 +124,7 @@ def why_nothing(
     if fit:
         return "the race was not run"
     if any(result["status"] == "ok" for result in results):
-        return "no variant keeps the answers"
+        return "no variant keeps the accuracy"
     return "nothing could be measured"
 
 

@@ -81,15 +81,16 @@ class Inputs:
 class Settings:
     """What the plan knows of a run.
 
-    `configuration` names its files. `unavailable` holds (model, variant, reason), `baselines` the
-    baseline variant by model and device, `references` the model with which a model's activation is
-    compared. For `accept_disturbed` see `results.latency_entry`.
+    `configuration` names its files, `overrides` the values of --config. `unavailable` holds (model,
+    variant, reason), `baselines` the baseline variant by model and device, `references` the model
+    with which a model's activation is compared. For `accept_disturbed` see `results.latency_entry`.
     """
 
     unavailable: Sequence[tuple[str, str, str]]
     baselines: Mapping[str, Mapping[str, str]]
     budget_points: float
     configuration: Sequence[str] = ()
+    overrides: Sequence[str] = ()
     references: Mapping[str, str] = field(default_factory=dict)
     accept_disturbed: bool = False
 
@@ -116,6 +117,7 @@ def summarize(
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "configuration": list(settings.configuration),
+        "overrides": list(settings.overrides),
         "accuracy_budget_points": settings.budget_points,
         "hosts": hosts([*(record for run in runs for record in run[1:]), *loads, *trainings]),
         "models": models_of(inputs, splits, results, settings),

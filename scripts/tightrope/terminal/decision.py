@@ -49,7 +49,7 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
         subject = "1 measurement was" if count == 1 else f"{count} measurements were"
         so = ": the decision is provisional" if is_provisional(document) else ""
         lines.append(f"{subject} disturbed by other load{so}.")
-        again = remeasure_command(document.get("configuration"))
+        again = remeasure_command(document)
         lines.append(f"To measure only these again, on a quiet machine: {again}")
     return "".join(f"{line}\n" for line in lines if line)
 

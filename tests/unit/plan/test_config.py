@@ -720,3 +720,9 @@ def test_one_epoch_is_too_few_to_measure_a_training(schema: Path, config: dict[s
     assert "training.epochs = 1: the first epoch is told apart" in refused(config, schema)
     config["training"] = {"epochs": 0}
     assert checked(config, schema)["training"] == {"epochs": 0, "seeds": [0, 1, 2]}
+
+
+def test_a_model_without_a_name_is_told_how_it_is_named(schema: Path) -> None:
+    message = refused({"models": {"checkpoint": "onnx:a", "data": "random"}}, schema)
+    assert "models.checkpoint = 'onnx:a': must be " in message
+    assert message.endswith("; a model has a name: models: {mine: {checkpoint: …, data: …}}")

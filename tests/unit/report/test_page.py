@@ -123,10 +123,10 @@ def test_a_model_without_labels_says_that_accuracy_was_not_judged(render, summar
 
 def test_a_model_for_which_nothing_qualifies_says_so_and_why(render, summary):
     for entry in summary["recommendations"]:
-        entry.update(variant=None, why="no variant keeps the answers")
+        entry.update(variant=None, why="no variant keeps the accuracy")
     text = render(summary).text
     assert "Nothing can be recommended." in text
-    assert "no variant keeps the answers" in text
+    assert "no variant keeps the accuracy" in text
 
 
 def test_a_change_of_accuracy_that_is_unknown_is_a_dash(render, summary):
@@ -347,7 +347,7 @@ def test_a_choice_that_a_disturbed_variant_could_change_is_provisional(render, s
     words = "provisional : other load disturbed"
     assert f"{words} cpu-openvino-bf16 " in render(summary).text
     first["disturbed"] = ["cpu-openvino-bf16", "cpu-openvino-fp32", "cpu-compile-bf16"]
-    assert f"{words} 3 variants that keep the answers" in render(summary).text
+    assert f"{words} 3 variants that keep the accuracy" in render(summary).text
     first["disturbed"] = []
     assert f"{words} what it rests on" in render(summary).text
 

@@ -15,6 +15,7 @@ EMPTY = {
     "tightrope": "0.1.0",
     "created": "2026-11-23T12:00:00+00:00",
     "configuration": ["config/config.yaml"],
+    "overrides": [],
     "accuracy_budget_points": 1.0,
     "hosts": {},
     "models": {},

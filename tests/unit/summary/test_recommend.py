@@ -111,7 +111,7 @@ def test_the_winner_of_the_race_is_recommended_whatever_the_speed_ups_said() -> 
         race=raced(bf16=4.0, plain=3.0),
     )
     assert found["variant"] == FLOAT
-    assert found["why"] == "the fastest of the 3 variants that keep the answers"
+    assert found["why"] == "the fastest of the 3 variants that keep the accuracy"
     assert (found["model"], found["host"], found["shape"]) == ("m", PLACE, SHAPE)
     assert (found["equal"], found["open"], found["provisional"]) == ([], [], False)
     assert found["reasons"][BF16].startswith(f"slower: 0.75 times as fast as {FLOAT} (0.7")
@@ -228,13 +228,13 @@ def test_the_only_one_that_keeps_the_answers_needs_no_race() -> None:
         result(FLOAT, 5.0, verdict="dropped"),
         race=race_shape({BF16: []}),
     )
-    assert (found["variant"], found["why"]) == (BF16, "the only variant that keeps the answers")
+    assert (found["variant"], found["why"]) == (BF16, "the only variant that keeps the accuracy")
 
 
 def test_the_baseline_is_chosen_where_it_wins() -> None:
     found = recommended(result(BASELINE), result(BF16, 0.98), race=raced(base=3.0, bf16=4.0))
     assert found["variant"] == BASELINE
-    assert found["why"] == "the fastest of the 2 variants that keep the answers"
+    assert found["why"] == "the fastest of the 2 variants that keep the accuracy"
 
 
 def test_a_disturbed_variant_is_never_recommended_and_makes_the_choice_provisional() -> None:
@@ -313,7 +313,7 @@ def test_what_disturbs_a_gpu_is_named_where_one_was_timed(names: list[str], word
 
 def test_nothing_is_chosen_where_no_variant_qualifies() -> None:
     found = recommended(failed(BASELINE, "too slow"), result(FLOAT, 3.0, verdict="dropped"))
-    assert (found["variant"], found["why"]) == (None, "no variant keeps the answers")
+    assert (found["variant"], found["why"]) == (None, "no variant keeps the accuracy")
     assert set(found["reasons"]) == {BASELINE, FLOAT}
 
 

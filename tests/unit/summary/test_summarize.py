@@ -249,7 +249,9 @@ def test_every_variant_is_in_it_with_the_same_fields(summary: dict[str, Any]) ->
 
 def test_it_names_the_files_of_the_configuration(tmp_path: Path) -> None:
     files = ["config/config.yaml", "config/mine.yaml"]
-    assert summarized(tmp_path, configuration=files)["configuration"] == files
+    given = ['calibration={"samples": [256]}']
+    found = summarized(tmp_path, configuration=files, overrides=given)
+    assert (found["configuration"], found["overrides"]) == (files, given)
 
 
 def test_results_name_the_host_whose_libraries_are_listed(summary: dict[str, Any]) -> None:

@@ -68,10 +68,10 @@ def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
 
 
 def test_a_shape_without_recommendation_says_why(tmp_path: Path) -> None:
-    none = recommendation(None, why="no variant keeps the answers")
+    none = recommendation(None, why="no variant keeps the accuracy")
     lines = words(tmp_path, document([none], []))
     assert lines[1].split() == ["1×64", "none", "not", "decided"]  # noqa: RUF001 the sign of the report
-    assert lines[2] == "m, 1×64: no variant keeps the answers"  # noqa: RUF001 the sign of the report
+    assert lines[2] == "m, 1×64: no variant keeps the accuracy"  # noqa: RUF001 the sign of the report
 
 
 @pytest.mark.parametrize("baseline", [None, {"ratio": 1.0, "low": 1.0, "high": 1.0}])
@@ -94,12 +94,19 @@ def test_disturbed_rows_make_the_decision_provisional(tmp_path: Path) -> None:
 def test_the_command_to_measure_again_has_the_configuration_of_the_run(tmp_path: Path) -> None:
     disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
     found = document([recommendation("a")], [result("a"), disturbed])
-    for files, words_of_files in (
-        (["config/config.yaml"], ""),
-        (["config/mine.yaml", "my own.yaml"], " --configfile config/mine.yaml 'my own.yaml'"),
+    for fields, expected in (
+        ({"configuration": ["config/config.yaml"], "overrides": []}, "--config"),
+        (
+            {"configuration": ["config/mine.yaml", "my own.yaml"]},
+            "--configfile config/mine.yaml 'my own.yaml' --config",
+        ),
+        (
+            {"configuration": ["a.yaml"], "overrides": ['calibration={"samples": [256]}']},
+            """--configfile a.yaml --config 'calibration={"samples": [256]}'""",
+        ),
     ):
-        last = words(tmp_path, {**found, "configuration": files})[-1]
-        assert last.endswith(f": snakemake --cores 1{words_of_files} --config remeasure=disturbed")
+        last = words(tmp_path, {**found, **fields})[-1]
+        assert last.endswith(f": snakemake --cores 1 {expected} remeasure=disturbed")
 
 
 def test_disturbed_rows_that_could_change_nothing_leave_the_decision(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
         ),
         "what": [text for items, text in counted if items],
         "provisional": any(entry.get("provisional") for entry in marked),
-        "command": remeasure_command(summary.get("configuration")),
+        "command": remeasure_command(summary),
         "reasons": list(dict.fromkeys(filter(None, reasons))),
     }
 
