@@ -85,8 +85,7 @@ def fine_tune(
     freeze(subject.model, recipe["frozen"])
     dynamic = subject.lengths is not None
     trainer = Trainer(subject.model, recipe, steps=steps, device=device, amp=amp, dynamic=dynamic)
-    clock = clock or EpochClock()
-    history = History(micro_batches)
+    history, clock = History(micro_batches), clock or EpochClock()
     loop = Loop(trainer, training, validation, size, seed, state, history, AHEAD[device], clock)
     loop.restore()
     clock.start()
