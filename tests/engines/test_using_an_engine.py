@@ -154,7 +154,8 @@ def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(
     shutil.copytree(built(variant).parent, model / "engines" / str(variant))
     shutil.copytree(tiny.checkpoint.parent, model / "checkpoint")
     (tmp_path / "reports").mkdir()
-    results = [{"variant": str(variant), "threads": THREADS}]
+    others = [{"model": "another", "variant": str(variant), "threads": THREADS + 1}]
+    results = [*others, {"model": model.name, "variant": str(variant), "threads": THREADS}]
     (tmp_path / "reports/summary.json").write_text(json.dumps({"results": results}))
     texts = [example["text"] for example in read_split(tiny.split("evaluation"))[:2]]
     program = block(PAGE, "python", "main.py")

@@ -151,7 +151,7 @@ def test_rounding_is_that_of_the_file(tiny: TinyModel, rows: list) -> None:
 def test_rounding_to_e4m3_is_that_of_the_file(tiny: TinyModel, rows: list) -> None:
     """Three bits of mantissa: noise of a twelfth of the spacing squared, whatever the size."""
     found = {one["operator"]: one for one in quantization_noise(tiny.e4m3, rows, threads=1)}
-    assert len(found) == 14
+    assert len(found) == 8  # the others stay in float for TensorRT
     one = found["bert.encoder.layer.0.attention.self.query"]
     constants = {t.name: numpy_helper.to_array(t) for t in load_onnx(tiny.e4m3).graph.initializer}
     scale = float(constants["layer_norm_scale"])
