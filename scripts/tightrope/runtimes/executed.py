@@ -1,5 +1,6 @@
 """Count the operators that an engine executes, and check its precision by them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -8,6 +9,8 @@ from tightrope.errors import WorkFailed
 # operator class -> precision -> count
 Executed = dict[str, dict[str, int]]
 PRODUCTS = ("attention", "conv", "dense", "fullyconnected", "gemm", "linear", "matmul", "product")
+# PyTorch's addmm, bmm, _int_mm, _scaled_mm, and Triton's templates of them
+MATRICES = re.compile(r"mm(?:_|\d|$)")
 # classes that only convert types: Convert, QuantizeLinear, DynamicQuantizeLinear
 CONVERSIONS = ("convert", "quantizelinear")
 
@@ -25,7 +28,7 @@ def is_product(kind: str) -> bool:
     name = kind.casefold()
     if any(word in name for word in CONVERSIONS):
         return False
-    return any(word in name for word in PRODUCTS)
+    return any(word in name for word in PRODUCTS) or MATRICES.search(name) is not None
 
 
 def as_tf32(executed: Executed) -> Executed:

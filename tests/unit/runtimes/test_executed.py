@@ -53,6 +53,11 @@ def test_nothing_ran_is_nothing_counted() -> None:
         "FusedConv",
         # PyTorch and oneDNN
         "linear_dynamic",
+        "addmm",
+        "bmm",
+        "_int_mm",
+        "_scaled_mm",
+        "triton_tem_fused_addmm_gelu_3",
         "_scaled_dot_product_flash_attention_for_cpu",
         "inner_product",
         "matmul",
@@ -85,6 +90,7 @@ def test_what_multiplies_matrices_is_a_product(kind: str) -> None:
         "ReduceMean",
         "reorder",
         "eltwise",
+        "commutative",
     ],
 )
 def test_what_changes_types_or_single_values_is_no_product(kind: str) -> None:

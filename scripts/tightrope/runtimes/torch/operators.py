@@ -50,9 +50,9 @@ def profiled(run: Callable[[], Any]) -> Executed:
 
 def is_product_event(event: Any) -> bool:
     """Return whether a profiler event is a product of floating-point or integer matrices."""
-    words = event.name().replace("mm", "matmul")
-    known = "::" in words or words.startswith(TEMPLATE)
-    return known and is_product(words) and any(d in DTYPES for d in event.dtypes())
+    name = event.name()
+    known = "::" in name or name.startswith(TEMPLATE)
+    return known and is_product(name) and any(d in DTYPES for d in event.dtypes())
 
 
 def short(name: str) -> str:
@@ -76,7 +76,7 @@ def in_graph(program: torch.export.ExportedProgram) -> Executed:
     found = []
     for node in program.graph.nodes:
         name = getattr(node.target, "__name__", "").partition(".")[0]
-        if node.op == "call_function" and is_product(name.replace("mm", "matmul")):
+        if node.op == "call_function" and is_product(name):
             found.append((name, TENSORS[node.args[0].meta["val"].dtype]))
     return counted(found)
 
