@@ -1,6 +1,7 @@
 """Reports across runs: written again if a record is missing, and kept per configuration."""
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html
 KEPT = Path("reports/configurations")
 # keys of --config that say what to do now, not what to measure
 OF_ONE_RUN = ("remeasure", "retry_failed", "strict")
+# a quoted word or number that YAML reads in the same way without quotes
+PLAIN = re.compile(r'"([A-Za-z0-9_.+-]+)"')
 GENERATIONS = Path(".snakemake/tightrope")
 # the files of each (model, variant), and of each (model, TRAINING)
 Records = dict[tuple[str, str], list[str]]
@@ -67,12 +70,17 @@ def configuration_files(workflow: Any) -> list[str]:
 
 
 def overrides(workflow: Any) -> list[str]:
-    """Return the values of --config as `key=value`, but those of OF_ONE_RUN.
-
-    The value is JSON, which --config takes too.
-    """
+    """Return the values of --config as `key=value`, but those of OF_ONE_RUN."""
     given = workflow.config_settings.config or {}
-    return [f"{key}={json.dumps(given[key])}" for key in given if key not in OF_ONE_RUN]
+    return [f"{key}={as_typed(given[key])}" for key in given if key not in OF_ONE_RUN]
+
+
+def as_typed(value: Any) -> str:
+    """Format a value as --config takes it: JSON, with quotes only where words need them.
+
+    Snakemake reads every number of --config as a string, and the schema makes it a number again.
+    """
+    return PLAIN.sub(r"\1", json.dumps(value, ensure_ascii=False))
 
 
 def keep_reports(workflow: Any, *, since: float) -> Path | None:

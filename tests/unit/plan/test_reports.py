@@ -9,6 +9,7 @@ from tightrope.plan.reports import (
     configuration_files,
     generation,
     keep_reports,
+    overrides,
     summarized_files,
 )
 from tightrope.records.record import TRAINING
@@ -103,3 +104,21 @@ def test_reports_of_an_earlier_run_are_not_kept_for_this_one() -> None:
     os.utime(REPORTS[-1], (1.0, 1.0))
     assert keep_reports(workflow("a.yaml"), since=2.0) is None
     assert not Path("reports/configurations").exists()
+
+
+def test_values_of_the_command_line_are_given_as_it_takes_them() -> None:
+    """Snakemake reads the numbers within a value as strings."""
+    given = {
+        "calibration": {"samples": ["256"], "methods": ["minmax"]},
+        "accuracy_budget_points": 2,
+        "models": {"m": {"data": "files:a b_*.csv"}},
+        "remeasure": "disturbed",
+        "strict": True,
+    }
+    settings = SimpleNamespace(config_settings=SimpleNamespace(config=given))
+    assert overrides(settings) == [
+        "calibration={samples: [256], methods: [minmax]}",
+        "accuracy_budget_points=2",
+        'models={m: {data: "files:a b_*.csv"}}',
+    ]
+    assert overrides(SimpleNamespace(config_settings=SimpleNamespace(config=None))) == []

@@ -249,7 +249,7 @@ def test_every_variant_is_in_it_with_the_same_fields(summary: dict[str, Any]) ->
 
 def test_it_names_the_files_of_the_configuration(tmp_path: Path) -> None:
     files = ["config/config.yaml", "config/mine.yaml"]
-    given = ['calibration={"samples": [256]}']
+    given = ["calibration={samples: [256]}"]
     found = summarized(tmp_path, configuration=files, overrides=given)
     assert (found["configuration"], found["overrides"]) == (files, given)
 

@@ -101,8 +101,8 @@ def test_the_command_to_measure_again_has_the_configuration_of_the_run(tmp_path:
             "--configfile config/mine.yaml 'my own.yaml' --config",
         ),
         (
-            {"configuration": ["a.yaml"], "overrides": ['calibration={"samples": [256]}']},
-            """--configfile a.yaml --config 'calibration={"samples": [256]}'""",
+            {"configuration": ["a.yaml"], "overrides": ["calibration={samples: [256]}"]},
+            """--configfile a.yaml --config 'calibration={samples: [256]}'""",
         ),
     ):
         last = words(tmp_path, {**found, **fields})[-1]
