@@ -31,7 +31,8 @@ ARCHITECTURES = {
     "electra": f"embedding_size=16&{SIZES}",
     "albert": f"embedding_size=16&{SIZES}",
     "mpnet": SIZES,
-    "deberta-v2": SIZES,
+    # as in DeBERTa v3
+    "deberta-v2": f"relative_attention=true&pos_att_type=[p2c,c2p]&{SIZES}",
 }
 # their attention is code of their own, which takes no other attention function
 OWN_SCALE, OWN_MASK = "mpnet", "deberta-v2"
