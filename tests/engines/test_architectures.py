@@ -32,7 +32,9 @@ ARCHITECTURES = {
     "albert": f"embedding_size=16&{SIZES}",
     "mpnet": SIZES,
     # as in DeBERTa v3
-    "deberta-v2": f"relative_attention=true&pos_att_type=[p2c,c2p]&{SIZES}",
+    "deberta-v2": (
+        "relative_attention=true&pos_att_type=[p2c,c2p]&position_biased_input=false&" + SIZES
+    ),
 }
 # their attention is code of their own, which takes no other attention function
 OWN_SCALE, OWN_MASK = "mpnet", "deberta-v2"
