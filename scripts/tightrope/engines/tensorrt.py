@@ -14,6 +14,7 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.nvml import nvidia_gpu
+from tightrope.onnx.attention_operator import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products
@@ -43,7 +44,10 @@ def build(
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
-    model = typed(load_onnx(source), precision)
+    model = load_onnx(source)
+    if options["attention_operator"]:
+        model = with_attention_operators(model)
+    model = typed(model, precision)
     input_signature, longest = signature_of(model), max_sequence(model)
     work = target.parent.parent / "work" / "tensorrt"
     work.mkdir(parents=True, exist_ok=True)

@@ -550,6 +550,7 @@ def test_the_options_of_an_engine_are_its_section_of_the_configuration(
     config["onnxruntime"]["fusions"] = True
     assert options_of(config, "onnxruntime") == {
         "fusions": True,
+        "attention_operator": False,
         "optimization": "all",
         "spinning": True,
         "arena": True,
@@ -592,6 +593,7 @@ def test_the_options_on_a_gpu_are_what_the_engine_reads_of_cuda(config: dict[str
     assert compiled == {"attention": "auto", "autotune": True, "graphs": True, "buckets": buckets}
     plan = engine_options(config, "tensorrt", wildcards(parse("cuda-tensorrt-fp16")))
     assert plan == {
+        "attention_operator": False,
         "graphs": True,
         "hardware_compatibility": "none",
         "optimization_level": 3,
