@@ -1,7 +1,6 @@
 """Replace attention of several operators by one Attention operator of opset 23."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -13,6 +12,8 @@ from tightrope.onnx.trial_shapes import shapes_seen
 
 OPSET = 23
 HEADS_FIRST, KEYS_LAST = [0, 2, 1, 3], [0, 2, 3, 1]
+# constant: the mask is the same for all heads
+ONE_HEAD = "attention_mask_heads"
 # a mask of this rank has axes of [batch, heads, queries, keys]
 RANK = 4
 
@@ -87,8 +88,7 @@ def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     del made.graph.node[:], made.graph.value_info[:]
     made.graph.node.extend(kept)
     if known:
-        one_batch = np.array([1], np.int64)
-        made.graph.initializer.append(numpy_helper.from_array(one_batch, "attention_heads"))
+        made.graph.initializer.append(numpy_helper.from_array(np.array([1], np.int64), ONE_HEAD))
     drop_unused_initializers(made)
     return made
 
@@ -136,14 +136,14 @@ def operators_of(one: Attention, number: int) -> list[onnx.NodeProto]:
             helper.make_node("Shape", [one.query], [batch], batch, start=0, end=1),
             helper.make_node("Shape", [one.query], [queries], queries, start=1, end=2),
             helper.make_node("Shape", [one.key], [keys], keys, start=1, end=2),
-            helper.make_node(
-                "Concat", [batch, "attention_heads", queries, keys], [sizes], sizes, axis=0
-            ),
+            helper.make_node("Concat", [batch, ONE_HEAD, queries, keys], [sizes], sizes, axis=0),
             helper.make_node("Expand", [one.mask, sizes], [mask], mask),
         ]
         inputs.append(mask)
-    heads: Mapping[str, int] = {"q_num_heads": one.heads, "kv_num_heads": one.heads}
-    operator = helper.make_node("Attention", inputs, [one.output], name, scale=1.0, **heads)
+    sizes_of_heads: dict[str, Any] = {"q_num_heads": one.heads, "kv_num_heads": one.heads}
+    operator = helper.make_node(
+        "Attention", inputs, [one.output], name, scale=1.0, **sizes_of_heads
+    )
     return [*before, operator]
 
 
