@@ -31,8 +31,11 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 
-PACKAGES = ("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao", "triton")
-ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt")
+PACKAGES = (
+    *("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torch-tensorrt", "torchao"),
+    "triton",
+)
+ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt", "torch_tensorrt")
 # what each part needs besides PyTorch and transformers
 NEEDED = {"tests": ("pytest",), "pipeline": ("snakemake", "onnxslim")}
 # the report itself; without them the run ends with the summary
