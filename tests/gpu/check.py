@@ -49,12 +49,12 @@ def main() -> int:
     default = ROOT / "reports/gpu-check"
     parser.add_argument("--out", type=Path, default=default, help="folder (%(default)s)")
     out: Path = parser.parse_args().out
-    gpu, driver = nvidia_gpu()
+    gpu, driver, uuid = nvidia_gpu()
     cuda = ".".join(map(str, driver_cuda() or ())) or None
     found: Part = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": sys.version.split()[0],
-        **{"gpu": gpu, "driver": driver, "cuda_of_driver": cuda},
+        **{"gpu": gpu, "gpu_uuid": uuid, "driver": driver, "cuda_of_driver": cuda},
         "packages": {name: library_version(name) for name in PACKAGES},
         "engines": {engine: missing_packages(engine) or "installed" for engine in ENGINES},
     }

@@ -97,7 +97,7 @@ def built(
     model: Path, input_signature: Signature, precision: str, options: Options, work: Path
 ) -> bytes:
     """Build the plan of an ONNX file; the timing cache is read from and kept in folder `work`."""
-    cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu()[1]})}.cache"
+    cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu().driver})}.cache"
     level = options["hardware_compatibility"].upper()
     config = CreateConfig(
         profiles=[ranges(input_signature, Profile.of(one)) for one in options["profiles"]],

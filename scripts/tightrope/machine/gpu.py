@@ -15,8 +15,11 @@ from tightrope.artifacts.provenance import library_version
 from tightrope.engine_table import ENGINES
 from tightrope.errors import WorkFailed
 from tightrope.machine.host import describe_host
+from tightrope.machine.nvml import REMEDY, nvidia_gpu
 
 LOCK = "install what envs/gpu.txt names"
+# oldest driver per major version of CUDA
+DRIVERS = {"12": "525", "13": "580"}
 NVINFER = re.compile(rb"libnvinfer\.so\.\d+")
 # package with a library that is linked to TensorRT, and the path of the library in it
 LINKED = {
@@ -136,10 +139,26 @@ def require_gpu(library: str, cuda: str | None) -> None:
             "libcuda.so.1 name none here",
             transient=False,
         )
-    if supported[0] < int(cuda.partition(".")[0]):
+    major = cuda.partition(".")[0]
+    if supported[0] < int(major):
+        oldest = f" to {DRIVERS[major]} or later" if major in DRIVERS else ""
         raise WorkFailed(
             f"driver {driver} is too old: it runs CUDA up to {supported[0]}.{supported[1]}, "
-            f"{library} needs CUDA {cuda}; update the driver",
+            f"{library} needs CUDA {cuda}; update the driver{oldest}",
+            transient=False,
+        )
+
+
+def require_same_gpu(seen: str) -> None:
+    """Raise WorkFailed where CUDA's first GPU is not the one that is recorded.
+
+    `seen` is the UUID that CUDA gives its first GPU, without a prefix. For a MIG instance CUDA may
+    give that of its GPU, so that the two cannot be compared.
+    """
+    name, _, uuid = nvidia_gpu()
+    if uuid is not None and uuid.startswith("GPU-") and uuid != f"GPU-{seen}":
+        raise WorkFailed(
+            f"CUDA's first GPU is GPU-{seen}, and not the one recorded, {name} ({uuid}): {REMEDY}",
             transient=False,
         )
 

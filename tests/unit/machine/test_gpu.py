@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from nvml_driver import build_driver, printed
 from tightrope.artifacts.provenance import library_version
 from tightrope.engines.load import engine_module
 from tightrope.errors import WorkFailed, is_out_of_memory
@@ -64,8 +65,47 @@ def test_a_driver_runs_every_cuda_of_its_major_version(
     else:
         assert refused("PyTorch 2.13.0", "13.1", by=require_gpu) == (
             "driver 570.10 is too old: it runs CUDA up to 12.9, PyTorch 2.13.0 needs CUDA 13.1; "
-            "update the driver"
+            "update the driver to 580 or later"
         )
+
+
+REFUSED = """
+import sys
+from tightrope.errors import WorkFailed
+from tightrope.machine.gpu import require_gpu, require_same_gpu
+try:
+    print({"gpu": require_gpu, "same": require_same_gpu}[WHICH](*WORDS))
+except WorkFailed as error:
+    print(error.reason)
+"""
+
+
+def said(folder: Path, which: str, *words: str, **variables: str) -> str:
+    """What a process says that finds the driver libraries of the tests in `folder`."""
+    program = REFUSED.replace("WHICH", repr(which)).replace("WORDS", repr(words))
+    return printed(program, folder, **variables)
+
+
+def test_an_old_driver_is_one_line_with_its_version_and_the_remedy(tmp_path: Path) -> None:
+    build_driver(tmp_path)
+    library = ("PyTorch 2.13.0", "13.0")
+    assert said(tmp_path, "gpu", *library, FAKE_CUDA="12040") == (
+        "driver 580.65.06 is too old: it runs CUDA up to 12.4, PyTorch 2.13.0 needs CUDA 13.0; "
+        "update the driver to 580 or later"
+    )
+    assert said(tmp_path, "gpu", *library, FAKE_CUDA="13010") == "None"
+
+
+def test_the_gpu_that_cuda_uses_must_be_the_one_that_is_recorded(tmp_path: Path) -> None:
+    build_driver(tmp_path)
+    assert said(tmp_path, "same", "aaaa-1111") == "None"
+    assert said(tmp_path, "same", "bbbb-2222", CUDA_VISIBLE_DEVICES="1") == "None"
+    # an instance may be given the UUID of its GPU
+    assert said(tmp_path, "same", "aaaa-1111", CUDA_VISIBLE_DEVICES="MIG-cccc-3333") == "None"
+    assert said(tmp_path, "same", "bbbb-2222") == (
+        "CUDA's first GPU is GPU-bbbb-2222, and not the one recorded, NVIDIA H100 80GB HBM3 "
+        "(GPU-aaaa-1111): set CUDA_DEVICE_ORDER=PCI_BUS_ID, or CUDA_VISIBLE_DEVICES to a UUID"
+    )
 
 
 def test_the_version_of_the_driver_is_that_of_its_library() -> None:
