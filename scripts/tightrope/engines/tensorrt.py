@@ -19,6 +19,7 @@ from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products
 from tightrope.runtimes.program_by_shape import ByShape
+from tightrope.runtimes.tensorrt.contexts import layer_information, set_shapes, succeeded, there
 from tightrope.runtimes.tensorrt.errors import with_reasons
 from tightrope.runtimes.tensorrt.inspection import executed
 from tightrope.runtimes.tensorrt.profiles import Profile, choose
@@ -56,7 +57,8 @@ def build(
     (target / PLAN).write_bytes(plan)
     engine, found = deserialized(plan, options), []
     for number, one in enumerate(options["profiles"]):
-        information = inspected(engine, input_signature, number, Profile.of(one))
+        tuned = input_signature.request(*Profile.of(one).opt)
+        information = layer_information(engine, number, tuned)
         (target / LAYERS.format(number)).write_text(information)
         operators = executed(information, number)
         # the inspector does not report which fp32 products used TF32
@@ -99,7 +101,7 @@ def built(
     model: Path, input_signature: Signature, precision: str, options: Options, work: Path
 ) -> bytes:
     """Build the plan of an ONNX file; the timing cache is read from and kept in folder `work`."""
-    cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu()[1]})}.cache"
+    cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu().driver})}.cache"
     level = options["hardware_compatibility"].upper()
     config = CreateConfig(
         profiles=[ranges(input_signature, Profile.of(one)) for one in options["profiles"]],
@@ -137,42 +139,6 @@ def deserialized(plan: bytes, options: Options) -> trt.ICudaEngine:
             transient=False,
         )
     return engine
-
-
-def inspected(
-    engine: trt.ICudaEngine, input_signature: Signature, number: int, profile: Profile
-) -> str:
-    """Return the inspector's layer information as JSON, at the optimal shape of a profile."""
-    inspector = engine.create_engine_inspector()
-    # the inspector reports types only for a context with shapes
-    context = there(engine.create_execution_context())
-    inspector.execution_context = context
-    set_shapes(context, number, input_signature.request(*profile.opt))
-    return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
-
-
-def there(context: trt.IExecutionContext | None) -> trt.IExecutionContext:
-    """Return the context; raise a transient WorkFailed where TensorRT could not create it."""
-    if context is None:
-        raise WorkFailed("TensorRT could not make a context: GPU out of memory", transient=True)
-    return context
-
-
-def set_shapes(
-    context: trt.IExecutionContext, profile: int, shapes: dict[str, tuple[int, ...]]
-) -> None:
-    """Select the profile and set the shape of each input."""
-    stream = torch.cuda.current_stream()
-    succeeded(context.set_optimization_profile_async(profile, stream.cuda_stream), "a profile")
-    stream.synchronize()
-    for name, shape in shapes.items():
-        succeeded(context.set_input_shape(name, shape), f"the shape {shape} of {name}")
-
-
-def succeeded(answer: bool, what: str) -> None:
-    """Raise RuntimeError where TensorRT, which raises nothing itself, returned False."""
-    if not answer:
-        raise RuntimeError(f"TensorRT refused {what} (the log of this job says why)")
 
 
 def program(

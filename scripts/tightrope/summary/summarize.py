@@ -207,9 +207,12 @@ def entry_of(
 
 
 def hosts(records: Iterable[Record]) -> dict[str, Host]:
-    """Return each host of the records by fingerprint, with the libraries used on it."""
+    """Return each host of the records by fingerprint, with the libraries and GPUs used on it."""
     found: dict[str, Host] = {}
     for record in records:
-        host = msgspec.convert({**record.host, "libraries": {}}, Host)
-        found.setdefault(fingerprint(record.host), host)["libraries"] |= record.libraries
+        host = msgspec.convert({**record.host, "libraries": {}, "gpu_uuids": []}, Host)
+        entry = found.setdefault(fingerprint(record.host), host)
+        entry["libraries"] |= record.libraries
+        uuids = {*entry["gpu_uuids"], record.host.get("gpu_uuid")}
+        entry["gpu_uuids"] = sorted(uuid for uuid in uuids if uuid)
     return found

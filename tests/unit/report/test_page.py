@@ -818,7 +818,8 @@ def on_another_host(summary, host):
 
 
 def test_with_several_hosts_each_recommendation_row_and_figure_names_its_own(render, summary):
-    on_another_host(summary, {"cpu": "AMD EPYC", "gpu": "NVIDIA H100"})
+    card = {"gpu": "NVIDIA H100", "driver": "580.65.06", "gpu_uuids": ["GPU-aaaa-1111"]}
+    on_another_host(summary, {"cpu": "AMD EPYC", **card})
     text = render(summary).text.replace("\xa0", " ")
     for name in ("Intel(R) Xeon(R) Platinum 8488C", "AMD EPYC + NVIDIA H100"):
         assert f"batch 1 \N{MIDDLE DOT} 64 tokens on {name}" in text
@@ -826,6 +827,7 @@ def test_with_several_hosts_each_recommendation_row_and_figure_names_its_own(ren
     assert "cpu-openvino-bf16 on AMD EPYC + NVIDIA H100" in text
     assert "cpu-openvino-bf16 minilm-docstrings AMD EPYC + NVIDIA H100" in text
     assert "It depends on the shape and the host" in text
+    assert "NVIDIA H100, driver 580.65.06, GPU-aaaa-1111" in text
 
 
 def test_times_of_two_hosts_are_never_in_one_figure(summary):

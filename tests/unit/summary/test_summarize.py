@@ -15,10 +15,11 @@ from tightrope.machine.host import fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race_statistics import beaten_by
+from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
 from tightrope.summary.splits import evaluation_split
-from tightrope.summary.summarize import Inputs, Settings, summarize
+from tightrope.summary.summarize import Inputs, Settings, hosts, summarize
 
 HOST = {
     "cpu": "Some CPU",
@@ -225,7 +226,7 @@ def test_it_has_every_field_of_the_contract(summary: dict[str, Any]) -> None:
     assert summary["schema"] == 3
     assert set(summary) >= {"hosts", "models", "results", "recommendations", "races"}
     (host,) = summary["hosts"].values()
-    assert set(host) == {*HOST, "libraries"}
+    assert set(host) == {*HOST, "gpu_uuids", "libraries"}
     (model,) = summary["models"].values()
     assert set(model) >= {"task", "parameters", "checkpoint_sha256", "data", "baselines"}
     assert (model["chance"], model["thumbnails"]) == (0.5, {})
@@ -502,7 +503,14 @@ def test_the_host_of_traffic_alone_is_listed_with_its_own_libraries(tmp_path: Pa
     assert entry["host"] == fingerprint(other) != fingerprint(HOST)
     assert set(summary["hosts"]) == {fingerprint(HOST), fingerprint(other)}
     host = summary["hosts"][fingerprint(other)]
-    assert host == {**other, "libraries": {"mlcommons-loadgen": "6.0.17"}}
+    assert host == {**other, "gpu_uuids": [], "libraries": {"mlcommons-loadgen": "6.0.17"}}
+
+
+def test_the_cards_of_one_kind_that_were_measured_are_one_host_with_their_uuids() -> None:
+    cards = [{**HOST, "gpu": "NVIDIA L4", "gpu_uuid": uuid} for uuid in ("GPU-b", "GPU-a", "GPU-b")]
+    records = [Record(model="m", variant="v", host=card, libraries={}) for card in cards]
+    (host,) = hosts(records).values()
+    assert (host["gpu"], host["gpu_uuids"]) == ("NVIDIA L4", ["GPU-a", "GPU-b"])
 
 
 def test_without_traffic_it_has_none_of_it(summary: dict[str, Any]) -> None:
