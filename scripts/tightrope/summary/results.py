@@ -153,7 +153,7 @@ def variant_fields(variant: Variant) -> VariantFields:
 def shape_of(row: Mapping[str, Any]) -> Shape:
     """Return the sizes that identify the shape of a row."""
     size: Shape = {"batch": row["batch"]}
-    for name in ("sequence", "height", "width"):
+    for name in ("sequence", "tokens", "height", "width"):
         if name in row:
             size[name] = row[name]
     return size

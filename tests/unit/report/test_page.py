@@ -921,6 +921,13 @@ def test_shapes_are_named_for_texts_and_images():
     assert "64 \N{MULTIPLICATION SIGN} 32 pixels" in shape_label(image).replace("\xa0", " ")
 
 
+def test_a_padded_shape_is_told_from_the_full_one():
+    full, padded = {"batch": 16, "sequence": 128}, {"batch": 16, "sequence": 128, "tokens": 64}
+    assert shape_of(padded) != shape_of(full)
+    told = shape_label(shape_of(padded)).replace("\xa0", " ")
+    assert told == "batch 16 \N{MIDDLE DOT} 64 of 128 tokens"
+
+
 def test_a_variant_with_few_products_in_its_precision_is_marked():
     counts = {"MatMul": {"int8": 36, "fp32": 14}, "Softmax": {"fp32": 90}}
     assert products(counts, "int8") == "int8 in 36 of 50"
