@@ -208,6 +208,7 @@ class LatencyRow(LatencyFields):
 
     raced: bool
     paired_s: float | None
+    speedup_over_bf16: Ratio | None
 
 
 class BuildFields(TypedDict):
