@@ -21,7 +21,8 @@ def test_a_run_with_bf16_gives_speed_ups_over_it_beside_those_over_fp32(project:
     before = speedups(project)
     assert not any(one for rows in before.values() for one in rows)
     assert COLUMN not in (project / "reports/summary.html").read_text()
-    project.configure(engines={**CONFIG["engines"], "pytorch": ["fp32", "bf16"]})
+    engines = {**CONFIG["engines"], "pytorch": ["fp32", "bf16"]}
+    project.configure(engines=engines, emulated=True)
     project.run()
     found = speedups(project)
     assert found.pop(BF16) == [None, None]
