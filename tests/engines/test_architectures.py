@@ -8,7 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from splits import prepare_splits, split_of
+from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
+from tightrope.int8.quantize import quantize_onnx
 from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
@@ -39,6 +41,9 @@ ARCHITECTURES = {
 # their attention is code of their own, which takes no other attention function
 OWN_SCALE, OWN_MASK = "mpnet", "deberta-v2"
 SCHEMES = ("u8s8", "s8s8", "e4m3")
+FOR_TENSORRT = pytest.mark.parametrize(
+    ("scheme", "precision"), [("s8s8", "int8-fp16"), ("e4m3", "fp8")]
+)
 SAMPLES = 8
 
 
@@ -65,7 +70,6 @@ def make(folder: Path, source: str) -> np.ndarray:
     import torch
     from tightrope.checkpoint.prepare import prepare_checkpoint
     from tightrope.int8.calibrate import calibrate
-    from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
     from tightrope.training.train import TrainingSettings, train_model
@@ -150,3 +154,28 @@ def test_quantized_files_are_valid_and_answer_as_the_float_one(files: Files, sch
 )
 def test_the_typed_files_for_tensorrt_are_valid(files: Files, name: str, precision: str) -> None:
     onnx.checker.check_model(typed(files.model(name), precision), full_check=True)
+
+
+@FOR_TENSORRT
+def test_attention_is_quantized_or_the_reason_is_said(
+    files: Files, tmp_path: Path, scheme: str, precision: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mask of DeBERTa is a Where, with which TensorRT's pattern of attention does not fit."""
+    target = tmp_path / "a.onnx"
+    paths = files.folder / "simplified.onnx", files.folder / "minmax.json", target
+    if OWN_MASK in files.folder.name:
+        with pytest.raises(
+            TightropeError, match="no attention to quantize .its scores come from W"
+        ):
+            quantize_onnx(*paths, scheme=scheme, repair={"attention": True})
+        return
+    quantize_onnx(*paths, scheme=scheme, repair={"attention": True})
+    said = [line for line in capsys.readouterr().out.splitlines() if "attention of" in line]
+    assert said == ["attention of node_softmax_1 stays in float: one query per example"]
+    model, before = load_onnx(target), files.model(scheme)
+    pairs = [sum(one.op_type == "QuantizeLinear" for one in m.graph.node) for m in (model, before)]
+    assert pairs[0] - pairs[1] == 4
+    onnx.checker.check_model(model, full_check=True)
+    onnx.checker.check_model(typed(model, precision), full_check=True)
+    (found,) = run_onnx(model, [batch()], threads=1)
+    assert relative(found, files.logits) < 0.3
