@@ -41,9 +41,7 @@ ARCHITECTURES = {
 # their attention is code of their own, which takes no other attention function
 OWN_SCALE, OWN_MASK = "mpnet", "deberta-v2"
 SCHEMES = ("u8s8", "s8s8", "e4m3")
-FOR_TENSORRT = pytest.mark.parametrize(
-    ("scheme", "precision"), [("s8s8", "int8-fp16"), ("e4m3", "fp8")]
-)
+FOR_TENSORRT = {"s8s8": "int8-fp16", "e4m3": "fp8"}
 SAMPLES = 8
 
 
@@ -156,7 +154,7 @@ def test_the_typed_files_for_tensorrt_are_valid(files: Files, name: str, precisi
     onnx.checker.check_model(typed(files.model(name), precision), full_check=True)
 
 
-@FOR_TENSORRT
+@pytest.mark.parametrize(("scheme", "precision"), FOR_TENSORRT.items())
 def test_attention_is_quantized_or_the_reason_is_said(
     files: Files, tmp_path: Path, scheme: str, precision: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,9 +162,7 @@ def test_attention_is_quantized_or_the_reason_is_said(
     target = tmp_path / "a.onnx"
     paths = files.folder / "simplified.onnx", files.folder / "minmax.json", target
     if OWN_MASK in files.folder.name:
-        with pytest.raises(
-            TightropeError, match="no attention to quantize .its scores come from W"
-        ):
+        with pytest.raises(TightropeError, match=r"no attention .* come from Where\)"):
             quantize_onnx(*paths, scheme=scheme, repair={"attention": True})
         return
     quantize_onnx(*paths, scheme=scheme, repair={"attention": True})

@@ -13,7 +13,7 @@ from tightrope.onnx.trial_shapes import shapes_seen
 
 # a Softmax returns 0 to 1 for any input, so the scale needs no data
 PROBABILITIES = [0.0, 1.0]
-# widths of a head for which TensorRT has fused attention in int8, by its documentation
+# widths of a head for which TensorRT has fused attention in int8, by the documentation of 10
 WIDTHS = (16, 32, 64)
 # fp8 has more: multiples, up to the largest for which Model Optimizer quantizes
 MULTIPLE, LARGEST = 16, 256
