@@ -30,12 +30,11 @@ def tensorrt_qdq(
 ) -> onnx.ModelProto:
     """Return a copy of `model` with Q/DQ of type `kind` on both inputs of the operators `nodes`.
 
-    So are those of the `products`, which have no weights. Each activation has one Q/DQ pair. Its
-    output feeds those operators and the skip inputs of residual sums; other consumers read the
-    original tensor. With `outputs`, the outputs of the operators with weights are quantized too,
-    and every consumer reads the quantized tensor. Biases stay as they are. Raises TightropeError
-    where a range needs a scale beyond float16, or where the opset lacks the type and cannot be
-    raised.
+    So are those of `products`, which have no weights. Each activation has one Q/DQ pair. Its output
+    feeds those operators and the skip inputs of residual sums; other consumers read the original
+    tensor. With `outputs`, the outputs of `nodes` are quantized too, and every consumer reads the
+    quantized tensor. Biases stay as they are. Raises TightropeError where a range needs a scale
+    beyond float16, or where the opset lacks the type and cannot be raised.
     """
     made = at_opset(model, OPSETS[kind])
     chosen = {node.name: node for node in weighted_nodes(made) if node.name in nodes}
@@ -55,13 +54,28 @@ def tensorrt_qdq(
                 written += pairs.pop(name, [])
                 node.input[place] = rounded[name]
         if node.name in chosen:
-            weight = node.input[1], channel_axis(node) if kind == TensorProto.INT8 else None
-            if weight not in weights:
-                written.append(quantized_weight(made, *weight, kind))
-                weights[weight] = written[-1].output[0]
-            node.input[1] = weights[weight]
+            written += with_quantized_weight(made, node, kind, weights)
         written.append(node)
     set_nodes(made, written)
+    return made
+
+
+def with_quantized_weight(
+    model: onnx.ModelProto,
+    node: onnx.NodeProto,
+    kind: int,
+    known: dict[tuple[str, int | None], str],
+) -> list[onnx.NodeProto]:
+    """Let an operator read its weight dequantized; return what makes that, unless `known` has it.
+
+    `known` maps weights and channel axes to dequantized tensors; a new one is added.
+    """
+    weight = node.input[1], channel_axis(node) if kind == TensorProto.INT8 else None
+    made = []
+    if weight not in known:
+        made.append(quantized_weight(model, *weight, kind))
+        known[weight] = made[0].output[0]
+    node.input[1] = known[weight]
     return made
 
 

@@ -1,6 +1,6 @@
 """Quantize an ONNX model to Q/DQ with its calibration cache, without data."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -42,14 +42,11 @@ def quantize_onnx(
     """
     repair = repair or {}
     model = load_onnx(source)
-    names = [node.name for node in weighted_nodes(model)]
-    kept = left_in_float(names, repair.get("float", ()), path=source)
-    unfit = unfit_for(SCHEMES[scheme], model)
-    chosen = [name for name in names if name not in kept | unfit.keys()]
+    chosen = operators_to_quantize(SCHEMES[scheme], model, repair, path=source)
     if not chosen and may_stay_in_float:
         return save_onnx(model, target)
     if not chosen:
-        why = "every one is left in float" if names else "there is none"
+        why = "every one is left in float" if weighted_nodes(model) else "there is none"
         raise TightropeError(f"{source}: no {', '.join(WEIGHTED)} with weights to quantize: {why}")
     cache = read_cache(calibration, model=source)
     ranges, channels = cache["ranges"], cache["channels"]
@@ -59,11 +56,20 @@ def quantize_onnx(
     ranges = with_attention(ranges, attention, path=calibration)
     if (strength := repair.get("smoothquant")) is not None:
         model, ranges = smoothed(model, ranges, channels, chosen, strength=strength)
-    products = [name for one in attention for name in one.products]
-    quantized = in_qdq(model, ranges, chosen, SCHEMES[scheme], repair, products)
+    quantized = in_qdq(model, ranges, chosen, SCHEMES[scheme], repair, attention)
     if repair.get("bias_correction"):
         corrected_biases(quantized, model, channels)
     save_onnx(quantized, target)
+
+
+def operators_to_quantize(
+    scheme: Scheme, model: onnx.ModelProto, repair: Repair, *, path: Path | str
+) -> list[str]:
+    """Return the operators with weights that are quantized; raise as `left_in_float` does."""
+    names = [node.name for node in weighted_nodes(model)]
+    kept = left_in_float(names, repair.get("float", ()), path=path)
+    unfit = unfit_for(scheme, model)
+    return [name for name in names if name not in kept | unfit.keys()]
 
 
 def found_by_search(search: Path | str) -> Repair:
@@ -166,9 +172,9 @@ def in_qdq(
     nodes: list[str],
     scheme: Scheme,
     repair: Repair,
-    products: list[str],
+    attention: Sequence[Attention] = (),
 ) -> onnx.ModelProto:
-    """Return `model` with Q/DQ around the operators `nodes` and the `products` of attention.
+    """Return `model` with Q/DQ around the operators `nodes` and the products of `attention`.
 
     Raises TightropeError for asymmetric activations where the scheme has zero-point 0 only.
     """
@@ -179,6 +185,7 @@ def in_qdq(
             "TensorRT has zero-point 0 only: take `activations: asymmetric` out of the repair"
         )
     outputs = bool(repair.get("outputs"))
+    products = [name for one in attention for name in one.products]
     return tensorrt_qdq(
         model, ranges, nodes, kind=scheme.symmetric, outputs=outputs, products=products
     )
