@@ -8,7 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from splits import prepare_splits, split_of
+from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
+from tightrope.int8.quantize import quantize_onnx
 from tightrope.jobs.child import supervised
 from tightrope.onnx.attention_operator import with_attention_operators
 from tightrope.onnx.file import load_onnx
@@ -41,6 +43,7 @@ ARCHITECTURES = {
 OWN_SCALE, OWN_MASK = "mpnet", "deberta-v2"
 LAYERS = 2
 SCHEMES = ("u8s8", "s8s8", "e4m3")
+FOR_TENSORRT = {"s8s8": "int8-fp16", "e4m3": "fp8"}
 SAMPLES = 8
 
 
@@ -67,7 +70,6 @@ def make(folder: Path, source: str) -> np.ndarray:
     import torch
     from tightrope.checkpoint.prepare import prepare_checkpoint
     from tightrope.int8.calibrate import calibrate
-    from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
     from tightrope.training.train import TrainingSettings, train_model
@@ -171,3 +173,26 @@ def test_attention_becomes_one_operator_where_its_form_is_known(files: Files, na
 def test_the_typed_file_with_attention_operators_is_valid(files: Files, precision: str) -> None:
     model = typed(with_attention_operators(files.model("simplified")), precision)
     onnx.checker.check_model(model, full_check=True)
+
+
+@pytest.mark.parametrize(("scheme", "precision"), FOR_TENSORRT.items())
+def test_attention_is_quantized_or_the_reason_is_said(
+    files: Files, tmp_path: Path, scheme: str, precision: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mask of DeBERTa is a Where, with which TensorRT's pattern of attention does not fit."""
+    target = tmp_path / "a.onnx"
+    paths = files.folder / "simplified.onnx", files.folder / "minmax.json", target
+    if OWN_MASK in files.folder.name:
+        with pytest.raises(TightropeError, match=r"no attention .* come from Where\)"):
+            quantize_onnx(*paths, scheme=scheme, repair={"attention": True})
+        return
+    quantize_onnx(*paths, scheme=scheme, repair={"attention": True})
+    said = [line for line in capsys.readouterr().out.splitlines() if "attention of" in line]
+    assert said == ["attention of node_softmax_1 stays in float: one query per example"]
+    model, before = load_onnx(target), files.model(scheme)
+    pairs = [sum(one.op_type == "QuantizeLinear" for one in m.graph.node) for m in (model, before)]
+    assert pairs[0] - pairs[1] == 4
+    onnx.checker.check_model(model, full_check=True)
+    onnx.checker.check_model(typed(model, precision), full_check=True)
+    (found,) = run_onnx(model, [batch()], threads=1)
+    assert relative(found, files.logits) < 0.3

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from tightrope.machine.host import describe_host, saturates
 from tightrope.machine.nvml import nvidia_gpu
 from tiny_project import MODEL, Project
 
@@ -97,3 +98,27 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
     assert rebuilt(cuda={"attention": "math"}) == {f"build_pytorch/{MODEL}-cuda-fp32"}
     assert rebuilt(cuda={"autotune": False}) == set()
     assert rebuilt(tensorrt={"optimization_level": 5}) == {on_gpu[1]}
+
+
+def test_a_repair_with_attention_is_one_for_a_gpu_and_a_change_of_it_stays_within_its_files(
+    unrun: Project,
+) -> None:
+    """No calibration is made again, and no other quantized file."""
+
+    def settings(**mha: object) -> dict[str, object]:
+        engines = {"onnxruntime": ["int8"], "tensorrt": ["fp8"]}
+        repairs = {"mha": mha, "out": {"outputs": True}}
+        return {"devices": ["cpu", "cuda"], "engines": engines, "repairs": repairs}
+
+    on_cpu = "u8s7" if saturates(describe_host()) else "u8s8"
+    of_repair = {f"quantize_onnx/{MODEL}-{one}-minmax-8-mha" for one in ("e4m3", "s8s8")}
+    unrun.configure(**settings(attention=True))
+    done = unrun.run("--until", "quantize_onnx")
+    assert of_repair <= done
+    assert f"quantize_onnx/{MODEL}-{on_cpu}-minmax-8-mha" not in done
+    assert f"quantize_onnx/{MODEL}-{on_cpu}-minmax-8-out" in done
+    unrun.configure(**settings(attention=True, bias_correction=True))
+    assert unrun.plan("--until", "quantize_onnx") == of_repair
+    unrun.configure(**settings(bias_correction=True))
+    of_cpu = {f"quantize_onnx/{MODEL}-{on_cpu}-minmax-8-mha"}
+    assert unrun.plan("--until", "quantize_onnx") == of_repair | of_cpu

@@ -1,5 +1,6 @@
 """Insert Q/DQ in the form that TensorRT fuses: zero-points 0, float16 scales, quantized skips."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,26 @@ LARGEST: dict[int, int] = {TensorProto.INT8: 127, TensorProto.FLOAT8E4M3FN: 448}
 
 
 def tensorrt_qdq(
-    model: onnx.ModelProto, ranges: Ranges, nodes: list[str], *, kind: int, outputs: bool
+    model: onnx.ModelProto,
+    ranges: Ranges,
+    nodes: list[str],
+    *,
+    kind: int,
+    outputs: bool,
+    products: Collection[str] = (),
 ) -> onnx.ModelProto:
     """Return a copy of `model` with Q/DQ of type `kind` on both inputs of the operators `nodes`.
 
-    Each activation has one Q/DQ pair. Its output feeds those operators and the skip inputs of
-    residual sums; other consumers read the original tensor. With `outputs`, the outputs of the
-    operators are quantized too, and every consumer reads the quantized tensor. Biases stay as they
-    are. Raises TightropeError where a range needs a scale beyond float16, or where the opset lacks
-    the type and cannot be raised.
+    So are those of `products`, which have no weights. Each activation has one Q/DQ pair. Its output
+    feeds those operators and the skip inputs of residual sums; other consumers read the original
+    tensor. With `outputs`, the outputs of `nodes` are quantized too, and every consumer reads the
+    quantized tensor. Biases stay as they are. Raises TightropeError where a range needs a scale
+    beyond float16, or where the opset lacks the type and cannot be raised.
     """
     made = at_opset(model, OPSETS[kind])
     chosen = {node.name: node for node in weighted_nodes(made) if node.name in nodes}
     constants = {tensor.name for tensor in made.graph.initializer}
-    inputs = [node.input[0] for node in chosen.values()]
+    inputs = quantized_inputs(made, chosen, products)
     for_all = [*inputs, *results_of(made, chosen)] if outputs else []
     names = dict.fromkeys([*inputs, *for_all, *other_skips(made, chosen, ranges)])
     pairs = {name: quantized_activation(made, name, ranges[name], kind) for name in names}
@@ -42,31 +49,67 @@ def tensorrt_qdq(
     for node in made.graph.node:
         for place, name in enumerate(node.input):
             if name in for_all or (
-                name in rounded and reads_quantized(node, place, chosen, constants)
+                name in rounded and reads_quantized(node, place, chosen, products, constants)
             ):
                 written += pairs.pop(name, [])
                 node.input[place] = rounded[name]
         if node.name in chosen:
-            weight = node.input[1], channel_axis(node) if kind == TensorProto.INT8 else None
-            if weight not in weights:
-                written.append(quantized_weight(made, *weight, kind))
-                weights[weight] = written[-1].output[0]
-            node.input[1] = weights[weight]
+            written += with_quantized_weight(made, node, kind, weights)
         written.append(node)
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in written]
-    del made.graph.node[:], made.graph.value_info[:]
-    made.graph.node.extend(kept)
-    drop_unused_initializers(made)
+    set_nodes(made, written)
     return made
 
 
+def with_quantized_weight(
+    model: onnx.ModelProto,
+    node: onnx.NodeProto,
+    kind: int,
+    known: dict[tuple[str, int | None], str],
+) -> list[onnx.NodeProto]:
+    """Let an operator read its weight dequantized; return what makes that, unless `known` has it.
+
+    `known` maps weights and channel axes to dequantized tensors; a new one is added.
+    """
+    weight = node.input[1], channel_axis(node) if kind == TensorProto.INT8 else None
+    made = []
+    if weight not in known:
+        made.append(quantized_weight(model, *weight, kind))
+        known[weight] = made[0].output[0]
+    node.input[1] = known[weight]
+    return made
+
+
+def set_nodes(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
+    """Replace the operators of `model`, and remove the constants that no operator reads then."""
+    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del model.graph.node[:], model.graph.value_info[:]
+    model.graph.node.extend(kept)
+    drop_unused_initializers(model)
+
+
+def quantized_inputs(
+    model: onnx.ModelProto, chosen: Collection[str], products: Collection[str]
+) -> list[str]:
+    """Return what operators with weights read at their first place, and products at both."""
+    return [
+        name
+        for node in model.graph.node
+        if node.name in chosen or node.name in products
+        for name in (node.input if node.name in products else node.input[:1])
+    ]
+
+
 def reads_quantized(
-    node: onnx.NodeProto, place: int, chosen: dict[str, onnx.NodeProto], constants: set[str]
+    node: onnx.NodeProto,
+    place: int,
+    chosen: Collection[str],
+    products: Collection[str],
+    constants: set[str],
 ) -> bool:
     """Return whether an input is of a quantized operator or of a sum of two computed tensors."""
     if node.op_type == "Add":
         return not constants & set(node.input)
-    return node.name in chosen and place == 0
+    return node.name in products or (node.name in chosen and place == 0)
 
 
 def results_of(model: onnx.ModelProto, chosen: dict[str, onnx.NodeProto]) -> list[str]:

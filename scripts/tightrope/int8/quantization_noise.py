@@ -25,8 +25,10 @@ UNEVEN = 100.0
 def quantization_noise(
     quantized: Path | str, rows: Sequence[Arrays], *, threads: int
 ) -> list[dict[str, Any]]:
-    """Return a record per quantized input of an operator with weights, the noisiest first.
+    """Return a record per quantized input of an operator, the noisiest first.
 
+    Operators are those with weights, and the products of attention where they are quantized, which
+    have two such inputs; their channels and weights are not judged (ratios of 1).
     Values come from encoded samples `rows`, with no activation quantized before them. Fields:
     `operator`, `tensor`, `low` and `high` of the calibrated range, `measured_low` and
     `measured_high` of the values, `saturated` (share of values beyond the range), `levels` (how
@@ -51,7 +53,10 @@ def quantization_noise(
 
 
 def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
-    """Return operator, tensor, step, type, range and weight scales per quantized activation."""
+    """Return operator, tensor, step, type, range and weight scales per quantized activation.
+
+    For a product of two activations `axis` is None, and its weight scale 1.
+    """
     producers = {name: node for node in model.graph.node for name in node.output}
     found = []
     for node in model.graph.node:
@@ -60,23 +65,28 @@ def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
             continue
         if {one.op_type for one in pair} != {"DequantizeLinear"}:
             continue
-        source = producers[pair[0].input[0]]
-        scale, zero = (constant_of(model, name) for name in source.input[1:3])
-        integer = np.issubdtype(zero.dtype, np.integer)
-        limits = np.iinfo(zero.dtype) if integer else ml_dtypes.finfo(zero.dtype)
-        found.append(
-            {
-                "operator": node.name,
-                "tensor": source.input[0],
-                "axis": 1 if node.op_type == "Conv" else -1,
-                "step": float(scale),
-                "type": zero.dtype,
-                "low": float((float(limits.min) - int(zero)) * scale),
-                "high": float((float(limits.max) - int(zero)) * scale),
-                "weight_scales": constant_of(model, pair[1].input[1]),
-            }
-        )
+        sources = [producers[one.input[0]] for one in pair if one.input[0] in producers]
+        weighted = len(sources) == 1
+        scales = constant_of(model, pair[1].input[1]) if weighted else np.ones(1)
+        axis = (1 if node.op_type == "Conv" else -1) if weighted else None
+        for source in sources:
+            facts = activation_facts(model, source)
+            found.append({"operator": node.name, **facts, "axis": axis, "weight_scales": scales})
     return found
+
+
+def activation_facts(model: onnx.ModelProto, quantize: onnx.NodeProto) -> dict[str, Any]:
+    """Return tensor, step, type and range of what a QuantizeLinear reads."""
+    scale, zero = (constant_of(model, name) for name in quantize.input[1:3])
+    integer = np.issubdtype(zero.dtype, np.integer)
+    limits = np.iinfo(zero.dtype) if integer else ml_dtypes.finfo(zero.dtype)
+    return {
+        "tensor": quantize.input[0],
+        "step": float(scale),
+        "type": zero.dtype,
+        "low": float((float(limits.min) - int(zero)) * scale),
+        "high": float((float(limits.max) - int(zero)) * scale),
+    }
 
 
 def without_activation_qdq(model: onnx.ModelProto) -> onnx.ModelProto:

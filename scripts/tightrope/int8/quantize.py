@@ -1,6 +1,6 @@
 """Quantize an ONNX model to Q/DQ with its calibration cache, without data."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -8,12 +8,14 @@ import onnx
 
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.errors import ConfigError, TightropeError
+from tightrope.int8.attention import PROBABILITIES, attention_to_quantize
 from tightrope.int8.cache import read_cache
 from tightrope.int8.qdq_onnxruntime import Repair, onnxruntime_qdq
 from tightrope.int8.qdq_tensorrt import tensorrt_qdq
 from tightrope.int8.repairs import Ranges, corrected_biases, smoothed
 from tightrope.int8.schemes import SCHEMES, Scheme
 from tightrope.int8.tensor_cores import kept_in_float
+from tightrope.onnx.attention_products import Attention
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.weights import WEIGHTED, weighted_nodes
 
@@ -31,33 +33,43 @@ def quantize_onnx(
 
     Weights are quantized per channel (in E4M3 per tensor), activations per tensor with the ranges
     of the cache. Outputs and biases stay in float, except for convolutions of ONNX Runtime and
-    where the repair, an entry of `repairs` in the configuration, quantizes outputs. Operators that
-    match its `float` patterns stay in float, for TensorRT also those of `kept_in_float`. Raises
-    ArtifactError for the cache of another model, ConfigError for a pattern that matches no
-    operator, TightropeError where the cache lacks required statistics, or where nothing is
-    quantized unless `may_stay_in_float`.
+    where the repair, an entry of `repairs` in the configuration, quantizes outputs; the products of
+    attention unless the repair quantizes them. Operators that match its `float` patterns stay in
+    float, for TensorRT also those of `kept_in_float`. Raises ArtifactError for the cache of another
+    model, ConfigError for a pattern that matches no operator, TightropeError where the cache lacks
+    required statistics, where no attention can be quantized, or where nothing is quantized unless
+    `may_stay_in_float`.
     """
     repair = repair or {}
     model = load_onnx(source)
-    names = [node.name for node in weighted_nodes(model)]
-    kept = left_in_float(names, repair.get("float", ()), path=source)
-    unfit = unfit_for(SCHEMES[scheme], model)
-    chosen = [name for name in names if name not in kept | unfit.keys()]
+    chosen = operators_to_quantize(SCHEMES[scheme], model, repair, path=source)
     if not chosen and may_stay_in_float:
         return save_onnx(model, target)
     if not chosen:
-        why = "every one is left in float" if names else "there is none"
+        why = "every one is left in float" if weighted_nodes(model) else "there is none"
         raise TightropeError(f"{source}: no {', '.join(WEIGHTED)} with weights to quantize: {why}")
     cache = read_cache(calibration, model=source)
     ranges, channels = cache["ranges"], cache["channels"]
     needed = read_tensors(model, chosen, SCHEMES[scheme], outputs=bool(repair.get("outputs")))
     require_ranges(ranges, needed, path=calibration)
+    attention = attention_of(SCHEMES[scheme], model, repair, path=source)
+    ranges = with_attention(ranges, attention, path=calibration)
     if (strength := repair.get("smoothquant")) is not None:
         model, ranges = smoothed(model, ranges, channels, chosen, strength=strength)
-    quantized = in_qdq(model, ranges, chosen, SCHEMES[scheme], repair)
+    quantized = in_qdq(model, ranges, chosen, SCHEMES[scheme], repair, attention)
     if repair.get("bias_correction"):
         corrected_biases(quantized, model, channels)
     save_onnx(quantized, target)
+
+
+def operators_to_quantize(
+    scheme: Scheme, model: onnx.ModelProto, repair: Repair, *, path: Path | str
+) -> list[str]:
+    """Return the operators with weights that are quantized; raise as `left_in_float` does."""
+    names = [node.name for node in weighted_nodes(model)]
+    kept = left_in_float(names, repair.get("float", ()), path=path)
+    unfit = unfit_for(scheme, model)
+    return [name for name in names if name not in kept | unfit.keys()]
 
 
 def found_by_search(search: Path | str) -> Repair:
@@ -72,6 +84,31 @@ def unfit_for(scheme: Scheme, model: onnx.ModelProto) -> dict[str, str]:
     for name, reason in unfit.items():
         print(f"{name} stays in float: {reason}")
     return unfit
+
+
+def attention_of(
+    scheme: Scheme, model: onnx.ModelProto, repair: Repair, *, path: Path | str
+) -> list[Attention]:
+    """Return the attention that the repair quantizes, and print which stays in float and why.
+
+    Raises TightropeError where it quantizes attention and there is none that can be, and for a
+    scheme of ONNX Runtime.
+    """
+    if not repair.get("attention"):
+        return []
+    if scheme.symmetric is None:
+        raise TightropeError(
+            "only TensorRT's schemes quantize attention: take `attention` out of the repair"
+        )
+    found, others = attention_to_quantize(model, scheme.symmetric)
+    for name, reason in others.items():
+        print(f"attention of {name} stays in float: {reason}")
+    if not found:
+        reasons = ", ".join(dict.fromkeys(others.values())) or "it has no Softmax"
+        raise TightropeError(
+            f"{path}: no attention to quantize ({reasons}): take `attention` out of the repair"
+        )
+    return found
 
 
 def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str) -> set[str]:
@@ -113,10 +150,31 @@ def require_ranges(ranges: Ranges, needed: list[str], *, path: Path | str) -> No
         )
 
 
+def with_attention(ranges: Ranges, attention: list[Attention], *, path: Path | str) -> Ranges:
+    """Return `ranges` with those of probabilities; raise TightropeError where others are missing.
+
+    A range that the cache has of probabilities is not used: it may be cut off at less than 1.
+    """
+    needed = [name for one in attention for name in one.measured]
+    missing = [name for name in needed if name not in ranges]
+    if missing:
+        raise TightropeError(
+            f"{path}: has no range for {missing[0]}, which a product of attention reads "
+            f"({len(missing)} of {len(needed)} lack one); calibrate this model, or take "
+            "`attention` out of the repair"
+        )
+    return {**ranges, **{one.probabilities: PROBABILITIES for one in attention}}
+
+
 def in_qdq(
-    model: onnx.ModelProto, ranges: Ranges, nodes: list[str], scheme: Scheme, repair: Repair
+    model: onnx.ModelProto,
+    ranges: Ranges,
+    nodes: list[str],
+    scheme: Scheme,
+    repair: Repair,
+    attention: Sequence[Attention] = (),
 ) -> onnx.ModelProto:
-    """Return `model` with Q/DQ around the operators `nodes`.
+    """Return `model` with Q/DQ around the operators `nodes` and the products of `attention`.
 
     Raises TightropeError for asymmetric activations where the scheme has zero-point 0 only.
     """
@@ -127,4 +185,7 @@ def in_qdq(
             "TensorRT has zero-point 0 only: take `activations: asymmetric` out of the repair"
         )
     outputs = bool(repair.get("outputs"))
-    return tensorrt_qdq(model, ranges, nodes, kind=scheme.symmetric, outputs=outputs)
+    products = [name for one in attention for name in one.products]
+    return tensorrt_qdq(
+        model, ranges, nodes, kind=scheme.symmetric, outputs=outputs, products=products
+    )

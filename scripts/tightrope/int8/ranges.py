@@ -12,6 +12,7 @@ import onnx
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.jobs.progress import ProgressBar
+from tightrope.onnx.attention_products import attention_in
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import channel_axes, tensors_of, weighted_nodes, with_outputs
@@ -114,8 +115,12 @@ def by_channel(array: np.ndarray, axis: int | None) -> np.ndarray:
 
 
 def calibrated_tensors(model: onnx.ModelProto) -> list[str]:
-    """Return the inputs and outputs of the operators with weights."""
+    """Return the inputs and outputs of the operators with weights, and what attention multiplies.
+
+    Not its probabilities, the largest tensor: they are 0 to 1 for any data.
+    """
     found = [name for node in weighted_nodes(model) for name in (node.input[0], node.output[0])]
+    found += [name for attention in attention_in(model)[0] for name in attention.measured]
     return list(dict.fromkeys(found))
 
 

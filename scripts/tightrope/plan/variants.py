@@ -114,11 +114,14 @@ def with_calibrations(variant: Variant, config: Document) -> list[Variant]:
 def takes_repair(variant: Variant, settings: Document) -> bool:
     """Return whether a variant can have a repair with these settings.
 
-    TensorRT's schemes do not support asymmetric activations, whose zero-points are not 0.
+    TensorRT's schemes do not support asymmetric activations, whose zero-points are not 0. They
+    alone quantize attention.
     """
     if variant.precision == AUTO or variant.scheme is None:
         return False
-    return variant.scheme not in ("s8s8", "e4m3") or settings["activations"] != "asymmetric"
+    if variant.scheme in ("s8s8", "e4m3"):
+        return settings["activations"] != "asymmetric"
+    return not settings["attention"]
 
 
 def devices_of(config: dict[str, Any]) -> tuple[str, ...]:

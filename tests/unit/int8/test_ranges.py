@@ -12,6 +12,7 @@ from tightrope.inputs.encode import load_encoder
 from tightrope.int8.calibrate import calibration_examples
 from tightrope.int8.ranges import BINS, Statistics, collect_statistics
 from tightrope.jobs.child import supervised
+from tightrope.onnx.attention_products import attention_in
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
@@ -77,8 +78,26 @@ def test_what_is_quantized_has_a_range_and_what_enters_it_has_channels(tiny: Tin
     found = statistics_of(tiny.simplified, rows_of(tiny, 2))
     nodes = weighted_nodes(load_onnx(tiny.simplified))
     assert len(nodes) == 14  # query, key, value, output and feed-forward of 2 layers; head
-    assert {name for node in nodes for name in (node.input[0], node.output[0])} == set(found.ranges)
+    attention, _ = attention_in(load_onnx(tiny.simplified))
+    multiplied = {name for one in attention for name in one.measured}
+    assert len(multiplied) == 6  # query, key and value of 2 layers
+    assert {name for node in nodes for name in (node.input[0], node.output[0])} == (
+        set(found.ranges) - multiplied
+    )
+    assert multiplied < set(found.ranges)
     assert {node.input[0] for node in nodes} == set(found.channels)
+
+
+def test_ranges_of_attention_change_no_other_number(
+    tiny: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = rows_of(tiny, 8)
+    found = statistics_of(tiny.simplified, rows)
+    monkeypatch.setattr("tightrope.int8.ranges.attention_in", lambda model: ([], {}))
+    without = statistics_of(tiny.simplified, rows)
+    assert len(without.ranges) == len(found.ranges) - 6
+    assert {name: found.ranges[name] for name in without.ranges} == without.ranges
+    assert found.channels == without.channels
 
 
 def test_ranges_are_the_lowest_and_highest_value_of_all_samples(tiny: TinyModel) -> None:

@@ -239,7 +239,10 @@ def test_int8_of_an_engine_that_has_none_is_refused_with_what_it_has(engine: str
 
 
 def test_each_repair_is_one_more_variant_of_engines_fed_by_quantized_onnx() -> None:
-    repairs = {"smooth": {"activations": None}, "usual": {"activations": "symmetric"}}
+    repairs = {
+        "smooth": {"activations": None, "attention": False},
+        "usual": {"activations": "symmetric", "attention": False},
+    }
     calibration = {"methods": ["minmax", "nncf"], "samples": [64]}
     engines = {"onnxruntime": ["int8"], "openvino": ["int8"]}
     config = {**CONFIG, "devices": ["cpu"], "calibration": calibration, "repairs": repairs}
@@ -267,6 +270,20 @@ def test_tensorrt_takes_no_asymmetric_activations() -> None:
     calibrated = [name for name in names(config) if "entropy" in name]
     int8, fp8 = (f"cuda-tensorrt-{precision}-entropy-8" for precision in ("int8-fp16", "fp8"))
     assert calibrated == [int8, f"{int8}-bias", fp8, f"{fp8}-bias"]
+
+
+def test_attention_is_quantized_for_tensorrt_alone() -> None:
+    config = {
+        **CONFIG,
+        "engines": {"onnxruntime": ["int8"], "tensorrt": ["int8-fp16", "fp8"]},
+        "calibration": {"methods": ["minmax"], "samples": [512]},
+        "repairs": {"mha": {"activations": None, "attention": True}},
+    }
+    assert [name for name in names(config) if name.endswith("-mha")] == [
+        "cuda-onnxruntime-int8-minmax-512-mha",
+        "cuda-tensorrt-int8-fp16-minmax-512-mha",
+        "cuda-tensorrt-fp8-minmax-512-mha",
+    ]
 
 
 def test_int8_auto_is_searched_on_real_samples_and_without_repairs() -> None:
