@@ -38,6 +38,8 @@ class Engine(NamedTuple):
     cuda: tuple[str, ...] = ()
     # per type, the CPU instruction sets of which it needs one; other types need none
     instructions: dict[str, tuple[str, ...]] | None = None
+    # devices on which it runs an ONNX file that is quantized already as it is
+    given: tuple[str, ...] = ()
 
 
 ENGINES = {
@@ -89,6 +91,7 @@ ENGINES = {
         cuda=("graphs",),
         # only ARM has fp16 kernels; elsewhere it casts to fp32 and back
         instructions={"fp16": ("asimdhp",)},
+        given=("cpu", "cuda"),
     ),
     "onnxruntime_tensorrt": Engine(
         {"cuda": ("fp32", "fp16")},
@@ -104,6 +107,7 @@ ENGINES = {
         static=True,
         # no bf16 on ARM; with only AVX2 it silently executes fp32
         instructions={"bf16": ("avx512_bf16", "amx_bf16")},
+        given=("cpu",),
     ),
     "tvm": Engine(
         {"cpu": ("fp32",)},
@@ -119,5 +123,6 @@ ENGINES = {
         RANGES,
         {"cuda": "s8s8"},
         cuda=("graphs",),
+        given=("cuda",),
     ),
 }

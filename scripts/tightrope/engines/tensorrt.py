@@ -19,12 +19,14 @@ from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products
 from tightrope.runtimes.program_by_shape import ByShape
 from tightrope.runtimes.tensorrt.errors import with_reasons
+from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
 from tightrope.runtimes.tensorrt.inspection import executed
 from tightrope.runtimes.tensorrt.profiles import Profile, choose
 from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tightrope.runtimes.tensorrt.version import require_same, require_version
 from tightrope.runtimes.torch.device import prepare
 from tightrope.signature import Signature, signature, sizes_of
+from tightrope.variants import GIVEN
 
 # layers of each optimization profile, by its number
 PLAN, LAYERS = "model.plan", "layers-{}.json"
@@ -36,14 +38,19 @@ def build(
 ) -> dict[str, Any]:
     """Write TensorRT's plan and its layers into folder `target`.
 
-    `source` is an ONNX file, with Q/DQ for int8 and fp8. The model's folder work/tensorrt keeps
+    `source` is an ONNX file, with Q/DQ for int8 and fp8; for `given` it is built as it is. The
+    model's folder work/tensorrt keeps
     the typed file, and the timing cache for later builds. `executed` is that of the optimization
     profile with the smallest share of products in the precision. Raises WorkFailed with TensorRT's
     own reason, and where a profile has no product in the precision.
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
-    model = typed(load_onnx(source), precision)
+    model = load_onnx(source)
+    if precision == GIVEN:
+        require_supported_qdq(model)
+    else:
+        model = typed(model, precision)
     input_signature, longest = signature_of(model), max_sequence(model)
     work = target.parent.parent / "work" / "tensorrt"
     work.mkdir(parents=True, exist_ok=True)

@@ -9,8 +9,8 @@ from tightrope.plan.variants import configured, only_emulated
 from tightrope.variants import parse
 
 MODELS = {
-    "m": {"checkpoint": "hub:owner/name@1"},
-    "onnx-only": {"checkpoint": "onnx:files/model.onnx"},
+    "m": {"checkpoint": "hub:owner/name@1", "quantized": False},
+    "onnx-only": {"checkpoint": "onnx:files/model.onnx", "quantized": False},
 }
 CONFIG: dict[str, Any] = {
     "devices": "auto",
