@@ -395,7 +395,7 @@ def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted() -> N
         "devices": ["cpu"],
         "engines": {},
         "models": {
-            name: {"checkpoint": source, "task": "text-classification"}
+            name: {"checkpoint": source, "task": "text-classification", "quantized": False}
             for name, source in {"m": "path:m", "n": "onnx:n.onnx"}.items()
         },
         "traffic": {"variants": ["cpu-pytorch-fp32", "cpu-onnxruntime-fp32"]},
@@ -726,3 +726,31 @@ def test_a_model_without_a_name_is_told_how_it_is_named(schema: Path) -> None:
     message = refused({"models": {"checkpoint": "onnx:a", "data": "random"}}, schema)
     assert "models.checkpoint = 'onnx:a': must be " in message
     assert message.endswith("; a model has a name: models: {mine: {checkpoint: …, data: …}}")
+
+
+QUANTIZED = {"models": {"tiny": {**MODEL, "quantized": True}}}
+
+
+def test_only_an_onnx_file_can_be_quantized_already(schema: Path) -> None:
+    told = r"models.tiny.quantized: only an ONNX file .*, not scratch:bert.*; remove quantized"
+    with pytest.raises(ConfigError, match=told):
+        checked(QUANTIZED, schema)
+
+
+@pytest.mark.parametrize("engines", [{"openvino": ["bf16"]}, {"onnxruntime": ["int8-dynamic"]}])
+def test_a_model_that_is_quantized_already_needs_an_engine_that_runs_it(
+    schema: Path, tmp_path: Path, engines: dict[str, list[str]]
+) -> None:
+    file = tmp_path / "quantized.onnx"
+    file.touch()
+    model = {**MODEL, "checkpoint": f"onnx:{file}", "quantized": True}
+    told = r"models.tiny.quantized: no engine runs the file as it is; add .*onnxruntime: \[int8\]"
+    with pytest.raises(ConfigError, match=told):
+        checked({"models": {"tiny": model}, "devices": ["cpu"], "engines": engines}, schema)
+    engines = {"onnxruntime": ["int8"]}
+    checked({"models": {"tiny": model}, "devices": ["cpu"], "engines": engines}, schema)
+
+
+def test_given_is_never_listed(schema: Path) -> None:
+    with pytest.raises(ConfigError, match="must be one of fp32"):
+        checked({"models": {"tiny": MODEL}, "engines": {"onnxruntime": ["given"]}}, schema)
