@@ -14,6 +14,11 @@ from tightrope.onnx.given_qdq import DEQUANTIZE, QUANTIZE, attribute
 Producers = Mapping[str, NodeProto]
 Constants = Mapping[str, TensorProto]
 SIX = 6.0
+# operators before a Relu; not those of an attention mask, whose range is [0, 0] without padding
+BEFORE_RELU = (
+    *("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "GroupNormalization"),
+    *("InstanceNormalization", "LayerNormalization", "MatMul", "Sum"),
+)
 # outputs that are never negative, and operators whose output is not if their inputs are not
 NEVER_NEGATIVE = ("Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus")
 OF_ALL_INPUTS = ("Add", "Concat", "Mul")
@@ -30,10 +35,13 @@ def implied_clip(
     """Return the operator on `source` in the place of a QuantizeLinear's range, and its bounds.
 
     Clip(0, 6) where the range ends at 6, else Relu. None where the range has negative values, where
-    the quantized tensor has none anyway, and for a constant.
+    the quantized tensor has none anyway, and where its producer has no Relu after it.
     """
     data = quantizer.input[0]
-    if data in constants or not starts_at_zero(quantizer, constants):
+    producer = producers.get(data)
+    if producer is None or producer.op_type not in BEFORE_RELU:
+        return None
+    if not starts_at_zero(quantizer, constants):
         return None
     output, top = f"{quantizer.output[0]}_clipped", end_of(quantizer, constants)
     if np.isclose(top, SIX, rtol=1e-3):

@@ -72,10 +72,11 @@ def test_a_relu_that_the_quantizer_left_to_the_range_comes_back() -> None:
 CLIPPED = """
 <ir_version: 10, opset_import: ["" : 21]>
 net (float[n, 4] x) => (float[n, 4] y)
-<float scale = {SCALE}, uint8 zero = {0}, float eighth = {0.125}>
+<float scale = {SCALE}, uint8 zero = {0}, float eighth = {0.125}, float none = {0}>
 {
     a = Relu (x)
-    b = QuantizeLinear (x, scale, zero)
+    s = Add (x, none)
+    b = QuantizeLinear (s, scale, zero)
     c = DequantizeLinear (b, scale, zero)
     d = Identity (c)
     e = QuantizeLinear (d, eighth)
@@ -152,3 +153,10 @@ def test_qdq_around_another_operator_is_refused_with_its_name() -> None:
     alone = UNPAIRED.replace("DequantizeLinear (r, scale, zero)", "Cast <to = 1> (r)")
     with pytest.raises(ArtifactError, match="QuantizeLinear q is read by Reshape r: only Deq"):
         in_float(parser.parse_model(alone))
+
+
+def test_a_mask_that_was_0_when_the_ranges_were_found_gets_no_relu() -> None:
+    mask = CLIPPED.replace("Add (x, none)", "Mul (x, eighth)").replace("SCALE", "1.0")
+    assert [node.op_type for node in in_float(parser.parse_model(mask)).graph.node].count(
+        "Relu"
+    ) == 1
