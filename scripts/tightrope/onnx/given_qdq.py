@@ -11,6 +11,7 @@ from tightrope.onnx.edit import graphs_in
 QUANTIZE, DEQUANTIZE = PAIR = ("QuantizeLinear", "DequantizeLinear")
 # operators that compute in integers themselves: onnxruntime's QOperator format, dynamic ranges
 INTEGER_OPERATORS = ("ConvInteger", "MatMulInteger", "DynamicQuantize", "QLinear", "QGemm", "QAtt")
+OF_TENSORRT = "TRT_"
 
 
 def is_quantized(model: onnx.ModelProto) -> bool:
@@ -21,14 +22,17 @@ def is_quantized(model: onnx.ModelProto) -> bool:
 def require_as_said(model: onnx.ModelProto, source: str, *, quantized: bool) -> None:
     """Raise TightropeError naming `source` unless it has Q/DQ exactly where it is `quantized`.
 
-    Also where Q/DQ stands in a form that is not supported: integer operators, or inside a branch or
-    loop.
+    Also where Q/DQ stands in a form that is not supported: integer operators, operators of TensorRT
+    alone, or inside a branch or loop.
     """
     found = is_quantized(model)
-    integer = [
-        node.op_type for node in all_nodes(model) if node.op_type.startswith(INTEGER_OPERATORS)
-    ]
-    if integer:
+    kinds = [node.op_type for node in all_nodes(model)]
+    if custom := [kind for kind in kinds if kind.startswith(OF_TENSORRT)]:
+        raise TightropeError(
+            f"{source}: {custom[0]} is an operator of TensorRT alone; export with ONNX's own "
+            "QuantizeLinear and DequantizeLinear, in opset 19 or later for E4M3"
+        )
+    if integer := [kind for kind in kinds if kind.startswith(INTEGER_OPERATORS)]:
         raise TightropeError(
             f"{source}: {integer[0]} computes in integers itself; only Q/DQ is supported: quantize "
             "statically, with onnxruntime by quant_format=QuantFormat.QDQ, or give the float file"

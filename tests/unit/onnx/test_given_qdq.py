@@ -38,3 +38,10 @@ def test_qdq_in_a_branch_alone_is_seen_and_refused() -> None:
     assert is_quantized(model)
     with pytest.raises(TightropeError, match=r"Q/DQ inside a branch or loop"):
         require_as_said(model, "onnx:m", quantized=True)
+
+
+def test_operators_of_tensorrt_alone_are_refused() -> None:
+    node = helper.make_node("TRT_FP8QuantizeLinear", ["x", "scale"], ["q"], domain="trt")
+    model = helper.make_model(helper.make_graph([node], "net", [], []))
+    with pytest.raises(TightropeError, match=r"TRT_FP8QuantizeLinear is an operator of TensorRT"):
+        require_as_said(model, "onnx:m", quantized=True)
