@@ -78,6 +78,7 @@ numerics_of_device = partial(devices.numerics_of_device, PLAN)
 numerics_of_variant = partial(devices.numerics_of_variant, PLAN)
 
 shapes_of_model = partial(shapes.shapes_of_model, config)
+full_shapes_of_model = partial(shapes.full_shapes_of_model, config)
 repair_of = partial(job_params.repair_of, config)
 percentile_of = partial(job_params.percentile_of, config)
 latency_settings = partial(job_params.latency_settings, config)

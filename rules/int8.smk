@@ -92,7 +92,7 @@ rule measure_costs:
     params:
         code=code_of("measure_costs.py"),
         host=PLAN.host["cpu"],
-        shapes=shapes_of_model,
+        shapes=full_shapes_of_model,
         threads=lookup("threads", within=config),
         libraries=versions_of("onnxruntime"),
     script:

@@ -13,9 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from tightrope.errors import TightropeError
 from tightrope.records.latency import LatencyRecord
-from tightrope.runtimes.buckets import in_words
 from tightrope.runtimes.tensorrt.trtexec import measured
-from tightrope.summary.results import shape_of
+from tightrope.terminal.decision import size_label
 
 
 def main() -> None:
@@ -35,7 +34,7 @@ def main() -> None:
             ours = statistics.median(shape["device_s"])
             theirs = measured(program, chosen.engine, shape)
             print(
-                f"{in_words(tuple(shape_of(shape).values()))}: {ours * 1e3:.4f} ms on the GPU, "
+                f"{size_label(shape)}: {ours * 1e3:.4f} ms on the GPU, "
                 f"trtexec {theirs * 1e3:.4f} ms, ratio {ours / theirs:.3f}"
             )
     except TightropeError as error:

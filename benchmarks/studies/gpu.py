@@ -24,8 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.machine.host import describe_host
-from tightrope.runtimes.buckets import in_words
-from tightrope.summary.results import shape_of
+from tightrope.terminal.decision import size_label
 
 SIZE, CALLS = 8192, 20
 TYPES = {
@@ -79,7 +78,7 @@ def seconds_of(call: Callable[[], Any]) -> float:
 def rows_of(path: Path) -> Rows:
     """Each shape of each variant on a GPU that was measured, by model, variant and shape."""
     return {
-        (one["model"], one["variant"], in_words(tuple(shape_of(row).values()))): {**one, **row}
+        (one["model"], one["variant"], size_label(row)): {**one, **row}
         for one in read_json(path)["results"]
         if one["device"] == "cuda"
         for row in one["latency"]

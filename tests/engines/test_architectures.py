@@ -10,6 +10,7 @@ import pytest
 from splits import prepare_splits, split_of
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
+from tightrope.onnx.attention_operator import with_attention_operators
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.trial_shapes import TRIALS, shapes_seen
@@ -38,6 +39,7 @@ ARCHITECTURES = {
 }
 # their attention is code of their own, which takes no other attention function
 OWN_SCALE, OWN_MASK = "mpnet", "deberta-v2"
+LAYERS = 2
 SCHEMES = ("u8s8", "s8s8", "e4m3")
 SAMPLES = 8
 
@@ -128,7 +130,7 @@ def test_the_mask_is_a_row_per_text_and_nothing_scales_the_scores(files: Files) 
     expanded = [(batch, 1, length, length) for batch, length in TRIALS]
     assert (expanded in shapes.values()) is (OWN_MASK in files.folder.name)
     scores = [shapes[node.input[0]] for node in model.graph.node if node.op_type == "Softmax"]
-    assert len(scores) == 2
+    assert len(scores) == LAYERS
     scaled = [node for node in model.graph.node if node.op_type in ("Mul", "Div")]
     found = [node for node in scaled if shapes[node.output[0]] in scores]
     assert bool(found) is (OWN_SCALE in files.folder.name)
@@ -150,3 +152,22 @@ def test_quantized_files_are_valid_and_answer_as_the_float_one(files: Files, sch
 )
 def test_the_typed_files_for_tensorrt_are_valid(files: Files, name: str, precision: str) -> None:
     onnx.checker.check_model(typed(files.model(name), precision), full_check=True)
+
+
+@pytest.mark.parametrize("name", ["simplified", "s8s8"])
+def test_attention_becomes_one_operator_where_its_form_is_known(files: Files, name: str) -> None:
+    """Attention of MPNet and DeBERTa has a form of its own, and stays as it is."""
+    model = with_attention_operators(files.model(name))
+    onnx.checker.check_model(model, full_check=True)
+    own = any(one in files.folder.name for one in (OWN_SCALE, OWN_MASK))
+    kinds = [node.op_type for node in model.graph.node]
+    assert kinds.count("Attention") == (0 if own else LAYERS)
+    assert kinds.count("Softmax") == (LAYERS if own else 0)
+    found, expected = (run_onnx(one, [batch()], threads=1)[0] for one in (model, files.model(name)))
+    assert relative(found, expected) < (1e-5 if name == "simplified" else 0.02)
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_the_typed_file_with_attention_operators_is_valid(files: Files, precision: str) -> None:
+    model = typed(with_attention_operators(files.model("simplified")), precision)
+    onnx.checker.check_model(model, full_check=True)

@@ -33,3 +33,21 @@ def test_fused_operators_run_and_answer_the_same(
         found.append(supervised(logits, path, tiny, limits=LIMITS))
     tolerance = 1e-4 if precision == "fp32" else 0.05
     np.testing.assert_allclose(found[1], found[0], atol=tolerance * np.abs(found[0]).max())
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8", "int8-dynamic"])
+def test_attention_as_one_operator_answers_the_same(
+    tiny: TinyModel, tmp_path: Path, precision: str
+) -> None:
+    variant = name_variant("onnxruntime", precision)
+    found = []
+    for asked in (False, True):
+        options = {**OPTIONS["onnxruntime"], "attention_operator": asked}
+        path = build_variant(tiny, variant, tmp_path / f"{asked}/engine.json", options=options)
+        engine = read_manifest(path, EngineManifest)
+        assert engine["status"] == "ok", engine.get("reason")
+        assert ("Attention" in engine["executed"]) == asked
+        found.append(supervised(logits, path, tiny, limits=LIMITS))
+    # rounding before the quantization of the next product may move a value by one step
+    tolerance = 1e-4 if precision == "fp32" else 0.02
+    np.testing.assert_allclose(found[1], found[0], atol=tolerance * np.abs(found[0]).max())

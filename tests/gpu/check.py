@@ -31,8 +31,11 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 
-PACKAGES = ("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao", "triton")
-ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt")
+PACKAGES = (
+    *("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torch-tensorrt", "torchao"),
+    "triton",
+)
+ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt", "torch_tensorrt")
 # what each part needs besides PyTorch and transformers
 NEEDED = {"tests": ("pytest",), "pipeline": ("snakemake", "onnxslim")}
 # the report itself; without them the run ends with the summary
@@ -46,12 +49,12 @@ def main() -> int:
     default = ROOT / "reports/gpu-check"
     parser.add_argument("--out", type=Path, default=default, help="folder (%(default)s)")
     out: Path = parser.parse_args().out
-    gpu, driver = nvidia_gpu()
+    gpu, driver, uuid = nvidia_gpu()
     cuda = ".".join(map(str, driver_cuda() or ())) or None
     found: Part = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": sys.version.split()[0],
-        **{"gpu": gpu, "driver": driver, "cuda_of_driver": cuda},
+        **{"gpu": gpu, "gpu_uuid": uuid, "driver": driver, "cuda_of_driver": cuda},
         "packages": {name: library_version(name) for name in PACKAGES},
         "engines": {engine: missing_packages(engine) or "installed" for engine in ENGINES},
     }

@@ -25,7 +25,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, const char ***gpu) {
     return NOT_FOUND;
 }
 int nvmlDeviceGetName(const char **gpu, char *name, unsigned length) {
-    strncpy(name, *gpu, length);
+    strncpy(name, getenv("FAKE_ALIKE") && gpu == &names[1] ? names[0] : *gpu, length);
     return OK;
 }
 int nvmlDeviceGetUUID(const char **gpu, char *uuid, unsigned length) {
@@ -38,7 +38,20 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length) {
 }
 int nvmlDeviceGetMemoryInfo(const char **gpu, memory *found) {
     if (getenv("FAKE_NO_MEMORY")) return NOT_SUPPORTED;
-    found->total = 80ull << 30; found->used = 10ull << 30; found->free = 70ull << 30;
+    unsigned long long gib = gpu == &names[2] ? 10 : 80; /* of a MIG instance, not of its GPU */
+    found->total = gib << 30; found->used = (gib / 8) << 30; found->free = found->total - found->used;
+    return OK;
+}
+
+/* With FAKE_MIG the first GPU is divided, into the instances that it counts: one, in the second place. */
+int nvmlDeviceGetMigMode(const char **gpu, unsigned *current, unsigned *pending) {
+    *current = *pending = getenv("FAKE_MIG") && gpu == &names[0];
+    return gpu == &names[1] ? NOT_SUPPORTED : OK;
+}
+int nvmlDeviceGetMaxMigDeviceCount(const char **gpu, unsigned *count) { *count = 7; return OK; }
+int nvmlDeviceGetMigDeviceHandleByIndex(const char **gpu, unsigned index, const char ***instance) {
+    if (index != 1 || !atoi(getenv("FAKE_MIG"))) return NOT_FOUND;
+    *instance = &names[2];
     return OK;
 }
 

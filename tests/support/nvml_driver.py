@@ -1,4 +1,4 @@
-"""A driver library of the tests (fake_nvml.c), and what a new process reads from it."""
+"""Driver libraries of the tests, and what a new process reads from them."""
 
 import os
 import subprocess
@@ -9,9 +9,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def build_driver(folder: Path) -> None:
-    """Compile the library into `folder`, under the name that NVML has on Linux."""
-    source, library = Path(__file__).with_name("fake_nvml.c"), folder / "libnvidia-ml.so.1"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    """Compile the libraries into `folder`, under the names that NVML and CUDA have on Linux."""
+    for name, library in (("fake_nvml.c", "libnvidia-ml.so.1"), ("fake_cuda.c", "libcuda.so.1")):
+        source = Path(__file__).with_name(name)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / library, source], check=True)
 
 
 def printed(program: str, folder: Path, **variables: str) -> str:

@@ -30,7 +30,13 @@ SAMPLES = 24
 BUCKETS = {"batch": [1, 16], "sequence": [32, LONGEST]}
 # what the rules pass on from the configuration
 OPTIONS: dict[str, dict[str, Any]] = {
-    "onnxruntime": {"fusions": False, "optimization": "all", "spinning": True, "arena": True},
+    "onnxruntime": {
+        "fusions": False,
+        "attention_operator": False,
+        "optimization": "all",
+        "spinning": True,
+        "arena": True,
+    },
     "openvino": {"route": "onnx", "blobs": False, "buckets": BUCKETS},
     "tvm": {"tune_seconds": 0, "buckets": BUCKETS},
 }

@@ -95,7 +95,8 @@ class EngineManifest(Manifest):
     `sources` are the sha256 of the files that it was built from, `executed` counts the operators
     by type and precision as the runtime reports them, `inputs` are name, dtype and axes of each,
     `built_on` is where an engine of TensorRT runs, `graphs_refused` why an engine on a GPU runs
-    without CUDA graphs though it was to have them.
+    without CUDA graphs though it was to have them. Torch-TensorRT may make several `engines`, and
+    runs the operators `in_pytorch` between them.
     """
 
     status: Literal["ok", "failed"]
@@ -112,5 +113,7 @@ class EngineManifest(Manifest):
     inputs: NotRequired[list[list[Any]]]
     max_sequence: NotRequired[int | None]
     built_on: NotRequired[dict[str, Any]]
+    engines: NotRequired[int]
+    in_pytorch: NotRequired[list[str]]
     graphs_refused: NotRequired[str | None]
     build_peak_rss_bytes: NotRequired[int]

@@ -9,6 +9,7 @@ import onnx
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.inputs.arrays import Arrays, example_of
+from tightrope.onnx.attention_operator import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.onnxruntime.session import (
     Options,
@@ -28,17 +29,20 @@ def build(
     """Write the ONNX file `source` (Q/DQ for int8 and given) into folder `target` and profile it.
 
     fp16 converts the model, int8-dynamic quantizes its weights; with `fusions` in the options, ONNX
-    Runtime's transformer optimizer runs first. On a GPU CUDA graphs are tried; where the provider
-    refuses them, `graphs_refused` is the reason, and the engine runs without.
+    Runtime's transformer optimizer runs first, with `attention_operator` attention becomes one
+    operator. On a GPU CUDA graphs are tried; where the provider refuses them, `graphs_refused` is
+    the reason, and the engine runs without.
     """
     model = load_onnx(source)
     input_signature, longest = signature_of(model), max_sequence(model)
     if options["fusions"] and precision not in ("int8", "int8-auto", GIVEN):
         model = fused(model)
-    if precision == "fp16":
-        model = in_fp16(model)
     if precision == "int8-dynamic":
         model = dynamically_quantized(model, reduced=options["reduce_range"])
+    if options["attention_operator"] and precision != GIVEN:
+        model = with_attention_operators(model)
+    if precision == "fp16":
+        model = in_fp16(model)
     save_onnx(model, target / FILE)
     example = example_of(input_signature, 1)
     tried = tried_on_gpu if device == "cuda" else profiled_on_cpu

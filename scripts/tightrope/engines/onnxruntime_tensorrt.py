@@ -3,7 +3,6 @@
 Without CUDA graphs: a session holds a single graph for all shapes.
 """
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from tightrope.runtimes.onnxruntime.session import (
     profiled,
     session_options,
 )
-from tightrope.runtimes.tensorrt.profiles import Profile, Shape
+from tightrope.runtimes.tensorrt.profiles import Profile, covering
 from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tightrope.signature import BATCH, SEQUENCE, Signature, signature
 
@@ -55,7 +54,7 @@ def build(
     input_signature, longest = signature_of(model), max_sequence(model)
     save_onnx(model, target / FILE)
     providers = providers_of(target, input_signature, precision, options)
-    best = dict(zip(input_signature.free, best_shape(options), strict=True))
+    best = dict(zip(input_signature.free, profile_of(options).opt, strict=True))
     example = example_of(input_signature, best[BATCH], best.get(SEQUENCE, 0))
     _, provider = profiled(target / FILE, threads, SESSION, providers, example=example)
     if not list(target.glob(ENGINES)):
@@ -92,20 +91,13 @@ def providers_of(
 ) -> Providers:
     """Return TensorRT with its caches in `folder`, and CUDA for integer shape arithmetic.
 
-    A single optimization profile: from the minimum to the maximum rows and tokens of all `profiles`
-    of the options, optimal at the largest of their optimal shapes.
+    A single optimization profile, which covers all `profiles` of the options.
     """
-    profiles = [Profile.of(one) for one in options["profiles"]]
-    shapes = {
-        "min": tuple(map(min, zip(*(one.min for one in profiles), strict=True))),
-        "opt": best_shape(options),
-        "max": tuple(map(max, zip(*(one.max for one in profiles), strict=True))),
-    }
     ranges = {
         f"trt_profile_{key}_shapes": ",".join(
             f"{name}:{in_words(whole)}" for name, whole in input_signature.request(*shape).items()
         )
-        for key, shape in shapes.items()
+        for key, shape in profile_of(options)._asdict().items()
     }
     kept = {
         "trt_engine_cache_enable": "True",
@@ -118,10 +110,9 @@ def providers_of(
     return [(TENSORRT, {"device_id": "0", **kept, **ranges}), cuda_provider(NO_GRAPHS)]
 
 
-def best_shape(options: Options) -> Shape:
-    """Return the largest of the optimal shapes of the profiles in the options."""
-    shapes = [Profile.of(one).opt for one in options["profiles"]]
-    return max(shapes, key=math.prod)
+def profile_of(options: Options) -> Profile:
+    """Return the single optimization profile of the engine."""
+    return covering([Profile.of(one) for one in options["profiles"]])
 
 
 def declared(model: onnx.ModelProto, precision: str) -> Executed:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import onnx
 import tensorrt as trt
 import torch
 from polygraphy.backend.trt import CreateConfig, EngineBytesFromNetwork, NetworkFromOnnxPath
@@ -14,10 +15,12 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.nvml import nvidia_gpu
+from tightrope.onnx.attention_operator import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products
 from tightrope.runtimes.program_by_shape import ByShape
+from tightrope.runtimes.tensorrt.contexts import layer_information, set_shapes, succeeded, there
 from tightrope.runtimes.tensorrt.errors import with_reasons
 from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
 from tightrope.runtimes.tensorrt.inspection import executed
@@ -38,19 +41,14 @@ def build(
 ) -> dict[str, Any]:
     """Write TensorRT's plan and its layers into folder `target`.
 
-    `source` is an ONNX file, with Q/DQ for int8 and fp8; for `given` it is built as it is. The
-    model's folder work/tensorrt keeps
-    the typed file, and the timing cache for later builds. `executed` is that of the optimization
-    profile with the smallest share of products in the precision. Raises WorkFailed with TensorRT's
-    own reason, and where a profile has no product in the precision.
+    `source` is an ONNX file, with Q/DQ for int8, fp8 and given. The model's folder work/tensorrt
+    keeps the file that is built, and the timing cache for later builds. `executed` is that of the
+    optimization profile with the smallest share of products in the precision. Raises WorkFailed
+    with TensorRT's own reason, and where a profile has no product in the precision.
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
-    model = load_onnx(source)
-    if precision == GIVEN:
-        require_supported_qdq(model)
-    else:
-        model = typed(model, precision)
+    model = model_to_build(load_onnx(source), precision, options)
     input_signature, longest = signature_of(model), max_sequence(model)
     work = target.parent.parent / "work" / "tensorrt"
     work.mkdir(parents=True, exist_ok=True)
@@ -59,7 +57,8 @@ def build(
     (target / PLAN).write_bytes(plan)
     engine, found = deserialized(plan, options), []
     for number, one in enumerate(options["profiles"]):
-        information = inspected(engine, input_signature, number, Profile.of(one))
+        tuned = input_signature.request(*Profile.of(one).opt)
+        information = layer_information(engine, number, tuned)
         (target / LAYERS.format(number)).write_text(information)
         operators = executed(information, number)
         # the inspector does not report which fp32 products used TF32
@@ -72,6 +71,19 @@ def build(
         "inputs": input_signature.facts(),
         "max_sequence": longest,
     }
+
+
+def model_to_build(model: onnx.ModelProto, precision: str, options: Options) -> onnx.ModelProto:
+    """Return the model in the types of `precision`; for `given` itself, once its Q/DQ is checked.
+
+    Raises WorkFailed where TensorRT does not support the Q/DQ, or the types do not fit.
+    """
+    if precision == GIVEN:
+        require_supported_qdq(model)
+        return model
+    if options["attention_operator"]:
+        model = with_attention_operators(model)
+    return typed(model, precision)
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
@@ -102,7 +114,7 @@ def built(
     model: Path, input_signature: Signature, precision: str, options: Options, work: Path
 ) -> bytes:
     """Build the plan of an ONNX file; the timing cache is read from and kept in folder `work`."""
-    cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu()[1]})}.cache"
+    cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu().driver})}.cache"
     level = options["hardware_compatibility"].upper()
     config = CreateConfig(
         profiles=[ranges(input_signature, Profile.of(one)) for one in options["profiles"]],
@@ -140,42 +152,6 @@ def deserialized(plan: bytes, options: Options) -> trt.ICudaEngine:
             transient=False,
         )
     return engine
-
-
-def inspected(
-    engine: trt.ICudaEngine, input_signature: Signature, number: int, profile: Profile
-) -> str:
-    """Return the inspector's layer information as JSON, at the optimal shape of a profile."""
-    inspector = engine.create_engine_inspector()
-    # the inspector reports types only for a context with shapes
-    context = there(engine.create_execution_context())
-    inspector.execution_context = context
-    set_shapes(context, number, input_signature.request(*profile.opt))
-    return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
-
-
-def there(context: trt.IExecutionContext | None) -> trt.IExecutionContext:
-    """Return the context; raise a transient WorkFailed where TensorRT could not create it."""
-    if context is None:
-        raise WorkFailed("TensorRT could not make a context: GPU out of memory", transient=True)
-    return context
-
-
-def set_shapes(
-    context: trt.IExecutionContext, profile: int, shapes: dict[str, tuple[int, ...]]
-) -> None:
-    """Select the profile and set the shape of each input."""
-    stream = torch.cuda.current_stream()
-    succeeded(context.set_optimization_profile_async(profile, stream.cuda_stream), "a profile")
-    stream.synchronize()
-    for name, shape in shapes.items():
-        succeeded(context.set_input_shape(name, shape), f"the shape {shape} of {name}")
-
-
-def succeeded(answer: bool, what: str) -> None:
-    """Raise RuntimeError where TensorRT, which raises nothing itself, returned False."""
-    if not answer:
-        raise RuntimeError(f"TensorRT refused {what} (the log of this job says why)")
 
 
 def program(

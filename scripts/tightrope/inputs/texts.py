@@ -1,4 +1,4 @@
-"""Encode and truncate texts as token ids, and fill batches without padding for timing."""
+"""Encode and truncate texts as token ids, and fill batches for timing."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -100,12 +100,19 @@ def random_ids(seed: int, max_sequence: int, vocabulary: int) -> np.ndarray:
     return generator.integers(0, vocabulary, size=length)
 
 
-def filled_batch(rows: list[Arrays], *, batch: int, sequence: int) -> Arrays:
-    """Return a batch of exactly [batch, sequence] real tokens without padding, for timing.
+def filled_batch(
+    rows: list[Arrays], *, batch: int, sequence: int, tokens: int | None = None
+) -> Arrays:
+    """Return a batch of exactly [batch, sequence] tokens, int64, for timing.
 
-    Rows are concatenated until the batch is full; if all rows together are too short, they are
-    repeated.
+    Each text has `tokens` real ones, then padding as of `arrays.stack`: zeros, with mask 0. None is
+    a full batch without padding. Rows are concatenated until the batch is full; if all rows
+    together are too short, they are repeated.
     """
-    tokens = np.concatenate([row["input_ids"] for row in rows])
-    ids = np.resize(tokens, batch * sequence).reshape(batch, sequence)
-    return {"input_ids": np.ascontiguousarray(ids), "attention_mask": np.ones_like(ids)}
+    real = tokens or sequence
+    ids = np.resize(np.concatenate([row["input_ids"] for row in rows]), (batch, real))
+    padding = ((0, 0), (0, sequence - real))
+    return {
+        "input_ids": np.pad(ids, padding),
+        "attention_mask": np.pad(np.ones_like(ids), padding),
+    }

@@ -19,7 +19,9 @@ TIMING_EXAMPLES = 256
 def timing_batches(
     checkpoint: Path | str, data: Path | str, shapes: list[dict[str, int]], *, max_sequence: int
 ) -> list[Arrays]:
-    """Return a batch of examples of split `data` for each shape, texts without padding.
+    """Return a batch of examples of split `data` for each shape.
+
+    Texts have no padding, except at a shape with `tokens`, see `filled_batch`.
 
     Raises TightropeError for a shape with more tokens than the model takes, or with another height
     and width.

@@ -5,15 +5,27 @@ import os
 import re
 import shutil
 from contextlib import suppress
+from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 from tightrope.artifacts.provenance import library_version
+from tightrope.engine_table import ENGINES
 from tightrope.errors import WorkFailed
 from tightrope.machine.host import describe_host
+from tightrope.machine.nvml import REMEDY, nvidia_gpu
 
 LOCK = "install what envs/gpu.txt names"
+# oldest driver per major version of CUDA
+DRIVERS = {"12": "525", "13": "580"}
 NVINFER = re.compile(rb"libnvinfer\.so\.\d+")
+# package with a library that is linked to TensorRT, and the path of the library in it
+LINKED = {
+    "onnxruntime_tensorrt": ("onnxruntime", "capi/libonnxruntime_providers_tensorrt.so"),
+    "torch_tensorrt": ("torch_tensorrt", "lib/libtorchtrt.so"),
+}
 
 
 def missing_packages(engine: str) -> str | None:
@@ -24,25 +36,55 @@ def missing_packages(engine: str) -> str | None:
     if engine.startswith("onnxruntime"):
         if library_version("onnxruntime-gpu") is None:
             return f"no onnxruntime-gpu: {LOCK}"
-        linked = linked_tensorrt() if engine == "onnxruntime_tensorrt" else []
-        return next((without_tensorrt(one) for one in linked if not loaded(one)), None)
+        return missing_tensorrt(engine)
+    if engine == "torch_tensorrt" and (missing := missing_torch_tensorrt()):
+        return missing
     if engine == "inductor" and torch_has_cuda():
         return missing_toolkit()
     if engine == "tensorrt":
-        missing = [name for name in ("tensorrt", "polygraphy") if find_spec(name) is None]
-        if missing:
-            return f"no {' and no '.join(missing)}: {LOCK}"
+        lacking = [name for name in ("tensorrt", "polygraphy") if find_spec(name) is None]
+        if lacking:
+            return f"no {' and no '.join(lacking)}: {LOCK}"
     return None if torch_has_cuda() else f"PyTorch without CUDA: {LOCK}"
 
 
-def linked_tensorrt() -> list[str]:
-    """Return the libraries that ONNX Runtime's TensorRT provider links to, as libnvinfer.so.10.
+def missing_torch_tensorrt() -> str | None:
+    """Return what Torch-TensorRT lacks: itself, the PyTorch that it is built for, or TensorRT.
 
-    An onnxruntime-gpu package links to one major version, not always the installed one.
+    Its packages are for one minor version of PyTorch each. They also ask for one of TensorRT, but
+    are linked to any of a major version.
     """
-    found = find_spec("onnxruntime")
+    package, installed = "torch-tensorrt", library_version("torch-tensorrt")
+    if installed is None:
+        return f"no {package}: {ENGINES['torch_tensorrt'].remedy}"
+    for needed in (Requirement(line) for line in requires(package) or ()):
+        found = library_version(needed.name)
+        if needed.name == "torch" and found and not needed.specifier.contains(found, True):
+            return (
+                f"{package} {installed} needs torch {needed.specifier}, here is {found}: install "
+                f"the {package} of the same version with pip's --no-deps"
+            )
+    if find_spec("tensorrt") is None:
+        return f"no tensorrt: {LOCK}"
+    return missing_tensorrt("torch_tensorrt")
+
+
+def missing_tensorrt(engine: str) -> str | None:
+    """Return which library of TensorRT an engine of LINKED cannot load, None for the others."""
+    linked = linked_tensorrt(engine) if engine in LINKED else []
+    lacking = [one for one in linked if not loaded(one)]
+    return without_tensorrt(LINKED[engine][0], lacking[0]) if lacking else None
+
+
+def linked_tensorrt(engine: str) -> list[str]:
+    """Return the libraries of TensorRT that an engine of LINKED links to, as libnvinfer.so.10.
+
+    A package links to one major version, not always the installed one.
+    """
+    package, library = LINKED[engine]
+    found = find_spec(package)
     folders = (found.submodule_search_locations or ()) if found else ()
-    files = [Path(one, "capi/libonnxruntime_providers_tensorrt.so") for one in folders]
+    files = [Path(one, library) for one in folders]
     contents = [file.read_bytes() for file in files if file.is_file()]
     return sorted({word.decode() for one in contents for word in NVINFER.findall(one)})
 
@@ -58,10 +100,10 @@ def loaded(library: str) -> bool:
     return False
 
 
-def without_tensorrt(library: str) -> str:
-    """Return the message for a TensorRT library that ONNX Runtime lacks."""
+def without_tensorrt(package: str, library: str) -> str:
+    """Return the message for a TensorRT library that a package lacks."""
     return (
-        f"onnxruntime-gpu is linked to {library}, which cannot be loaded: put the libraries of "
+        f"{package} is linked to {library}, which cannot be loaded: put the libraries of "
         f"TensorRT {library.rpartition('.')[2]} on LD_LIBRARY_PATH"
     )
 
@@ -97,10 +139,26 @@ def require_gpu(library: str, cuda: str | None) -> None:
             "libcuda.so.1 name none here",
             transient=False,
         )
-    if supported[0] < int(cuda.partition(".")[0]):
+    major = cuda.partition(".")[0]
+    if supported[0] < int(major):
+        oldest = f" to {DRIVERS[major]} or later" if major in DRIVERS else ""
         raise WorkFailed(
             f"driver {driver} is too old: it runs CUDA up to {supported[0]}.{supported[1]}, "
-            f"{library} needs CUDA {cuda}; update the driver",
+            f"{library} needs CUDA {cuda}; update the driver{oldest}",
+            transient=False,
+        )
+
+
+def require_same_gpu(seen: str) -> None:
+    """Raise WorkFailed where CUDA's first GPU is not the one that is recorded.
+
+    `seen` is the UUID that CUDA gives its first GPU, without a prefix. For a MIG instance CUDA may
+    give that of its GPU, so that the two cannot be compared.
+    """
+    name, _, uuid = nvidia_gpu()
+    if uuid is not None and uuid.startswith("GPU-") and uuid != f"GPU-{seen}":
+        raise WorkFailed(
+            f"CUDA's first GPU is GPU-{seen}, and not the one recorded, {name} ({uuid}): {REMEDY}",
             transient=False,
         )
 

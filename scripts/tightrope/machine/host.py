@@ -34,17 +34,21 @@ ISA = (
 
 @cache
 def describe_host() -> dict[str, Any]:
-    """Return `cpu`, `isa`, usable physical `cores`, `memory_bytes`, `gpu`, `driver`, `python`."""
+    """Return `cpu`, `isa`, usable physical `cores`, `memory_bytes`, `gpu`, `driver`, `python`.
+
+    Also `gpu_uuid`, which no fingerprint has: cards of one kind are alike.
+    """
     fields = cpu_fields()
     flags = set((fields.get("flags") or fields.get("Features") or "").split())
-    gpu, driver = nvidia_gpu()
+    gpu = nvidia_gpu()
     return {
         "cpu": cpu_name(fields),
         "isa": [name for name in ISA if name in flags],
         "cores": physical_cores(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "gpu": gpu,
-        "driver": driver,
+        "gpu": gpu.name,
+        "gpu_uuid": gpu.uuid,
+        "driver": gpu.driver,
         "python": platform.python_version(),
     }
 

@@ -3,17 +3,53 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
+
+REMEDY = "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or CUDA_VISIBLE_DEVICES to a UUID"
 
 
-def nvidia_gpu() -> tuple[str | None, str | None]:
-    """Return model and driver version of the GPU that CUDA uses first, (None, None) without one."""
+class Gpu(NamedTuple):
+    """Model, driver version and UUID of a GPU or a MIG instance, all None without one."""
+
+    name: str | None = None
+    driver: str | None = None
+    uuid: str | None = None
+
+
+def nvidia_gpu() -> Gpu:
+    """Return the GPU that CUDA uses first."""
     import pynvml
 
     with first_gpu() as gpu:
         if gpu is None:
-            return None, None
-        return pynvml.nvmlDeviceGetName(gpu), pynvml.nvmlSystemGetDriverVersion()
+            return Gpu()
+        return Gpu(
+            pynvml.nvmlDeviceGetName(gpu),
+            pynvml.nvmlSystemGetDriverVersion(),
+            known(pynvml.nvmlDeviceGetUUID, gpu),
+        )
+
+
+def ambiguous_gpu() -> str | None:
+    """Return a line where CUDA may use another GPU than NVML names, None where it cannot.
+
+    CUDA counts GPUs from the fastest on, unless `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`; NVML in the
+    order of the bus.
+    """
+    import pynvml
+
+    entry, order = first_entry(), os.environ.get("CUDA_DEVICE_ORDER")
+    with first_gpu() as gpu:
+        if gpu is None or not entry.isdecimal() or order == "PCI_BUS_ID":
+            return None
+        names = list(dict.fromkeys(map(pynvml.nvmlDeviceGetName, every_gpu())))
+    if len(names) == 1:
+        return None
+    return (
+        f"the GPUs of this machine are not alike ({', '.join(names)}), and CUDA counts them from "
+        f"the fastest on: its device {entry} may be another than the one recorded, "
+        f"{nvidia_gpu().name}; {REMEDY}"
+    )
 
 
 def free_device_bytes() -> int | None:
@@ -50,9 +86,9 @@ def first_gpu() -> Iterator[Any | None]:
     """Yield the NVML handle of the GPU that CUDA uses first, None without a GPU or driver.
 
     It is the first entry of `CUDA_VISIBLE_DEVICES`: an index, a UUID or the start of one, of a GPU
-    or of a MIG instance (CUDA C++ Programming Guide, "CUDA Environment Variables"). NVML counts in
-    the order of the bus; CUDA does so too where all GPUs are alike, or `CUDA_DEVICE_ORDER` is
-    `PCI_BUS_ID`.
+    or of a MIG instance (CUDA C++ Programming Guide, "CUDA Environment Variables"). Of a GPU that
+    is divided into MIG instances CUDA uses the first one. NVML counts in the order of the bus; CUDA
+    does so too where all GPUs are alike, or `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`.
     """
     import pynvml
 
@@ -71,16 +107,39 @@ def first_visible() -> Any | None:
     """Return the handle of the first entry of `CUDA_VISIBLE_DEVICES`, None where there is none."""
     import pynvml
 
-    entry = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    entry = first_entry()
     try:
         if entry.startswith("MIG-"):
             return pynvml.nvmlDeviceGetHandleByUUID(entry)
-        gpus = [
-            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
-        ]
+        gpus = every_gpu()
         if entry.startswith("GPU-"):
             named = [gpu for gpu in gpus if pynvml.nvmlDeviceGetUUID(gpu).startswith(entry)]
-            return named[0] if len(named) == 1 else None
-        return gpus[int(entry)] if entry.isdecimal() and int(entry) < len(gpus) else None
+            return divided(named[0]) if len(named) == 1 else None
+        return divided(gpus[int(entry)]) if entry.isdecimal() and int(entry) < len(gpus) else None
     except pynvml.NVMLError:  # a GPU that fell off the bus, a MIG instance that is gone
         return None
+
+
+def first_entry() -> str:
+    """Return the first entry of `CUDA_VISIBLE_DEVICES`, 0 where it is not set."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+
+
+def every_gpu() -> list[Any]:
+    """Return the handles of all GPUs in the order of the bus; raise NVMLError for a lost one."""
+    import pynvml
+
+    count = pynvml.nvmlDeviceGetCount()
+    return [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+
+
+def divided(gpu: Any) -> Any | None:
+    """Return the first MIG instance of a GPU in MIG mode, None without any; else the GPU itself."""
+    import pynvml
+
+    mode = known(pynvml.nvmlDeviceGetMigMode, gpu)
+    if mode is None or mode[0] != pynvml.NVML_DEVICE_MIG_ENABLE:
+        return gpu
+    places = range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu))
+    found = (known(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, gpu, place) for place in places)
+    return next((one for one in found if one is not None), None)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
+from tightrope.machine.nvml import ambiguous_gpu
 from tightrope.plan.config import Document
 from tightrope.plan.plan import Plan, records
 from tightrope.plan.rebuilds import bucket_lines
@@ -27,8 +28,15 @@ def announce(workflow: Any, config: Document, plan: Plan, *, executing: bool) ->
 
 def announced(config: Document, plan: Plan) -> list[str]:
     """Return all lines."""
-    lines = [*unavailable_lines(plan), *split_lines(config), *bucket_lines(config, plan)]
-    return [*lines, *remeasure_lines(config, plan)]
+    lines = [*unavailable_lines(plan), *gpu_lines(plan), *split_lines(config)]
+    return [*lines, *bucket_lines(config, plan), *remeasure_lines(config, plan)]
+
+
+def gpu_lines(plan: Plan) -> Iterator[str]:
+    """Yield a line where variants for a GPU may run on another one than is recorded."""
+    line = ambiguous_gpu() if any(variant.device == "cuda" for _, variant in plan.jobs) else None
+    if line:
+        yield f"GPU: {line}"
 
 
 def remeasure_lines(config: Document, plan: Plan) -> Iterator[str]:

@@ -158,7 +158,7 @@ def has_buckets(config: Document, variant: Variant) -> bool:
     if variant.device == "cpu":
         return ENGINES[variant.engine].static
     graphs = config["cuda"]["graphs"] and "graphs" in ENGINES[variant.engine].cuda
-    return graphs and not variant.engine.endswith("tensorrt")
+    return graphs and not ENGINES[variant.engine].profiles
 
 
 def uses_gpu(config: Document) -> bool:

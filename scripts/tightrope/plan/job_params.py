@@ -41,7 +41,7 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
     on_gpu = wildcards.device == "cuda"
     read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
     options = dict(config.get(engine, {})) | read
-    if engine.endswith("tensorrt"):
+    if ENGINES[engine].profiles:
         profiles = profiles_of(config, wildcards.model)
         options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
     elif ENGINES[engine].static or "graphs" in read:

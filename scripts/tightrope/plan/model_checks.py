@@ -11,6 +11,7 @@ from tightrope.plan.job_inputs import data_source
 from tightrope.plan.shapes import (
     OF_IMAGES,
     OF_TEXTS,
+    TOKENS,
     is_of_images,
     shapes_of,
 )
@@ -78,10 +79,15 @@ def check_quantized(config: Document) -> None:
 def check_kinds(config: Document) -> None:
     """A shape is for texts or for images, and each model has shapes and sizes of its kind."""
     for number, shape in enumerate(config["shapes"], start=1):
-        if set(shape) - {BATCH} not in (set(OF_TEXTS), set(OF_IMAGES)):
+        if set(shape) - {BATCH} not in (set(OF_TEXTS), {*OF_TEXTS, TOKENS}, set(OF_IMAGES)):
             raise ConfigError(
                 f"config: shapes (entry {number}) = {shape}: besides batch a shape has sequence, "
-                "for texts, or height and width, for images"
+                "and tokens if some of it is padding, for texts, or height and width, for images"
+            )
+        if shape.get(TOKENS, 0) > shape.get(SEQUENCE, 0):
+            raise ConfigError(
+                f"config: shapes (entry {number}).tokens = {shape[TOKENS]}: more than its sequence "
+                f"of {shape[SEQUENCE]}; lower it"
             )
     for name, model in config["models"].items():
         if not shapes_of(config, name):

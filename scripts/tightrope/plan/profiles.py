@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.plan.shapes import free_sizes, is_of_images
 from tightrope.plan.variants import devices_of
 from tightrope.runtimes.buckets import PLURALS, in_words
-from tightrope.runtimes.tensorrt.profiles import ENGINE, Profile, all_ranges
+from tightrope.runtimes.tensorrt.profiles import Profile, all_ranges
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.variants import parse
 
@@ -18,7 +19,7 @@ def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
     so that a request can use the profile that is tuned for the most similar shape.
     """
     axes = [axis for axis in PLURALS if axis == BATCH or not is_of_images(config, model)]
-    chosen = config[ENGINE]["profiles"]
+    chosen = config["tensorrt"]["profiles"]
     if chosen != "auto":
         wanted = [[one[axis] for axis in axes] for one in chosen]
         return [Profile.of(list(zip(*sizes, strict=True))) for sizes in wanted]
@@ -33,16 +34,17 @@ def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
 
 
 def is_loaded(config: dict[str, Any]) -> bool:
-    """Return whether traffic is measured for a TensorRT variant."""
-    return any(parse(name).engine == ENGINE for name in config["traffic"]["variants"])
+    """Return whether traffic is measured for a variant with optimization profiles."""
+    return any(ENGINES[parse(name).engine].profiles for name in config["traffic"]["variants"])
 
 
 def check_profiles(config: dict[str, Any]) -> None:
     """Profiles must be in order, and measured sizes must lie within them."""
-    if not config["engines"].get(ENGINE) or "cuda" not in devices_of(config):
+    engines = [one for one, precisions in config["engines"].items() if precisions]
+    if "cuda" not in devices_of(config) or not any(ENGINES[one].profiles for one in engines):
         return
-    if config[ENGINE]["profiles"] != "auto":
-        check_order(config[ENGINE]["profiles"])
+    if config["tensorrt"]["profiles"] != "auto":
+        check_order(config["tensorrt"]["profiles"])
     for name, model in config["models"].items():
         profiles = profiles_of(config, name)
         for shape in (tuple(sizes.values()) for sizes in free_sizes(config, name)):

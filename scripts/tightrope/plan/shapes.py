@@ -1,5 +1,6 @@
 """Measured shapes of a model, and the shape buckets of its engines."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from tightrope.runtimes.buckets import PLURALS
@@ -9,6 +10,8 @@ SHORTEST = 32
 
 # the sizes that distinguish shapes of texts and of images
 OF_TEXTS, OF_IMAGES = (SEQUENCE,), ("height", "width")
+# how many tokens of a shape of texts are no padding
+TOKENS = "tokens"
 
 
 def shapes_of(config: dict[str, Any], model: str) -> list[dict[str, int]]:
@@ -22,15 +25,31 @@ def shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, in
     return shapes_of(config, wildcards.model)
 
 
+def full_shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, int]]:
+    """Return the measured shapes of the model as if full, without `tokens`, each once.
+
+    An operator computes padding like any other token.
+    """
+    return distinct(
+        {name: size for name, size in shape.items() if name != TOKENS}
+        for shape in shapes_of(config, wildcards.model)
+    )
+
+
+def distinct(shapes: Iterable[dict[str, int]]) -> list[dict[str, int]]:
+    """Return each shape once, in their order."""
+    return list({tuple(sorted(shape.items())): shape for shape in shapes}.values())
+
+
 def is_of_images(config: dict[str, Any], model: str) -> bool:
     """Return whether the model classifies images."""
     return config["models"][model]["task"] == IMAGE
 
 
 def free_sizes(config: dict[str, Any], model: str) -> list[dict[str, int]]:
-    """Return the free sizes of a model's shapes: [batch, sequence], for images [batch]."""
+    """Return the free sizes of a model's shapes, each once: [batch, sequence], images [batch]."""
     axes = (BATCH,) if is_of_images(config, model) else (BATCH, SEQUENCE)
-    return [{axis: shape[axis] for axis in axes} for shape in shapes_of(config, model)]
+    return distinct({axis: shape[axis] for axis in axes} for shape in shapes_of(config, model))
 
 
 def buckets_of(config: dict[str, Any], model: str) -> dict[str, list[int]] | None:

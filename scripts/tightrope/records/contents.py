@@ -47,10 +47,14 @@ class WarmUp(TypedDict, total=False):
 
 
 class Sized(TypedDict, total=False):
-    """A shape: `sequence` for texts, `height` and `width` for images."""
+    """A shape: `sequence` for texts, `height` and `width` for images.
+
+    `tokens` is how many of the sequence are no padding; without it all of them.
+    """
 
     batch: int
     sequence: int
+    tokens: int
     height: int
     width: int
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from tightrope.inputs.arrays import Arrays
+from tightrope.machine.gpu import require_same_gpu
 
 # tensors by name, int64 [batch, sequence] -> logits [batch, classes], all on the device
 Program = Callable[..., torch.Tensor]
@@ -25,7 +26,11 @@ class Queue(NamedTuple):
 
 
 def queue_on_gpu(*, graphs: bool) -> Queue:
-    """Return a queue with a new stream: TensorRT waits between launches on the default stream."""
+    """Return a queue with a new stream: TensorRT waits between launches on the default stream.
+
+    Raises WorkFailed where this is not the GPU that is recorded.
+    """
+    require_same_gpu(str(torch.cuda.get_device_properties(0).uuid))
     return Queue(torch.cuda.Stream(), torch.cuda.graph_pool_handle() if graphs else None)
 
 

@@ -11,6 +11,7 @@ class Host(TypedDict):
     cores: int
     memory_bytes: int | None
     gpu: str | None
+    gpu_uuids: list[str]
     driver: str | None
     python: str
     libraries: dict[str, str | None]

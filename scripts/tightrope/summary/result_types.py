@@ -13,10 +13,14 @@ Attempt = Literal["ok", "failed"]
 
 
 class Shape(TypedDict):
-    """Sizes of an input: `sequence` in tokens for texts, `height` and `width` for images."""
+    """Sizes of an input: `sequence` in tokens for texts, `height` and `width` for images.
+
+    `tokens` is how many of the sequence are no padding; without it all of them.
+    """
 
     batch: int
     sequence: NotRequired[int]
+    tokens: NotRequired[int]
     height: NotRequired[int]
     width: NotRequired[int]
 
@@ -181,6 +185,7 @@ class LatencyFields(Times, total=False):
 
     batch: int
     sequence: int
+    tokens: int
     height: int
     width: int
     pairs: int
@@ -203,6 +208,7 @@ class LatencyRow(LatencyFields):
 
     raced: bool
     paired_s: float | None
+    speedup_over_bf16: Ratio | None
 
 
 class BuildFields(TypedDict):

@@ -61,7 +61,7 @@ def result_entry(
     machine: MachineSpeed,
     accept_disturbed: bool = False,
 ) -> Result:
-    """Return an entry of `results`, without what `with_races` and `with_int8` add.
+    """Return an entry of `results`, without what later steps of `summarize` add.
 
     `baseline` is the accuracy record of `baseline_variant`. Both variants were evaluated on
     `split`; `machine` gives the machine's speed variation over all latency records. For
@@ -92,7 +92,7 @@ def latency_rows(
     for place, shape in enumerate(latency.shapes):
         spread = machine.spread(latency, place)
         row = latency_entry(shape, latency, spread, accept_disturbed=accept_disturbed)
-        rows.append({**row, "raced": False, "paired_s": None})
+        rows.append({**row, "raced": False, "paired_s": None, "speedup_over_bf16": None})
     return rows
 
 
@@ -153,7 +153,7 @@ def variant_fields(variant: Variant) -> VariantFields:
 def shape_of(row: Mapping[str, Any]) -> Shape:
     """Return the sizes that identify the shape of a row."""
     size: Shape = {"batch": row["batch"]}
-    for name in ("sequence", "height", "width"):
+    for name in ("sequence", "tokens", "height", "width"):
         if name in row:
             size[name] = row[name]
     return size

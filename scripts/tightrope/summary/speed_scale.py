@@ -62,11 +62,7 @@ def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Res
     so that they agree. Without a speed-up it is the row's own median, None if disturbed. The time
     of a disturbed baseline is estimated from the variants paired with it.
     """
-    rows: dict[RaceKey, dict[str, LatencyRow]] = {}
-    for result in results:
-        for row in result["latency"]:
-            key = race_key(result["model"], result["host"], result["device"], row)
-            rows.setdefault(key, {})[result["variant"]] = row
+    rows = rows_by_race(results)
     scales = {
         (key, variant): speedup
         for key, race in races.items()
@@ -77,6 +73,16 @@ def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Res
         {**result, "latency": [placed(result, row, rows, scales) for row in result["latency"]]}
         for result in results
     ]
+
+
+def rows_by_race(results: Iterable[Result]) -> dict[RaceKey, dict[str, LatencyRow]]:
+    """Return the latency rows of one model, host, device and shape, by variant."""
+    rows: dict[RaceKey, dict[str, LatencyRow]] = {}
+    for result in results:
+        for row in result["latency"]:
+            key = race_key(result["model"], result["host"], result["device"], row)
+            rows.setdefault(key, {})[result["variant"]] = row
+    return rows
 
 
 def baseline_of(results: Iterable[Result], key: RaceKey) -> str:

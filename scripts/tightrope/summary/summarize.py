@@ -32,6 +32,7 @@ from tightrope.summary.int8 import (
 )
 from tightrope.summary.model_types import Host, Model
 from tightrope.summary.models import model_entry
+from tightrope.summary.over_bf16 import with_speedups_over_bf16
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import race_entries
 from tightrope.summary.recommend import recommendations
@@ -108,7 +109,8 @@ def summarize(
         map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
     )
     found = read_records(inputs.audits), made_records(inputs.searches)
-    known = with_races(results, raced) + [unavailable_entry(*one) for one in settings.unavailable]
+    timed = with_speedups_over_bf16(with_races(results, raced), raced)
+    known = timed + [unavailable_entry(*one) for one in settings.unavailable]
     results = [with_int8(result, *found) for result in known]
     loads = [TrafficRecord.read(path) for path in inputs.traffic]
     trainings = [TrainingRecord.read(path) for path in inputs.training]
@@ -207,9 +209,12 @@ def entry_of(
 
 
 def hosts(records: Iterable[Record]) -> dict[str, Host]:
-    """Return each host of the records by fingerprint, with the libraries used on it."""
+    """Return each host of the records by fingerprint, with the libraries and GPUs used on it."""
     found: dict[str, Host] = {}
     for record in records:
-        host = msgspec.convert({**record.host, "libraries": {}}, Host)
-        found.setdefault(fingerprint(record.host), host)["libraries"] |= record.libraries
+        host = msgspec.convert({**record.host, "libraries": {}, "gpu_uuids": []}, Host)
+        entry = found.setdefault(fingerprint(record.host), host)
+        entry["libraries"] |= record.libraries
+        uuids = {*entry["gpu_uuids"], record.host.get("gpu_uuid")}
+        entry["gpu_uuids"] = sorted(uuid for uuid in uuids if uuid)
     return found

@@ -11,7 +11,7 @@ from tightrope.summary.result_types import LatencyRow, Result
 NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
 # fields of a latency row that have no column where no row has a value
-MEASURED_SOMETIMES = ("energy_j", "gpu")
+MEASURED_SOMETIMES = ("energy_j", "gpu", "speedup_over_bf16")
 
 
 def write_csv(results: Iterable[Result], target: Path | str) -> None:
@@ -32,11 +32,12 @@ def write_csv(results: Iterable[Result], target: Path | str) -> None:
 
 
 def columns_of(row: LatencyRow) -> dict[str, Any]:
-    """Return the columns of a latency row; energy and the GPU have none where they are unknown."""
+    """Return the columns of a latency row; those in MEASURED_SOMETIMES only if it has a value."""
     gpu: Mapping[str, Any] = row["gpu"] or {}
     columns = {f"latency.{name}": value for name, value in without(row, MEASURED_SOMETIMES).items()}
-    if row["energy_j"] is not None:
-        columns["latency.energy_j"] = row["energy_j"]
+    for name in ("energy_j", "speedup_over_bf16"):
+        if row[name] is not None:
+            columns[f"latency.{name}"] = row[name]
     columns |= {f"latency.gpu.{name}": value for name, value in gpu.items()}
     if gpu:
         columns["latency.gpu.throttled"] = "; ".join(gpu["throttled"] or ())

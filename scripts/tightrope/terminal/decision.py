@@ -126,8 +126,11 @@ def measured(document: Entry, recommendation: Entry) -> tuple[Entry, Entry]:
 
 
 def size_label(shape: dict[str, int]) -> str:
-    """Format a shape as sizes joined by the times sign."""
-    return TIMES.join(str(size) for _, size in shape_of(shape))
+    """Format a shape as sizes joined by the times sign; padded texts as `32x128, 64 tokens`."""
+    sizes = dict(shape_of(shape))
+    tokens = sizes.pop("tokens", None)
+    joined = TIMES.join(map(str, sizes.values()))
+    return joined if tokens is None else f"{joined}, {tokens} tokens"
 
 
 def speedup_label(speedup: Entry | None) -> str:

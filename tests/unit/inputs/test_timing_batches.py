@@ -157,6 +157,27 @@ def test_a_filled_batch_has_the_exact_shape_and_only_real_tokens(batch: int, seq
     np.testing.assert_array_equal(flat, tokens[np.arange(flat.size) % len(tokens)])
 
 
+@pytest.mark.parametrize(("batch", "sequence", "tokens"), [(1, 8, 2), (3, 17, 16), (16, 128, 64)])
+def test_a_padded_batch_has_that_many_real_tokens_in_each_text_and_zeros_behind_them(
+    batch: int, sequence: int, tokens: int
+) -> None:
+    rows = rows_of(3, 5, 1, 30)
+    padded = filled_batch(rows, batch=batch, sequence=sequence, tokens=tokens)
+    check_batch(padded, (batch, sequence))
+    assert padded["attention_mask"].sum(axis=1).tolist() == [tokens] * batch
+    full = filled_batch(rows, batch=batch, sequence=tokens)
+    for name, array in full.items():
+        np.testing.assert_array_equal(padded[name][:, :tokens], array)
+        assert not padded[name][:, tokens:].any()
+
+
+def test_a_batch_of_as_many_tokens_as_the_sequence_is_the_full_one() -> None:
+    sizes = {"batch": 4, "sequence": 16}
+    full, same = (filled_batch(rows_of(3, 5, 9), **sizes, **more) for more in ({}, {"tokens": 16}))
+    for name, array in full.items():
+        np.testing.assert_array_equal(array, same[name])
+
+
 def test_an_empty_split_gives_no_batches() -> None:
     assert list(batches_of_equal_length([], tokens=4)) == []
     assert list(batches_by_length([], 4)) == []

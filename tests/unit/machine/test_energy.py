@@ -90,6 +90,7 @@ def test_a_gpu_counts_in_millijoules_and_needs_a_second(tmp_path: Path) -> None:
     assert printed(ON_GPU, tmp_path) == f"[1.5, {GPU_SECONDS}]"
     assert printed(ON_GPU, tmp_path, FAKE_NO_ENERGY="1") == "None"
     assert printed(ON_GPU, tmp_path, CUDA_VISIBLE_DEVICES="MIG-cccc-3333") == "None"
+    assert printed(ON_GPU, tmp_path, FAKE_MIG="1") == "None"
     assert printed(ON_GPU, tmp_path, FAKE_NO_DRIVER="1") == "None"
 
 

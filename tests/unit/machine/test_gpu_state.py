@@ -87,6 +87,10 @@ def test_of_a_mig_instance_only_processes_and_memory_are_known(read: Read) -> No
     assert found == UNKNOWN | {"other_processes": 0, "memory_bytes": 3 << 30}
 
 
+def test_of_a_divided_gpu_the_state_is_not_that_of_the_whole(read: Read) -> None:
+    assert read(FAKE_MIG="1") == UNKNOWN | {"other_processes": 0, "memory_bytes": 3 << 30}
+
+
 @pytest.mark.parametrize("fault", ["FAKE_NO_DRIVER", "FAKE_LOST"])
 def test_without_a_driver_there_is_no_state(read: Read, fault: str) -> None:
     assert read(**{fault: "1"}) is None

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from nvml_driver import build_driver, printed
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import TightropeError
 from tightrope.machine.cores import intra_op_threads, physical_cores
@@ -22,6 +23,7 @@ HOST = {
     "cores": 8,
     "memory_bytes": 1,
     "gpu": "NVIDIA H100",
+    "gpu_uuid": "GPU-aaaa-1111",
     "driver": "580.1",
     "python": "3.11.7",
 }
@@ -34,7 +36,8 @@ def test_this_machine_is_described() -> None:
     assert host["memory_bytes"] > 2**30
     assert host["cpu"].strip()
     assert all(name in flags for name in host["isa"])
-    assert set(host) == {"cpu", "isa", "cores", "memory_bytes", "gpu", "driver", "python"}
+    fields = {"cpu", "isa", "cores", "memory_bytes", "gpu", "gpu_uuid", "driver", "python"}
+    assert set(host) == fields
 
 
 @pytest.mark.parametrize("field", ["cpu", "isa", "cores", "gpu", "driver"])
@@ -50,8 +53,10 @@ def test_what_runs_on_a_cpu_does_not_depend_on_the_gpu_beside_it(field: str) -> 
     assert fingerprint(for_device(other, "cuda")) != fingerprint(for_device(HOST, "cuda"))
 
 
-@pytest.mark.parametrize("field", ["memory_bytes", "python"])
-def test_the_fingerprint_is_the_same_with_other_memory(field: str) -> None:
+@pytest.mark.parametrize("field", ["memory_bytes", "python", "gpu_uuid"])
+def test_the_fingerprint_is_the_same_with_other_memory_or_another_card_alike(
+    field: str,
+) -> None:
     assert fingerprint({**HOST, field: "other"}) == fingerprint(HOST)
 
 
@@ -117,3 +122,23 @@ def test_jobs_with_other_shares_of_a_node_are_on_the_same_node(tmp_path: Path) -
     command = [sys.executable, "-c", words, str(tmp_path)]
     for taskset in (["taskset", "-c", str(first)], []):
         subprocess.run([*taskset, *command], check=True, env={**os.environ, "PYTHONPATH": scripts})
+
+
+def test_the_gpu_of_a_host_is_the_one_that_was_chosen_with_its_uuid(tmp_path: Path) -> None:
+    build_driver(tmp_path)
+    program = (
+        "from tightrope.machine.host import describe_host, fingerprint; host = describe_host(); "
+        "print(host['gpu'], host['gpu_uuid'], host['driver'], fingerprint(host), sep=', ')"
+    )
+
+    def described(**variables: str) -> list[str]:
+        return printed(program, tmp_path, **variables).split(", ")
+
+    first, *_, one = described(CUDA_VISIBLE_DEVICES="GPU-aaaa-1111")
+    assert first == "NVIDIA H100 80GB HBM3"
+    *chosen, other = described(CUDA_VISIBLE_DEVICES="GPU-bbbb-2222")
+    assert chosen == ["NVIDIA L4", "GPU-bbbb-2222", "580.65.06"]
+    assert one != other
+    # another card of the same kind changes the UUID, and makes nothing stale
+    *_, alike = described(CUDA_VISIBLE_DEVICES="GPU-bbbb-2222", FAKE_ALIKE="1")
+    assert alike == one

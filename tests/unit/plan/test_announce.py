@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from nvml_driver import build_driver, printed
 from tightrope.plan.announce import split_lines, unavailable_lines
 from tightrope.plan.plan import Plan
 
@@ -20,6 +21,24 @@ def test_unavailable_variants_are_named_once_per_reason() -> None:
         "unavailable: m/cpu-tvm-fp32, n/cpu-tvm-fp32: no compiler",
         "unavailable: m/cpu-pytorch-bf16: no bf16",
     ]
+
+
+ANNOUNCED = """
+from tightrope.plan.announce import gpu_lines
+from tightrope.plan.plan import Plan
+from tightrope.variants import parse
+plan = Plan(**dict.fromkeys(Plan._fields))
+for name in ("cpu-pytorch-fp32", "cuda-pytorch-fp32"):
+    print(*gpu_lines(plan._replace(jobs=[("m", parse(name))])))
+"""
+
+
+def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(tmp_path: Path) -> None:
+    build_driver(tmp_path)
+    line = printed(ANNOUNCED, tmp_path, CUDA_VISIBLE_DEVICES="1")
+    assert line.startswith("GPU: the GPUs of this machine are not alike")
+    assert line.endswith("or CUDA_VISIBLE_DEVICES to a UUID")
+    assert printed(ANNOUNCED, tmp_path, CUDA_VISIBLE_DEVICES="GPU-bbbb-2222") == ""
 
 
 def test_many_unavailable_variants_of_one_reason_are_counted() -> None:

@@ -101,6 +101,7 @@ def test_the_defaults_are_valid_themselves(schema: Path, config: dict[str, Any])
     assert filled["tvm"] == {"tune_seconds": 60}
     assert filled["onnxruntime"] == {
         "fusions": False,
+        "attention_operator": False,
         "optimization": "all",
         "spinning": True,
         "arena": True,

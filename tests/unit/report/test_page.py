@@ -818,7 +818,8 @@ def on_another_host(summary, host):
 
 
 def test_with_several_hosts_each_recommendation_row_and_figure_names_its_own(render, summary):
-    on_another_host(summary, {"cpu": "AMD EPYC", "gpu": "NVIDIA H100"})
+    card = {"gpu": "NVIDIA H100", "driver": "580.65.06", "gpu_uuids": ["GPU-aaaa-1111"]}
+    on_another_host(summary, {"cpu": "AMD EPYC", **card})
     text = render(summary).text.replace("\xa0", " ")
     for name in ("Intel(R) Xeon(R) Platinum 8488C", "AMD EPYC + NVIDIA H100"):
         assert f"batch 1 \N{MIDDLE DOT} 64 tokens on {name}" in text
@@ -826,6 +827,7 @@ def test_with_several_hosts_each_recommendation_row_and_figure_names_its_own(ren
     assert "cpu-openvino-bf16 on AMD EPYC + NVIDIA H100" in text
     assert "cpu-openvino-bf16 minilm-docstrings AMD EPYC + NVIDIA H100" in text
     assert "It depends on the shape and the host" in text
+    assert "NVIDIA H100, driver 580.65.06, GPU-aaaa-1111" in text
 
 
 def test_times_of_two_hosts_are_never_in_one_figure(summary):
@@ -921,6 +923,13 @@ def test_shapes_are_named_for_texts_and_images():
     assert "64 \N{MULTIPLICATION SIGN} 32 pixels" in shape_label(image).replace("\xa0", " ")
 
 
+def test_a_padded_shape_is_told_from_the_full_one():
+    full, padded = {"batch": 16, "sequence": 128}, {"batch": 16, "sequence": 128, "tokens": 64}
+    assert shape_of(padded) != shape_of(full)
+    told = shape_label(shape_of(padded)).replace("\xa0", " ")
+    assert told == "batch 16 \N{MIDDLE DOT} 64 of 128 tokens"
+
+
 def test_a_variant_with_few_products_in_its_precision_is_marked():
     counts = {"MatMul": {"int8": 36, "fp32": 14}, "Softmax": {"fp32": 90}}
     assert products(counts, "int8") == "int8 in 36 of 50"
@@ -945,6 +954,18 @@ def test_times_on_a_gpu_are_a_column_where_there_are_some(render, summary):
     assert title in page.text
     assert "12.3" in page.text
     assert "without the copies of inputs and logits" in page.text
+
+
+def test_speed_ups_over_bf16_are_two_columns_where_there_are_some(render, summary):
+    page = render(summary)
+    assert page.text.count("Over bf16, 95 %") == 1
+    assert "“Over bf16” is the speed-up over PyTorch eager in bf16" in page.text
+    # cpu-openvino-int8-bf16-nncf-512 at batch 1 and 64 tokens: 4.35 and 2.21 over fp32
+    assert "1.97\N{MULTIPLICATION SIGN}" in page.text and "1.86 to 2.08" in page.text
+    for result in summary["results"]:
+        for row in result["latency"]:
+            row["speedup_over_bf16"] = None
+    assert "Over bf16" not in render(summary).text
 
 
 def test_energy_is_a_column_where_some_is_known(render, summary):

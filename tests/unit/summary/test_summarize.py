@@ -15,10 +15,11 @@ from tightrope.machine.host import fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race_statistics import beaten_by
+from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
 from tightrope.summary.splits import evaluation_split
-from tightrope.summary.summarize import Inputs, Settings, summarize
+from tightrope.summary.summarize import Inputs, Settings, hosts, summarize
 
 HOST = {
     "cpu": "Some CPU",
@@ -225,7 +226,7 @@ def test_it_has_every_field_of_the_contract(summary: dict[str, Any]) -> None:
     assert summary["schema"] == 3
     assert set(summary) >= {"hosts", "models", "results", "recommendations", "races"}
     (host,) = summary["hosts"].values()
-    assert set(host) == {*HOST, "libraries"}
+    assert set(host) == {*HOST, "gpu_uuids", "libraries"}
     (model,) = summary["models"].values()
     assert set(model) >= {"task", "parameters", "checkpoint_sha256", "data", "baselines"}
     assert (model["chance"], model["thumbnails"]) == (0.5, {})
@@ -404,6 +405,33 @@ def test_accepted_disturbed_numbers_are_given_and_marked(tmp_path: Path) -> None
     assert row["speedup"]["ratio"] > 1 and row["paired_s"] > 0
 
 
+def test_speed_ups_over_bf16_are_in_it_and_in_the_csv_where_bf16_was_measured(
+    tmp_path: Path,
+) -> None:
+    bf16 = "cpu-pytorch-bf16"
+    found = by_variant(summarized(tmp_path, (BASELINE, bf16, QUICK)))
+    for place in (0, 1):
+        rows = {name: one["latency"][place] for name, one in found.items() if one["latency"]}
+        assert rows[bf16]["speedup_over_bf16"] is None
+        # both took 4 ms and the baseline 10 ms
+        assert rows[QUICK]["speedup_over_bf16"]["ratio"] == pytest.approx(1, rel=0.01)
+        assert rows[QUICK]["speedup_over_bf16"]["verdict"] == "tie"
+        assert rows[BASELINE]["speedup_over_bf16"]["ratio"] == pytest.approx(0.4, rel=0.02)
+    frame = pandas.read_csv(tmp_path / "summary.csv").set_index("variant")
+    ratios = frame["latency.speedup_over_bf16.ratio"]
+    assert ratios[QUICK].tolist() == pytest.approx([1, 1], rel=0.01)
+    assert ratios[bf16].isna().all()
+    assert "latency.speedup_over_bf16" not in frame
+
+
+def test_without_bf16_no_column_of_the_csv_is_about_it(
+    folder: Path, summary: dict[str, Any]
+) -> None:
+    rows = [row for result in summary["results"] for row in result["latency"]]
+    assert rows and all(row["speedup_over_bf16"] is None for row in rows)
+    assert "bf16" not in (folder / "summary.csv").read_text().splitlines()[0]
+
+
 def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     """Names with dots for every number, text and null of one row."""
     flat: dict[str, Any] = {}
@@ -418,7 +446,8 @@ def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     nested = ("latency", "executed", "options", "audit", "search")
     walk("", {key: value for key, value in result.items() if key not in nested})
     flat.pop("accuracy.flipped", None)
-    unknown = [name for name in ("energy_j", "gpu") if name in shape and shape[name] is None]
+    sometimes = ("energy_j", "gpu", "speedup_over_bf16")
+    unknown = [name for name in sometimes if name in shape and shape[name] is None]
     walk("latency", {name: value for name, value in shape.items() if name not in unknown})
     return flat
 
@@ -502,7 +531,14 @@ def test_the_host_of_traffic_alone_is_listed_with_its_own_libraries(tmp_path: Pa
     assert entry["host"] == fingerprint(other) != fingerprint(HOST)
     assert set(summary["hosts"]) == {fingerprint(HOST), fingerprint(other)}
     host = summary["hosts"][fingerprint(other)]
-    assert host == {**other, "libraries": {"mlcommons-loadgen": "6.0.17"}}
+    assert host == {**other, "gpu_uuids": [], "libraries": {"mlcommons-loadgen": "6.0.17"}}
+
+
+def test_the_cards_of_one_kind_that_were_measured_are_one_host_with_their_uuids() -> None:
+    cards = [{**HOST, "gpu": "NVIDIA L4", "gpu_uuid": uuid} for uuid in ("GPU-b", "GPU-a", "GPU-b")]
+    records = [Record(model="m", variant="v", host=card, libraries={}) for card in cards]
+    (host,) = hosts(records).values()
+    assert (host["gpu"], host["gpu_uuids"]) == ("NVIDIA L4", ["GPU-a", "GPU-b"])
 
 
 def test_without_traffic_it_has_none_of_it(summary: dict[str, Any]) -> None:

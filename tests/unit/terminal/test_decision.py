@@ -45,6 +45,15 @@ def test_the_decision_is_a_table_with_what_speaks_for_each_variant(tmp_path: Pat
     ]
 
 
+def test_a_padded_shape_has_a_row_of_its_own_with_its_own_numbers() -> None:
+    padded = {**SHAPE, "tokens": 32}
+    rows = [row(3.0, "faster"), {**row(2.0, "faster", paired_s=0.004), **padded}]
+    both = [recommendation("fast", shape=shape) for shape in (SHAPE, padded)]
+    _, full, other = decision_table(document(both, [result("fast", latency=rows)])).splitlines()
+    assert full.startswith("1\N{MULTIPLICATION SIGN}64             fast     8.10  3.00")
+    assert other.startswith("1\N{MULTIPLICATION SIGN}64, 32 tokens  fast     4.00  2.00")
+
+
 def test_nothing_is_said_where_this_run_wrote_no_report(tmp_path: Path) -> None:
     report, summary = tmp_path / "summary.html", tmp_path / "summary.json"
     assert closing_words(report, summary, since=0.0) == ""

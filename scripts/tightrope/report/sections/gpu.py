@@ -69,8 +69,17 @@ def throttling(rows: list[Record]) -> tuple[str, str]:
 
 
 def other_processes(rows: list[Record]) -> list[tuple[str, str]]:
-    """Return that other processes computed on the GPU, empty where none did or it is not known."""
-    most = max((row["other_processes"] or 0 for row in rows), default=0)
+    """Return that other processes computed on the GPU or may have, empty where none did."""
+    known = [row["other_processes"] for row in rows if row["other_processes"] is not None]
+    if not known:
+        return [
+            (
+                "Other processes on the GPU not known",
+                "The driver does not list the process that was timed, as within a container. "
+                "Nothing tells whether the GPU was shared.",
+            )
+        ]
+    most = max(known)
     if not most:
         return []
     return [

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from tightrope.runtimes.executed import products_in, wanted_types
 
-DIMENSIONS = ("batch", "sequence", "height", "width")
+DIMENSIONS = ("batch", "sequence", "tokens", "height", "width")
 MINUS = "\N{MINUS SIGN}"
 JOINED = "\N{NO-BREAK SPACE}"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -142,11 +142,12 @@ def shape_of(row: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
 
 
 def shape_label(shape: tuple[tuple[str, int], ...]) -> str:
-    """Describe a shape: batch 16 and 128 tokens, batch 1 and 64 by 64 pixels."""
+    """Describe a shape: batch 16 and 128 tokens, 64 of 128 tokens, batch 1 and 64 by 64 pixels."""
     sizes = dict(shape)
     parts = [f"batch{JOINED}{sizes['batch']:,}"] if "batch" in sizes else []
     if "sequence" in sizes:
-        parts.append(f"{sizes['sequence']:,}{JOINED}tokens")
+        real = f"{sizes['tokens']:,}{JOINED}of{JOINED}" if "tokens" in sizes else ""
+        parts.append(f"{real}{sizes['sequence']:,}{JOINED}tokens")
     if "height" in sizes and "width" in sizes:
         area = (f"{sizes['height']:,}", TIMES, f"{sizes['width']:,}", "pixels")
         parts.append(JOINED.join(area))

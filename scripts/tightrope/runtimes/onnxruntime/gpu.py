@@ -13,7 +13,7 @@ from onnxruntime.capi import build_and_package_info
 
 from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.gpu import linked_tensorrt, loaded, require_gpu, without_tensorrt
+from tightrope.machine.gpu import missing_tensorrt, require_gpu
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.cuda_program import CudaProgram, Queue, queue_on_gpu
 from tightrope.runtimes.onnxruntime.session import (
@@ -44,9 +44,8 @@ def prepare() -> None:
 
 def load_tensorrt() -> None:
     """Load the TensorRT linked by this ONNX Runtime; raise WorkFailed where it is missing."""
-    for library in linked_tensorrt():
-        if not loaded(library):
-            raise WorkFailed(without_tensorrt(library), transient=False)
+    if missing := missing_tensorrt("onnxruntime_tensorrt"):
+        raise WorkFailed(missing, transient=False)
 
 
 def cuda_provider(options: Options) -> tuple[str, dict[str, str]]:

@@ -7,27 +7,12 @@ from contextlib import contextmanager
 from polygraphy.exception import PolygraphyException
 from polygraphy.logger import G_LOGGER
 
-from tightrope.errors import WorkFailed, is_out_of_memory
-
-
-class Errors(logging.Handler):
-    """Log handler that collects error messages in order."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Store the message of `record`."""
-        self.messages.append(record.getMessage())
+from tightrope.runtimes.tensorrt.logged_errors import Errors, failed
 
 
 @contextmanager
 def with_reasons() -> Iterator[None]:
-    """Turn a failure of Polygraphy in this context into a WorkFailed with the first logged error.
-
-    Later errors in TensorRT's log are consequences of the first.
-    """
+    """Turn a failure of Polygraphy in this context into a WorkFailed with the first error."""
     G_LOGGER.use_python_logging_system = True
     G_LOGGER.letter = G_LOGGER.colors = False
     errors, log = Errors(), logging.StreamHandler()
@@ -36,9 +21,6 @@ def with_reasons() -> Iterator[None]:
     try:
         yield
     except PolygraphyException as error:
-        words = [*errors.messages, str(error)]
-        lines = [line.strip() for word in words for line in word.splitlines() if line.strip()]
-        full = any(is_out_of_memory(RuntimeError(line)) for line in lines)
-        raise WorkFailed(f"TensorRT: {lines[0][:300]}", transient=full) from error
+        raise failed(errors, error) from error
     finally:
         logger.handlers = [log]

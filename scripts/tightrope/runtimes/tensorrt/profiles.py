@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from tightrope.runtimes.buckets import PLURALS, in_words
 
-ENGINE = "tensorrt"
 # shape of a request: [batch, sequence] of texts, [batch] of images
 Shape = tuple[int, ...]
 
@@ -50,6 +49,18 @@ def choose(profiles: Sequence[Profile], *request: int) -> int:
             "(`tensorrt.profiles`)"
         )
     return min(holding, key=lambda index: doublings(profiles[index].opt, request))
+
+
+def covering(profiles: Sequence[Profile]) -> Profile:
+    """Return one profile for all requests of these: for an engine that can have only one.
+
+    It is tuned for the largest of their tuned shapes.
+    """
+    return Profile(
+        tuple(map(min, zip(*(one.min for one in profiles), strict=True))),
+        max((one.opt for one in profiles), key=math.prod),
+        tuple(map(max, zip(*(one.max for one in profiles), strict=True))),
+    )
 
 
 def doublings(one: Shape, other: Shape) -> float:

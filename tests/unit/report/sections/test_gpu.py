@@ -45,7 +45,7 @@ def test_the_title_says_what_is_known_of_locked_clocks(told: list[Any], title: s
 
 def test_a_driver_that_reports_nothing_is_said_to_do_so() -> None:
     found = gpu_steadiness(results(dict.fromkeys(GPU)))
-    assert found == [
+    assert found[:2] == [
         (
             "GPU clocks, locked or not",
             "The driver reports neither clocks nor temperature.",
@@ -71,6 +71,14 @@ def test_other_processes_are_told_where_there_were_some() -> None:
     ((title, sentence),) = gpu_steadiness(results({"other_processes": 2}, {}))[2:]
     assert title == "Other processes on the GPU"
     assert sentence.startswith("Up to 2 at a time.")
+
+
+def test_it_is_said_where_a_container_hides_whether_there_were_other_processes() -> None:
+    unknown = {"other_processes": None}
+    ((title, sentence),) = gpu_steadiness(results(unknown, unknown))[2:]
+    assert title == "Other processes on the GPU not known"
+    assert sentence.endswith("whether the GPU was shared.")
+    assert len(gpu_steadiness(results(unknown, {}))) == 2
 
 
 def test_memory_is_the_most_of_any_shape_where_it_is_known() -> None:

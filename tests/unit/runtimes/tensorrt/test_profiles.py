@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from tightrope.errors import ConfigError
 from tightrope.plan.profiles import check_profiles, profiles_of
-from tightrope.runtimes.tensorrt.profiles import Profile, choose
+from tightrope.runtimes.tensorrt.profiles import Profile, choose, covering
 
 TWO = [
     {"batch": [1, 1, 8], "sequence": [1, 64, 128]},
@@ -54,6 +54,20 @@ def test_a_measured_sequence_may_be_longer_than_those_of_the_data() -> None:
 def test_auto_takes_the_batches_of_the_traffic_on_tensorrt() -> None:
     assert profiles_of(config((1, 64), traffic=48), "m")[0].max[0] == 48
     assert profiles_of(config((1, 64)), "m")[0].max[0] == 1
+
+
+def test_an_engine_of_one_profile_covers_all_and_is_tuned_for_the_largest_shape() -> None:
+    profiles = profiles_of(config((1, 64), profiles=TWO), "m")
+    assert covering(profiles) == Profile((1, 1), (64, 32), (256, 128))
+    assert covering(profiles[:1]) == profiles[0]
+
+
+@pytest.mark.parametrize("engine", ["tensorrt", "onnxruntime_tensorrt", "torch_tensorrt"])
+def test_shapes_outside_the_profiles_are_refused_for_every_engine_that_has_them(
+    engine: str,
+) -> None:
+    with pytest.raises(ConfigError, match=r"in none of tensorrt\.profiles"):
+        check_profiles(config((16, 128), profiles=TWO, engines={engine: ["fp16"]}))
 
 
 def test_profiles_of_the_configuration_are_taken_as_they_are() -> None:
