@@ -15,6 +15,7 @@ rule prepare_checkpoint:
         task=lookup("models/{model}/task", within=config),
         checkpoint=lookup("models/{model}/checkpoint", within=config),
         checkpoint_sha256=lookup("models/{model}/checkpoint_sha256", within=config),
+        quantized=lookup("models/{model}/quantized", within=config),
         seed=lookup("models/{model}/seed", within=config),
         libraries=checkpoint_libraries,
     script:

@@ -10,4 +10,5 @@ prepare_checkpoint(
     expected_sha256=job.params.checkpoint_sha256,
     seed=job.params.seed,
     task=job.params.task,
+    quantized=job.params.quantized,
 )

@@ -42,6 +42,8 @@ class Engine(NamedTuple):
     remedy: str = "install what envs/cpu.txt, or on a GPU envs/gpu.txt, names"
     # per type, the CPU instruction sets of which it needs one; other types need none
     instructions: dict[str, tuple[str, ...]] | None = None
+    # devices on which it runs an ONNX file that is quantized already as it is
+    given: tuple[str, ...] = ()
 
 
 ENGINES = {
@@ -93,6 +95,7 @@ ENGINES = {
         cuda=("graphs",),
         # only ARM has fp16 kernels; elsewhere it casts to fp32 and back
         instructions={"fp16": ("asimdhp",)},
+        given=("cpu", "cuda"),
     ),
     "onnxruntime_tensorrt": Engine(
         {"cuda": ("fp32", "fp16")},
@@ -109,6 +112,7 @@ ENGINES = {
         static=True,
         # no bf16 on ARM; with only AVX2 it silently executes fp32
         instructions={"bf16": ("avx512_bf16", "amx_bf16")},
+        given=("cpu",),
     ),
     "tvm": Engine(
         {"cpu": ("fp32",)},
@@ -125,6 +129,7 @@ ENGINES = {
         {"cuda": "s8s8"},
         cuda=("graphs",),
         profiles=True,
+        given=("cuda",),
     ),
     "torch_tensorrt": Engine(
         {"cuda": ("fp32", "tf32", "bf16", "fp16")},

@@ -9,7 +9,10 @@ from tightrope.errors import ConfigError
 DEVICES = ("cpu", "cuda")
 METHODS = ("minmax", "entropy", "percentile", "random", "nncf")
 CALIBRATED = ("int8", "int8-auto", "int8-bf16", "int8-fp16", "fp8")
-QUANTIZED = (*CALIBRATED, "int8-dynamic")
+# the types of an ONNX file that is quantized already; never listed in the configuration
+GIVEN = "given"
+DYNAMIC = "int8-dynamic"
+QUANTIZED = (*CALIBRATED, DYNAMIC, GIVEN)
 UNQUANTIZED = ("fp32", "tf32", "bf16", "fp16")
 # u8s7 is u8s8 for CPUs that saturate; s8s8 and e4m3 have zero-point 0 only
 SCHEMES = ("u8s8", "u8s7", "s8s8", "e4m3")
@@ -26,6 +29,7 @@ PRECISIONS = tuple(
             for names in engine.precisions.values()
             for name in names
         }
+        | {GIVEN}
     )
 )
 
@@ -99,7 +103,8 @@ def check(variant: Variant) -> None:
             f"{variant}: impossible variant, {variant.engine} runs on {', '.join(devices)} only; "
             f"leave it out with --config 'engines={{{variant.engine}: []}}'"
         )
-    if variant.precision not in devices[variant.device]:
+    given = variant.precision == GIVEN and runs_given_files(variant)
+    if variant.precision not in devices[variant.device] and not given:
         raise ConfigError(
             f"{variant}: impossible variant, {variant.engine} on {variant.device} has "
             f"{', '.join(devices[variant.device])}"
@@ -117,6 +122,11 @@ def check(variant: Variant) -> None:
         raise ConfigError(
             f"{variant}: impossible variant, {variant.engine} {variant.precision} takes no repair"
         )
+
+
+def runs_given_files(variant: Variant) -> bool:
+    """Return whether the engine runs files that are quantized already on the variant's device."""
+    return variant.device in ENGINES[variant.engine].given
 
 
 def is_calibrated(variant: Variant) -> bool:

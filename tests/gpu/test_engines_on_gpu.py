@@ -15,7 +15,7 @@ from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.gpu import missing_packages
-from tightrope.variants import CALIBRATED, Variant
+from tightrope.variants import CALIBRATED, GIVEN, Variant
 from tiny_model import (
     LONGEST,
     OPTIONS,
@@ -35,6 +35,7 @@ LIMITS = Limits(memory_bytes=32e9, seconds=600)
 TOLERANCES = {
     **{"fp32": 1e-4, "tf32": 5e-3, "fp16": 5e-3, "bf16": 0.02},
     **{"int8": 0.05, "int8-fp16": 0.05, "int8-dynamic": 0.05, "fp8": 0.1},
+    "given": 0.05,
 }
 # kernels are tuned for one precision: it takes minutes for each
 TUNED = "fp16"
@@ -60,7 +61,7 @@ def named(engine: str, precision: str) -> Variant:
 EVERY = [
     pytest.param(named(engine, precision), id=f"{engine}-{precision}")
     for engine, facts in ENGINES.items()
-    for precision in facts.precisions.get("cuda", ())
+    for precision in (*facts.precisions.get("cuda", ()), *[GIVEN] * ("cuda" in facts.given))
 ]
 
 

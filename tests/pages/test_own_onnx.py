@@ -156,7 +156,7 @@ def test_the_configurations_of_the_page_are_valid(
 ) -> None:
     monkeypatch.chdir(exported)
     schema = repository / "config/schema.yaml"
-    texts, images = configurations()
+    texts, images, quantized = configurations()
     assert checked(texts, schema)["models"]["mine"]["labels"] == ["positive", "negative", "neutral"]
     with pytest.raises(ConfigError, match=r"own/images\.onnx: there is no such file"):
         checked(images, schema)
@@ -165,6 +165,8 @@ def test_the_configurations_of_the_page_are_valid(
     for name in ("train/cat", "val/dog"):
         (exported / "pictures" / name).mkdir(parents=True)
     assert checked(images, schema)["models"]["mine"]["labels"] == ["dog", "cat"]
+    (exported / "own/quantized.onnx").touch()
+    assert checked(quantized, schema)["models"]["mine"]["quantized"]
 
 
 def answers(folder: Path, data: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from tightrope.jobs.child import Limits, supervised
 from tightrope.jobs.execution import Execution
 from tightrope.machine.host import describe_host, saturates
 from tightrope.machine.instructions import missing_instructions
-from tightrope.variants import CALIBRATED, Variant
+from tightrope.variants import CALIBRATED, GIVEN, Variant
 
 ARCHITECTURE = (
     "scratch:bert?hidden_size=64&num_hidden_layers=2&num_attention_heads=2&intermediate_size=128"
@@ -224,6 +224,8 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
         build_variant(model, variant.quantized_as, source, **settings)
     elif variant.scheme is not None:
         source = getattr(model, variant.scheme)
+    elif variant.precision == GIVEN:
+        source = model.s8s8
     elif variant.calibration is not None:
         cache = getattr(model, variant.calibration.partition("-")[0])
         paths = {"onnx": model.simplified, "calibration": cache, "data": model.split("calibration")}

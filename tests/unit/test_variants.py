@@ -21,6 +21,7 @@ POSSIBLE = [
         else [None]
     )
 ]
+POSSIBLE += [Variant(one, name, "given") for name, facts in ENGINES.items() for one in facts.given]
 
 
 @pytest.mark.parametrize("variant", POSSIBLE, ids=str)
@@ -80,6 +81,9 @@ def test_a_precision_of_two_words_is_read_whole(
         ("cpu-pytorch-fp32-minmax-64", "fp32 takes no calibration"),
         ("cpu-openvino-int8-minmax-64", "openvino is calibrated with nncf"),
         ("cpu-onnxruntime-int8-nncf-64", "onnxruntime is calibrated with minmax"),
+        ("cpu-openvino-given-nncf-64", "given takes no calibration"),
+        ("cpu-pytorch-given", "pytorch on cpu has fp32, bf16, int8-dynamic"),
+        ("cuda-onnxruntime_tensorrt-given", "onnxruntime_tensorrt on cuda has fp32, fp16"),
         ("cpu-onnxruntime-int8-minmax", "no variant; a name is device-engine-precision"),
         ("cpu-onnxruntime-int8-minmax-0", "no variant"),
         ("cpu-onnxruntime-int8-minmax-064", "no variant"),
@@ -118,6 +122,7 @@ def test_the_baseline_is_pytorch_or_where_there_is_an_onnx_file_only_onnx_runtim
         ("cpu-openvino-int8-bf16-nncf-512", None),
         ("cpu-inductor-int8-minmax-512", None),
         ("cpu-onnxruntime-int8-dynamic", None),
+        ("cuda-tensorrt-given", None),
     ],
 )
 def test_the_scheme_belongs_to_the_target(name: str, scheme: str | None) -> None:

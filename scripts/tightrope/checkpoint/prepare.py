@@ -14,13 +14,16 @@ def prepare_checkpoint(
     expected_sha256: str | None,
     seed: int,
     task: str = TEXT,
+    quantized: bool = False,
 ) -> None:
     """Put the files of `source` next to `manifest`, check them, and write the manifest last.
 
     Raises TightropeError if weights are missing, truncated, not safetensors, or do not match
-    `expected_sha256`, or if they do not fit a model of the task. Code of the source is never run.
+    `expected_sha256`, if they do not fit a model of the task, or if an ONNX file has Q/DQ and is
+    not said to be `quantized`, or the other way round. Code of the source is never run.
     """
-    origin = parse_source(source, task=task, seed=seed, sha256=expected_sha256)
+    settings = {"task": task, "seed": seed, "sha256": expected_sha256, "quantized": quantized}
+    origin = parse_source(source, **settings)
     kind = load_kind(origin)
     folder = clear_folder(manifest)
     revision = kind.fetch(origin, folder)

@@ -30,6 +30,7 @@ class Source(NamedTuple):
     task: str = TEXT
     seed: int = 0
     sha256: str | None = None
+    quantized: bool = False
 
 
 def parse_source(text: str, **settings: Any) -> Source:

@@ -17,6 +17,7 @@ from tightrope.runtimes.onnxruntime.session import (
     profiled,
     session_options,
 )
+from tightrope.variants import GIVEN
 
 FILE = "model.onnx"
 FUSED = "com.microsoft"
@@ -25,7 +26,7 @@ FUSED = "com.microsoft"
 def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
-    """Write the ONNX file `source` (Q/DQ for int8) into folder `target` and profile it.
+    """Write the ONNX file `source` (Q/DQ for int8 and given) into folder `target` and profile it.
 
     fp16 converts the model, int8-dynamic quantizes its weights; with `fusions` in the options, ONNX
     Runtime's transformer optimizer runs first, with `attention_operator` attention becomes one
@@ -34,11 +35,11 @@ def build(
     """
     model = load_onnx(source)
     input_signature, longest = signature_of(model), max_sequence(model)
-    if options["fusions"] and precision not in ("int8", "int8-auto"):
+    if options["fusions"] and precision not in ("int8", "int8-auto", GIVEN):
         model = fused(model)
     if precision == "int8-dynamic":
         model = dynamically_quantized(model, reduced=options["reduce_range"])
-    if options["attention_operator"]:
+    if options["attention_operator"] and precision != GIVEN:
         model = with_attention_operators(model)
     if precision == "fp16":
         model = in_fp16(model)

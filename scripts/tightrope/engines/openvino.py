@@ -23,7 +23,7 @@ from tightrope.signature import Signature, of_checkpoint, sizes_of
 
 FILE = "model.xml"
 # without a hint an fp32 model runs in bf16 on CPUs that support it
-HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32", "int8-bf16": "bf16"}
+HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32", "int8-bf16": "bf16", "given": "f32"}
 TYPES = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
 NO_OPERATORS = ("Const", "Input", "Output")
 Options = dict[str, Any]

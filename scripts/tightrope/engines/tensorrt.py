@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import onnx
 import tensorrt as trt
 import torch
 from polygraphy.backend.trt import CreateConfig, EngineBytesFromNetwork, NetworkFromOnnxPath
@@ -21,12 +22,14 @@ from tightrope.runtimes.executed import as_tf32, require_precision, share_of_pro
 from tightrope.runtimes.program_by_shape import ByShape
 from tightrope.runtimes.tensorrt.contexts import layer_information, set_shapes, succeeded, there
 from tightrope.runtimes.tensorrt.errors import with_reasons
+from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
 from tightrope.runtimes.tensorrt.inspection import executed
 from tightrope.runtimes.tensorrt.profiles import Profile, choose
 from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tightrope.runtimes.tensorrt.version import require_same, require_version
 from tightrope.runtimes.torch.device import prepare
 from tightrope.signature import Signature, signature, sizes_of
+from tightrope.variants import GIVEN
 
 # layers of each optimization profile, by its number
 PLAN, LAYERS = "model.plan", "layers-{}.json"
@@ -38,17 +41,14 @@ def build(
 ) -> dict[str, Any]:
     """Write TensorRT's plan and its layers into folder `target`.
 
-    `source` is an ONNX file, with Q/DQ for int8 and fp8. The model's folder work/tensorrt keeps
-    the typed file, and the timing cache for later builds. `executed` is that of the optimization
-    profile with the smallest share of products in the precision. Raises WorkFailed with TensorRT's
-    own reason, and where a profile has no product in the precision.
+    `source` is an ONNX file, with Q/DQ for int8, fp8 and given. The model's folder work/tensorrt
+    keeps the file that is built, and the timing cache for later builds. `executed` is that of the
+    optimization profile with the smallest share of products in the precision. Raises WorkFailed
+    with TensorRT's own reason, and where a profile has no product in the precision.
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
-    model = load_onnx(source)
-    if options["attention_operator"]:
-        model = with_attention_operators(model)
-    model = typed(model, precision)
+    model = model_to_build(load_onnx(source), precision, options)
     input_signature, longest = signature_of(model), max_sequence(model)
     work = target.parent.parent / "work" / "tensorrt"
     work.mkdir(parents=True, exist_ok=True)
@@ -71,6 +71,19 @@ def build(
         "inputs": input_signature.facts(),
         "max_sequence": longest,
     }
+
+
+def model_to_build(model: onnx.ModelProto, precision: str, options: Options) -> onnx.ModelProto:
+    """Return the model in the types of `precision`; for `given` itself, once its Q/DQ is checked.
+
+    Raises WorkFailed where TensorRT does not support the Q/DQ, or the types do not fit.
+    """
+    if precision == GIVEN:
+        require_supported_qdq(model)
+        return model
+    if options["attention_operator"]:
+        model = with_attention_operators(model)
+    return typed(model, precision)
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:

@@ -1,8 +1,18 @@
 """Edit an ONNX graph: read, add and remove initializers."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import onnx
 from onnx import numpy_helper
+
+
+def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graph and its subgraphs, those of branches and loops."""
+    yield graph
+    for part in (part for node in graph.node for part in node.attribute):
+        for inner in (*([part.g] if part.HasField("g") else []), *part.graphs):
+            yield from graphs_in(inner)
 
 
 def rows_of(node: onnx.NodeProto, array: np.ndarray) -> np.ndarray:
@@ -54,8 +64,8 @@ def place_of(model: onnx.ModelProto, node: onnx.NodeProto) -> int:
 
 
 def drop_unused_initializers(model: onnx.ModelProto) -> None:
-    """Remove initializers that no node reads."""
-    read = {name for node in model.graph.node for name in node.input}
+    """Remove initializers that no node reads, in branches and loops neither."""
+    read = {name for graph in graphs_in(model.graph) for node in graph.node for name in node.input}
     kept = [tensor for tensor in model.graph.initializer if tensor.name in read]
     del model.graph.initializer[:]
     model.graph.initializer.extend(kept)

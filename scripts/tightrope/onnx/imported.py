@@ -14,6 +14,8 @@ from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.inputs.image_settings import load_settings
 from tightrope.model.labels import output_order, require_names
 from tightrope.onnx.file import require_one_file, signature_of
+from tightrope.onnx.float_model import in_float, with_activations_in_float
+from tightrope.onnx.given_qdq import is_quantized
 from tightrope.onnx.interface import TOKENS, standardized, with_outputs_in
 from tightrope.onnx.session import run_onnx
 from tightrope.signature import IMAGE
@@ -61,7 +63,8 @@ def import_checkpoint(
     """Write the output of train_model for an ONNX file: model, tokenizer or processor, manifest.
 
     `labels` names the outputs of the file, in their order; without, that is the order of the data's
-    labels. Raises TightropeError where the model's inputs do not match `inputs` or the size of the
+    labels. Of a file that is quantized already the facts are those of its float model. Raises
+    TightropeError where the model's inputs do not match `inputs` or the size of the
     image processor, or its outputs not `labels` or the labels of the data.
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
@@ -69,6 +72,7 @@ def import_checkpoint(
     model = read_onnx_file(origin["source"], folder / FILE)
     size = image_size(folder, origin["task"])
     standard = standardized(model, inputs, source=origin["source"], size=size)
+    standard = float_model(standard, origin["source"])
     known, order = label_order(standard, material["labels"], labels, origin["source"])
     target = clear_folder(manifest)
     for name in origin["files"]:
@@ -87,6 +91,19 @@ def import_checkpoint(
         training=None,
         **input_facts(standard, size, origin["source"]),
     )
+
+
+def float_model(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
+    """Return `model`, or the float model in it where it is quantized already.
+
+    Raises TightropeError naming `source` where that cannot be made.
+    """
+    if not is_quantized(model):
+        return model
+    try:
+        return in_float(model)
+    except ArtifactError as error:
+        raise TightropeError(f"{source}: {error}") from error
 
 
 def input_facts(
@@ -186,10 +203,15 @@ def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
 def original_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
     """Return logits of the original ONNX file, for batches with the pipeline's input names.
 
-    Raises ArtifactError naming the file where ONNX Runtime cannot run it.
+    Of a file that is quantized already, of the float model in it: in the file's own types, its
+    weights dequantized by ONNX Runtime. Raises ArtifactError naming the file where ONNX Runtime
+    cannot run it.
     """
+    model = standard_model(checkpoint)
     try:
-        return run_onnx(standard_model(checkpoint), batches, threads=threads)
+        if is_quantized(model):
+            model = with_activations_in_float(model)
+        return run_onnx(model, batches, threads=threads)
     except ArtifactError as error:
         raise ArtifactError(
             f"{read_manifest(checkpoint, CheckpointManifest)['source']}: {error}"

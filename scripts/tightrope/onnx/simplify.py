@@ -14,14 +14,19 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.model.module import load_module
 from tightrope.onnx.file import load_onnx, save_onnx, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
+from tightrope.onnx.float_model import has_halves, in_float
+from tightrope.onnx.given_qdq import is_quantized
 from tightrope.onnx.imported import original_outputs
 from tightrope.onnx.scales import with_scales_folded
 from tightrope.onnx.session import require_equal, run_onnx
 from tightrope.onnx.weights import named_by_module
+from tightrope.statistics import relative_error
 from tightrope.variants import is_onnx
 
 # relative to the largest logit of a batch
 TOLERANCE = 1e-4
+# of a quantized file whose other operators compute in float16 or bfloat16, here in float32
+HALF_TOLERANCE = 0.02
 CHANGES = {
     "scales folded into weights": with_scales_folded,
     "unused tokens pruned": with_unused_tokens_pruned,
@@ -40,7 +45,8 @@ def simplify_onnx(
 ) -> None:
     """Write `source` with constants and scales folded, dead nodes removed, unused rows pruned.
 
-    Operators with weights get the names of the checkpoint's modules.
+    Operators with weights get the names of the checkpoint's modules. A file that is quantized
+    already becomes the float model in it.
 
     Raises ArtifactError, and writes nothing, where logits differ from the checkpoint's on examples
     of the split `data` in several shapes, with and without padding.
@@ -54,9 +60,11 @@ def simplify_onnx(
 
     def difference(model: ModelProto) -> float:
         found = run_onnx(model, batches, threads=threads)
-        return require_equal(found, expected, path=source, tolerance=TOLERANCE)
+        return require_equal(found, expected, path=source, tolerance=tolerance)
 
-    model = named_by_module(simplified(load_onnx(source)), prefix="classifier.")
+    given = load_onnx(source)
+    tolerance = HALF_TOLERANCE if is_quantized(given) and has_halves(given) else TOLERANCE
+    model = named_by_module(simplified(float_model(given, batches, expected)), prefix="classifier.")
     worst = difference(model)
     for done, change in CHANGES.items():
         try:
@@ -67,6 +75,21 @@ def simplify_onnx(
             print(f"{done}: not possible here: {in_one_line(error)}")
     print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
     save_onnx(model, target)
+
+
+def float_model(model: ModelProto, batches: list[Arrays], expected: list[np.ndarray]) -> ModelProto:
+    """Return `model`, or the float model in it where it is quantized already.
+
+    Prints how far the logits of the quantized file are from the float model's, `expected`.
+    """
+    if not is_quantized(model):
+        return model
+    found = np.concatenate(run_onnx(model, batches, threads=1))
+    error = relative_error(found.tolist(), np.concatenate(expected).tolist()) or 0.0
+    print(
+        f"a quantized file: its logits differ from its float model's by {100 * error:.2g} % (RMS)"
+    )
+    return in_float(model)
 
 
 def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:

@@ -11,6 +11,7 @@ from tightrope.plan.model_checks import (
     check_heads,
     check_kinds,
     check_labels,
+    check_quantized,
     check_recipes,
     check_sources,
     check_training,
@@ -25,7 +26,7 @@ from tightrope.plan.shapes import (
 )
 from tightrope.plan.variants import configured, devices_of
 from tightrope.signature import SEQUENCE
-from tightrope.variants import AUTO, Variant, parse
+from tightrope.variants import AUTO, GIVEN, Variant, parse
 
 Document = dict[str, Any]
 
@@ -70,6 +71,20 @@ def check_variants(config: Document) -> None:
         configured_variants(config)
     except ConfigError as error:
         raise ConfigError(f"config: {error}") from None
+
+
+def check_given(config: Document) -> None:
+    """A model that is quantized already needs an engine that runs it as it is."""
+    host = describe_host()
+    for name, model in config["models"].items():
+        if model["quantized"] and not any(
+            one.precision == GIVEN for one in configured(config, name, host)
+        ):
+            raise ConfigError(
+                f"config: models.{name}.quantized: no engine runs the file as it is; add a "
+                "precision that is otherwise calibrated to an engine, as engines: {onnxruntime: "
+                "[int8]}, {openvino: [int8]} or {tensorrt: [int8-fp16]}"
+            )
 
 
 def check_devices(config: Document) -> None:
@@ -186,6 +201,8 @@ CHECKS = (
     check_heads,
     check_labels,
     check_recipes,
+    check_quantized,
+    check_given,
     check_kinds,
     check_training,
     check_shapes,

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from tightrope.plan.job_inputs import Document, from_checkpoint, quantized_onnx, scheme_of
-from tightrope.variants import AUTO, CALIBRATION, SCHEMES, Variant, either
+from tightrope.variants import AUTO, CALIBRATION, GIVEN, SCHEMES, Variant, either
 
 Jobs = list[tuple[str, Variant]]
 EXPORTED, SIMPLIFIED, QUANTIZED = "exported", "simplified", "quantized"
@@ -30,7 +30,11 @@ def graph_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
 def graphs_of(config: Document, model: str, variants: list[Variant]) -> list[str]:
     """Return the graphs to draw of one model with these variants."""
     fed = [one for one in variants if is_fed_by_onnx(config, one)]
-    plain = [graph for graph in FILES if graph in config["graphs"] and fed]
+    wanted = set(config["graphs"])
+    # the quantized file of a model that is quantized already
+    if QUANTIZED in wanted and any(one.precision == GIVEN for one in variants):
+        wanted.add(EXPORTED)
+    plain = [graph for graph in FILES if graph in wanted and fed]
     first: dict[tuple[Any, ...], str] = {}
     for variant in fed if QUANTIZED in config["graphs"] else ():
         if variant.scheme is not None:

@@ -9,11 +9,9 @@ from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, saturates
 from tightrope.plan.shapes import is_of_images
-from tightrope.variants import AUTO, Variant, parse
+from tightrope.variants import AUTO, GIVEN, QUANTIZED, Variant, parse
 
 Document = dict[str, Any]
-# precisions whose predictions may collapse
-INTEGERS = ("int8", "fp8")
 
 
 def data_source(config: Document, model: str) -> dict[str, Any]:
@@ -46,6 +44,7 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
     """Return the inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
 
     `source` is the checkpoint or the ONNX file; the quantized ONNX for a variant with a scheme; the
+    file as it is for one that is quantized already; the
     engine.json of the variant whose quantized model it shares. An engine that collects its own
     statistics also gets the calibration cache, the ONNX file of that cache, the
     calibration split and the checkpoint.
@@ -58,6 +57,8 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
         return {"source": quantized_onnx(config, wildcards.model, variant)}
     if variant.quantized_as is not None:
         return {"source": engine_manifest(wildcards.model, variant.quantized_as)}
+    if variant.precision == GIVEN:
+        return {"source": f"{folder}/model.onnx"}
     source = {"source": checkpoint if from_checkpoint(config, engine) else onnx}
     if variant.calibration is None:
         return source
@@ -138,14 +139,14 @@ def encoding_libraries(
 
 
 def audit_input(wildcards: Any) -> dict[str, str]:
-    """Return the audit that precedes the latency measurement of an INT8 or FP8 variant."""
+    """Return the audit that precedes the latency measurement of a quantized variant."""
     found = audits(wildcards.model, parse(wildcards.variant))
     return {"audit": found[0]} if found else {}
 
 
 def audits(model: str, variant: Variant) -> list[str]:
-    """Return the audit of a variant, empty where its precision needs none."""
-    audited = variant.precision.startswith(INTEGERS)
+    """Return the audit of a variant, empty where it is not quantized: it cannot collapse."""
+    audited = variant.precision in QUANTIZED
     return [f"artifacts/{model}/audit/{variant}.json"] if audited else []
 
 

@@ -66,6 +66,16 @@ def check_recipes(config: Document) -> None:
                 )
 
 
+def check_quantized(config: Document) -> None:
+    """Only a model given as an ONNX file can be quantized already."""
+    for name, model in config["models"].items():
+        if model["quantized"] and not is_onnx(model["checkpoint"]):
+            raise ConfigError(
+                f"config: models.{name}.quantized: only an ONNX file (checkpoint: onnx:FILE) "
+                f"can be quantized already, not {model['checkpoint']}; remove quantized"
+            )
+
+
 def check_kinds(config: Document) -> None:
     """A shape is for texts or for images, and each model has shapes and sizes of its kind."""
     for number, shape in enumerate(config["shapes"], start=1):

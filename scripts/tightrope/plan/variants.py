@@ -7,12 +7,15 @@ from tightrope.errors import ConfigError
 from tightrope.machine.instructions import missing_instructions
 from tightrope.variants import (
     AUTO,
+    CALIBRATED,
     DEVICES,
+    GIVEN,
     QUANTIZED,
     UNQUANTIZED,
     Variant,
     baseline,
     is_calibrated,
+    runs_given_files,
 )
 
 Document = dict[str, Any]
@@ -21,10 +24,12 @@ Document = dict[str, Any]
 def configured(config: Document, model: str, host: Document) -> list[Variant]:
     """Return every configured variant of `model`, baselines included.
 
-    Each precision of an engine is planned on the configured devices that support it. Raises
-    ConfigError for a precision that no device has. On a CPU like `host`, see `fp32_fallback`.
+    Each precision of an engine is planned on the configured devices that support it, of a model
+    that is quantized already as `as_given` says. Raises ConfigError for a precision that no device
+    has. On a CPU like `host`, see `fp32_fallback`.
     """
     devices = devices_of(config)
+    replaced = as_given if config["models"][model]["quantized"] else list_of_one
     found = [baseline(device, config["models"][model]["checkpoint"]) for device in devices]
     for engine, precisions in config["engines"].items():
         planned = []
@@ -33,10 +38,28 @@ def configured(config: Document, model: str, host: Document) -> list[Variant]:
                 variant
                 for device in devices_with(engine, precision)
                 if device in devices
-                for variant in with_calibrations(Variant(device, engine, precision), config)
+                for asked in replaced(Variant(device, engine, precision))
+                for variant in with_calibrations(asked, config)
             ]
         found += fp32_fallback(config, planned, host) + planned
     return list(dict.fromkeys(found))
+
+
+def as_given(variant: Variant) -> list[Variant]:
+    """Return what is planned in the place of `variant` for a file that is quantized already.
+
+    The file as it is for a precision that needs calibration, nothing for ranges of each call, and
+    `variant` itself in float. An engine that cannot run such files keeps its variants: they are
+    built from a checkpoint, and unavailable.
+    """
+    if not runs_given_files(variant) or variant.precision not in QUANTIZED:
+        return [variant]
+    return [variant._replace(precision=GIVEN)] if variant.precision in CALIBRATED else []
+
+
+def list_of_one(variant: Variant) -> list[Variant]:
+    """Return the variant, of a model in float, as it is planned."""
+    return [variant]
 
 
 def devices_with(engine: str, precision: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from tightrope.errors import WorkFailed
+from tightrope.variants import GIVEN
 
 # operator class -> precision -> count
 Executed = dict[str, dict[str, int]]
@@ -13,6 +14,8 @@ PRODUCTS = ("attention", "conv", "dense", "fullyconnected", "gemm", "linear", "m
 MATRICES = re.compile(r"mm(?:_|\d|$)")
 # classes that only convert types: Convert, QuantizeLinear, DynamicQuantizeLinear
 CONVERSIONS = ("convert", "quantizelinear")
+# the types of a file that is quantized already: one of them in nearly every file
+GIVEN_TYPES = ("int8", "fp8")
 
 
 def counted(operators: Iterable[tuple[str, str]]) -> Executed:
@@ -53,11 +56,20 @@ def as_tf32(executed: Executed) -> Executed:
 def products_in(executed: Mapping[str, Mapping[str, int]], precision: str) -> tuple[int, int]:
     """Return how many matrix products ran in the precision of a variant's name, and how many ran.
 
-    For `int8-bf16` and `int8-dynamic` that precision is int8.
+    See `wanted_types`.
     """
-    wanted = precision.partition("-")[0]
+    wanted = wanted_types(precision)
     products = [counts for kind, counts in executed.items() if is_product(kind)]
-    return sum(one.get(wanted, 0) for one in products), sum(sum(one.values()) for one in products)
+    ran = sum(one.get(name, 0) for one in products for name in wanted)
+    return ran, sum(sum(one.values()) for one in products)
+
+
+def wanted_types(precision: str) -> tuple[str, ...]:
+    """Return the types in which products of a variant with that precision are to run.
+
+    For `int8-bf16` and `int8-dynamic` that is int8, for `given` int8 and fp8.
+    """
+    return GIVEN_TYPES if precision == GIVEN else (precision.partition("-")[0],)
 
 
 def share_of_products(executed: Executed, precision: str) -> float:
@@ -68,7 +80,7 @@ def share_of_products(executed: Executed, precision: str) -> float:
 
 def require_precision(executed: Executed, precision: str) -> None:
     """Raise WorkFailed unless a matrix product ran in the precision, as `products_in` counts."""
-    wanted = precision.partition("-")[0]
+    wanted = " or ".join(wanted_types(precision))
     if products_in(executed, precision)[0]:
         return
     ran = {name for kind, counts in executed.items() if is_product(kind) for name in counts}

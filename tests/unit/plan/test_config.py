@@ -14,7 +14,7 @@ from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
 from tightrope.plan.config_checks import check_traffic
 from tightrope.plan.variants import configured
-from tightrope.variants import DEVICES, METHODS, PRECISIONS
+from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 # config.json of a checkpoint in a folder
@@ -113,7 +113,7 @@ def test_the_schema_names_the_engines_precisions_and_methods_that_there_are(sche
     engines = known["engines"]["properties"]
     assert set(engines) == set(ENGINES)
     for one in engines.values():
-        assert set(one["items"]["enum"]) == set(PRECISIONS)
+        assert set(one["items"]["enum"]) == set(PRECISIONS) - {GIVEN}
     assert set(known["calibration"]["properties"]["methods"]["items"]["enum"]) == set(METHODS)
     assert set(known["devices"]["anyOf"][1]["items"]["enum"]) == set(DEVICES)
 
@@ -396,7 +396,7 @@ def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted() -> N
         "devices": ["cpu"],
         "engines": {},
         "models": {
-            name: {"checkpoint": source, "task": "text-classification"}
+            name: {"checkpoint": source, "task": "text-classification", "quantized": False}
             for name, source in {"m": "path:m", "n": "onnx:n.onnx"}.items()
         },
         "traffic": {"variants": ["cpu-pytorch-fp32", "cpu-onnxruntime-fp32"]},
@@ -727,3 +727,31 @@ def test_a_model_without_a_name_is_told_how_it_is_named(schema: Path) -> None:
     message = refused({"models": {"checkpoint": "onnx:a", "data": "random"}}, schema)
     assert "models.checkpoint = 'onnx:a': must be " in message
     assert message.endswith("; a model has a name: models: {mine: {checkpoint: …, data: …}}")
+
+
+QUANTIZED = {"models": {"tiny": {**MODEL, "quantized": True}}}
+
+
+def test_only_an_onnx_file_can_be_quantized_already(schema: Path) -> None:
+    told = r"models.tiny.quantized: only an ONNX file .*, not scratch:bert.*; remove quantized"
+    with pytest.raises(ConfigError, match=told):
+        checked(QUANTIZED, schema)
+
+
+@pytest.mark.parametrize("engines", [{"openvino": ["bf16"]}, {"onnxruntime": ["int8-dynamic"]}])
+def test_a_model_that_is_quantized_already_needs_an_engine_that_runs_it(
+    schema: Path, tmp_path: Path, engines: dict[str, list[str]]
+) -> None:
+    file = tmp_path / "quantized.onnx"
+    file.touch()
+    model = {**MODEL, "checkpoint": f"onnx:{file}", "quantized": True}
+    told = r"models.tiny.quantized: no engine runs the file as it is; add .*onnxruntime: \[int8\]"
+    with pytest.raises(ConfigError, match=told):
+        checked({"models": {"tiny": model}, "devices": ["cpu"], "engines": engines}, schema)
+    engines = {"onnxruntime": ["int8"]}
+    checked({"models": {"tiny": model}, "devices": ["cpu"], "engines": engines}, schema)
+
+
+def test_given_is_never_listed(schema: Path) -> None:
+    with pytest.raises(ConfigError, match="must be one of fp32"):
+        checked({"models": {"tiny": MODEL}, "engines": {"onnxruntime": ["given"]}}, schema)

@@ -53,6 +53,13 @@ def test_a_repair_another_scheme_and_each_search_have_pictures_of_their_own() ->
     ]
 
 
+def test_of_a_file_that_is_quantized_already_the_file_is_the_quantized_one() -> None:
+    names = ("cpu-onnxruntime-fp32", "cpu-onnxruntime-given")
+    assert drawn(*names, graphs=["quantized"]) == ["exported"]
+    assert drawn(*names, graphs=["simplified", "quantized"]) == ["exported", "simplified"]
+    assert drawn(*names, graphs=["simplified"]) == ["simplified"]
+
+
 def test_without_graphs_there_is_no_job() -> None:
     assert drawn("cpu-onnxruntime-fp32", graphs=[]) == []
     assert graph_records({"model": [], "graph": []}) == []

@@ -495,6 +495,9 @@ def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(
         ("cpu-onnxruntime-int8-dynamic", ONNX),
         ("cpu-openvino-bf16", ONNX),
         ("cuda-tensorrt-fp16", ONNX),
+        ("cpu-onnxruntime-given", "artifacts/m/model.onnx"),
+        ("cpu-openvino-given", "artifacts/m/model.onnx"),
+        ("cuda-tensorrt-given", "artifacts/m/model.onnx"),
         ("cpu-onnxruntime-int8-minmax-64", "artifacts/m/quantized/u8s8-minmax-64.onnx"),
         ("cuda-onnxruntime-int8-minmax-64", "artifacts/m/quantized/s8s8-minmax-64.onnx"),
         ("cuda-tensorrt-int8-fp16-minmax-8", "artifacts/m/quantized/s8s8-minmax-8.onnx"),
@@ -708,3 +711,20 @@ def test_a_checkpoint_that_is_not_trained_depends_on_no_split(
 ) -> None:
     config = {"models": {"m": {"checkpoint": checkpoint, "train": recipe}}}
     assert training_examples(config, Wildcards(fromdict={"model": "m"})) == f"artifacts/m/{read}"
+
+
+def test_a_file_that_is_quantized_already_is_audited_and_never_calibrated(
+    config: dict[str, Any],
+) -> None:
+    config["models"]["n"]["quantized"] = True
+    config["engines"]["onnxruntime"] = ["int8", "int8-auto", "int8-dynamic"]
+    plan = plan_of(config)
+    found = ["cpu-onnxruntime-given", "cpu-openvino-given"]
+    assert [name for name in jobs_of(plan, "n") if "int8" in name or "given" in name] == found
+    own = [job for job in plan.jobs if job[0] == "n"]
+    assert [str(variant) for _, variant in audited(own)] == found
+    assert audit_input(job("n", found[0])) == {"audit": f"artifacts/n/audit/{found[0]}.json"}
+    files = failing_files(config, plan._replace(jobs=own))
+    assert not [path for path in files if "calibration" in path or "quantized" in path]
+    assert search_columns(config, own) == {"model": [], "scheme": [], "calibration": []}
+    assert "given" in variant_suffixes(plan)

@@ -9,8 +9,9 @@ from tightrope.plan.variants import configured, only_emulated
 from tightrope.variants import parse
 
 MODELS = {
-    "m": {"checkpoint": "hub:owner/name@1"},
-    "onnx-only": {"checkpoint": "onnx:files/model.onnx"},
+    "m": {"checkpoint": "hub:owner/name@1", "quantized": False},
+    "onnx-only": {"checkpoint": "onnx:files/model.onnx", "quantized": False},
+    "quantized": {"checkpoint": "onnx:files/quantized.onnx", "quantized": True},
 }
 CONFIG: dict[str, Any] = {
     "devices": "auto",
@@ -305,3 +306,42 @@ def test_int8_auto_is_searched_on_real_samples_and_without_repairs() -> None:
         names(config)
     with pytest.raises(ConfigError, match="takes no repair"):
         parse("cpu-onnxruntime-int8-auto-entropy-8-smooth")
+
+
+EVERY_PRECISION = {
+    "inductor": ["int8"],
+    "onnxruntime": ["fp32", "int8", "int8-auto", "int8-dynamic"],
+    "onnxruntime_tensorrt": ["fp16"],
+    "openvino": ["bf16", "int8", "int8-bf16"],
+    "tensorrt": ["fp16", "int8-fp16", "fp8"],
+}
+
+
+def test_of_a_file_that_is_quantized_already_calibrated_precisions_are_one_variant_given() -> None:
+    config = {**CONFIG, "engines": EVERY_PRECISION}
+    assert names(config, "quantized") == [
+        "cpu-onnxruntime-fp32",
+        "cuda-onnxruntime-fp32",
+        # of a checkpoint, so unavailable
+        *("cpu-inductor-int8-minmax-64", "cpu-inductor-int8-minmax-512"),
+        "cpu-onnxruntime-given",
+        "cuda-onnxruntime-given",
+        "cuda-onnxruntime_tensorrt-fp16",
+        "cpu-openvino-bf16",
+        "cpu-openvino-given",
+        "cuda-tensorrt-fp16",
+        "cuda-tensorrt-given",
+    ]
+
+
+def test_given_is_planned_on_the_devices_that_have_the_precision_in_its_place() -> None:
+    config = {**CONFIG, "engines": {"onnxruntime": ["int8-auto"]}}
+    assert "cuda-onnxruntime-given" not in names(config, "quantized")
+    assert "cpu-onnxruntime-given" in names(config, "quantized")
+
+
+def test_other_models_have_no_variant_given() -> None:
+    config = {**CONFIG, "engines": EVERY_PRECISION}
+    config["calibration"] = {"methods": ["minmax", "nncf"], "samples": [64]}
+    for model in ("m", "onnx-only"):
+        assert not [name for name in names(config, model) if name.endswith("given")]

@@ -119,6 +119,11 @@ def test_an_engine_that_fell_back_is_told_what_it_ran_in() -> None:
     assert caught.value.transient is False
 
 
+def test_a_quantized_file_without_a_quantized_product_fails() -> None:
+    with pytest.raises(WorkFailed, match=r"ran in fp16: .* ran in int8 or fp8$"):
+        require_precision({"Gemm": {"fp16": 3}, "QuantizeLinear": {"int8": 3}}, "given")
+
+
 @pytest.mark.parametrize("executed", [{}, {"Add": {"bf16": 3}, "Softmax": {"bf16": 1}}])
 def test_an_engine_of_which_no_product_is_known_fails(executed: Executed) -> None:
     with pytest.raises(WorkFailed, match="ran in nothing known: no matrix product ran in bf16"):
@@ -163,6 +168,9 @@ MIXED: Executed = {
         (MIXED, "fp16", (8, 18)),
         (MIXED, "fp8", (0, 18)),
         ({"Softmax": {"fp16": 6}}, "fp16", (0, 0)),
+        # what a file was quantized to, int8 or fp8
+        (MIXED, "given", (10, 18)),
+        ({"Gemm": {"fp8": 3, "fp16": 1}}, "given", (3, 4)),
     ],
 )
 def test_products_are_counted_in_the_precision_of_the_name_and_in_all(

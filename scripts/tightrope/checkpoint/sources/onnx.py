@@ -51,9 +51,11 @@ def fetch(source: Source, folder: Path) -> None:
 
 def check(source: Source, folder: Path) -> dict[str, Any]:
     """Check the ONNX file; return a substitute for config.json."""
+    from tightrope.onnx.given_qdq import require_as_said
     from tightrope.onnx.imported import FILE, read_onnx_file
 
-    read_onnx_file(source.text, folder / FILE)
+    model = read_onnx_file(source.text, folder / FILE)
+    require_as_said(model, source.text, quantized=source.quantized)
     check_sha256(source.text, folder / FILE, source.sha256)
     if source.task == IMAGE:
         load_settings(folder)

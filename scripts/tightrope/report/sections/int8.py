@@ -6,9 +6,9 @@ from typing import Any
 from tightrope.machine.host import saturates
 from tightrope.report.sections.int8_figures import calibration_figures, sensitivity_figure
 from tightrope.report.style.numbers import significant, whole
+from tightrope.variants import GIVEN, QUANTIZED
 
 Record = Mapping[str, Any]
-PRECISIONS = ("int8", "fp8")
 # why a search ended, other than at a limit
 STOPS = {"minimum": "stopped: nothing is left to move to INT8"}
 
@@ -46,8 +46,13 @@ def int8_section(
 
 
 def is_quantized(result: Record) -> bool:
-    """Return whether a result is INT8 or FP8."""
-    return str(result.get("precision")).startswith(PRECISIONS)
+    """Return whether a result is quantized, in INT8 or FP8."""
+    return result.get("precision") in QUANTIZED
+
+
+def is_given(result: Record) -> bool:
+    """Return whether a result is of a file that was quantized already, as it is."""
+    return result.get("precision") == GIVEN
 
 
 def has_vnni(results: Iterable[Record], hosts: Mapping[str, Record]) -> bool:
@@ -70,6 +75,7 @@ def table_row(result: Record) -> dict[str, Any]:
         "method": method,
         "samples": samples,
         "repair": repair,
+        "ranges": "in the file as given" if is_given(result) else "ranges are found at run time",
         "audit": audit,
         "noisiest": next(iter(audit.get("tensors") or ()), None),
     }

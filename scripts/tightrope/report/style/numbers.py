@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from tightrope.runtimes.executed import products_in
+from tightrope.runtimes.executed import products_in, wanted_types
 
 DIMENSIONS = ("batch", "sequence", "tokens", "height", "width")
 MINUS = "\N{MINUS SIGN}"
@@ -174,7 +174,9 @@ def executed(counts: Mapping[str, Mapping[str, int]] | None) -> str | None:
 def products(counts: Mapping[str, Mapping[str, int]] | None, precision: str) -> str | None:
     """Say how many matrix products ran in the precision of a variant: "int8 in 36 of 38"."""
     ran, every = products_in(counts or {}, precision)
-    return f"{precision.partition('-')[0]} in {ran:,} of {every:,}" if every else None
+    wanted = wanted_types(precision)
+    held = [name for name in wanted if products_in(counts or {}, name)[0]]
+    return f"{' or '.join(held or wanted)} in {ran:,} of {every:,}" if every else None
 
 
 def mostly_elsewhere(counts: Mapping[str, Mapping[str, int]] | None, precision: str) -> bool:

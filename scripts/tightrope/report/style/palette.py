@@ -5,7 +5,7 @@ Colour encodes the engine, shape the precision; both encode the calibration meth
 
 from typing import Any
 
-# A circle of radius 1 and nine shapes inside it, as SVG paths around the origin.
+# A circle of radius 1 and ten shapes inside it, as SVG paths around the origin.
 SHAPES = {
     "fp32": "M-0.9,0A0.9,0.9,0,1,1,0.9,0A0.9,0.9,0,1,1,-0.9,0Z",
     "tf32": "M0,-1L0.95,-0.31L0.59,0.81L-0.59,0.81L-0.95,-0.31Z",
@@ -18,6 +18,7 @@ SHAPES = {
     "int8-auto": "M0,-1.2L0.35,-0.35L1.2,0L0.35,0.35L0,1.2L-0.35,0.35L-1.2,0L-0.35,-0.35Z",
     "fp8": "M-0.35,-1L0.35,-1L0.35,-0.35L1,-0.35L1,0.35L0.35,0.35L0.35,1L-0.35,1L-0.35,0.35"
     "L-1,0.35L-1,-0.35L-0.35,-0.35Z",
+    "given": "M-0.9,-1L0.9,-1L-0.9,1L0.9,1Z",
 }
 # Engine to (light, dark): contrast at least 3:1 against the page, and 20 CIELAB units between
 # engines, also under deuteranopia, protanopia and tritanopia.

@@ -8,6 +8,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError, WorkFailed, in_one_line
+from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.opset import SMALLEST_SCALE, STANDARD, at_opset, opset_of
 
 FLOAT = TensorProto.FLOAT
@@ -110,14 +111,6 @@ def float_only(node: onnx.NodeProto, opset: int, kind: int) -> list[str]:
             if name and "tensor(float)" in types and WORDS[kind] not in types:
                 found.append(name)
     return found
-
-
-def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yield the graph and its subgraphs, those of branches and loops."""
-    yield graph
-    for part in (part for node in graph.node for part in node.attribute):
-        for inner in (*([part.g] if part.HasField("g") else []), *part.graphs):
-            yield from graphs_in(inner)
 
 
 def retype(model: onnx.ModelProto, kind: int) -> None:
