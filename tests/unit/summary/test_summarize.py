@@ -418,7 +418,9 @@ def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     nested = ("latency", "executed", "options", "audit", "search")
     walk("", {key: value for key, value in result.items() if key not in nested})
     flat.pop("accuracy.flipped", None)
-    unknown = [name for name in ("energy_j", "gpu") if name in shape and shape[name] is None]
+    unknown = [
+        name for name in ("energy_j", "gpu", "streams") if name in shape and shape[name] is None
+    ]
     walk("latency", {name: value for name, value in shape.items() if name not in unknown})
     return flat
 
