@@ -115,3 +115,32 @@ def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(
     assert energy.gpu_meter(gpu) is None
     monkeypatch.setattr(stand_ins, "gpu_name", lambda: None)
     assert nvml.nvidia_gpu() == (None, None)
+
+
+def test_engines_on_a_gpu_get_the_options_that_they_read(on_path: None, tmp_path: Path) -> None:
+    from direct import ON_GPU, Bench
+
+    bench = Bench(tmp_path, "cuda", tiny=False)
+    options = {case.name: bench.options(case) for case in ON_GPU}
+    buckets = {"buckets": {"batch": [1, 32], "sequence": [128]}}
+    assert options["pytorch-fp32"] == options[COPY] == {"attention": "auto"}
+    assert options["torchscript-fp16"] == {"graphs": True, **buckets}
+    compiled = {"attention": "auto", "autotune": False, **buckets}
+    assert options["compile-fp16"] == {**compiled, "graphs": True}
+    assert options["compile-fp16, no CUDA graph"] == {**compiled, "graphs": False}
+
+
+def test_a_row_on_a_gpu_says_all_that_is_known(on_path: None) -> None:
+    from direct_rows import in_line
+    from gpu_states import GPU
+
+    rates = [{"streams": count, "throughput_per_s": 900.0 * count} for count in (1, 4)]
+    ratio = {"ratio": 3.0, "low": 2.9, "high": 3.1, "verdict": "faster"}
+    row = {"batch": 1, "sequence": 128, "mean_s": 1e-3, "device_p50_s": 9e-4, "energy_j": 0.2}
+    row |= {"throughput_per_s": 1000.0, "share_of_peak": 0.05, "gpu": GPU, "speedup": ratio}
+    row |= {"streams": {"rates": rates, "best": 4}, "against": "pytorch-fp32"}
+    assert in_line(row) == (
+        "1x128: 1.000 ms, 0.900 on the GPU, 1000 samples/s, 5.0% of the peak, 200 mJ a call, "
+        "1980 MHz, 400 W, 61 °C, 900 samples/s on 1 stream(s), 3600 samples/s on 4 stream(s), "
+        "3.000x pytorch-fp32 (2.900 to 3.100, faster)"
+    )

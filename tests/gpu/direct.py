@@ -19,6 +19,7 @@ from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.provenance import library_versions
+from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
 from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError, WorkFailed
@@ -47,6 +48,8 @@ PLAN |= {"comparison_seconds": 5.0, "calls": None, "warmup_seconds": 4.0, "warmu
 PLAN |= {"max_seconds": 60.0}
 BRIEF = PLAN | {"pairs": 4, "min_seconds": 0.08, "min_calls": 8, "comparison_seconds": 0.5}
 BRIEF |= {"warmup_seconds": 0.3}
+# on which each engine on a GPU is timed as well
+STREAMS = (1, 4)
 # seconds that may be lost to other load, over all engines of a comparison
 QUIET_SECONDS = 10.0
 # sizes of the square products whose rate is the peak
@@ -171,11 +174,7 @@ class Bench:
         """Return the engine.json of a case, built at the first call; raise WorkFailed if not."""
         key = f"{case.engine}-{'graphs' if case.graphs else 'single'}"
         if key not in self.built:
-            options = {"attention": "auto", "autotune": False}
-            if self.device == "cuda":
-                batch, sequence = (sorted({*sizes}) for sizes in zip(*self.shapes, strict=True))
-                options |= {"graphs": case.graphs}
-                options |= {"buckets": {"batch": batch, "sequence": sequence}}
+            options = self.options(case)
             self.built[key] = self.folder / "engines" / key / "engine.json"
             execution = Execution(self.threads, LIMITS, library_versions(*LIBRARIES))
             name = f"{self.device}-{case.engine}"
@@ -186,6 +185,16 @@ class Bench:
         if manifest["status"] != "ok":
             raise WorkFailed(f"not built: {manifest['reason']}", transient=False)
         return self.built[key]
+
+    def options(self, case: Case) -> Part:
+        """Return the options of a case: what its engine reads on a GPU, nothing on a CPU."""
+        read = ENGINES[case.engine.partition("-")[0]].cuda if self.device == "cuda" else ()
+        batches, sequences = (sorted({*sizes}) for sizes in zip(*self.shapes, strict=True))
+        known: Part = {"attention": "auto", "autotune": False, "graphs": case.graphs}
+        options = {name: known[name] for name in read}
+        if "graphs" in read:
+            options["buckets"] = {"batch": batches, "sequence": sequences}
+        return options
 
     def case(self, case: Case, peaks: dict[str, float]) -> Part:
         """Return `status`, and `rows` by shape or the `reason` why there are none."""
@@ -215,7 +224,7 @@ class Bench:
             for role, path in engines.items()
         }
         machine = QuietMachine(processors, QUIET_SECONDS * self.plan["min_seconds"], sys.stderr)
-        shapes, facts = compare_loads(timed, self.plan, self.threads, LIMITS, machine)
+        shapes, facts = compare_loads(timed, self.plan, self.threads, LIMITS, machine, STREAMS)
         record = LatencyRecord(
             model="bert",
             variant=f"{self.device}-{case.engine}",

@@ -1,5 +1,6 @@
 """Rows of the direct part: the statistics of a case at a shape, and its line of text."""
 
+from functools import partial
 from typing import Any
 
 from operations import operations
@@ -9,7 +10,7 @@ from tightrope.summary.results import latency_entry
 from tightrope.variants import parse
 
 KEPT = ("p50_s", "mean_s", "throughput_per_s", "device_p50_s", "energy_j", "gpu", "samples")
-KEPT += ("pairs", "disturbed", "noise")
+KEPT += ("streams", "pairs", "disturbed", "noise")
 Part = dict[str, Any]
 
 
@@ -51,6 +52,13 @@ def in_line(row: Part) -> str:
         (gpu.get("sm_clock_mhz"), lambda value: f"{value:.0f} MHz"),
         (gpu.get("power_w"), lambda value: f"{value:.0f} W"),
         (gpu.get("temperature_c"), lambda value: f"{value:.0f} °C"),
+    ]
+    facts += [
+        (
+            one["throughput_per_s"],
+            partial("{1:.0f} samples/s on {0} stream(s)".format, one["streams"]),
+        )
+        for one in (row["streams"] or {"rates": ()})["rates"]
     ]
     words = [write(value) for value, write in facts if value is not None]
     if ratio and ratio["ratio"] is not None:
