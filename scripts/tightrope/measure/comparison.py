@@ -37,10 +37,9 @@ def compare_loads(
 
     `engines` maps a role, which prefixes the reason of a failure, to an engine: "" to the
     candidate, and another role to the baseline, if any. Both have the same inputs. `plan` holds
-    the `latency` settings, `machine` the time that may be lost to other load, over both loads. The
-    candidate is also timed on each number of `streams` of the GPU. The facts are `import_s` and
-    `load_s` of the candidate's first load, and its `peak_rss_bytes`. Raises WorkFailed as `compare`
-    does, or where the limits are exceeded.
+    the `latency` settings, `machine` the time that may be lost to other load, over both loads;
+    `streams` are for the candidate. The facts are `import_s` and `load_s` of the candidate's first
+    load, and its `peak_rss_bytes`. Raises WorkFailed as `compare` does, or beyond the limits.
     """
     began = time.monotonic()
     shapes: list[Shape] = [{} for _ in engines[""].inputs]
@@ -61,13 +60,22 @@ def compare_loads(
                     quiet: dict[str, Any] = {"threads": threads, "machine": machine}
                     tell = bar.after(load * len(shapes) + index)
                     shape = compare(workers, index, part, earlier=earlier, tell=tell, **quiet)
-                    shape["device_s"] = device_seconds(workers[0], index, earlier)
-                    shape["long_blocks"] = long_blocks(workers[0], index, plan, earlier)
-                    shape["streams"] = on_streams(workers[0], index, plan, earlier, streams)
+                    shape |= measured_alone(workers[0], index, plan, earlier, streams)
                     shapes[index] = {"first_call_s": first[workers[0]], **earlier, **shape}
                 peak = workers[0].ask("peak_rss_bytes")
                 facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
     return shapes, facts
+
+
+def measured_alone(
+    worker: Child, index: int, plan: Plan, earlier: Shape, streams: Sequence[int]
+) -> Shape:
+    """Return what is measured of the candidate alone, after the blocks of a shape."""
+    return {
+        "device_s": device_seconds(worker, index, earlier),
+        "long_blocks": long_blocks(worker, index, plan, earlier),
+        "streams": on_streams(worker, index, plan, earlier, streams),
+    }
 
 
 def device_seconds(worker: Child, index: int, earlier: Shape) -> list[float] | None:

@@ -35,10 +35,8 @@ def sections(summary: Summary) -> dict[str, Any]:
     training = training_section(summary.get("training") or [])
     activations = activations_section(summary, hosts)
     figures = [figure for model in models for figure in model_figures(model)]
-    figures += [figure for table in activations for figure in table["figures"]]
-    figures += [
-        figure for table in (training or {}).get("tables", ()) for figure in table["figures"]
-    ]
+    tables = [*activations, *(training or {}).get("tables", ())]
+    figures += [figure for table in tables for figure in table["figures"]]
     for figure in figures:
         figure["id"] = f"chart-{len(charts) + 1}"
         charts[figure["id"]] = figure.pop("chart")
