@@ -56,6 +56,7 @@ rule measure_latency:
         code=latency_code,
         host=host_of_variant,
         shapes=shapes_of_model,
+        streams=streams_of_variant,
         latency=latency_settings,
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),
@@ -83,6 +84,7 @@ use rule measure_latency as compare_activation with:
         "<logs>/compare_activation/{model}-{variant}.log",
     params:
         code=comparison_code,
+        streams=[],
         libraries=accuracy_libraries,
 
 

@@ -40,6 +40,7 @@ rule render_report:
                 "training",
                 "costs",
                 "results",
+                "streams",
                 "not_run",
                 "reading",
             ],

@@ -12,6 +12,7 @@ what is saved by a CUDA graph.
 
 import argparse
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ TYPES = {
     "fp16": torch.float16,
     "bf16": torch.bfloat16,
 }
+ON_CPU = ("fp32", "bf16")
 # what is built from the simplified ONNX computes of the last layer only what the classifier reads
 SIMPLIFIED = ("onnxruntime", "onnxruntime_tensorrt", "tensorrt")
 COLUMNS = (
@@ -49,23 +51,33 @@ COLUMNS = (
 Rows = dict[tuple[str, str, str], dict[str, Any]]
 
 
-def peaks() -> dict[str, float]:
-    """Operations a second of the largest product that matters, by precision."""
+def peaks(device: str = "cuda", size: int = SIZE) -> dict[str, float]:
+    """Operations a second of products of size x size matrices, by precision.
+
+    On a GPU of the largest that matter; on a CPU in fp32 and bf16.
+    """
     found = {}
     for precision, kind in TYPES.items():
+        if device == "cpu" and precision not in ON_CPU:
+            continue
         torch.backends.fp32_precision = "tf32" if precision == "tf32" else "ieee"
-        left, right = (torch.randn(SIZE, SIZE, device="cuda", dtype=kind) for _ in range(2))
-        found[precision] = 2 * SIZE**3 / seconds_of(partial(torch.mm, left, right))
-    eighths = [torch.randint(-99, 99, (SIZE, SIZE), device="cuda").to(torch.int8) for _ in "ab"]
-    narrow = partial(torch._int_mm, eighths[0], eighths[1].t().contiguous().t())
-    found["int8"] = 2 * SIZE**3 / seconds_of(narrow)
+        left, right = (torch.randn(size, size, device=device, dtype=kind) for _ in range(2))
+        found[precision] = 2 * size**3 / seconds_of(partial(torch.mm, left, right), device)
+    if device == "cuda":
+        eighths = [torch.randint(-99, 99, (size, size), device=device).to(torch.int8) for _ in "ab"]
+        narrow = partial(torch._int_mm, eighths[0], eighths[1].t().contiguous().t())
+        found["int8"] = 2 * size**3 / seconds_of(narrow, device)
     return found
 
 
-def seconds_of(call: Callable[[], Any]) -> float:
-    """The least seconds of a call, by events of the GPU."""
+def seconds_of(call: Callable[[], Any], device: str) -> float:
+    """The least seconds of a call, by events of the GPU, on a CPU by the clock."""
     times = []
-    for _ in range(CALLS):
+    for _ in range(CALLS if device == "cpu" else 0):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    for _ in range(CALLS if device == "cuda" else 0):
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         first.record()
         call()

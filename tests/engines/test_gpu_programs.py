@@ -52,14 +52,14 @@ def test_each_shape_has_a_program_of_its_own_made_once() -> None:
         made.append(Counting(inputs))
         return made[-1]
 
-    run = ByShape(make, None)
+    run = ByShape(lambda: make, None)
     for shape in ((2, 3), (2, 4), (2, 3)):
         assert run(ids(*shape)).tolist() == [[shape[1]]] * 2
     assert [one.shape for one in made] == [(2, 3), (2, 4)]
 
 
 def test_with_buckets_requests_share_the_programs_of_the_nearest() -> None:
-    run = ByShape(Counting, Buckets({"batch": [1, 4], "sequence": [4, 8]}))
+    run = ByShape(lambda: Counting, Buckets({"batch": [1, 4], "sequence": [4, 8]}))
     assert run(ids(3, 5)).tolist() == [[5.0]] * 3
     assert run(ids(4, 8)).shape == (4, 1)
     assert [program.shape for program in run.programs.values()] == [(4, 8)]
@@ -73,7 +73,7 @@ def test_only_the_last_used_programs_are_kept() -> None:
     def make(inputs: Arrays) -> Counting:
         return made.setdefault(inputs["input_ids"].shape, Counting(inputs))
 
-    run = ByShape(make, None)
+    run = ByShape(lambda: make, None)
     for length in range(1, MOST_SHAPES + 3):
         run(ids(1, length))
         run(ids(1, 1))
@@ -89,7 +89,7 @@ def torch_answers(checkpoint: Path, batches: list[Arrays]) -> Any:
     from tightrope.runtimes.cuda_program import CudaProgram, Queue
 
     module = logits_module(checkpoint, torch.bfloat16)
-    run = ByShape(lambda inputs: CudaProgram(module, inputs, Queue()), None)
+    run = ByShape(lambda: lambda inputs: CudaProgram(module, inputs, Queue()), None)
     plain = runner(module)
     first = [run(batch) for batch in batches]
     copies = [logits.copy() for logits in first]
@@ -120,7 +120,7 @@ def bound_answers(folder: Path, batches: list[Arrays]) -> Any:
     def make(inputs: Arrays) -> CudaProgram:
         return CudaProgram(BoundProgram(session, NO_GRAPH), inputs, Queue())
 
-    run = ByShape(make, None)
+    run = ByShape(lambda: make, None)
     first = [run(batch) for batch in batches]
     copies = [logits.copy() for logits in first]
     again = [run(batch) for batch in batches]

@@ -1,7 +1,8 @@
-"""`make gpu-check`: the tests marked gpu and a small run of the pipeline on this machine's GPU.
+"""`make gpu-check`: engines, the tests marked gpu and a small run of the pipeline, on this GPU.
 
 It needs only what is installed: of each part it says what is missing, runs the rest, and writes
-what was found to one JSON file (`--out`).
+what was found to one JSON file (`--out`). The part `direct` needs the least, and runs on a CPU too
+(`--device cpu`).
 """
 
 import argparse
@@ -14,20 +15,23 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import stand_ins
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
+# what is not installed and has a stand-in
+STOOD_IN = stand_ins.install()
 
 try:
-    import pynvml  # noqa: F401, imported where it is used
     from tightrope.artifacts.provenance import library_version
     from tightrope.machine.gpu import driver_cuda, missing_packages
     from tightrope.machine.nvml import nvidia_gpu
     from tightrope.runtimes.buckets import in_words as shape_in_words
-    from tightrope.summary.results import shape_of
 except ModuleNotFoundError as error:
     sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 
@@ -36,8 +40,13 @@ PACKAGES = (
     "triton",
 )
 ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt", "torch_tensorrt")
-# what each part needs besides PyTorch and transformers
-NEEDED = {"tests": ("pytest",), "pipeline": ("snakemake", "onnxslim")}
+# what each part needs
+TORCH = ("torch", "transformers", "psutil", "scipy")
+NEEDED = {
+    "direct": TORCH,
+    "tests": (*TORCH, "msgspec", "pynvml", "pytest"),
+    "pipeline": (*TORCH, "msgspec", "pynvml", "snakemake", "onnxslim"),
+}
 # the report itself; without them the run ends with the summary
 FOR_THE_REPORT = ("altair", "vl_convert", "jsonschema")
 Part = dict[str, Any]
@@ -45,10 +54,7 @@ Part = dict[str, Any]
 
 def main() -> int:
     """Print what is here, run what can, write it down, and give 1 where something went wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = ROOT / "reports/gpu-check"
-    parser.add_argument("--out", type=Path, default=default, help="folder (%(default)s)")
-    out: Path = parser.parse_args().out
+    chosen = parsed()
     gpu, driver, uuid = nvidia_gpu()
     cuda = ".".join(map(str, driver_cuda() or ())) or None
     found: Part = {
@@ -56,38 +62,74 @@ def main() -> int:
         "python": sys.version.split()[0],
         **{"gpu": gpu, "gpu_uuid": uuid, "driver": driver, "cuda_of_driver": cuda},
         "packages": {name: library_version(name) for name in PACKAGES},
+        "not_installed": STOOD_IN,
         "engines": {engine: missing_packages(engine) or "installed" for engine in ENGINES},
+        "parts": {},
     }
     print(f"GPU: {gpu or 'none'}; driver: {driver or 'none'}; CUDA up to: {cuda or 'none'}")
     print(", ".join(f"{name} {one or 'not installed'}" for name, one in found["packages"].items()))
     for engine, state in found["engines"].items():
         print(f"{engine}: {state}")
-    if gpu is None:
-        print("gpu-check: NVML names no visible NVIDIA GPU; nothing was run")
+    if "pynvml" in STOOD_IN:
+        print("nvidia-ml-py is not installed: energy, clocks and processes are not known")
+    if gpu is None and chosen.device == "cuda":
+        print("gpu-check: NVML names no visible NVIDIA GPU; nothing was run (--device cpu: direct)")
         return 1
-    parts = {"tests": tests, "pipeline": pipeline}
-    found["parts"] = {name: run_part(name, part, out) for name, part in parts.items()}
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "gpu-check.json").write_text(json.dumps(found, indent=1) + "\n")
+    for name in chosen.part or PARTS:
+
+        def keep(part: Part, name: str = name) -> None:
+            found["parts"][name] = part
+            write(chosen.out / "gpu-check.json", found)
+
+        keep(run_part(name, chosen, keep))
     print("; ".join(f"{name}: {part['result']}" for name, part in found["parts"].items()))
-    print(f"all of it: {out / 'gpu-check.json'}")
+    print(f"all of it: {chosen.out / 'gpu-check.json'}")
     return int(any(part["result"] == "failed" for part in found["parts"].values()))
 
 
-def run_part(name: str, part: Any, out: Path) -> Part:
+def parsed() -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--out", type=Path, default=ROOT / "reports/gpu-check", help="folder (%(default)s)")
+    add("--part", action="append", choices=PARTS, help="run this part alone; may be repeated")
+    add("--device", choices=("cuda", "cpu"), default="cuda", help="of the part direct")
+    add("--tiny", action="store_true", help="a tiny model in the part direct, timed briefly")
+    add("--case", action="append", default=[], help="of the part direct, such as compile-fp16")
+    return parser.parse_args()
+
+
+def write(path: Path, found: Part) -> None:
+    """Write what was found so far."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def run_part(name: str, chosen: argparse.Namespace, keep: Callable[[Part], None]) -> Part:
     """Run a part; its `result` is `passed`, `failed` or why it was not run."""
+    if chosen.device == "cpu" and name != "direct":
+        return {"result": "not run: --device cpu"}
     missing = absent(NEEDED[name])
     if missing:
         return {"result": f"not run: {', '.join(missing)} not installed"}
-    return dict(part(out))
+    return dict(PARTS[name](chosen, keep))
 
 
 def absent(modules: tuple[str, ...]) -> list[str]:
     """Return those of the modules that are not installed."""
-    return [name for name in modules if importlib.util.find_spec(name) is None]
+    return [name for name in modules if name in STOOD_IN or importlib.util.find_spec(name) is None]
 
 
-def tests(out: Path) -> Part:
+def direct(chosen: argparse.Namespace, keep: Callable[[Part], None]) -> Part:
+    """Build and time engines of PyTorch, see direct.py; `keep` gets what is known so far."""
+    from direct import run
+
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"tiny": chosen.tiny, "names": chosen.case, "keep": keep}
+        return dict(run(Path(folder), chosen.device, **options))
+
+
+def tests(chosen: argparse.Namespace, keep: Callable[[Part], None]) -> Part:
     """Run the tests; also return how each of them ended."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "results.xml")
@@ -109,7 +151,7 @@ def how_it_ended(case: ElementTree.Element) -> str:
     return "passed"
 
 
-def pipeline(out: Path) -> Part:
+def pipeline(chosen: argparse.Namespace, keep: Callable[[Part], None]) -> Part:
     """Run it in a copy of the project; also return a line for each variant."""
     target = "reports/summary.json" if absent(FOR_THE_REPORT) else "reports/summary.html"
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +164,7 @@ def pipeline(out: Path) -> Part:
         programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = subprocess.run(words, cwd=project, check=False, env={**os.environ, "PATH": programs})
         if (project / "reports").is_dir():
-            shutil.copytree(project / "reports", out, dirs_exist_ok=True)
+            shutil.copytree(project / "reports", chosen.out, dirs_exist_ok=True)
         if done.returncode:
             return {"result": "failed", "target": target}
         results = json.loads((project / "reports/summary.json").read_text())["results"]
@@ -134,6 +176,8 @@ def pipeline(out: Path) -> Part:
 
 def in_words(result: dict) -> str:
     """One line of the table: the variant, and its times or why it has none."""
+    from tightrope.summary.results import shape_of
+
     if result["status"] != "ok":
         return f"{result['variant']}: {result['status']}: {result['reason']}"
     times = [
@@ -143,6 +187,8 @@ def in_words(result: dict) -> str:
     ]
     return f"{result['variant']}: {'; '.join(times)}"
 
+
+PARTS = {"direct": direct, "tests": tests, "pipeline": pipeline}
 
 if __name__ == "__main__":
     sys.exit(main())

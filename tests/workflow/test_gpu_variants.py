@@ -65,7 +65,7 @@ def test_a_job_on_a_gpu_asks_for_one_and_no_other_job_does(unrun: Project) -> No
 def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_was(
     project: Project,
 ) -> None:
-    """And a setting of `cuda` rebuilds the engines that read it, no other."""
+    """And a setting of `cuda` rebuilds the engines that read it, no other; streams are measured."""
     engines = {"torchscript": ["fp16"], "tensorrt": ["fp16"], "onnxruntime": ["int8"]}
     engines["torch_tensorrt"] = ["tf32"]
     project.configure(devices=["cpu", "cuda"], engines=engines)
@@ -97,6 +97,9 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
     assert rebuilt(torch_tensorrt={"optimization_level": 5}) == {own}
     assert rebuilt(cuda={"attention": "math"}) == {f"build_pytorch/{MODEL}-cuda-fp32"}
     assert rebuilt(cuda={"autotune": False}) == set()
+    assert rebuilt(cuda={"streams": [2]}) == set()
+    measured = {job for job in project.plan() if job.startswith("measure_")}
+    assert measured == {f"measure_latency/{MODEL}-{variant}" for variant in forced}
     assert rebuilt(tensorrt={"optimization_level": 5}) == {on_gpu[1]}
 
 

@@ -68,12 +68,14 @@ class Limited:
     """Callable `run(inputs)` that raises a ValueError, which names the range, for other requests.
 
     Images have the sizes `fixed` of input `name`, texts at most `longest` tokens. `device_seconds`
-    is that of `run`, None where its runtime does not time the device.
+    and `on_streams` are those of `run`, None where its runtime does not time the device, or has no
+    streams.
     """
 
     def __init__(self, run: Run, name: str, fixed: list[int], longest: int | None) -> None:
         self.run, self.name, self.fixed, self.longest = run, name, fixed, longest
         self.device_seconds = getattr(run, "device_seconds", None)
+        self.on_streams = getattr(run, "on_streams", None)
 
     def __call__(self, inputs: Arrays) -> Any:
         """Return what the engine returns for a request within the range."""

@@ -89,16 +89,13 @@ def tried_on_gpu(path: Path, threads: int, options: Options, example: Arrays) ->
 def loaded_on_gpu(path: Path, threads: int, options: Options) -> Any:
     """Return `run`, without CUDA graphs where the build found that this model has none."""
     # imports PyTorch, for its buffers and streams; an engine on the CPU needs neither
-    from tightrope.runtimes.cuda_program import queue_on_gpu
     from tightrope.runtimes.onnxruntime import gpu
 
     gpu.prepare()
     refused = open_manifest(path / "engine.json", EngineManifest).get("graphs_refused")
     options = {**options, "graphs": options["graphs"] and refused is None}
-    queue = queue_on_gpu(graphs=False)
-    providers = gpu.on_stream([gpu.cuda_provider(options)], queue)
-    session = open_session(path / FILE, session_options(threads, options), providers)
-    return gpu.bound_runner(session, options, queue)
+    chosen = session_options(threads, options)
+    return gpu.bound_runner(path / FILE, chosen, [gpu.cuda_provider(options)], options)
 
 
 def fused(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -14,19 +14,16 @@ from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import example_of
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.buckets import in_words
-from tightrope.runtimes.cuda_program import queue_on_gpu
 from tightrope.runtimes.executed import Executed, counted, is_product
 from tightrope.runtimes.onnxruntime.gpu import (
     bound_runner,
     cuda_provider,
     load_tensorrt,
-    on_stream,
     prepare,
 )
 from tightrope.runtimes.onnxruntime.session import (
     Options,
     Providers,
-    open_session,
     profiled,
     session_options,
 )
@@ -73,17 +70,16 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     prepare()
     load_tensorrt()
     input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
-    queue = queue_on_gpu(graphs=False)
-    providers = on_stream(providers_of(path, input_signature, precision, options), queue)
+    providers = providers_of(path, input_signature, precision, options)
     before = set(path.glob(ENGINES))
-    session = open_session(path / FILE, session_options(threads, SESSION), providers)
+    run = bound_runner(path / FILE, session_options(threads, SESSION), providers, NO_GRAPHS)
     if set(path.glob(ENGINES)) - before:
         raise WorkFailed(
             "the engine was built by another TensorRT or for another GPU, and would be built anew: "
             "delete the engine's folder and run again",
             transient=False,
         )
-    return bound_runner(session, NO_GRAPHS, queue)
+    return run
 
 
 def providers_of(

@@ -17,9 +17,9 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.onnx.attention_operator import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
-from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
+from tightrope.runtimes.cuda_program import CudaProgram, Program, Queue, queue_on_gpu
 from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products
-from tightrope.runtimes.program_by_shape import ByShape
+from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.contexts import layer_information, set_shapes, succeeded, there
 from tightrope.runtimes.tensorrt.errors import with_reasons
 from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
@@ -98,16 +98,19 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     input_signature = signature(manifest["inputs"])
     engine = deserialized((path / PLAN).read_bytes(), options)
     profiles = [Profile.of(one) for one in options["profiles"]]
-    queue = queue_on_gpu(graphs=options["graphs"])
-    # programs run one after the other, so they can share scratch memory
-    scratch = torch.empty(engine.device_memory_size_v2, dtype=torch.uint8, device="cuda")
+    shared = {"graphs": options["graphs"], "scratch_bytes": engine.device_memory_size_v2}
 
-    def make(inputs: Arrays) -> CudaProgram:
-        with torch.cuda.stream(queue.stream):
-            call = program(engine, input_signature, profiles, scratch, inputs)
-        return CudaProgram(call, inputs, queue)
+    def on_new_queue() -> Make:
+        queue = queue_on_gpu(**shared)
 
-    return ByShape(make, buckets=None)
+        def make(inputs: Arrays) -> CudaProgram:
+            with torch.cuda.stream(queue.stream):
+                call = program(engine, input_signature, profiles, queue, inputs)
+            return CudaProgram(call, inputs, queue)
+
+        return make
+
+    return ByShape(on_new_queue, buckets=None)
 
 
 def built(
@@ -158,16 +161,18 @@ def program(
     engine: trt.ICudaEngine,
     input_signature: Signature,
     profiles: list[Profile],
-    scratch: torch.Tensor,
+    queue: Queue,
     inputs: Arrays,
 ) -> Program:
     """Return the engine as a program for inputs of this shape; ValueError outside the profiles.
 
-    One context per program: a CUDA graph holds the state of the context it was captured from.
+    One context per program: a CUDA graph holds the state of the context it was captured from. The
+    contexts of one queue run one after the other in its scratch memory.
     """
     strategy = trt.ExecutionContextAllocationStrategy.USER_MANAGED
     context = there(engine.create_execution_context(strategy))
-    context.set_device_memory(scratch.data_ptr(), scratch.nbytes)
+    assert queue.scratch is not None
+    context.set_device_memory(queue.scratch.data_ptr(), queue.scratch.nbytes)
     request = sizes_of(inputs)
     set_shapes(context, choose(profiles, *request), input_signature.request(*request))
     names = map(engine.get_tensor_name, range(engine.num_io_tensors))

@@ -20,7 +20,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.model.module import DTYPES, logits_module
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import Executed, added, as_tf32
-from tightrope.runtimes.program_by_shape import ByShape
+from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.contexts import layer_information, tuned_shapes
 from tightrope.runtimes.tensorrt.inspection import executed
 from tightrope.runtimes.tensorrt.logged_errors import Errors, failed
@@ -94,17 +94,23 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     prepare(device, precision, threads)
     manifest = open_manifest(path / "engine.json", EngineManifest)
     require_same(manifest["built_on"], place(), BOUND)
-    exported = torch_tensorrt.load(str(path / FILE))
     set_cudagraphs_mode(options["graphs"])
-    # `choose` checks the range of a shape once, the exporter's guards would at each call
-    program, profile = one_output(exported.module(check_guards=False)), profile_of(options)
-    queue = queue_on_gpu(graphs=False)
+    profile = profile_of(options)
 
-    def make(inputs: Arrays) -> CudaProgram:
-        choose([profile], *sizes_of(inputs))
-        return CudaProgram(program, inputs, queue)
+    def on_new_queue() -> Make:
+        # loaded anew for each stream: an engine of Torch-TensorRT has one context
+        exported = torch_tensorrt.load(str(path / FILE))
+        # `choose` checks the range of a shape once, the exporter's guards would at each call
+        program = one_output(exported.module(check_guards=False))
+        queue = queue_on_gpu(graphs=False)
 
-    return ByShape(make, buckets=None)
+        def make(inputs: Arrays) -> CudaProgram:
+            choose([profile], *sizes_of(inputs))
+            return CudaProgram(program, inputs, queue)
+
+        return make
+
+    return ByShape(on_new_queue, buckets=None)
 
 
 def profile_of(options: Options) -> Profile:

@@ -1,6 +1,6 @@
 """Measure the latency of a variant paired with its baseline on the same machine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -98,6 +98,7 @@ def time_engines(
             check=partial(check_logits, classes=classes_of(artifacts.checkpoint)),
             limits=limits,
             machine=machine,
+            streams=settings.streams,
         )
         measure(record, [artifacts.engine, baseline], paired, limits)
     except WorkFailed as error:
@@ -135,6 +136,7 @@ def measure_side_by_side(
     check: Any,
     limits: Limits,
     machine: QuietMachine,
+    streams: Sequence[int],
 ) -> None:
     """Fill in `record` for all shapes, one process per engine and load.
 
@@ -146,7 +148,7 @@ def measure_side_by_side(
     for path, role in zip(engines, ("", BASELINE), strict=False):
         load = partial(load_engine, path, threads=record.threads)
         timed[role] = TimedEngine(load, batches, record.processors, check, device=device)
-    compared, facts = compare_loads(timed, record.plan, record.threads, limits, machine)
+    compared, facts = compare_loads(timed, record.plan, record.threads, limits, machine, streams)
     for name, value in facts.items():
         setattr(record, name, value)
     record.shapes = [{**shape, **one} for shape, one in zip(shapes, compared, strict=True)]

@@ -1,5 +1,6 @@
 """Settings of a job that measures engines."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TextIO
 
@@ -13,7 +14,8 @@ class TimingSettings:
     """How engines are timed, and at which shapes.
 
     `plan` holds the `latency` settings. Up to `quiet_seconds` may be lost to other load; messages
-    about waiting go to `terminal`. Texts are cut at `max_sequence` tokens.
+    about waiting go to `terminal`. Texts are cut at `max_sequence` tokens. `streams` are numbers of
+    streams of a GPU on which the variant is timed as well.
     """
 
     shapes: list[Shape]
@@ -22,6 +24,7 @@ class TimingSettings:
     max_sequence: int
     execution: Execution
     terminal: TextIO
+    streams: Sequence[int] = ()
 
     @classmethod
     def of(cls, job: Any) -> Self:
@@ -36,4 +39,5 @@ class TimingSettings:
             max_sequence=job.params.max_sequence,
             execution=Execution.of(job),
             terminal=job.terminal,
+            streams=dict(job.params.items()).get("streams", ()),
         )

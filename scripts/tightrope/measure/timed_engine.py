@@ -12,6 +12,7 @@ from tightrope.machine.foreign_load import counters, settle
 from tightrope.machine.gpu_state import GpuState
 from tightrope.machine.nvml import held_gpu
 from tightrope.machine.processes import peak_rss_bytes
+from tightrope.measure.streams import blocks_on_streams
 from tightrope.measure.timing import timed_calls
 
 Run = Callable[[Any], Any]
@@ -178,6 +179,20 @@ class TimedEngine:
         calls = int(DEVICE_SECONDS / max(self.typical_s[index], DEVICE_SECONDS / MOST_CALLS))
         return timed(self.inputs[index], max(calls, FEWEST_CALLS))
 
+    def streams(self, index: int, count: int, limit: float) -> dict[str, Any] | None:
+        """Return blocks of calls on `count` streams, see `blocks_on_streams`; None without streams.
+
+        They are in no count of time and threads, and take at most about `limit` seconds.
+        """
+        on_streams = getattr(self.run, "on_streams", None)
+        if on_streams is None:
+            return None
+        programs, inputs = on_streams(self.inputs[index], count)
+        state = self.gpu.read if self.gpu else no_state
+        return blocks_on_streams(
+            programs, inputs, check=self.check, state=state, limit_seconds=limit
+        )
+
     def threads(self) -> dict[str, float]:
         """Return `busy` threads and used `cores` of the blocks since the last such request.
 
@@ -197,6 +212,10 @@ class TimedEngine:
     def peak_rss_bytes(self) -> int:
         """Return the peak resident memory of this process or of a compiler that it ran."""
         return peak_rss_bytes()
+
+
+def no_state() -> None:
+    """Return no state: there is no GPU."""
 
 
 def stable(medians: list[float]) -> bool:

@@ -77,6 +77,12 @@ def latency_settings(config: Document, wildcards: Any) -> Document:
     return {key: value for key, value in config["latency"].items() if key not in other}
 
 
+def streams_of(config: Document, wildcards: Any) -> list[int]:
+    """Return the numbers of streams on which a variant is timed, none on a CPU."""
+    on_gpu = parse(wildcards.variant).device == "cuda"
+    return list(config["cuda"]["streams"]) if on_gpu else []
+
+
 def traffic_settings(config: Document, wildcards: Any) -> Document:
     """Return the `traffic` settings that apply to the jobs of a model.
 

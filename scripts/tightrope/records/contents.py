@@ -38,6 +38,16 @@ class LongBlock(TypedDict, total=False):
     gpu: GpuState | None
 
 
+class StreamBlocks(TypedDict, total=False):
+    """Calls on several streams of a GPU, see `measure.streams`: a value per block in each list."""
+
+    streams: int
+    reason: str | None
+    calls: list[int]
+    seconds: list[float]
+    gpu: list[GpuState | None]
+
+
 class WarmUp(TypedDict, total=False):
     """The warm-up of one load."""
 
@@ -69,6 +79,7 @@ class TimedShape(Sized, total=False):
     energy_j: list[float | None] | None
     gpu: list[GpuState | None] | None
     long_blocks: list[LongBlock] | None
+    streams: list[StreamBlocks] | None
     pairs: list[Counters]
     foreign_cores: list[float | None]
     warmups: list[WarmUp]

@@ -19,6 +19,8 @@ class LatencyRecord(Record):
     - `device_s`, seconds of calls on inputs that are on the GPU, None on the CPU;
     - `energy_j`, joules of each of `blocks_s`, None where the machine shows no energy or each block
       is too short; `long_blocks`, one per load, from which the energy on a GPU comes, else None;
+    - `streams`, for each number of streams that was asked for: `calls` that ended in the `seconds`
+      of each block, the state of the `gpu` after it, and the `reason` where it failed; else None;
     - `gpu`, the state of the GPU directly after each of `blocks_s`, None on the CPU;
     - `pairs`, the counters of each pair (`interference.of_pair`), and `foreign_cores`, the cores
       that other programs used in each window;

@@ -6,7 +6,7 @@ from typing import Any
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.figures_by_host import figures_by_host
-from tightrope.report.sections.gpu import gpu_memory
+from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.int8 import has_vnni, int8_section
 from tightrope.report.sections.not_run import grouped, not_run
 from tightrope.report.sections.picks import pick
@@ -35,10 +35,8 @@ def sections(summary: Summary) -> dict[str, Any]:
     training = training_section(summary.get("training") or [])
     activations = activations_section(summary, hosts)
     figures = [figure for model in models for figure in model_figures(model)]
-    figures += [figure for table in activations for figure in table["figures"]]
-    figures += [
-        figure for table in (training or {}).get("tables", ()) for figure in table["figures"]
-    ]
+    tables = [*activations, *(training or {}).get("tables", ())]
+    figures += [figure for table in tables for figure in table["figures"]]
     for figure in figures:
         figure["id"] = f"chart-{len(charts) + 1}"
         charts[figure["id"]] = figure.pop("chart")
@@ -49,6 +47,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
         "measurements": measurements(results, models),
         "steadiness": steadiness(results),
+        "streams": streams_section(results),
         "disturbed": disturbed_section(summary),
         "not_run": not_run(results),
         "host_names": hosts,

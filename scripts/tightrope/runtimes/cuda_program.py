@@ -16,32 +16,40 @@ WARM_UP = 3
 
 
 class Queue(NamedTuple):
-    """Stream and graph memory pool shared by programs that run one after the other.
+    """What programs that run one after the other share: stream, graph memory pool, scratch memory.
 
-    Both are None on the CPU. Without `pool` nothing is captured: the host launches each kernel.
+    All are None on the CPU. Without `pool` nothing is captured: the host launches each kernel.
+    `scratch` is for runtimes that do not allocate their own.
     """
 
     stream: torch.cuda.Stream | None = None
     pool: Any = None
+    scratch: torch.Tensor | None = None
 
 
-def queue_on_gpu(*, graphs: bool) -> Queue:
+def queue_on_gpu(*, graphs: bool, scratch_bytes: int | None = None) -> Queue:
     """Return a queue with a new stream: TensorRT waits between launches on the default stream.
 
-    Raises WorkFailed where this is not the GPU that is recorded.
+    PyTorch has 32 streams in all and gives them out in turn. Raises WorkFailed where this is not
+    the GPU that is recorded.
     """
     require_same_gpu(str(torch.cuda.get_device_properties(0).uuid))
-    return Queue(torch.cuda.Stream(), torch.cuda.graph_pool_handle() if graphs else None)
+    scratch = None
+    if scratch_bytes is not None:
+        scratch = torch.empty(scratch_bytes, dtype=torch.uint8, device="cuda")
+    return Queue(torch.cuda.Stream(), torch.cuda.graph_pool_handle() if graphs else None, scratch)
 
 
 class CudaProgram:
     """Program at one input shape: copies inputs into buffers on the GPU and logits back.
 
-    Without a stream in `queue` it does the same on the CPU.
+    Without a stream in `queue` it does the same on the CPU. The buffers are its own; what the queue
+    holds lives as long as the program.
     """
 
     def __init__(self, program: Program, inputs: Arrays, queue: Queue) -> None:
         self.program = program
+        self.queue = queue
         self.stream = queue.stream
         on_gpu = queue.stream is not None
         device = "cuda" if on_gpu else "cpu"
@@ -76,12 +84,22 @@ class CudaProgram:
 
     def __call__(self, inputs: Arrays) -> np.ndarray:
         """Return the logits of inputs of this shape; wait for them."""
+        self.enqueue(inputs)
+        return self.wait()
+
+    def enqueue(self, inputs: Arrays) -> None:
+        """Queue copies and computation for inputs of this shape; each needs a `wait` of its own."""
         with torch.inference_mode(), torch.cuda.stream(self.stream):
             for name, array in inputs.items():
                 self.staged[name].numpy()[...] = array
                 self.inputs[name].copy_(self.staged[name], non_blocking=True)
             self.launch()
-            self.fetched.copy_(self.logits)  # waits for all earlier work on the stream
+            self.fetched.copy_(self.logits, non_blocking=True)
+
+    def wait(self) -> np.ndarray:
+        """Wait for all work on the stream; return the logits of the last `enqueue`."""
+        if self.stream is not None:
+            self.stream.synchronize()
         return self.fetched.numpy().copy()
 
     def release(self) -> None:

@@ -11,6 +11,8 @@ from tightrope.runtimes.buckets import Bucket, Buckets
 from tightrope.runtimes.padding import padded
 from tightrope.signature import sizes_of
 
+# from inputs to the program for their shape
+Make = Callable[[Arrays], Any]
 # each program keeps buffers, and perhaps a CUDA graph, in GPU memory
 MOST_SHAPES = 64
 
@@ -18,15 +20,17 @@ MOST_SHAPES = 64
 class ByShape:
     """Callable `run(inputs) -> float32 logits [batch, classes]` with one program per shape.
 
-    `make(inputs)` returns the program for the shape of `inputs`. Calling the program returns
-    logits; its `device_seconds(inputs, calls)` returns the seconds of each call without transfers,
-    its `release()` frees what it holds on the GPU.
+    `on_new_queue()` returns `make(inputs)`, which returns the program for the shape of `inputs`.
+    Programs of one `make` run one after the other on one stream. Calling a program returns logits;
+    its `device_seconds(inputs, calls)` returns the seconds of each call without transfers, its
+    `release()` frees what it holds on the GPU.
     With `buckets` a request is padded to the nearest bucket, else every request shape has a
     program.
     """
 
-    def __init__(self, make: Callable[[Arrays], Any], buckets: Buckets | None) -> None:
-        self.make = make
+    def __init__(self, on_new_queue: Callable[[], Make], buckets: Buckets | None) -> None:
+        self.on_new_queue = on_new_queue
+        self.make = on_new_queue()
         self.buckets = buckets
         self.programs: OrderedDict[Bucket, Any] = OrderedDict()
 
@@ -41,12 +45,24 @@ class ByShape:
         program, whole = self.placed(inputs)
         return program.device_seconds(whole, calls)
 
+    def on_streams(self, inputs: Arrays, count: int) -> tuple[list[Any], Arrays]:
+        """Return `count` new programs for `inputs`, and the inputs padded to their shape.
+
+        Each has its own stream and buffers, so that they may run at the same time. They belong to
+        the caller, who releases them.
+        """
+        whole = self.whole(inputs)
+        return [self.on_new_queue()(whole) for _ in range(count)], whole
+
+    def whole(self, inputs: Arrays) -> Arrays:
+        """Return the inputs padded to the nearest bucket, without buckets as they are."""
+        shape = sizes_of(inputs)
+        return padded(inputs, self.buckets.nearest(*shape) if self.buckets else shape)
+
     def placed(self, inputs: Arrays) -> tuple[Any, Arrays]:
         """Return the program for `inputs`, and the inputs padded to its shape."""
-        shape = sizes_of(inputs)
-        if self.buckets is not None:
-            shape = self.buckets.nearest(*shape)
-        whole = padded(inputs, shape)
+        whole = self.whole(inputs)
+        shape = sizes_of(whole)
         if shape not in self.programs:
             self.programs[shape] = self.make(whole)
             if len(self.programs) > MOST_SHAPES:

@@ -31,6 +31,24 @@ class Gpu(TypedDict):
     memory_bytes: int | None
 
 
+class StreamRate(TypedDict):
+    """Throughput on a number of streams with its 95 % interval, or the `reason` why not."""
+
+    streams: int
+    throughput_per_s: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    reason: str | None
+
+
+class Streams(TypedDict):
+    """Throughput by number of streams; `best` is the number with the highest."""
+
+    rates: list[StreamRate]
+    best: int | None
+
+
 class OperatorSensitivity(TypedDict):
     """Effect on the logits of quantizing one operator, all others in float."""
 

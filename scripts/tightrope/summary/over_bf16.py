@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from tightrope.statistics import Interval
 from tightrope.summary.decision_types import Race
 from tightrope.summary.races import RaceKey, race_key, ratio_between
+from tightrope.summary.ratios import interval_of, ratio_entry
 from tightrope.summary.result_types import LatencyRow, Ratio, Result
-from tightrope.summary.results import interval_of, ratio_entry
 from tightrope.summary.speed_scale import rows_by_race
 from tightrope.variants import Variant
 

@@ -10,8 +10,9 @@ from tightrope.records.race_statistics import common_rounds, is_equal, leader, r
 from tightrope.statistics import Interval
 from tightrope.summary.decision_types import Race, RaceOutcome, RaceRatio
 from tightrope.summary.noise import causes
+from tightrope.summary.ratios import ratio_entry
 from tightrope.summary.result_types import Ratio
-from tightrope.summary.results import DISTURBED, ratio_entry, shape_of
+from tightrope.summary.results import DISTURBED, shape_of
 
 # a shape of a race record
 Raced = dict[str, Any]

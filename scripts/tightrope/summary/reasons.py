@@ -8,8 +8,8 @@ from tightrope.statistics import Interval
 from tightrope.summary.accuracy import change_of
 from tightrope.summary.decision_types import Race
 from tightrope.summary.races import ratio_between
+from tightrope.summary.ratios import interval_of
 from tightrope.summary.result_types import LatencyRow, Result
-from tightrope.summary.results import interval_of
 from tightrope.variants import parse
 
 

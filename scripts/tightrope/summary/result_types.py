@@ -6,7 +6,7 @@ Times are in seconds, sizes in bytes, accuracies are fractions; None means not k
 from typing import Any, Literal, NotRequired, TypedDict
 
 from tightrope.statistics import AccuracyVerdict, SpeedVerdict
-from tightrope.summary.model_types import Gpu
+from tightrope.summary.model_types import Gpu, Streams
 
 Status = Literal["ok", "failed", "unavailable"]
 Attempt = Literal["ok", "failed"]
@@ -177,6 +177,7 @@ class Times(TypedDict, total=False):
     mean_s: float | None
     throughput_per_s: float | None
     device_p50_s: float | None
+    streams: Streams | None
     energy_j: float | None
 
 

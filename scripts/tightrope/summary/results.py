@@ -9,11 +9,12 @@ from tightrope.machine.interference import fewest_pairs, undisturbed
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed, drift_std
-from tightrope.statistics import Interval, percentile, speed_verdict, speedup
+from tightrope.statistics import percentile, speedup
 from tightrope.summary import noise
 from tightrope.summary.accuracy import Split, accuracy_entry
 from tightrope.summary.energy import joules_per_call
 from tightrope.summary.gpu import gpu_entry
+from tightrope.summary.ratios import ratio_entry
 from tightrope.summary.result_types import (
     BuildFields,
     LatencyFields,
@@ -25,6 +26,7 @@ from tightrope.summary.result_types import (
     Times,
     VariantFields,
 )
+from tightrope.summary.streams import streams_entry
 from tightrope.variants import Variant, parse
 
 # verdict in place of a speed verdict: other load left no measurement
@@ -214,6 +216,7 @@ def times(shape: dict[str, Any], kept: Sequence[int]) -> Times:
         "mean_s": mean,
         "throughput_per_s": shape["batch"] / mean if mean else None,
         "device_p50_s": percentile(device, 50) if device and samples else None,
+        "streams": streams_entry(shape) if samples else None,
         "energy_j": joules_per_call(shape, kept),
     }
 
@@ -231,20 +234,3 @@ def speedup_entry(
     )
     loads = plan["loads"]
     return ratio_entry(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))
-
-
-def interval_of(entry: Ratio | None) -> Interval | None:
-    """Return the interval of a ratio of times, None if it was not measured."""
-    if entry is None or entry["ratio"] is None or entry["low"] is None or entry["high"] is None:
-        return None
-    return Interval(entry["ratio"], entry["low"], entry["high"])
-
-
-def ratio_entry(ratio: Interval) -> Ratio:
-    """Return a ratio of times with its interval and verdict."""
-    return {
-        "ratio": ratio.value,
-        "low": ratio.low,
-        "high": ratio.high,
-        "verdict": speed_verdict(ratio),
-    }

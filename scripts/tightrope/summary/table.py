@@ -11,7 +11,7 @@ from tightrope.summary.result_types import LatencyRow, Result
 NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
 # fields of a latency row that have no column where no row has a value
-MEASURED_SOMETIMES = ("energy_j", "gpu", "speedup_over_bf16")
+MEASURED_SOMETIMES = ("energy_j", "gpu", "speedup_over_bf16", "streams")
 
 
 def write_csv(results: Iterable[Result], target: Path | str) -> None:

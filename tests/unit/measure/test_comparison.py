@@ -12,11 +12,13 @@ import pytest
 from busy import PROCESSORS, busy_child, needs_quiet, wait
 from disturbed import facts, machine
 from energy_counter import Metered
+from played_streams import Device
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits
 from tightrope.machine.interference import undisturbed
 from tightrope.measure.blocks import block_sizes
 from tightrope.measure.comparison import compare_loads, first_half, scaled, second_half
+from tightrope.measure.streams import BLOCKS
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.statistics import speed_verdict, speedup
 from tiny_model import LIMITS
@@ -74,6 +76,13 @@ class Engines:
 
 def always(seconds: float) -> Load:
     return lambda _: lambda _: wait(seconds)
+
+
+class Deadly(Device):
+    """Its process ends when it is asked for streams."""
+
+    def on_streams(self, inputs: Any, count: int) -> Any:
+        os._exit(3)
 
 
 @pytest.fixture
@@ -309,3 +318,35 @@ def test_a_machine_that_shows_no_energy_leaves_it_unknown(journal: Path) -> None
         pytest.skip("this machine may show energy")
     ((shape,), _) = Engines(journal, own=always(0.001)).compare(comparison_seconds=20.0)
     assert [shape[name] for name in ("energy_j", "gpu", "long_blocks")] == [None] * 3
+
+
+def on_device(most: int) -> Load:
+    return lambda _: Device(most)
+
+
+def test_streams_are_timed_in_both_loads_and_one_number_that_fails_spoils_nothing(
+    journal: Path,
+) -> None:
+    engines = Engines(journal, own=on_device(2), baseline=always(0.002))
+    goal = {**PLAN, "min_calls": 8}
+    (shape,), _ = compare_loads(engines.timed(), goal, 1, LIMITS, machine(), [2, 4])
+    two, four = shape["streams"]
+    assert (two["streams"], two["reason"]) == (2, None)
+    assert len(two["calls"]) == len(two["seconds"]) == len(two["gpu"]) == 2 * BLOCKS
+    assert four == {
+        **{"streams": 4, "reason": "out of memory"},
+        **{"calls": [], "seconds": [], "gpu": []},
+    }
+    assert len(shape["pairs"]) >= PLAN["pairs"]
+
+
+def test_streams_of_an_engine_that_has_none_are_not_recorded(journal: Path) -> None:
+    engines = Engines(journal, own=always(0.001))
+    (shape,), _ = compare_loads(engines.timed(), PLAN, 1, LIMITS, machine(), [2])
+    assert shape["streams"] is None
+
+
+def test_a_worker_that_dies_on_streams_ends_the_measurement(journal: Path) -> None:
+    engines = Engines(journal, own=lambda _: Deadly())
+    with pytest.raises(WorkFailed, match="exit code 3"):
+        compare_loads(engines.timed(), PLAN, 1, LIMITS, machine(), [2])

@@ -556,6 +556,15 @@ def test_engines_of_a_device_that_is_not_planned_are_not_checked_for_their_sizes
     assert "tvm" in refused({**on_gpu, "devices": ["cpu", "cuda"]}, schema)
 
 
+@pytest.mark.parametrize("streams", [[0], [2, 2], [17], "many"])
+def test_numbers_of_streams_are_distinct_and_from_1_to_16(
+    schema: Path, config: dict[str, Any], streams: Any
+) -> None:
+    assert checked({**config, "cuda": {}}, schema)["cuda"]["streams"] == []
+    assert checked({**config, "cuda": {"streams": [1, 16]}}, schema)["cuda"]["streams"] == [1, 16]
+    assert "cuda.streams" in refused({**config, "cuda": {"streams": streams}}, schema)
+
+
 def test_traffic_of_a_variant_of_a_device_that_is_not_planned_is_refused(
     schema: Path, config: dict[str, Any]
 ) -> None:

@@ -25,6 +25,7 @@ from tightrope.plan.job_params import (
     latency_settings,
     libraries_of,
     limits_of,
+    streams_of,
 )
 from tightrope.plan.plan import (
     Plan,
@@ -378,6 +379,16 @@ def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(
     settings = latency_settings(config, job("m", "cpu-pytorch-fp32"))
     assert set(config["latency"]) - set(settings) == {"accept_disturbed", "quiet_seconds"}
     assert settings == {name: config["latency"][name] for name in settings}
+
+
+def test_streams_are_a_setting_of_latency_on_a_gpu_and_of_no_build(config: dict[str, Any]) -> None:
+    assert streams_of(config, job("m", "cuda-tensorrt-fp16")) == []
+    built = engine_options(config, "tensorrt", wildcards(parse("cuda-tensorrt-fp16")))
+    config["cuda"]["streams"] = [2, 4]
+    assert streams_of(config, job("m", "cuda-tensorrt-fp16")) == [2, 4]
+    assert streams_of(config, job("m", "cpu-pytorch-fp32")) == []
+    after = engine_options(config, "tensorrt", wildcards(parse("cuda-tensorrt-fp16")))
+    assert after == built
 
 
 def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any]) -> None:

@@ -999,3 +999,18 @@ def test_a_row_with_unknown_energy_and_gpu_reads_as_before(render, summary):
             row.update(energy_j=None, gpu=None)
     after = render(summary)
     assert (after.text, after.tags) == (before.text, before.tags)
+
+
+def test_several_streams_are_a_table_where_they_were_measured(render, summary):
+    title = "Several streams on the GPU"
+    assert title not in render(summary).text
+    result = next(result for result in summary["results"] if result["latency"])
+    ends = {"low": 1490.0, "high": 1510.0, "blocks": 10, "reason": None}
+    rates = [{"streams": 2, "throughput_per_s": 1500.0, **ends}]
+    rates += [{**dict.fromkeys(rates[0]), "streams": 4, "blocks": 0, "reason": "out of memory"}]
+    result["latency"][0]["streams"] = {"rates": rates, "best": 2}
+    page = render(summary)
+    assert title in page.text
+    assert "2 streams" in page.text and "4 streams" in page.text
+    assert "1,500 best 1,490 to 1,510" in page.text
+    assert "out of memory" in page.text

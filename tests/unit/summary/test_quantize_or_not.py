@@ -10,8 +10,8 @@ from raced import planted, race_record, race_shape
 from tightrope.statistics import Interval
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import race_entries, race_key
+from tightrope.summary.ratios import ratio_entry
 from tightrope.summary.recommend import recommendations
-from tightrope.summary.results import ratio_entry
 from tightrope.summary.speed_scale import with_races
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED, parse
 

@@ -318,6 +318,15 @@ def test_the_time_on_a_gpu_is_a_median_of_its_own_and_null_on_a_cpu() -> None:
     assert row(shape())["device_p50_s"] is None
 
 
+def test_streams_are_part_of_a_row_that_has_times_and_null_elsewhere() -> None:
+    blocks = {"calls": [100] * 5, "seconds": [0.2] * 5, "gpu": [None] * 5}
+    streams = {"streams": [{"streams": 2, "reason": None, **blocks}]}
+    found = row(shape(**streams))["streams"]
+    assert (found["best"], found["rates"][0]["throughput_per_s"]) == (2, pytest.approx(2000))
+    assert row(shape())["streams"] is None
+    assert row(disturbed_shape(12, 4) | streams)["streams"] is None
+
+
 def test_energy_is_per_call_over_the_undisturbed_pairs_alone() -> None:
     one = disturbed_shape(3, 16)
     one["energy_j"] = [1000.0] * 3 + [2.0] * 16

@@ -446,7 +446,7 @@ def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     nested = ("latency", "executed", "options", "audit", "search")
     walk("", {key: value for key, value in result.items() if key not in nested})
     flat.pop("accuracy.flipped", None)
-    sometimes = ("energy_j", "gpu", "speedup_over_bf16")
+    sometimes = ("energy_j", "gpu", "speedup_over_bf16", "streams")
     unknown = [name for name in sometimes if name in shape and shape[name] is None]
     walk("latency", {name: value for name, value in shape.items() if name not in unknown})
     return flat

@@ -1,10 +1,10 @@
-"""The GPU in the report: how steady it was, and the memory that each variant used of it."""
+"""The GPU in the report: how steady it was, memory of each variant, throughput on streams."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tightrope.machine.interference import SLOWDOWNS
-from tightrope.report.style.numbers import whole
+from tightrope.report.style.numbers import shape_of, significant, whole
 
 Record = Mapping[str, Any]
 
@@ -99,3 +99,35 @@ def gpu_memory(results: Iterable[Record]) -> dict[tuple[str | None, str], int]:
         if known:
             found[result.get("host"), result["variant"]] = max(known)
     return found
+
+
+def streams_section(results: Iterable[Record]) -> dict[str, Any] | None:
+    """Return the table of throughput on several streams, None where none was measured.
+
+    `counts` are the numbers of streams; each of `rows` has a `result`, its `shape`, `single`, the
+    samples per second of one call at a time, and by count the `rates` with their `interval` in
+    words, of which `best` is one.
+    """
+    rows = [
+        {
+            "result": result,
+            "shape": shape_of(row),
+            "single": row.get("throughput_per_s"),
+            "rates": {
+                rate["streams"]: {**rate, "interval": rate_interval(rate)}
+                for rate in row["streams"]["rates"]
+            },
+            "best": row["streams"]["best"],
+        }
+        for result in results
+        for row in result.get("latency") or ()
+        if row.get("streams")
+    ]
+    counts = sorted({count for row in rows for count in row["rates"]})
+    return {"counts": counts, "rows": rows} if rows else None
+
+
+def rate_interval(rate: Record) -> str | None:
+    """Format the 95 % interval of a throughput: "1,200 to 1,240"; None where there is none."""
+    low, high = (significant(rate.get(end), 4) for end in ("low", "high"))
+    return f"{low} to {high}" if low and high else None

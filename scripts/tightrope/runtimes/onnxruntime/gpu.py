@@ -22,7 +22,7 @@ from tightrope.runtimes.onnxruntime.session import (
     open_session,
     session_options,
 )
-from tightrope.runtimes.program_by_shape import ByShape
+from tightrope.runtimes.program_by_shape import ByShape, Make
 
 CUDA = "CUDAExecutionProvider"
 # graph id of a run without graph capture
@@ -65,11 +65,9 @@ def refusal_of_graphs(path: Path, threads: int, options: Options, example: Array
 
     A failed capture may leave the process without a usable GPU: ask it last.
     """
-    queue = queue_on_gpu(graphs=False)
+    chosen = session_options(threads, options)
     try:
-        chosen = session_options(threads, options)
-        session = open_session(path, chosen, on_stream([cuda_provider(options)], queue))
-        run = bound_runner(session, options, queue)
+        run = bound_runner(path, chosen, [cuda_provider(options)], options)
         for _ in range(REPLAYED):
             run(example)
     except Exception as error:  # ONNX Runtime raises no specific class
@@ -78,21 +76,27 @@ def refusal_of_graphs(path: Path, threads: int, options: Options, example: Array
 
 
 def bound_runner(
-    session: onnxruntime.InferenceSession, options: Options, queue: Queue
+    path: Path, chosen: onnxruntime.SessionOptions, providers: Providers, options: Options
 ) -> Callable[[Arrays], np.ndarray]:
     """Return `run(inputs) -> float32 logits [batch, classes]`; with graphs it pads to buckets.
 
-    Buffers, copies and clock are those of the engines of PyTorch and TensorRT.
+    Buffers, copies and clock are those of the engines of PyTorch and TensorRT. A session computes
+    on one stream, so each further stream opens the file at `path` again.
     """
-    numbers = itertools.count(1)
     graphs = options["graphs"]
     buckets = Buckets(options["buckets"]) if graphs and options.get("buckets") else None
 
-    def make(inputs: Arrays) -> CudaProgram:
-        graph = str(next(numbers)) if graphs else NO_GRAPH
-        return CudaProgram(BoundProgram(session, graph), inputs, queue)
+    def on_new_queue() -> Make:
+        queue, numbers = queue_on_gpu(graphs=False), itertools.count(1)
+        session = open_session(path, chosen, on_stream(providers, queue))
 
-    return ByShape(make, buckets)
+        def make(inputs: Arrays) -> CudaProgram:
+            graph = str(next(numbers)) if graphs else NO_GRAPH
+            return CudaProgram(BoundProgram(session, graph), inputs, queue)
+
+        return make
+
+    return ByShape(on_new_queue, buckets)
 
 
 class BoundProgram:

@@ -13,7 +13,7 @@ from tightrope.model.module import runner
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import Executed, as_tf32
-from tightrope.runtimes.program_by_shape import ByShape
+from tightrope.runtimes.program_by_shape import ByShape, Make
 
 ATTENTION = {
     "flash": SDPBackend.FLASH_ATTENTION,
@@ -60,8 +60,12 @@ def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callabl
 
     graphs = options.get("graphs", False)
     buckets = Buckets(options["buckets"]) if graphs and options["buckets"] else None
-    queue = queue_on_gpu(graphs=graphs)
-    return ByShape(lambda inputs: CudaProgram(attending, inputs, queue), buckets)
+
+    def on_new_queue() -> Make:
+        queue = queue_on_gpu(graphs=graphs)
+        return lambda inputs: CudaProgram(attending, inputs, queue)
+
+    return ByShape(on_new_queue, buckets)
 
 
 def with_tf32(executed: Executed, device: str) -> Executed:

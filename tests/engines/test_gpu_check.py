@@ -1,0 +1,146 @@
+"""`make gpu-check` on a machine without a GPU: what it says, and its direct part on the CPU."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tightrope.machine import energy, gpu_state, nvml
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests/gpu"
+COPY = "pytorch-fp32, a second copy"
+# an environment in which the packages of the first words are not installed
+WITHOUT = """
+import runpy, sys
+from importlib.machinery import PathFinder
+missing = sys.argv.pop(1).split(",")
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        known = name.partition(".")[0] not in missing
+        return super().find_spec(name, path, target) if known else None
+sys.meta_path[:] = [Finder if one is PathFinder else one for one in sys.meta_path]
+sys.path.insert(0, sys.argv[1].rpartition("/")[0])
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.fixture(scope="module")
+def on_path() -> Any:
+    """The folder of the check, which is no package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        yield
+
+
+def checked(folder: Path, *options: str, missing: str = "nothing") -> tuple[Any, str, int]:
+    words = [sys.executable, "-c", WITHOUT, missing, str(FOLDER / "check.py")]
+    words += [*options, "--out", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
+    file = folder / "gpu-check.json"
+    return json.loads(file.read_text()) if file.exists() else None, done.stdout, done.returncode
+
+
+@pytest.mark.skipif(nvml.nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
+@pytest.mark.parametrize("missing", ["nothing", "pynvml,msgspec,snakemake"])
+def test_without_a_gpu_nothing_is_run_whatever_is_installed(missing: str, tmp_path: Path) -> None:
+    found, output, code = checked(tmp_path, missing=missing)
+    assert (found, code) == (None, 1)
+    assert "NVML names no visible NVIDIA GPU; nothing was run" in output
+    assert ("nvidia-ml-py is not installed" in output) is (missing != "nothing")
+
+
+def test_the_direct_part_runs_on_a_cpu_with_pytorch_and_without_the_rest(tmp_path: Path) -> None:
+    """The ratio to a second copy has an interval around 1 on a quiet machine alone."""
+    options = ["--device", "cpu", "--tiny", "--case", COPY]
+    found, output, _ = checked(tmp_path, *options, missing="pynvml,msgspec,snakemake,pytest,onnx")
+    parts = found["parts"]
+    assert found["not_installed"] == ["msgspec", "pynvml"]
+    assert {parts[name]["result"] for name in ("tests", "pipeline")} == {"not run: --device cpu"}
+    direct = parts["direct"]
+    assert set(direct["each"]) == {"pytorch-fp32", COPY}
+    assert {"fp32", "bf16"} == set(direct["peaks_per_s"])
+    for case in direct["each"].values():
+        assert case["status"] == "ok", case
+        assert [(row["batch"], row["sequence"]) for row in case["rows"]] == [(1, 32), (4, 32)]
+        assert all(0 < row["mean_s"] < 5 and row["throughput_per_s"] > 0 for row in case["rows"])
+        assert all(0 < row["share_of_peak"] < 2 for row in case["rows"])
+        assert {row["gpu"] for row in case["rows"]} == {row["device_p50_s"] for row in case["rows"]}
+    for row in direct["each"][COPY]["rows"]:
+        ratio = row["speedup"]
+        assert ratio["low"] < ratio["ratio"] < ratio["high"]
+    assert len(direct["tie"]) == 2
+    assert f"{COPY}, 4x32: " in output
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("torchscript-fp8", "impossible variant, torchscript on cpu has fp32, bf16"),
+        ("pytorch-fp32", "checkpoint.json"),
+    ],
+)
+def test_an_engine_that_cannot_be_built_is_one_line(
+    on_path: None, name: str, reason: str, tmp_path: Path
+) -> None:
+    from direct import Bench, Case
+    from direct_rows import lines_of
+
+    found = Bench(tmp_path, "cpu", tiny=True).case(Case(name), {})
+    assert found["status"] == "failed"
+    (line,) = lines_of(name, found)
+    assert line.startswith(f"{name}: failed: ")
+    assert reason in line and "\n" not in line
+
+
+def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(
+    on_path: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import stand_ins
+
+    module: ModuleType = stand_ins.pynvml()
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    monkeypatch.setattr(stand_ins, "driver_version", lambda: "580.65.06")
+    monkeypatch.setattr(stand_ins, "gpu_name", lambda: "NVIDIA H200")
+    name, _ = nvml.nvidia_gpu()
+    assert name == "NVIDIA H200"
+    gpu = nvml.held_gpu()
+    assert gpu is not None
+    assert set(gpu_state.GpuState(gpu).read().values()) == {None}
+    assert energy.gpu_meter(gpu) is None
+    monkeypatch.setattr(stand_ins, "gpu_name", lambda: None)
+    assert nvml.nvidia_gpu() == (None, None)
+
+
+def test_engines_on_a_gpu_get_the_options_that_they_read(on_path: None, tmp_path: Path) -> None:
+    from direct import ON_GPU, Bench
+
+    bench = Bench(tmp_path, "cuda", tiny=False)
+    options = {case.name: bench.options(case) for case in ON_GPU}
+    buckets = {"buckets": {"batch": [1, 32], "sequence": [128]}}
+    assert options["pytorch-fp32"] == options[COPY] == {"attention": "auto"}
+    assert options["torchscript-fp16"] == {"graphs": True, **buckets}
+    compiled = {"attention": "auto", "autotune": False, **buckets}
+    assert options["compile-fp16"] == {**compiled, "graphs": True}
+    assert options["compile-fp16, no CUDA graph"] == {**compiled, "graphs": False}
+
+
+def test_a_row_on_a_gpu_says_all_that_is_known(on_path: None) -> None:
+    from direct_rows import in_line
+    from gpu_states import GPU
+
+    rates = [{"streams": count, "throughput_per_s": 900.0 * count} for count in (1, 4)]
+    ratio = {"ratio": 3.0, "low": 2.9, "high": 3.1, "verdict": "faster"}
+    row = {"batch": 1, "sequence": 128, "mean_s": 1e-3, "device_p50_s": 9e-4, "energy_j": 0.2}
+    row |= {"throughput_per_s": 1000.0, "share_of_peak": 0.05, "gpu": GPU, "speedup": ratio}
+    row |= {"streams": {"rates": rates, "best": 4}, "against": "pytorch-fp32"}
+    assert in_line(row) == (
+        "1x128: 1.000 ms, 0.900 on the GPU, 1000 samples/s, 5.0% of the peak, 200 mJ a call, "
+        "1980 MHz, 400 W, 61 °C, 900 samples/s on 1 stream(s), 3600 samples/s on 4 stream(s), "
+        "3.000x pytorch-fp32 (2.900 to 3.100, faster)"
+    )

@@ -1,0 +1,249 @@
+"""The direct part of `make gpu-check`: engines of PyTorch, built and timed without Snakemake.
+
+A BERT from scratch is the model. Each engine is built by its own module and timed in alternating
+blocks with another, in child processes as in a run; one that fails is one line.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks/studies"))
+
+from direct_rows import lines_of, row_of, verdicts
+from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.artifacts.provenance import library_versions
+from tightrope.engine_table import ENGINES
+from tightrope.engines.build import build_engine
+from tightrope.engines.load import load_engine
+from tightrope.errors import TightropeError, WorkFailed
+from tightrope.inputs.arrays import Arrays
+from tightrope.jobs.child import Limits, supervised
+from tightrope.jobs.execution import Execution
+from tightrope.machine.cores import physical_cores, pinned_processors
+from tightrope.machine.host import describe_host
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.comparison import compare_loads
+from tightrope.measure.logits import check_logits
+from tightrope.measure.timed_engine import TimedEngine
+from tightrope.records.latency import LatencyRecord
+from tightrope.signature import TEXT
+
+LIMITS = Limits(memory_bytes=48e9, seconds=900.0)
+LIBRARIES = ("torch", "transformers", "triton")
+CLASSES = 2
+LONG, SHORT = ((1, 128), (32, 128)), ((1, 32), (4, 32))
+BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+BASE |= {"intermediate_size": 3072, "vocab_size": 30522, "max_position_embeddings": 512}
+TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+TINY |= {"intermediate_size": 128, "vocab_size": 400, "max_position_embeddings": 128}
+PLAN = {"pairs": 10, "loads": 1, "min_seconds": 1.0, "min_calls": 30, "width": 0.02}
+PLAN |= {"comparison_seconds": 5.0, "calls": None, "warmup_seconds": 4.0, "warmup_calls": None}
+PLAN |= {"max_seconds": 60.0}
+BRIEF = PLAN | {"pairs": 4, "min_seconds": 0.08, "min_calls": 8, "comparison_seconds": 0.5}
+BRIEF |= {"warmup_seconds": 0.3}
+# on which each engine on a GPU is timed as well
+STREAMS = (1, 4)
+# seconds that may be lost to other load, over all engines of a comparison
+QUIET_SECONDS = 10.0
+# sizes of the square products whose rate is the peak
+LARGE, SMALL = 8192, 512
+BASELINE = "pytorch-fp32"
+AGAIN = f"{BASELINE}, a second copy"
+SINGLE = "compile-fp16, no CUDA graph"
+Part = dict[str, Any]
+
+
+class Case(NamedTuple):
+    """An engine and precision under a name, and the case that it is timed beside."""
+
+    name: str
+    against: str | None = BASELINE
+    graphs: bool = True
+
+    @property
+    def engine(self) -> str:
+        """Return engine and precision, as in pytorch-fp32."""
+        return self.name.partition(",")[0]
+
+
+ON_GPU = (
+    Case(BASELINE, against=None),
+    Case(AGAIN),
+    Case("pytorch-tf32"),
+    Case("pytorch-bf16"),
+    Case("pytorch-fp16"),
+    Case("torchscript-fp16"),
+    Case(SINGLE, graphs=False),
+    Case("compile-fp16", against=SINGLE),
+)
+ON_CPU = (
+    Case(BASELINE, against=None),
+    Case(AGAIN),
+    Case("pytorch-bf16"),
+    Case("torchscript-fp32"),
+    Case("compile-fp32"),
+)
+
+
+def run(
+    folder: Path, device: str, *, tiny: bool, names: list[str], keep: Callable[[Part], None]
+) -> Part:
+    """Build and time all cases, or the baseline and those with `names`; return what was found.
+
+    `result` is `passed`, or `failed` where a case failed or the second copy is no tie. `keep` gets
+    what was found after each case, so that a check that is cut short has the rest.
+    """
+    cases = [
+        one
+        for one in (ON_GPU if device == "cuda" else ON_CPU)
+        if not names or one.against is None or one.name in names
+    ]
+    bench = Bench(folder, device, tiny=tiny)
+    found: Part = {"result": "failed", "device": device, "libraries": library_versions(*LIBRARIES)}
+    found["model"] = f"BERT {'tiny' if tiny else 'base'}, from scratch"
+    try:
+        supervised(make_checkpoint, bench.checkpoint, TINY if tiny else BASE, limits=LIMITS)
+    except (WorkFailed, TightropeError) as error:
+        print(f"direct: failed: {error}")
+        return {**found, "reason": str(error)}
+    found["peaks_per_s"] = measured_peaks(device, SMALL if device == "cpu" else LARGE)
+    each: dict[str, Part] = {}
+    for case in cases:
+        each[case.name] = bench.case(case, found["peaks_per_s"])
+        print("\n".join(lines_of(case.name, each[case.name])), flush=True)
+        keep({**found, "each": each})
+    tie = verdicts(each.get(AGAIN, {}))
+    right = all(one["status"] == "ok" for one in each.values()) and set(tie) <= {"tie"}
+    return {**found, "each": each, "tie": tie, "result": "passed" if right else "failed"}
+
+
+def make_checkpoint(manifest: Path, sizes: dict[str, int]) -> None:
+    """Write a classifier with random weights, from seed 0, and its manifest."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(BertConfig(**sizes, num_labels=CLASSES))
+    model.save_pretrained(clear_folder(manifest))
+    write_manifest(
+        manifest,
+        task=TEXT,
+        source="scratch:bert",
+        labels=[f"class {number}" for number in range(CLASSES)],
+        parameters=sum(weight.numel() for weight in model.parameters()),
+        architecture=type(model).__name__,
+        max_sequence=sizes["max_position_embeddings"],
+        recipe=None,
+        training=None,
+    )
+
+
+def measured_peaks(device: str, size: int) -> dict[str, float]:
+    """Return operations per second of products of that size, by precision; {} where it fails."""
+    try:
+        return dict(supervised(peaks_in_child, device, size, limits=LIMITS))
+    except (WorkFailed, TightropeError) as error:
+        print(f"peaks: failed: {error}")
+        return {}
+
+
+def peaks_in_child(device: str, size: int) -> dict[str, float]:
+    """Import PyTorch and measure; see `benchmarks/studies/gpu.py`."""
+    from gpu import peaks
+
+    return dict(peaks(device, size))
+
+
+def texts(batch: int, tokens: int, words: int) -> Arrays:
+    """Return random token ids without padding, and their mask, int64 [batch, tokens]."""
+    ids = np.random.default_rng(0).integers(1, words, (batch, tokens), dtype=np.int64)
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+
+
+class Bench:
+    """The model and the engines in `folder`, and how they are timed."""
+
+    def __init__(self, folder: Path, device: str, *, tiny: bool) -> None:
+        self.folder, self.device = folder, device
+        self.plan, self.shapes = (BRIEF, SHORT) if tiny else (PLAN, LONG)
+        self.threads = physical_cores()
+        self.cases = {case.name: case for case in (*ON_GPU, *ON_CPU)}
+        self.checkpoint = folder / "checkpoint" / "checkpoint.json"
+        self.built: dict[str, Path] = {}
+
+    def engine(self, case: Case) -> Path:
+        """Return the engine.json of a case, built at the first call; raise WorkFailed if not."""
+        key = f"{case.engine}-{'graphs' if case.graphs else 'single'}"
+        if key not in self.built:
+            options = self.options(case)
+            self.built[key] = self.folder / "engines" / key / "engine.json"
+            execution = Execution(self.threads, LIMITS, library_versions(*LIBRARIES))
+            name = f"{self.device}-{case.engine}"
+            build_engine(
+                name, self.checkpoint, self.built[key], execution=execution, options=options
+            )
+        manifest = read_manifest(self.built[key], EngineManifest)
+        if manifest["status"] != "ok":
+            raise WorkFailed(f"not built: {manifest['reason']}", transient=False)
+        return self.built[key]
+
+    def options(self, case: Case) -> Part:
+        """Return the options of a case: what its engine reads on a GPU, nothing on a CPU."""
+        read = ENGINES[case.engine.partition("-")[0]].cuda if self.device == "cuda" else ()
+        batches, sequences = (sorted({*sizes}) for sizes in zip(*self.shapes, strict=True))
+        known: Part = {"attention": "auto", "autotune": False, "graphs": case.graphs}
+        options = {name: known[name] for name in read}
+        if "graphs" in read:
+            options["buckets"] = {"batch": batches, "sequence": sequences}
+        return options
+
+    def case(self, case: Case, peaks: dict[str, float]) -> Part:
+        """Return `status`, and `rows` by shape or the `reason` why there are none."""
+        try:
+            engines = {"": self.engine(case)}
+            if case.against is not None:
+                engines |= {"baseline ": self.engine(self.cases[case.against])}
+            return {"status": "ok", "rows": self.rows(case, engines, peaks)}
+        except (WorkFailed, TightropeError) as error:
+            reason = error.reason if isinstance(error, WorkFailed) else error
+            return {"status": "failed", "reason": str(reason)}
+
+    def rows(self, case: Case, engines: dict[str, Path], peaks: dict[str, float]) -> list[Part]:
+        """Time the first of the engines, paired with the other if there is one."""
+        config = read_json(self.checkpoint.parent / "config.json")
+        processors = pinned_processors(self.threads)
+        batches = [texts(*shape, config["vocab_size"]) for shape in self.shapes]
+        check = partial(check_logits, classes=CLASSES)
+        timed = {
+            role: TimedEngine(
+                partial(load_engine, path, threads=self.threads),
+                batches,
+                processors,
+                check,
+                device=self.device,
+            )
+            for role, path in engines.items()
+        }
+        machine = QuietMachine(processors, QUIET_SECONDS * self.plan["min_seconds"], sys.stderr)
+        shapes, facts = compare_loads(timed, self.plan, self.threads, LIMITS, machine, STREAMS)
+        record = LatencyRecord(
+            model="bert",
+            variant=f"{self.device}-{case.engine}",
+            host=describe_host(),
+            libraries={},
+            threads=self.threads,
+            plan=self.plan,
+            processors=processors,
+            busiest=machine.busiest,
+        )
+        return [
+            {**row_of(shape, size, record, config, peaks), "against": case.against, **facts}
+            for shape, size in zip(shapes, self.shapes, strict=True)
+        ]
