@@ -6,8 +6,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from tightrope.onnx.attention_products import Attention, Graph, attention_in
 from tightrope.onnx.edit import drop_unused_initializers
 from tightrope.onnx.opset import at_opset
+from tightrope.onnx.row_dependencies import Shapes
 from tightrope.onnx.trial_shapes import shapes_seen
 
 OPSET = 23
@@ -18,8 +20,8 @@ ONE_HEAD = "attention_mask_heads"
 RANK = 4
 
 
-class Attention(NamedTuple):
-    """Attention in a graph: its tensors [batch, sequence, heads * width], and its operators."""
+class Operator(NamedTuple):
+    """An Attention operator: its inputs [batch, sequence, heads * width], and what it replaces."""
 
     query: str
     key: str
@@ -27,44 +29,8 @@ class Attention(NamedTuple):
     # added to the scores; broadcast to [batch, heads, queries, keys]
     mask: str | None
     heads: int
-    output: str
-    # the operator that makes `output`, which the Attention operator takes the place of
+    # the operator that makes the output, whose place the Attention operator takes
     last: onnx.NodeProto
-
-
-class Graph:
-    """Shapes in trial runs, producers and readers of a graph's tensors."""
-
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self.shapes = shapes_seen(model)
-        self.producers = {name: node for node in model.graph.node for name in node.output}
-        self.readers: dict[str, list[onnx.NodeProto]] = {}
-        for node in model.graph.node:
-            for name in node.input:
-                self.readers.setdefault(name, []).append(node)
-
-    def made_by(self, name: str, kind: str) -> onnx.NodeProto | None:
-        """Return the operator of type `kind` that makes a tensor, else None."""
-        node = self.producers.get(name)
-        return node if node is not None and node.op_type == kind else None
-
-    def read_by(self, name: str, kind: str) -> onnx.NodeProto | None:
-        """Return the only operator that reads a tensor if it has type `kind`, else None."""
-        readers = self.readers.get(name, [])
-        return readers[0] if len(readers) == 1 and readers[0].op_type == kind else None
-
-    def split(self, name: str, order: list[int]) -> tuple[str, list[int]] | None:
-        """Return the tensor that is split into heads to make `name`, and [heads, width].
-
-        None unless `name` is its Reshape to [batch, sequence, heads, width], transposed by `order`.
-        """
-        transposed = self.made_by(name, "Transpose")
-        if transposed is None or list(transposed.attribute[0].ints) != order:
-            return None
-        reshaped = self.made_by(transposed.input[0], "Reshape")
-        if reshaped is None or len(self.shapes[reshaped.input[0]][0]) != RANK - 1:
-            return None
-        return reshaped.input[0], list(self.shapes[reshaped.output[0]][0][2:])
 
 
 def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -76,8 +42,8 @@ def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     it. Raises TightropeError where the opset cannot be raised.
     """
     made = at_opset(model, OPSET)
-    graph = Graph(made)
-    found = [attention_at(graph, node) for node in made.graph.node if node.op_type == "Softmax"]
+    graph, shapes = Graph(made), shapes_seen(made)
+    found = [operator_for(one, graph, shapes) for one in attention_in(made)[0]]
     known = {one.last.output[0]: one for one in found if one is not None}
     nodes: list[onnx.NodeProto] = []
     for node in made.graph.node:
@@ -93,38 +59,61 @@ def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     return made
 
 
-def attention_at(graph: Graph, softmax: onnx.NodeProto) -> Attention | None:
-    """Return the attention around a Softmax, None where it has another form."""
-    scores, mask = softmax.input[0], None
-    if (added := graph.made_by(scores, "Add")) is not None:
-        products = [name for name in added.input if graph.made_by(name, "MatMul") is not None]
-        if len(products) != 1:
-            return None
-        (scores,) = products
-        (mask,) = (name for name in added.input if name != scores)
-    product = graph.made_by(scores, "MatMul")
-    mixed = graph.read_by(softmax.output[0], "MatMul")
-    if product is None or mixed is None:
+def operator_for(one: Attention, graph: Graph, shapes: Shapes) -> Operator | None:
+    """Return the operator that computes the same as `one`, None for attention of another form.
+
+    The form is that of `onnx.attention`: between the first product and the Softmax only the sum
+    with a mask, before the products heads split by Reshape and Transpose, behind them joined so.
+    """
+    softmax = graph.producer(one.probabilities, "Softmax")
+    mixed = graph.consumer(one.probabilities, "MatMul")
+    if softmax is None or mixed is None:
         return None
-    query = graph.split(product.input[0], HEADS_FIRST)
-    key = graph.split(product.input[1], KEYS_LAST)
-    value = graph.split(mixed.input[1], HEADS_FIRST)
-    transposed = graph.read_by(mixed.output[0], "Transpose")
-    if query is None or key is None or value is None or transposed is None:
+    added = graph.producer(softmax.input[0], "Add")
+    scores = added.input if added is not None else softmax.input
+    product = next(
+        node.output[0] for node in graph.consumers[one.query] if node.name == one.products[0]
+    )
+    masks = [name for name in scores if name != product]
+    if len(masks) != len(scores) - 1:
         return None
-    last = graph.read_by(transposed.output[0], "Reshape")
-    if (
-        last is None
-        or len(graph.shapes[last.output[0]][0]) != RANK - 1
-        or list(transposed.attribute[0].ints) != HEADS_FIRST
-    ):
+    query = split_heads(one.query, HEADS_FIRST, graph, shapes)
+    key = split_heads(one.key, KEYS_LAST, graph, shapes)
+    value = split_heads(one.value, HEADS_FIRST, graph, shapes)
+    last = joined_heads(mixed.output[0], graph, shapes)
+    if query is None or key is None or value is None or last is None:
         return None
     if not query[1] == key[1] == value[1]:
         return None
-    return Attention(query[0], key[0], value[0], mask, query[1][0], last.output[0], last)
+    return Operator(query[0], key[0], value[0], next(iter(masks), None), query[1][0], last)
 
 
-def operators_of(one: Attention, number: int) -> list[onnx.NodeProto]:
+def split_heads(
+    name: str, order: list[int], graph: Graph, shapes: Shapes
+) -> tuple[str, tuple[int, ...]] | None:
+    """Return the tensor that is split into heads to make `name`, and (heads, width).
+
+    None unless `name` is its Reshape to [batch, sequence, heads, width], transposed by `order`.
+    """
+    transposed = graph.producer(name, "Transpose")
+    if transposed is None or list(transposed.attribute[0].ints) != order:
+        return None
+    reshaped = graph.producer(transposed.input[0], "Reshape")
+    if reshaped is None or len(shapes[reshaped.input[0]][0]) != RANK - 1:
+        return None
+    return reshaped.input[0], shapes[reshaped.output[0]][0][2:]
+
+
+def joined_heads(name: str, graph: Graph, shapes: Shapes) -> onnx.NodeProto | None:
+    """Return the Reshape that makes [batch, sequence, heads * width] of heads, else None."""
+    transposed = graph.consumer(name, "Transpose")
+    if transposed is None or list(transposed.attribute[0].ints) != HEADS_FIRST:
+        return None
+    last = graph.consumer(transposed.output[0], "Reshape")
+    return last if last is not None and len(shapes[last.output[0]][0]) == RANK - 1 else None
+
+
+def operators_of(one: Operator, number: int) -> list[onnx.NodeProto]:
     """Return the Attention operator, after those that expand its mask."""
     name = one.last.name or f"attention_{number}"
     inputs, before = [one.query, one.key, one.value], []
@@ -142,7 +131,7 @@ def operators_of(one: Attention, number: int) -> list[onnx.NodeProto]:
         inputs.append(mask)
     sizes_of_heads: dict[str, Any] = {"q_num_heads": one.heads, "kv_num_heads": one.heads}
     operator = helper.make_node(
-        "Attention", inputs, [one.output], name, scale=1.0, **sizes_of_heads
+        "Attention", inputs, list(one.last.output), name, scale=1.0, **sizes_of_heads
     )
     return [*before, operator]
 

@@ -44,6 +44,16 @@ class Graph:
         """Return whether an operator multiplies two computed tensors."""
         return node.op_type == "MatMul" and not self.constants & set(node.input)
 
+    def producer(self, name: str, kind: str) -> onnx.NodeProto | None:
+        """Return the operator of type `kind` that makes a tensor, None for another type."""
+        node = self.producers.get(name)
+        return node if node is not None and node.op_type == kind else None
+
+    def consumer(self, name: str, kind: str) -> onnx.NodeProto | None:
+        """Return the operator of type `kind` that alone reads a tensor, else None."""
+        nodes = self.consumers.get(name, [])
+        return nodes[0] if len(nodes) == 1 and nodes[0].op_type == kind else None
+
 
 def attention_in(model: onnx.ModelProto) -> tuple[list[Attention], dict[str, str]]:
     """Return each attention of a graph, and per other Softmax the reason why it has none."""
