@@ -107,14 +107,14 @@ def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(
     monkeypatch.setitem(sys.modules, "pynvml", module)
     monkeypatch.setattr(stand_ins, "driver_version", lambda: "580.65.06")
     monkeypatch.setattr(stand_ins, "gpu_name", lambda: "NVIDIA H200")
-    name, _ = nvml.nvidia_gpu()
-    assert name == "NVIDIA H200"
+    monkeypatch.setattr(stand_ins, "gpu_uuid", lambda: "0a1b")
+    assert nvml.nvidia_gpu() == ("NVIDIA H200", "580.65.06", "GPU-0a1b")
     gpu = nvml.held_gpu()
     assert gpu is not None
     assert set(gpu_state.GpuState(gpu).read().values()) == {None}
     assert energy.gpu_meter(gpu) is None
     monkeypatch.setattr(stand_ins, "gpu_name", lambda: None)
-    assert nvml.nvidia_gpu() == (None, None)
+    assert nvml.nvidia_gpu() == nvml.Gpu()
 
 
 def test_engines_on_a_gpu_get_the_options_that_they_read(on_path: None, tmp_path: Path) -> None:

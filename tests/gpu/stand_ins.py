@@ -16,7 +16,11 @@ from typing import Any
 
 VERSION = Path("/proc/driver/nvidia/version")
 # PyTorch in a process of its own: a process that has used CUDA must not fork
-NAME = "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else '')"
+NAME = """
+import torch
+if torch.cuda.is_available():
+    print(torch.cuda.get_device_name(), torch.cuda.get_device_properties(0).uuid, sep="\\n")
+"""
 SECONDS = 120
 
 
@@ -37,9 +41,9 @@ def msgspec() -> ModuleType:
 
 
 def pynvml() -> ModuleType:
-    """Return a module that knows one GPU, its name and driver, and raises NVMLError for all else.
+    """Return a module that knows a GPU's name, UUID and driver, and raises NVMLError for all else.
 
-    The name is the one that PyTorch gives; without a GPU `nvmlInit` raises NVMLError.
+    Name and UUID are those that PyTorch gives; without a GPU `nvmlInit` raises NVMLError.
     """
     module = ModuleType("pynvml")
     error = type("NVMLError", (Exception,), {})
@@ -63,24 +67,34 @@ def pynvml() -> ModuleType:
         "nvmlDeviceGetCount": lambda: int(entry) + 1 if entry.isdecimal() else 1,
         "nvmlDeviceGetHandleByIndex": lambda index: "the GPU",
         "nvmlDeviceGetHandleByUUID": lambda uuid: "the GPU",
-        "nvmlDeviceGetUUID": lambda gpu: entry,
+        "nvmlDeviceGetUUID": lambda gpu: f"GPU-{gpu_uuid()}",
         "nvmlDeviceGetName": lambda gpu: gpu_name(),
-        "nvmlSystemGetDriverVersion": driver_version,
+        "nvmlSystemGetDriverVersion": lambda: driver_version(),
     }
     module.__dict__.update(functions, NVMLError=error)
     module.__dict__["__getattr__"] = other
     return module
 
 
-@cache
 def gpu_name() -> str | None:
     """Return the name of the GPU that CUDA uses first, None without one or without PyTorch."""
+    return next(iter(name_and_uuid()), None)
+
+
+def gpu_uuid() -> str:
+    """Return the UUID of that GPU, without a prefix."""
+    return name_and_uuid()[1]
+
+
+@cache
+def name_and_uuid() -> list[str]:
+    """Return name and UUID of the GPU that CUDA uses first, [] without one or without PyTorch."""
     words = [sys.executable, "-c", NAME]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return None
-    return done.stdout.strip() or None
+        return []
+    return done.stdout.splitlines()
 
 
 def driver_version() -> str:

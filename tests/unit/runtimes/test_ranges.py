@@ -16,7 +16,11 @@ Sizes = tuple[int, ...]
 
 
 def differences(model: TinyModel, profile: Profile, shapes: list[Sizes]) -> list[str | float]:
-    """Largest difference of the exported program's logits per shape, or its error."""
+    """Run in a child: largest difference of the exported program's logits per shape, or its error.
+
+    On one thread, for the parent may have had more, which the child has not.
+    """
+    torch.set_num_threads(1)
     module = logits_module(model.checkpoint, torch.float32)
     signature = of_checkpoint(read_manifest(model.checkpoint, CheckpointManifest))
     example = example_within(signature, profile, "cpu")
