@@ -7,8 +7,9 @@ modelopt/onnx/export/fp8_exporter.py).
 import onnx
 from onnx import TensorProto
 
+from tightrope.onnx.attention_heads import RANK
 from tightrope.onnx.attention_products import Attention, attention_in
-from tightrope.onnx.row_dependencies import Shapes
+from tightrope.onnx.row_dependencies import Shapes, is_one
 from tightrope.onnx.trial_shapes import shapes_seen
 
 # a Softmax returns 0 to 1 for any input, so the scale needs no data
@@ -36,7 +37,7 @@ def attention_to_quantize(
 
 def unfit(attention: Attention, shapes: Shapes, kind: int) -> str | None:
     """Return why tensor cores run an attention no faster in 8 bits, None where they may."""
-    if all(shape[-2] == 1 for shape in shapes[attention.query]):
+    if len(shapes[attention.query][0]) != RANK or is_one(attention.query, -2, shapes):
         return "one query per example"
     widths = sorted({shapes[name][0][-1] for name in (attention.query, attention.value)})
     if kind == TensorProto.INT8:

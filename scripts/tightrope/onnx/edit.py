@@ -1,6 +1,6 @@
 """Edit an ONNX graph: read, add and remove initializers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -61,6 +61,36 @@ def add_constant(model: onnx.ModelProto, name: str, array: np.ndarray) -> str:
 def place_of(model: onnx.ModelProto, node: onnx.NodeProto) -> int:
     """Return the index of `node` in the list of nodes, by its name."""
     return [one.name for one in model.graph.node].index(node.name)
+
+
+def replace_operators(
+    model: onnx.ModelProto, replacements: Mapping[str, Sequence[onnx.NodeProto]]
+) -> None:
+    """Put operators in the place of the one that makes a tensor, for each tensor.
+
+    The last of them makes the same tensor. Operators and initializers that no output needs then
+    are removed; a graph with branches or loops keeps its operators.
+    """
+    if not replacements:
+        return
+    nodes = [new for node in model.graph.node for new in replacements.get(node.output[0], [node])]
+    if len(list(graphs_in(model.graph))) == 1:
+        nodes = alive(model, nodes)
+    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del model.graph.node[:], model.graph.value_info[:]
+    model.graph.node.extend(kept)
+    drop_unused_initializers(model)
+
+
+def alive(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Return those of the nodes, in order, whose results an output of the model needs."""
+    needed = {one.name for one in model.graph.output}
+    kept = []
+    for node in reversed(nodes):
+        if needed & set(node.output):
+            needed |= set(node.input)
+            kept.append(node)
+    return kept[::-1]
 
 
 def drop_unused_initializers(model: onnx.ModelProto) -> None:
