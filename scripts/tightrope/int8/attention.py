@@ -7,9 +7,9 @@ modelopt/onnx/export/fp8_exporter.py).
 import onnx
 from onnx import TensorProto
 
-from tightrope.onnx.attention_heads import RANK
-from tightrope.onnx.attention_products import Attention, attention_in
+from tightrope.onnx.attention_products import Attention, Graph, attention_in
 from tightrope.onnx.row_dependencies import Shapes, is_one
+from tightrope.onnx.single_query import is_single_query
 from tightrope.onnx.trial_shapes import shapes_seen
 
 # a Softmax returns 0 to 1 for any input, so the scale needs no data
@@ -30,14 +30,15 @@ def attention_to_quantize(
     """
     found, others = attention_in(model)
     shapes = shapes_seen(model) if found else {}
-    reasons = {one.softmax: unfit(one, shapes, kind) for one in found}
+    graph = Graph(model)
+    reasons = {one.softmax: unfit(one, graph, shapes, kind) for one in found}
     others |= {name: reason for name, reason in reasons.items() if reason}
     return [one for one in found if one.softmax not in others], others
 
 
-def unfit(attention: Attention, shapes: Shapes, kind: int) -> str | None:
+def unfit(attention: Attention, graph: Graph, shapes: Shapes, kind: int) -> str | None:
     """Return why tensor cores run an attention no faster in 8 bits, None where they may."""
-    if len(shapes[attention.query][0]) != RANK or is_one(attention.query, -2, shapes):
+    if is_single_query(attention, graph) or is_one(attention.query, -2, shapes):
         return "one query per example"
     widths = sorted({shapes[name][0][-1] for name in (attention.query, attention.value)})
     if kind == TensorProto.INT8:

@@ -42,6 +42,7 @@ class Projection(NamedTuple):
 class SingleQuery(NamedTuple):
     """Attention of one query per text, and the linear layers of its keys and values."""
 
+    operators: Attention
     attention: HeadedAttention
     key: Projection
     value: Projection
@@ -78,7 +79,7 @@ def single_query(one: Attention, graph: Graph, shapes: Shapes) -> SingleQuery | 
     if mask and not all(len(shape) == RANK and shape[2] == 1 for shape in mask):
         return None
     key, value = (projection(name, graph, shapes) for name in (one.key, one.value))
-    return SingleQuery(attention, key, value) if key and value else None
+    return SingleQuery(one, attention, key, value) if key and value else None
 
 
 def projection(name: str, graph: Graph, shapes: Shapes) -> Projection | None:
@@ -112,9 +113,9 @@ def operators_of(one: SingleQuery, model: onnx.ModelProto) -> list[onnx.NodeProt
     """Return operators that compute the attention; add their constants to `model`.
 
     Between them lie tensors [batch, heads, ...]: the query, its scores and the mixture of each
-    head. The two products with weights keep the names of those that they replace.
+    head. Products and Softmax keep the names of those that they replace.
     """
-    attention, key, value = one
+    operators, attention, key, value = one
     end = attention.last.output[0]
     nodes: list[onnx.NodeProto] = []
 
@@ -132,18 +133,26 @@ def operators_of(one: SingleQuery, model: onnx.ModelProto) -> list[onnx.NodeProt
     query = add("Mul", [attention.query, own], "query_of_heads")
     query = add("MatMul", [query, transposed], "query_of_tokens", key.product.name)
     tokens = add("Transpose", [key.source], "tokens", perm=[0, 2, 1])
-    scores = add("MatMul", [query, tokens], "scores")
+    scores = add("MatMul", [query, tokens], "scores", operators.products[0])
     if attention.mask is not None:
         mask = add("Squeeze", [attention.mask, QUERY_AXIS], "mask")
         scores = add("Add", [scores, mask], "masked_scores")
-    shares = add("Softmax", [scores], "shares", axis=-1)
-    mixture = add("MatMul", [shares, value.source], "mixture")
+    shares = add("Softmax", [scores], "shares", operators.softmax, axis=-1)
+    mixture = add("MatMul", [shares, value.source], "mixture", operators.products[1])
     mixture = add("MatMul", [mixture, value.weight], "values", value.product.name)
     if value.bias is not None:
         mixture = add("Add", [mixture, value.bias], "values_with_bias")
     mixture = add("Mul", [mixture, own], "values_of_heads")
     add("ReduceSum", [mixture, HEAD_AXIS], "", keepdims=1)
     return nodes
+
+
+def is_single_query(attention: Attention, graph: Graph) -> bool:
+    """Return whether attention has the form of `operators_of`: it projects its query by head."""
+    product = graph.producer(attention.query, "MatMul")
+    spread = product and graph.producer(product.input[0], "Mul")
+    keys = graph.producer(attention.key, "Transpose")
+    return spread is not None and keys is not None and list(keys.attribute[0].ints) == [0, 2, 1]
 
 
 def own_channels(heads: int, channels: int) -> np.ndarray:
