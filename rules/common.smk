@@ -12,7 +12,7 @@ from tightrope.plan import reports, shapes, training
 from tightrope.plan.config import checked_or_exit
 from tightrope.plan.devices import environment_of_device, environment_of_variant
 from tightrope.plan.devices import gpus_of_device, gpus_of_variant
-from tightrope.plan.job_inputs import audit_input, quantize_inputs
+from tightrope.plan.job_inputs import audit_input, peaks_of_variant, quantize_inputs
 from tightrope.plan.job_params import accuracy_libraries, traffic_libraries
 from tightrope.terminal import decision, stopping
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
@@ -57,6 +57,7 @@ comparison_code = partial(code.variant_code, SCRIPTS, "measure_latency.py")
 accuracy_code = partial(code.variant_code, SCRIPTS, "measure_accuracy.py")
 race_code = partial(code.race_code, SCRIPTS, PLAN)
 traffic_code = partial(code.variant_code, SCRIPTS, "measure_traffic.py")
+profile_code = partial(code.variant_code, SCRIPTS, "measure_profile.py")
 
 local_data_files = partial(job_inputs.local_data_files, config)
 training_examples = partial(job_inputs.training_examples, config)

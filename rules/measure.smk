@@ -195,3 +195,55 @@ rule measure_traffic:
         libraries=traffic_libraries,
     script:
         "../scripts/measure_traffic.py"
+
+
+rule measure_peaks:
+    output:
+        peaks=ensure("artifacts/machine/{device}.peaks.json", non_empty=True),
+    log:
+        "<logs>/measure_peaks/{device}.log",
+    conda:
+        environment_of_device
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=8000,
+        runtime=10,
+        gpu=gpus_of_device,
+        last_attempt=last_attempt,
+    params:
+        code=code_of("measure_peaks.py"),
+        host=host_of_device,
+        threads=lookup("threads", within=config),
+        libraries=versions_of("torch"),
+    script:
+        "../scripts/measure_peaks.py"
+
+
+# No other rule reads a profile: ask for the file, as in docs/measurement.md.
+rule measure_profile:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        peaks=peaks_of_variant,
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        record=ensure("reports/{model}/{variant}.profile.json", non_empty=True),
+    log:
+        "<logs>/measure_profile/{model}-{variant}.log",
+    conda:
+        environment_of_variant
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=30,
+        gpu=gpus_of_variant,
+        last_attempt=last_attempt,
+    params:
+        code=profile_code,
+        host=host_of_variant,
+        shapes=full_shapes_of_model,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=accuracy_libraries,
+    script:
+        "../scripts/measure_profile.py"

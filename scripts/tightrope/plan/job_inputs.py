@@ -144,6 +144,11 @@ def audit_input(wildcards: Any) -> dict[str, str]:
     return {"audit": found[0]} if found else {}
 
 
+def peaks_of_variant(wildcards: Any) -> str:
+    """Return the file with the peaks of the device that a variant runs on."""
+    return f"artifacts/machine/{parse(wildcards.variant).device}.peaks.json"
+
+
 def audits(model: str, variant: Variant) -> list[str]:
     """Return the audit of a variant, empty where it is not quantized: it cannot collapse."""
     audited = variant.precision in QUANTIZED

@@ -181,3 +181,36 @@ class SeedRun(TypedDict, total=False):
     peak_rss_bytes: int
     peak_device_bytes: int | None
     epochs: list[Epoch]
+
+
+class Operator(TypedDict):
+    """One operator of a call, see `runtimes.operator_times.OperatorTime`."""
+
+    name: str
+    kind: str
+    group: str
+    type: str
+    seconds: float
+    operations: float
+    bytes: float
+
+
+class Group(TypedDict):
+    """The operators of one group in a call, added up."""
+
+    seconds: float
+    operations: float
+    bytes: float
+    count: int
+
+
+class ProfiledShape(Sized, total=False):
+    """Where the time of a call of one shape goes, see `ProfileRecord`."""
+
+    call_s: float
+    operators: list[Operator]
+    groups: dict[str, Group]
+    bound: str
+    shares: dict[str, float]
+    outside_s: float
+    profiler_factor: float

@@ -1,0 +1,18 @@
+"""Profile one variant: its operators, and what bounds its calls."""
+
+from tightrope.artifacts.paths import Artifacts
+from tightrope.jobs.execution import Execution
+from tightrope.jobs.job import current_job
+from tightrope.measure.profile.measure import measure_profile
+
+job = current_job(globals())
+measure_profile(
+    Artifacts.of(job.input),
+    job.input.peaks,
+    job.output.record,
+    model=job.wildcards.model,
+    variant=job.wildcards.variant,
+    shapes=job.params.shapes,
+    max_sequence=job.params.max_sequence,
+    execution=Execution.of(job),
+)

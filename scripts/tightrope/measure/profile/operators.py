@@ -1,0 +1,96 @@
+"""The time of each operator of an engine, by the profiler of its runtime.
+
+Apart from the engines, so that a change here builds none of them again.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.engines.load import load_engine
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
+from tightrope.runtimes.buckets import Buckets
+from tightrope.runtimes.operator_times import OperatorTime
+from tightrope.runtimes.padding import padded
+from tightrope.signature import sizes_of
+from tightrope.variants import Variant, parse
+
+# engine.json, inputs of a call, threads, number of calls
+Profiler = Callable[[Path, Arrays, int, int], list[OperatorTime]]
+
+
+def operator_times(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+    """Return the time of each operator per call of the engine with that engine.json.
+
+    Raises WorkFailed where the engine's runtime has no profiler here.
+    """
+    variant = parse(read_manifest(engine, EngineManifest)["variant"])
+    profiler = PROFILERS.get(variant.engine) if variant.device == "cpu" else None
+    if profiler is None:
+        raise WorkFailed(why_none(variant), transient=False)
+    return profiler(engine, inputs, threads, calls)
+
+
+def why_none(variant: Variant) -> str:
+    """Return why the operators of a variant are not timed."""
+    if variant.device != "cpu":
+        return "operators are not timed on a GPU yet"
+    return f"operators of {variant.engine} are not timed yet"
+
+
+def of_torch(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+    """Return the operators that PyTorch's profiler lists."""
+    from tightrope.runtimes.torch.operator_times import operator_times as by_profiler
+
+    run, _ = load_engine(engine, threads=threads)
+    return by_profiler(lambda: run(inputs), calls)
+
+
+def of_package(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+    """Return the oneDNN primitives of a compiled package."""
+    from tightrope.runtimes.torch.onednn_times import operator_times as by_log
+
+    run, _ = load_engine(engine, threads=threads)
+    return by_log(lambda: run(inputs), calls)
+
+
+def of_onnxruntime(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+    """Return the kernels that ONNX Runtime's profiler lists."""
+    from tightrope.engines.onnxruntime import FILE
+    from tightrope.runtimes.onnxruntime.operator_times import operator_times as by_profiler
+
+    options = read_manifest(engine, EngineManifest)["options"]
+    return by_profiler(engine.parent / FILE, threads, options, inputs, calls)
+
+
+def of_openvino(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+    """Return the operators that OpenVINO's performance counters list, in the bucket of a call."""
+    import openvino
+
+    from tightrope.engines.openvino import FILE, settings_of, static
+    from tightrope.runtimes.openvino.operator_times import COUNTERS
+    from tightrope.runtimes.openvino.operator_times import operator_times as by_counters
+
+    manifest = read_manifest(engine, EngineManifest)
+    bucket = None
+    if manifest["options"]["buckets"] is not None:
+        bucket = Buckets(manifest["options"]["buckets"]).nearest(*sizes_of(inputs))
+        inputs = padded(inputs, bucket)
+    precision = parse(manifest["variant"]).precision
+    core = openvino.Core()
+    model = core.read_model(engine.parent / FILE)
+    settings = {**settings_of(precision, threads), **COUNTERS}
+    model = model if bucket is None else static(model, bucket)
+    return by_counters(core.compile_model(model, "CPU", settings), inputs, calls)
+
+
+PROFILERS: dict[str, Profiler] = {
+    "pytorch": of_torch,
+    "torchscript": of_torch,
+    "compile": of_torch,
+    "inductor": of_package,
+    "onnxruntime": of_onnxruntime,
+    "openvino": of_openvino,
+}

@@ -1,0 +1,115 @@
+"""The peaks of a machine: matrix products per type, copies of memory, an operator on one number."""
+
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tightrope.artifacts.files import write_json
+from tightrope.jobs.child import supervised
+from tightrope.jobs.execution import Execution
+from tightrope.machine.cores import pinned_processors
+from tightrope.machine.host import describe_host
+
+SCHEMA = 1
+
+# sides of the square matrices, on a CPU and on a GPU
+SIDES = {"cpu": 2048, "cuda": 8192}
+# larger than any cache
+COPIED_BYTES = 256 * 2**20
+ROUNDS, SECONDS = 5, 0.1
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def measure_peaks(target: Path | str, *, device: str, execution: Execution) -> None:
+    """Write the peaks of this machine, measured in a child pinned as engines are.
+
+    Raises WorkFailed where the child fails.
+    """
+    processors = pinned_processors(execution.threads)
+    work = partial(pinned_peaks, device, execution.threads, processors)
+    peaks = supervised(work, limits=execution.limits)
+    write_json(target, {"schema": SCHEMA, "host": describe_host(), "peaks": peaks})
+
+
+def pinned_peaks(device: str, threads: int, processors: list[int]) -> dict[str, Any]:
+    """Return the peaks, in the child."""
+    os.sched_setaffinity(0, processors)
+    return peaks_of(device, threads)
+
+
+def peaks_of(device: str, threads: int) -> dict[str, Any]:
+    """Return what this machine reaches at best, with `threads` threads.
+
+    `operations_per_s` of a product of square matrices by type, multiplications and additions;
+    `copy_bytes_per_s`, bytes read and written; `smallest_operator_s`, one that adds one number.
+    Each is the best of `ROUNDS` means.
+    """
+    torch.set_num_threads(threads)
+    side = SIDES[device]
+    with torch.inference_mode():
+        products = {name: product(name, device, side) for name in types_on(device)}
+        source = torch.ones(COPIED_BYTES // 4, device=device)
+        target = torch.empty_like(source)
+        number = torch.zeros(1, device=device)
+        return {
+            "device": device,
+            "threads": threads,
+            "operations_per_s": {
+                name: 2 * side**3 / seconds_of(call, device) for name, call in products.items()
+            },
+            "copy_bytes_per_s": 2
+            * COPIED_BYTES
+            / seconds_of(partial(target.copy_, source), device),
+            "smallest_operator_s": seconds_of(partial(number.add_, 1), device),
+        }
+
+
+def types_on(device: str) -> tuple[str, ...]:
+    """Return the types whose products are timed: fp16 is emulated on most CPUs."""
+    return ("fp32", "bf16", "int8") if device == "cpu" else ("fp32", "bf16", "fp16", "int8")
+
+
+def product(name: str, device: str, side: int) -> Callable[[], Any]:
+    """Return a product of two square matrices of that type, weights packed before on a CPU."""
+    left, right = torch.randn(side, side), torch.randn(side, side)
+    if name == "int8":
+        left, right = (20 * left).to(torch.int8), (20 * right).to(torch.int8)
+        if device == "cuda":
+            return partial(torch._int_mm, left.to(device), right.to(device))
+        packed = torch.ops.onednn.qlinear_prepack(right, [side, side])
+        scales, points = torch.ones(side), torch.zeros(side, dtype=torch.int64)
+        rest: tuple[Any, ...] = (None, 1.0, 0, torch.float32, "none", [], "")
+        unsigned = left.abs().to(torch.uint8)
+        linear = torch.ops.onednn.qlinear_pointwise
+        return partial(linear, unsigned, 1.0, 0, packed, scales, points, *rest)
+    left, right = left.to(device, TYPES[name]), right.to(device, TYPES[name])
+    if device == "cuda":
+        return partial(torch.mm, left, right)
+    packed = torch.ops.mkldnn._reorder_linear_weight(right, side)
+    return partial(torch.ops.mkldnn._linear_pointwise, left, packed, None, "none", [], "")
+
+
+def seconds_of(call: Callable[[], Any], device: str) -> float:
+    """Return the seconds of a call: the smallest of `ROUNDS` means over about `SECONDS`."""
+    call()
+    means = []
+    for _ in range(ROUNDS):
+        synchronize(device)
+        began, calls = time.perf_counter(), 0
+        while time.perf_counter() < began + SECONDS:
+            call()
+            calls += 1
+        synchronize(device)
+        means.append((time.perf_counter() - began) / calls)
+    return min(means)
+
+
+def synchronize(device: str) -> None:
+    """Wait for the GPU, where there is one."""
+    if device == "cuda":
+        torch.cuda.synchronize()

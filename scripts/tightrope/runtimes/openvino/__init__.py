@@ -1,0 +1,1 @@
+"""Code of the OpenVINO engine beside the engine itself."""

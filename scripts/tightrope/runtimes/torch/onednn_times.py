@@ -1,0 +1,68 @@
+"""Times of the matrix products of a compiled package, by oneDNN's log."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tightrope.runtimes.operator_times import OperatorTime, Tensor, operator_time, per_call
+from tightrope.runtimes.torch.operators import ONEDNN, captured_output
+
+# ...,exec,cpu,matmul,brg_matmul:avx512_core,...,src:u8:... wei:s8:...,...,64x384:384x384,0.0168
+LINE = re.compile(
+    r"onednn_verbose,.*?exec,cpu,(?P<kind>\w+),.*?\bsrc(?:_\w+)?:(?P<source>\w+):"
+    r".*?\bdst:(?P<result>\w+):.*,(?P<sizes>[^,]+),(?P<ms>[\d.e+-]+)$"
+)
+WEIGHTS = re.compile(r"\bwei:(\w+):")
+# mb64ic384oc1536, and of a convolution mb1_ic3oc64_ih32oh32kh3...
+NAMED = re.compile(r"([a-z]+)(\d+)")
+
+
+def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
+    """Return the time of each kind and size of oneDNN primitive per call, the longest first.
+
+    The kernels that Inductor wrote itself are in no log: they are the rest of the call.
+    """
+    run()
+    verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
+    with captured_output() as lines, verbose:
+        for _ in range(calls):
+            run()
+    found = (LINE.search(line) for line in lines)
+    return per_call((time_of(match) for match in found if match), calls)
+
+
+def time_of(line: re.Match[str]) -> OperatorTime:
+    """Return the time of one primitive; oneDNN counts milliseconds."""
+    kind, sizes = line["kind"], line["sizes"]
+    weights = WEIGHTS.search(line[0])
+    types = [ONEDNN.get(one, one) for one in (line["source"], weights[1] if weights else "f32")]
+    shapes = shapes_of(sizes)
+    inputs = [Tensor(shape, one) for shape, one in zip(shapes[:-1], types, strict=True)]
+    outputs = [Tensor(shapes[-1], ONEDNN.get(line["result"], line["result"]))]
+    group = "products" if kind in ("matmul", "inner_product", "convolution") else None
+    return operator_time(
+        f"{kind} {sizes}", kind, float(line["ms"]) / 1e3, inputs, outputs, group=group
+    )
+
+
+def shapes_of(sizes: str) -> list[tuple[int, ...]]:
+    """Return the shapes of source, weights and result of a primitive, by oneDNN's sizes.
+
+    `64x384:384x384` are two factors; `mb64ic384oc384` names the axes of a linear layer or, with
+    `kh` and `kw`, of a convolution.
+    """
+    if ":" in sizes:
+        left, right = (tuple(map(int, part.split("x"))) for part in sizes.split(":")[:2])
+        return [left, right, (*left[:-1], right[-1])]
+    named = {name: int(value) for name, value in NAMED.findall(sizes)}
+    rows, channels, results = (named.get(name, 1) for name in ("mb", "ic", "oc"))
+    if "kh" not in named:
+        return [(rows, channels), (channels, results), (rows, results)]
+    per_group = channels // named.get("g", 1)
+    return [
+        (rows, channels, named["ih"], named["iw"]),
+        (results, per_group, named["kh"], named["kw"]),
+        (rows, results, named["oh"], named["ow"]),
+    ]

@@ -1,0 +1,77 @@
+"""Times of the operators that PyTorch runs, by its profiler."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tightrope.runtimes.operator_times import (
+    OperatorTime,
+    Tensor,
+    group_of,
+    operator_time,
+    per_call,
+)
+from tightrope.runtimes.torch.operators import short
+
+TYPES = {
+    "float": "fp32",
+    "c10::BFloat16": "bf16",
+    "c10::Half": "fp16",
+    "signed char": "int8",
+    "unsigned char": "int8",
+    "int": "int32",
+    "long int": "int64",
+    "bool": "bool",
+}
+# their first operand is added to the product of the others
+WITH_BIAS = ("addmm", "baddbmm")
+# seconds of a microsecond
+MICRO = 1e-6
+
+
+def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
+    """Return the time of each kind and shape of operator per call of `run`, the longest first.
+
+    An operator's time is without that of the operators that it calls. PyTorch's profiler adds about
+    a microsecond to each operator.
+    """
+    run()
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+    ) as profile:
+        for _ in range(calls):
+            run()
+    return per_call((time_of(event) for event in profile.events()), calls)
+
+
+def time_of(event: Any) -> OperatorTime:
+    """Return the time of one event; its result is not recorded, so it has the first operand's size.
+
+    A matrix product's result has the rows of the first operand and the columns of the last. An
+    operator that calls another of its kind (linear calls addmm) only passes its operands on.
+    """
+    name = short(event.name)
+    inputs = [
+        Tensor(tuple(shape), TYPES[kind])
+        for shape, kind in zip(event.input_shapes, event.input_dtypes, strict=False)
+        if kind in TYPES
+    ]
+    shapes = " ".join("x".join(map(str, one.shape)) for one in inputs[:3])
+    group = group_of(name)
+    if any(group_of(short(one.name)) == group for one in event.cpu_children):
+        inputs, group = [], "dispatch"
+    if name in WITH_BIAS:
+        inputs = inputs[1:]
+    outputs = [result_of(name, inputs)] if inputs else []
+    seconds = MICRO * event.self_cpu_time_total
+    return operator_time(f"{name} {shapes}".strip(), name, seconds, inputs, outputs, group=group)
+
+
+def result_of(name: str, inputs: list[Tensor]) -> Tensor:
+    """Return shape and type of the result of an operator with these operands."""
+    matrices = [one for one in inputs if len(one.shape) > 1]
+    if "mm" in name and len(matrices) > 1:
+        first, second = matrices[-2:]
+        return Tensor((*first.shape[:-1], second.shape[-1]), first.type)
+    return inputs[0]

@@ -1,0 +1,148 @@
+"""Models that are bound by compute, by memory and by overhead get that verdict in each runtime."""
+
+import statistics
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tightrope.jobs.child import supervised
+from tightrope.measure.profile.bounds import verdict
+from tightrope.measure.profile.peaks import peaks_of
+from tightrope.measure.timing import timed_calls
+from tightrope.runtimes.operator_times import OperatorTime
+from tiny_model import LIMITS
+
+THREADS = 1
+CALLS = 5
+SIDE, ELEMENTS, TINY = 1024, 2**22, 400
+
+
+class Product(torch.nn.Module):
+    """A product of matrices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(SIDE, SIDE)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+
+class Elementwise(torch.nn.Module):
+    """A sum for each element of a tensor that is larger than the caches."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return (x + 1.0).abs()
+
+
+class Tiny(torch.nn.Module):
+    """Hundreds of operators on a few numbers, which no runtime fuses."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        for _ in range(TINY // 2):
+            x = torch.cumsum(x, 0).flip(0)
+        return x
+
+
+MODELS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...]]] = {
+    "compute": (Product, (SIDE, SIDE)),
+    "memory": (Elementwise, (ELEMENTS,)),
+    "overhead": (Tiny, (4,)),
+}
+Profiled = tuple[list[OperatorTime], float]
+
+
+def exported(bound: str, target: Path) -> None:
+    make, shape = MODELS[bound]
+    torch.onnx.export(make(), (torch.ones(shape),), target, input_names=["x"], verbose=False)
+
+
+def mean(run: Callable[[Any], Any], inputs: Any) -> float:
+    return statistics.fmean(timed_calls(run, inputs, seconds=0.2, calls=CALLS, limit_seconds=5.0))
+
+
+def in_pytorch(bound: str, folder: Path) -> Profiled:
+    from tightrope.runtimes.torch.operator_times import operator_times
+
+    torch.set_num_threads(THREADS)
+    make, shape = MODELS[bound]
+    module, x = make(), torch.ones(shape)
+    with torch.inference_mode():
+        return operator_times(lambda: module(x), CALLS), mean(module, x)
+
+
+def in_inductor(bound: str, folder: Path) -> Profiled:
+    from tightrope.runtimes.torch.onednn_times import operator_times
+
+    torch.set_num_threads(THREADS)
+    make, shape = MODELS[bound]
+    x = torch.ones(shape)
+    with torch.inference_mode():
+        program = torch.export.export(make(), (x,))
+        package = torch._inductor.aoti_compile_and_package(
+            program, package_path=str(folder / "a.pt2"), inductor_configs={"freezing": True}
+        )
+        run = torch._inductor.aoti_load_package(package)
+        return operator_times(lambda: run(x), CALLS), mean(run, x)
+
+
+def in_onnxruntime(bound: str, folder: Path) -> Profiled:
+    from tightrope.runtimes.onnxruntime.operator_times import operator_times
+    from tightrope.runtimes.onnxruntime.session import open_session, session_options
+
+    exported(bound, folder / "a.onnx")
+    options = {"optimization": "all", "arena": True, "spinning": True}
+    inputs = {"x": np.ones(MODELS[bound][1], np.float32)}
+    session = open_session(folder / "a.onnx", session_options(THREADS, options))
+    found = operator_times(folder / "a.onnx", THREADS, options, inputs, CALLS)
+    return found, mean(lambda given: session.run(None, given), inputs)
+
+
+def in_openvino(bound: str, folder: Path) -> Profiled:
+    import openvino
+    from tightrope.engines.openvino import call_of, settings_of
+    from tightrope.runtimes.openvino.operator_times import COUNTERS, operator_times
+
+    exported(bound, folder / "a.onnx")
+    core, settings = openvino.Core(), settings_of("fp32", THREADS)
+    model = core.read_model(folder / "a.onnx")
+    inputs = {"x": np.ones(MODELS[bound][1], np.float32)}
+    plain = core.compile_model(model, "CPU", settings)
+    counted = core.compile_model(model, "CPU", {**settings, **COUNTERS})
+    return operator_times(counted, inputs, CALLS), mean(call_of(plain), inputs)
+
+
+RUNTIMES = {
+    "pytorch": in_pytorch,
+    "inductor": in_inductor,
+    "onnxruntime": in_onnxruntime,
+    "openvino": in_openvino,
+}
+
+
+@pytest.fixture(scope="module")
+def peaks() -> dict[str, Any]:
+    return supervised(partial(peaks_of, "cpu", THREADS), limits=LIMITS)
+
+
+@pytest.mark.parametrize("bound", MODELS)
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_verdict_is_what_the_model_was_built_for(
+    runtime: str, bound: str, tmp_path: Path, peaks: dict[str, Any]
+) -> None:
+    operators, call_s = supervised(partial(RUNTIMES[runtime], bound, tmp_path), limits=LIMITS)
+    found = verdict(operators, call_s, peaks)
+    assert found["bound"] == bound, (found, operators[:3])
+    assert sum(found["shares"].values()) == pytest.approx(1.0)
+
+
+def test_the_operations_of_a_product_are_those_of_its_shapes(tmp_path: Path) -> None:
+    """In every runtime, whatever it is called there and whether the weights are packed."""
+    for runtime, profile in RUNTIMES.items():
+        operators, _ = supervised(partial(profile, "compute", tmp_path), limits=LIMITS)
+        done = sum(one.operations for one in operators if one.group == "products")
+        assert done == 2 * SIDE**3, runtime
