@@ -62,11 +62,8 @@ def group_of(kind: str, *, products: int = 1) -> str:
     is attention.
     """
     name = kind.casefold()
-    if products > 1:
+    if products > 1 or any(word in name for word in GROUPS["attention"]):
         return "attention"
-    for group, words in GROUPS.items():
-        if group in ("attention", "conversions") and any(word in name for word in words):
-            return group
     if is_product(name):
         return PRODUCTS
     named = (group for group, words in GROUPS.items() if any(word in name for word in words))

@@ -26,6 +26,8 @@ TYPES = {
 }
 # their first operand is added to the product of the others
 WITH_BIAS = ("addmm", "baddbmm")
+# calls in which TorchScript specializes
+WARM_UP = 3
 # seconds of a microsecond
 MICRO = 1e-6
 
@@ -36,7 +38,8 @@ def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
     An operator's time is without that of the operators that it calls. PyTorch's profiler adds about
     a microsecond to each operator.
     """
-    run()
+    for _ in range(WARM_UP):
+        run()
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
     ) as profile:

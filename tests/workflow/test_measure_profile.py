@@ -1,0 +1,69 @@
+"""Profiles are measured on request: the file names the variant, and the peaks are measured once."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tiny_project import MODEL, Project
+
+OPENVINO, ONNXRUNTIME = "cpu-openvino-fp32", "cpu-onnxruntime-int8-minmax-8"
+PROFILED = (OPENVINO, ONNXRUNTIME, "cpu-pytorch-fp32")
+PEAKS = {"measure_peaks/cpu"}
+
+
+def path(variant: str) -> str:
+    return f"reports/{MODEL}/{variant}.profile.json"
+
+
+def jobs(*variants: str) -> set[str]:
+    return {f"measure_profile/{MODEL}-{variant}" for variant in variants}
+
+
+@pytest.fixture(scope="module")
+def profiled(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project in which three variants were profiled."""
+    project = finished.copy(tmp_path_factory.mktemp("profile") / "project")
+    assert project.run(*map(path, PROFILED)) == jobs(*PROFILED) | PEAKS
+    return project
+
+
+@pytest.fixture
+def project(profiled: Project, copied: Callable[[Project], Project]) -> Project:
+    return copied(profiled)
+
+
+def record(project: Project, variant: str) -> dict[str, Any]:
+    return json.loads((project / path(variant)).read_text())
+
+
+@pytest.mark.parametrize("variant", PROFILED)
+def test_a_profile_says_where_the_time_of_each_shape_goes(profiled: Project, variant: str) -> None:
+    found = record(profiled, variant)
+    assert (found["status"], found["reason"], found["unprofiled"]) == ("ok", None, None)
+    assert [(one["batch"], one["sequence"]) for one in found["shapes"]] == [(1, 8), (2, 8)]
+    for shape in found["shapes"]:
+        assert shape["bound"] in shape["shares"]
+        assert sum(shape["shares"].values()) == pytest.approx(1.0)
+        assert shape["groups"]["products"]["operations"] > 0
+        assert {one["group"] for one in shape["operators"]} <= set(shape["groups"])
+    small, large = (one["groups"]["products"]["operations"] for one in found["shapes"])
+    assert small < large
+
+
+def test_peaks_are_positive_and_name_the_machine(profiled: Project) -> None:
+    found = json.loads((profiled / "artifacts/machine/cpu.peaks.json").read_text())
+    assert set(found["peaks"]["operations_per_s"]) == {"fp32", "bf16", "int8"}
+    assert found["peaks"]["copy_bytes_per_s"] > 0
+    assert found["host"] == record(profiled, OPENVINO)["host"]
+
+
+def test_a_second_run_measures_nothing(project: Project) -> None:
+    assert project.run(*map(path, PROFILED)) == set()
+
+
+def test_another_shape_profiles_again_and_measures_no_peak(project: Project) -> None:
+    project.configure(shapes=[{"batch": 1, "sequence": 8}])
+    planned = project.plan(path(OPENVINO))
+    assert jobs(OPENVINO) <= planned
+    assert not PEAKS & planned
