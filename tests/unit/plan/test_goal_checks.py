@@ -8,6 +8,7 @@ import pytest
 from tightrope.errors import ConfigError
 from tightrope.plan import goal_checks
 from tightrope.plan.config import checked
+from tightrope.plan.job_params import bounds_of_goal
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 SHAPES = [{"batch": 1, "sequence": 64}, {"batch": 16, "sequence": 128}]
@@ -118,3 +119,21 @@ def test_a_price_has_a_host_and_is_above_zero(prices: dict[str, Any], schema: Pa
     assert message.startswith("config: prices")
     if "myhost" in prices:
         assert 'must be the fingerprint of a host, twelve hex digits, or "*"' in message
+
+
+@pytest.mark.parametrize(
+    ("goal", "bounds"),
+    [
+        (None, None),
+        ({"minimize": "latency"}, None),
+        ({"minimize": "memory", "p99_ms": 5}, None),
+        (
+            {"minimize": "cost", "memory_mb": 500},
+            {"shape": None, "p99_ms": None, "memory_mb": 500, "accuracy_points": None},
+        ),
+    ],
+)
+def test_only_a_goal_about_time_with_bounds_changes_the_race(
+    goal: Any, bounds: Any, schema: Path
+) -> None:
+    assert bounds_of_goal(filled(schema, goal), None) == bounds
