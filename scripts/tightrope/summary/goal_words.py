@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 from tightrope.summary.goal_bounds import given, how_far
 from tightrope.summary.goal_candidates import Candidate
 from tightrope.summary.goal_types import Bound, BoundCost, Goal, Miss, Nearest
@@ -92,7 +93,7 @@ def miss_words(miss: Miss) -> str:
 def remedy(bound: Bound) -> str:
     """Return how a bound's value can be measured, empty where nothing is to be configured."""
     if bound == "p99_ms":
-        return " (too few calls: raise latency.min_calls)"
+        return f" (it takes {SAMPLES_FOR_PERCENTILE[99]} calls: raise latency.min_calls)"
     return ""
 
 
