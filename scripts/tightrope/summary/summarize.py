@@ -10,9 +10,7 @@ import msgspec
 
 from tightrope import __version__
 from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import (
-    EngineManifest,
-)
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.host import fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
@@ -30,11 +28,7 @@ from tightrope.summary.examples import with_examples
 from tightrope.summary.goal import decisions
 from tightrope.summary.goal_recommendations import for_goal
 from tightrope.summary.goal_types import Goal, GoalDecision
-from tightrope.summary.int8 import (
-    made_records,
-    read_records,
-    with_int8,
-)
+from tightrope.summary.int8 import made_records, read_records, with_int8
 from tightrope.summary.model_types import Host, Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
