@@ -22,7 +22,7 @@ from tightrope.records.training import TrainingRecord
 from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
 from tightrope.summary.cost import Prices, costs
-from tightrope.summary.decision_types import Recommendation
+from tightrope.summary.decision_types import Race, Recommendation
 from tightrope.summary.document import Summary, write_summary
 from tightrope.summary.examples import with_examples
 from tightrope.summary.goal import decisions
@@ -33,7 +33,7 @@ from tightrope.summary.model_types import Host, Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import race_entries
+from tightrope.summary.races import RaceKey, race_entries
 from tightrope.summary.recommend import recommendations
 from tightrope.summary.result_types import Result
 from tightrope.summary.results import result_entry, unavailable_entry
@@ -105,15 +105,7 @@ def summarize(
     runs = runs_of(inputs)
     splits = by_model(inputs.splits)
     judging = judging_of(runs, splits, settings)
-    results = [entry_of(*run, judging) for run in runs]
-    sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
-    raced = race_entries(
-        map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
-    )
-    found = read_records(inputs.audits), made_records(inputs.searches)
-    timed = with_speedups_over_bf16(with_races(results, raced), raced)
-    known = timed + [unavailable_entry(*one) for one in settings.unavailable]
-    results = [with_int8(result, *found) for result in known]
+    results, raced = raced_results(inputs, settings, [entry_of(*run, judging) for run in runs])
     loads = [TrafficRecord.read(path) for path in inputs.traffic]
     trainings = [TrainingRecord.read(path) for path in inputs.training]
     fastest = recommendations(results, raced)
@@ -143,11 +135,22 @@ def summarize(
     write_csv(results, csv_target)
 
 
+def raced_results(
+    inputs: Inputs, settings: Settings, results: list[Result]
+) -> tuple[list[Result], dict[RaceKey, Race]]:
+    """Return all results on the scale that they share with raced variants, and the races."""
+    sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
+    raced = race_entries(
+        map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
+    )
+    found = read_records(inputs.audits), made_records(inputs.searches)
+    timed = with_speedups_over_bf16(with_races(results, raced), raced)
+    known = timed + [unavailable_entry(*one) for one in settings.unavailable]
+    return [with_int8(result, *found) for result in known], raced
+
+
 def goals_of(
-    settings: Settings,
-    results: Sequence[Result],
-    fastest: Sequence[Recommendation],
-    traffic: Sequence[Traffic],
+    settings: Settings, results: list[Result], fastest: list[Recommendation], traffic: list[Traffic]
 ) -> list[GoalDecision]:
     """Return the decisions for the goal; `fastest` are the recommendations of the race."""
     return decisions(
