@@ -30,6 +30,7 @@ rule render_report:
                 "page",
                 "macros",
                 "deploy",
+                "goal",
                 "trade_off",
                 "speed_ups",
                 "answers",

@@ -34,6 +34,8 @@ rule summarize:
         baselines=PLAN.baselines,
         references=PLAN.references,
         budget_points=lookup("accuracy_budget_points", within=config),
+        goal=lookup("goal", within=config),
+        prices=lookup("prices", within=config),
         accept_disturbed=lookup("latency/accept_disturbed", within=config),
         generation=GENERATIONS["summarize"],
         libraries=versions_of("pillow"),

@@ -14,6 +14,8 @@ summarize(
         references=job.params.references,
         budget_points=job.params.budget_points,
         accept_disturbed=job.params.accept_disturbed,
+        goal=job.params.goal,
+        prices=job.params.prices,
     ),
     json_target=job.output.json,
     csv_target=job.output.csv,

@@ -14,6 +14,7 @@ from tightrope.plan.plan import Plan, records
 from tightrope.plan.rebuilds import bucket_lines
 from tightrope.plan.run import DISTURBED, disturbed_among, this_run_executes_jobs
 from tightrope.plan.sample_sizes import can_tell, enough_samples
+from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 
 # variants named in a line; the report names all
 MOST_NAMED = 4
@@ -29,7 +30,21 @@ def announce(workflow: Any, config: Document, plan: Plan, *, executing: bool) ->
 def announced(config: Document, plan: Plan) -> list[str]:
     """Return all lines."""
     lines = [*unavailable_lines(plan), *gpu_lines(plan), *split_lines(config)]
+    lines += p99_lines(config)
     return [*lines, *bucket_lines(config, plan), *remeasure_lines(config, plan)]
+
+
+def p99_lines(config: Document) -> Iterator[str]:
+    """Yield a line where a goal bounds the p99 of a shape, and too few calls may be measured."""
+    goal, latency = config["goal"], config["latency"]
+    needed = SAMPLES_FOR_PERCENTILE[99]
+    calls = latency["calls"] or latency["min_calls"]
+    if goal and goal["p99_ms"] is not None and not goal["traffic"] and calls < needed:
+        key = "calls" if latency["calls"] else "min_calls"
+        yield (
+            f"goal.p99_ms: a p99 takes {needed} calls, and latency.{key} = {calls}; where fewer "
+            f"are measured no variant is known to keep the bound. Set latency: {{{key}: 800}}"
+        )
 
 
 def gpu_lines(plan: Plan) -> Iterator[str]:

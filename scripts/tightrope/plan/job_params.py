@@ -77,6 +77,20 @@ def latency_settings(config: Document, wildcards: Any) -> Document:
     return {key: value for key, value in config["latency"].items() if key not in other}
 
 
+def bounds_of_goal(config: Document, wildcards: Any) -> Document | None:
+    """Return the bounds of the goal within which the fastest variants race, None without any.
+
+    Only of a goal about time at shapes: what it minimizes, and traffic, change no race.
+    """
+    goal = config["goal"]
+    if goal is None or goal["traffic"] or goal["minimize"] not in ("latency", "cost"):
+        return None
+    bounds = {name: goal[name] for name in ("p99_ms", "memory_mb", "accuracy_points")}
+    if all(limit is None for limit in bounds.values()):
+        return None
+    return {"shape": goal["shape"], **bounds}
+
+
 def streams_of(config: Document, wildcards: Any) -> list[int]:
     """Return the numbers of streams on which a variant is timed, none on a CPU."""
     on_gpu = parse(wildcards.variant).device == "cuda"

@@ -36,7 +36,7 @@ class Finalists(NamedTuple):
     """The variants of one race.
 
     `contenders` may win, ordered by the lower end of their speed-up; `pairs` are a quantized and a
-    float variant of the same engine, which may also be contenders.
+    float variant of the same engine, or two for a goal, which may also be contenders.
     """
 
     contenders: list[str]
@@ -52,16 +52,38 @@ class Finalists(NamedTuple):
         return list(found)
 
 
-def finalists(candidates: Iterable[Candidate]) -> Finalists:
-    """Select the possible winners among deployable variants, and the best pair of each engine."""
+def finalists(candidates: Iterable[Candidate], wanted: Iterable[Candidate] = ()) -> Finalists:
+    """Select the possible winners among deployable variants, and the best pair of each engine.
+
+    `wanted` are those that meet the bounds of a goal: the possible winners among these race in
+    pairs too, because faster variants that miss a bound eliminate them as contenders.
+    """
     ordered = sorted(candidates, key=lambda one: -one.speedup.low)
-    fit = [one for one in ordered if one.standing == 0]
-    contenders = [one.variant for one in fit if one.speedup.high >= fit[0].speedup.low]
+    contenders = possible_winners(one for one in ordered if one.standing == 0)
     engines: dict[tuple[str, str], list[Candidate]] = {}
     for one in ordered:
         engines.setdefault(parse(one.variant)[:2], []).append(one)
-    pairs = [best_pair(group) for group in engines.values()]
-    return Finalists(contenders[:MOST], [pair for pair in pairs if pair])
+    found = [pair for group in engines.values() if (pair := best_pair(group))]
+    known = {frozenset(pair) for pair in found}
+    goal = pairs_for_goal(possible_winners(wanted), contenders)
+    return Finalists(contenders, [*found, *(one for one in goal if frozenset(one) not in known)])
+
+
+def possible_winners(candidates: Iterable[Candidate]) -> list[str]:
+    """Return the variants whose speed-up reaches the lower end of the highest, at most `MOST`."""
+    ordered = sorted(candidates, key=lambda one: -one.speedup.low)
+    return [one.variant for one in ordered if one.speedup.high >= ordered[0].speedup.low][:MOST]
+
+
+def pairs_for_goal(wanted: list[str], contenders: list[str]) -> list[tuple[str, str]]:
+    """Return pairs of the first of `wanted` with the others, none where that race is the same.
+
+    A single one is paired with the first contender, so that it has a time of the same rounds.
+    """
+    if not wanted or wanted == contenders:
+        return []
+    others = wanted[1:] or contenders[:1]
+    return [(wanted[0], other) for other in others if other != wanted[0]]
 
 
 def best_pair(group: list[Candidate]) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ from typing import Any
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.figures_by_host import figures_by_host
+from tightrope.report.sections.goal import goal_section
 from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.int8 import has_vnni, int8_section
 from tightrope.report.sections.not_run import grouped, not_run
@@ -122,6 +123,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "baseline_accuracy": baseline_accuracy(measured, baselines),
         "note": None if evaluated else NO_LABELS if measured else NOT_MEASURED,
         "judged": evaluated,
+        "goal": goal_section(summary, name, hosts),
         "truncated": truncation_words(model.get("truncation") or {}),
         "poor_baseline": poor_baseline(model, measured),
         "answers": answers_section(measured, baselines, budget, model.get("thumbnails")),

@@ -13,6 +13,7 @@ import msgspec
 from tightrope.artifacts.files import read_bytes, write_json
 from tightrope.errors import ArtifactError
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
+from tightrope.summary.goal_types import Cost, Goal, GoalDecision
 from tightrope.summary.model_types import Host, Model
 from tightrope.summary.result_types import Result
 from tightrope.summary.workload_types import Activation, Traffic, Training
@@ -36,6 +37,9 @@ class Summary(TypedDict):
     traffic: list[Traffic]
     training: list[Training]
     activations: list[Activation]
+    goal: Goal | None
+    goals: list[GoalDecision]
+    costs: list[Cost]
 
 
 def write_summary(path: Path | str, summary: Summary) -> None:

@@ -10,9 +10,7 @@ import msgspec
 
 from tightrope import __version__
 from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import (
-    EngineManifest,
-)
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.host import fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
@@ -23,18 +21,19 @@ from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
+from tightrope.summary.cost import Prices, costs
+from tightrope.summary.decision_types import Race, Recommendation
 from tightrope.summary.document import Summary, write_summary
 from tightrope.summary.examples import with_examples
-from tightrope.summary.int8 import (
-    made_records,
-    read_records,
-    with_int8,
-)
+from tightrope.summary.goal import decisions
+from tightrope.summary.goal_recommendations import for_goal
+from tightrope.summary.goal_types import Goal, GoalDecision
+from tightrope.summary.int8 import made_records, read_records, with_int8
 from tightrope.summary.model_types import Host, Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import race_entries
+from tightrope.summary.races import RaceKey, race_entries
 from tightrope.summary.recommend import recommendations
 from tightrope.summary.result_types import Result
 from tightrope.summary.results import result_entry, unavailable_entry
@@ -44,7 +43,7 @@ from tightrope.summary.table import write_csv
 from tightrope.summary.traffic import traffic_entries
 from tightrope.summary.training import training_entries
 from tightrope.summary.truncation import with_truncations
-from tightrope.summary.workload_types import Activation
+from tightrope.summary.workload_types import Activation, Traffic
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
@@ -85,6 +84,7 @@ class Settings:
     `configuration` names its files, `overrides` the values of --config. `unavailable` holds (model,
     variant, reason), `baselines` the baseline variant by model and device, `references` the model
     with which a model's activation is compared. For `accept_disturbed` see `results.latency_entry`.
+    `prices` are per hour by fingerprint of the host, or `*`.
     """
 
     unavailable: Sequence[tuple[str, str, str]]
@@ -94,6 +94,8 @@ class Settings:
     overrides: Sequence[str] = ()
     references: Mapping[str, str] = field(default_factory=dict)
     accept_disturbed: bool = False
+    goal: Goal | None = None
+    prices: Prices = field(default_factory=dict)
 
 
 def summarize(
@@ -103,17 +105,12 @@ def summarize(
     runs = runs_of(inputs)
     splits = by_model(inputs.splits)
     judging = judging_of(runs, splits, settings)
-    results = [entry_of(*run, judging) for run in runs]
-    sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
-    raced = race_entries(
-        map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
-    )
-    found = read_records(inputs.audits), made_records(inputs.searches)
-    timed = with_speedups_over_bf16(with_races(results, raced), raced)
-    known = timed + [unavailable_entry(*one) for one in settings.unavailable]
-    results = [with_int8(result, *found) for result in known]
+    results, raced = raced_results(inputs, settings, [entry_of(*run, judging) for run in runs])
     loads = [TrafficRecord.read(path) for path in inputs.traffic]
     trainings = [TrainingRecord.read(path) for path in inputs.training]
+    fastest = recommendations(results, raced)
+    traffic = traffic_entries(loads, accept_disturbed=settings.accept_disturbed)
+    goals = goals_of(settings, results, fastest, traffic)
     document: Summary = {
         "schema": 3,
         "tightrope": __version__,
@@ -124,15 +121,46 @@ def summarize(
         "hosts": hosts([*(record for run in runs for record in run[1:]), *loads, *trainings]),
         "models": models_of(inputs, splits, results, settings),
         "results": results,
-        "recommendations": recommendations(results, raced),
+        "recommendations": for_goal(fastest, goals),
         "races": list(raced.values()),
         "quantization": quantizations(results, raced),
-        "traffic": traffic_entries(loads, accept_disturbed=settings.accept_disturbed),
+        "traffic": traffic,
         "training": training_entries(trainings, accept_disturbed=settings.accept_disturbed),
         "activations": activations_of(inputs, settings, judging),
+        "goal": settings.goal,
+        "goals": goals,
+        "costs": costs(results, settings.prices) if settings.goal or settings.prices else [],
     }
     write_summary(json_target, with_examples(document, judging.judged, splits))
     write_csv(results, csv_target)
+
+
+def raced_results(
+    inputs: Inputs, settings: Settings, results: list[Result]
+) -> tuple[list[Result], dict[RaceKey, Race]]:
+    """Return all results on the scale that they share with raced variants, and the races."""
+    sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
+    raced = race_entries(
+        map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
+    )
+    found = read_records(inputs.audits), made_records(inputs.searches)
+    timed = with_speedups_over_bf16(with_races(results, raced), raced)
+    known = timed + [unavailable_entry(*one) for one in settings.unavailable]
+    return [with_int8(result, *found) for result in known], raced
+
+
+def goals_of(
+    settings: Settings, results: list[Result], fastest: list[Recommendation], traffic: list[Traffic]
+) -> list[GoalDecision]:
+    """Return the decisions for the goal; `fastest` are the recommendations of the race."""
+    return decisions(
+        settings.goal,
+        results,
+        fastest,
+        traffic,
+        prices=settings.prices,
+        budget_points=settings.budget_points,
+    )
 
 
 def models_of(

@@ -1,7 +1,7 @@
 """Traffic entries of summary.json."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.machine.host import fingerprint
@@ -95,7 +95,9 @@ def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> 
         "provisional": bool(disturbed and accept_disturbed),
         "samples_per_s": median_of(offline, "samples_per_s"),
         "single_stream_p90_s": median_of(single, "p90_s"),
+        "single_stream_p99_s": median_of_known(single, "p99_s"),
         "server_per_s": server.get("issued_per_s"),
+        "server_p99_s": server_p99(server),
         "server_reason": server.get("reason"),
         "padding_share": tokens.padding_share if tokens else None,
         "padding_gain": gain_of_padding(record.tests, padding),
@@ -132,6 +134,23 @@ def server_test(record: TrafficRecord, padding: str, accept_disturbed: bool) -> 
         ),
         {},
     )
+
+
+def server_p99(server: Test) -> float | None:
+    """Return the p99 latency in seconds at the highest valid rate, None without one."""
+    highest = server.get("highest_per_s")
+    passed: list[float] = [
+        rate["p99_s"]
+        for rate in server.get("rates", ())
+        if rate.get("valid") and rate["target_per_s"] == highest and rate.get("p99_s") is not None
+    ]
+    return max(passed, default=None)
+
+
+def median_of_known(tests: Sequence[Test], figure: str) -> float | None:
+    """Return the median of a figure over tests, None if one of them lacks it."""
+    known = all(test.get(figure) is not None for test in tests)
+    return median_of(tests, figure) if known else None
 
 
 def foreign_cores(tests: Iterable[Test]) -> float:

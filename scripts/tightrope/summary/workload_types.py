@@ -46,7 +46,9 @@ class TrafficRow(Changes, Gain):
     provisional: bool
     samples_per_s: float | None
     single_stream_p90_s: float | None
+    single_stream_p99_s: float | None
     server_per_s: float | None
+    server_p99_s: float | None
     server_reason: str | None
     padding_share: float | None
     padding_gain: float | None

@@ -38,8 +38,8 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
         return ""
     document = read_json(summary)
     width = get_terminal_size().columns if sys.stdout.isatty() else None
-    lines = [decision_table(document, width=width), *undecided(document), *may_be_better(document)]
-    lines += cut_texts(document)
+    lines = [decision_table(document, width=width), *goals(document), *undecided(document)]
+    lines += [*may_be_better(document), *cut_texts(document)]
     lines.append(f"Report: {report}")
     if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
         lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
@@ -168,6 +168,15 @@ def undecided(document: Entry) -> list[str]:
         f"{one['model']}, {size_label(one['shape'])}: {one['why']}"
         for one in document["recommendations"]
         if one["variant"] is None
+    ]
+
+
+def goals(document: Entry) -> list[str]:
+    """Return the decision for the goal, a line each, but those that `undecided` tells."""
+    return [
+        f"{one['model']}: {one['sentence']}" + " (provisional)" * one["provisional"]
+        for one in document.get("goals", ())
+        if one["variant"] is not None or one["shape"] is None
     ]
 
 

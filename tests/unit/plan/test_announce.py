@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from nvml_driver import build_driver, printed
-from tightrope.plan.announce import split_lines, unavailable_lines
+from tightrope.plan.announce import p99_lines, split_lines, unavailable_lines
 from tightrope.plan.plan import Plan
 
 MODEL = {"data": "files:news.csv", "splits": {"evaluation": 120}}
@@ -81,3 +81,23 @@ def test_the_size_of_prepared_data_counts_if_they_are_from_the_same_source() -> 
     assert list(split_lines(config(splits={"evaluation": 276}))) == []
     manifest.write_text(json.dumps({**document, "source": "files:other.csv"}))
     assert list(split_lines(config(splits={"evaluation": None}))) == []
+
+
+@pytest.mark.parametrize(
+    ("goal", "latency", "said"),
+    [
+        ({"p99_ms": 5, "traffic": None}, {"calls": None, "min_calls": 6}, True),
+        ({"p99_ms": 5, "traffic": None}, {"calls": 100, "min_calls": 800}, True),
+        ({"p99_ms": 5, "traffic": None}, {"calls": None, "min_calls": 800}, False),
+        ({"p99_ms": 5, "traffic": "server"}, {"calls": None, "min_calls": 6}, False),
+        ({"p99_ms": None, "traffic": None}, {"calls": None, "min_calls": 6}, False),
+        (None, {"calls": None, "min_calls": 6}, False),
+    ],
+)
+def test_a_bound_of_p99_with_too_few_calls_is_announced_with_the_remedy(
+    goal: object, latency: object, said: bool
+) -> None:
+    lines = list(p99_lines({"goal": goal, "latency": latency}))
+    assert [line.startswith("goal.p99_ms: a p99 takes 662 calls") for line in lines] == [
+        True
+    ] * said

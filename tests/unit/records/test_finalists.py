@@ -104,3 +104,22 @@ def test_without_candidates_nobody_races() -> None:
 def test_those_of_a_pair_stand_together_so_that_they_meet_where_memory_is_short() -> None:
     chosen = Finalists([BF16, FLOAT], [(INT8, FLOAT), (NNCF, BF16)])
     assert chosen.names == [BF16, NNCF, FLOAT, INT8]
+
+
+def test_the_fastest_that_meet_a_goal_race_in_pairs_though_others_are_faster() -> None:
+    slower = [candidate(BF16, 2.0), candidate(DYNAMIC, 1.98), candidate(BASELINE, 1.0)]
+    found = finalists([candidate(FLOAT, 4.0), *slower], slower)
+    assert found.contenders == [FLOAT]
+    assert found.pairs == [(DYNAMIC, FLOAT), (BF16, DYNAMIC)]
+    assert set(found.names) == {FLOAT, BF16, DYNAMIC}
+
+
+def test_a_goal_that_one_variant_meets_races_it_with_the_fastest() -> None:
+    one = candidate(BF16, 2.0)
+    found = finalists([candidate(FLOAT, 4.0), one], [one])
+    assert (found.contenders, found.pairs) == ([FLOAT], [(BF16, FLOAT)])
+
+
+def test_a_goal_that_the_same_variants_meet_changes_no_race() -> None:
+    every = [candidate(BF16, 3.0), candidate(FLOAT, 2.9), candidate(BASELINE, 1.0)]
+    assert finalists(every, every) == finalists(every) == finalists(every, [])

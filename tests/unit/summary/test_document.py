@@ -20,7 +20,8 @@ EMPTY = {
     "hosts": {},
     "models": {},
     **{key: [] for key in ("results", "recommendations", "races", "quantization")},
-    **{key: [] for key in ("traffic", "training", "activations")},
+    **{key: [] for key in ("traffic", "training", "activations", "goals", "costs")},
+    "goal": None,
 }
 PICK = {
     "model": "m",
@@ -58,6 +59,7 @@ def test_a_summary_is_read_and_follows_the_schema(tmp_path: Path) -> None:
         ({"schema": 1}, "schema"),
         ({"recommendations": [{**PICK, "why": None}]}, "why"),
         ({"recommendations": [{**PICK, "shape": {"sequence": 64}}]}, "shape"),
+        ({"goal": {"minimize": "size"}}, "goal"),
         ({"accuracy_budget_points": "one"}, "accuracy_budget_points"),
     ],
 )

@@ -405,6 +405,39 @@ def test_accepted_disturbed_numbers_are_given_and_marked(tmp_path: Path) -> None
     assert row["speedup"]["ratio"] > 1 and row["paired_s"] > 0
 
 
+def test_without_a_goal_nothing_of_it_is_in_it(summary: dict[str, Any]) -> None:
+    assert (summary["goal"], summary["goals"], summary["costs"]) == (None, [], [])
+
+
+def test_a_goal_decides_the_recommendation_at_its_shape_alone(tmp_path: Path) -> None:
+    variants, race = (BASELINE, QUICK, PLAIN), {"quick": 4.0, "plain": 5.0}
+    bounds = {"p99_ms": None, "memory_mb": None, "accuracy_points": 0.01}
+    goal = {"minimize": "latency", "shape": SHAPE, "traffic": None, **bounds}
+    summary = summarized(tmp_path, variants, race=race, goal=goal, prices={"*": 0.36})
+    assert summary["goal"] == goal
+    (decision,) = summary["goals"]
+    # the others changed one answer of 1000: only the baseline has surely lost nothing
+    assert (decision["variant"], decision["shape"]) == (BASELINE, SHAPE)
+    (bound,) = decision["bounds"]
+    assert (bound["variant"], bound["more"]) == (QUICK, pytest.approx(1.5, rel=0.05))
+    here, other = summary["recommendations"]
+    assert (here["variant"], here["why"]) == (BASELINE, decision["sentence"])
+    assert (other["variant"], other["why"]) == (
+        QUICK,
+        "the fastest of the 3 variants that keep the accuracy",
+    )
+    rows = {
+        (result["variant"], *row.values()): None
+        for result in summary["results"]
+        for row in [{key: one[key] for key in SHAPE} for one in result["latency"]]
+    }
+    priced = {(one["variant"], *one["shape"].values()): one for one in summary["costs"]}
+    assert set(priced) == set(rows)
+    seconds = by_variant(summary)[QUICK]["latency"][0]["paired_s"]
+    # an hour for 0.36 is 0.0001 per second
+    assert priced[QUICK, 1, 64]["cost_per_million"] == pytest.approx(1e6 * seconds * 0.0001)
+
+
 def test_speed_ups_over_bf16_are_in_it_and_in_the_csv_where_bf16_was_measured(
     tmp_path: Path,
 ) -> None:

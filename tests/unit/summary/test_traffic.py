@@ -32,14 +32,23 @@ ANSWERS = {
     "longest": {"predictions": [0, 2, 2, 0], "margins": [3.0, 0.5, 1.0, 0.0]},
     "bucketed": {"predictions": [0, 0, 1, 1], "margins": [3.0, 9.0, 9.0, 9.0]},
 }
+# the p99 that counts is that of the highest valid rate
+RATES = [
+    {"target_per_s": target, "valid": valid, "p99_s": p99_s, **QUIET}
+    for target, valid, p99_s in ((20.0, True, 0.03), (80.0, False, 0.2), (40.0, True, 0.06))
+]
 # what an offline test that does not count leaves without a number
+SERVER = {"server_per_s", "server_p99_s", "server_reason"}
+SINGLE_STREAM = {"single_stream_p90_s", "single_stream_p99_s"}
 MISSING = {"samples_per_s", "gain", "gain_low", "gain_high", "gain_verdict"}
 EMPTY = {
     "disturbed": None,
     "provisional": False,
     "samples_per_s": None,
     "single_stream_p90_s": None,
+    "single_stream_p99_s": None,
     "server_per_s": None,
+    "server_p99_s": None,
     "server_reason": None,
     "padding_share": None,
     "gain": None,
@@ -72,7 +81,7 @@ def measured_with(padding: str, number: int) -> list[dict[str, Any]]:
 
 def all_tests(*paddings: str) -> list[dict[str, Any]]:
     rounds = [measured_with(one, number) for number in ROUNDS for one in paddings]
-    server = {"rates": [], "highest_per_s": 40.0, "issued_per_s": 39.5, "reason": None}
+    server = {"rates": RATES, "highest_per_s": 40.0, "issued_per_s": 39.5, "reason": None}
     servers = [{"padding": one, "scenario": "server", **server} for one in paddings]
     return [test for tests in rounds for test in tests] + servers
 
@@ -137,7 +146,9 @@ def test_a_row_has_the_numbers_of_its_three_scenarios() -> None:
         "provisional": False,
         "samples_per_s": pytest.approx(75.0, rel=0.02),
         "single_stream_p90_s": 0.02,
+        "single_stream_p99_s": 0.05,
         "server_per_s": 39.5,
+        "server_p99_s": 0.06,
         "server_reason": None,
         "padding_share": pytest.approx(150 / 750),
         "gain": pytest.approx(1.5, rel=0.02),
@@ -214,7 +225,7 @@ def test_without_fixed_there_is_neither_gain_nor_change() -> None:
 @pytest.mark.parametrize(
     ("scenario", "missing"),
     [
-        ("single_stream", {"single_stream_p90_s"}),
+        ("single_stream", SINGLE_STREAM),
         ("offline", MISSING),
     ],
 )
@@ -270,6 +281,7 @@ def test_images_have_a_size_one_row_and_nothing_of_padding() -> None:
     assert entry["lengths"] == {"tokens": [], "samples": []}
     rate = pytest.approx(60.0, rel=0.05)
     numbers = {"samples_per_s": rate, "single_stream_p90_s": 0.02, "server_per_s": 39.5}
+    numbers |= {"single_stream_p99_s": 0.05, "server_p99_s": 0.06}
     assert entry["rows"] == [{"padding": "none", **EMPTY, **numbers}]
 
 
@@ -283,9 +295,13 @@ def test_the_record_itself_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("scenario", "changes", "missing"),
     [
-        ("single_stream", {"foreign_cores": 0.4}, {"single_stream_p90_s"}),
+        ("single_stream", {"foreign_cores": 0.4}, SINGLE_STREAM),
         ("offline", {"foreign_cores": 0.4}, MISSING),
-        ("server", {"rates": [QUIET, {"foreign_cores": 0.4}]}, {"server_per_s", "server_reason"}),
+        (
+            "server",
+            {"rates": [*RATES, {"foreign_cores": 0.4}]},
+            {"server_per_s", "server_p99_s", "server_reason"},
+        ),
     ],
 )
 def test_with_too_few_undisturbed_rounds_a_row_has_no_number_and_says_why(

@@ -150,3 +150,24 @@ def test_the_recorded_summary_has_a_row_for_each_shape(repository: Path) -> None
     assert len(rows) == len(told["recommendations"])
     for line, one in zip(rows, told["recommendations"], strict=True):
         assert (one["variant"] or "none") in line
+
+
+def goal(**fields: Any) -> dict[str, Any]:
+    sentence = "For the least memory at batch 1, sequence 64: small, 300 MB"
+    told = {"model": "m", "shape": SHAPE, "variant": "small", "provisional": False}
+    return {**told, "sentence": sentence, **fields}
+
+
+def test_the_goal_is_said_in_one_line(tmp_path: Path) -> None:
+    told = document([recommendation("small")], [result("small")])
+    _, _, line, _ = words(tmp_path, {**told, "goals": [goal()]})
+    assert line == "m: For the least memory at batch 1, sequence 64: small, 300 MB"
+    _, _, line, _ = words(tmp_path, {**told, "goals": [goal(provisional=True)]})
+    assert line.endswith("300 MB (provisional)")
+
+
+def test_a_goal_that_nothing_meets_at_a_shape_is_said_once(tmp_path: Path) -> None:
+    none = recommendation(None, why="For the least memory: no variant meets it")
+    told = document([none], [result("small")])
+    lines = words(tmp_path, {**told, "goals": [goal(variant=None, sentence=none["why"])]})
+    assert sum("no variant meets it" in line for line in lines) == 1

@@ -21,10 +21,11 @@ from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.logits import check_logits
 from tightrope.measure.race.at_shape import RaceAtShape
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
+from tightrope.measure.race.goal import meeting
 from tightrope.measure.race.rounds import Race
 from tightrope.measure.settings import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.records.finalists import Finalists, finalists
+from tightrope.records.finalists import Candidate, Finalists, finalists
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import RACE
 
@@ -51,13 +52,15 @@ class RaceSettings:
 
     `baseline` is the name of the baseline, `decision` holds the settings of that name, `budget` is
     the fraction by which accuracy may fall. With `accept_disturbed`, variants with disturbed
-    latencies may take part.
+    latencies may take part. `bounds` are those of a goal: `shape` (None is all), `p99_ms`,
+    `memory_mb` and `accuracy_points`, each None where it has none.
     """
 
     baseline: str
     decision: dict[str, Any]
     budget: float
     accept_disturbed: bool
+    bounds: dict[str, Any] | None = None
 
 
 def race_finalists(
@@ -85,8 +88,7 @@ def race_finalists(
         processors=pinned_processors(execution.threads),
         engines_sha256={name: sha256(one.engine) for name, one in measured.items()},
     )
-    known = partial(candidates, measured, race.baseline, race.budget, race.accept_disturbed)
-    chosen = [finalists(known(place)) for place in range(len(settings.shapes))]
+    chosen = chosen_finalists(measured, settings, race)
     machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
     if any(len(one.names) > 1 for one in chosen):
         heats = Heats(record, measured, execution.limits, machine, settings.terminal)
@@ -99,6 +101,23 @@ def race_finalists(
     record.seconds = time.monotonic() - began
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
+
+
+def chosen_finalists(
+    measured: Mapping[str, Measured], settings: TimingSettings, race: RaceSettings
+) -> list[Finalists]:
+    """Return the finalists of each shape, with those for the goal at its shape."""
+    known = partial(candidates, measured, race.baseline)
+    bounds, found = race.bounds, []
+    for place, shape in enumerate(settings.shapes):
+        wanted: list[Candidate] = []
+        if bounds and bounds["shape"] in (None, shape):
+            points = bounds["accuracy_points"]
+            budget = race.budget if points is None else points / 100
+            judged = known(budget, race.accept_disturbed, place)
+            wanted = meeting(bounds, judged, measured, place)
+        found.append(finalists(known(race.budget, race.accept_disturbed, place), wanted))
+    return found
 
 
 def timed_engines(

@@ -1,0 +1,101 @@
+"""What a million inferences cost, and after how many a variant has paid for its build.
+
+An inference is one input of a batch. Times are those by which variants are compared, `paired_s`:
+minutes in which the machine was slower would make a variant look dear.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from tightrope.summary.goal_types import Cost
+from tightrope.summary.ratios import interval_of
+from tightrope.summary.result_types import LatencyRow, Result
+from tightrope.summary.results import shape_of
+
+MILLION = 1e6
+SECONDS_PER_HOUR = 3600.0
+# key of `prices` for every host without a price of its own
+ANY_HOST = "*"
+
+# prices per hour by fingerprint of the host, in any currency
+Prices = Mapping[str, float]
+
+
+def price_of(host: str | None, prices: Prices) -> float | None:
+    """Return the price of an hour of a host, None where none is configured."""
+    return None if host is None else prices.get(host, prices.get(ANY_HOST))
+
+
+def hours_per_million(inferences_per_s: float) -> float:
+    """Return the hours of a machine that a million inferences take."""
+    return MILLION / inferences_per_s / SECONDS_PER_HOUR
+
+
+def inferences_per_s(row: LatencyRow) -> float | None:
+    """Return the inputs per second of one call after another, None if the time is not known."""
+    return row["batch"] / row["paired_s"] if row["paired_s"] else None
+
+
+def costs(results: Iterable[Result], prices: Prices) -> list[Cost]:
+    """Return an entry per measured result and shape; without a price it has no cost."""
+    return [
+        cost_entry(result, row, result["host"], price_of(result["host"], prices))
+        for result in results
+        if result["host"] is not None
+        for row in result["latency"]
+    ]
+
+
+def cost_entry(result: Result, row: LatencyRow, host: str, price: float | None) -> Cost:
+    """Return costs and break-even of a result at the shape of a row."""
+    rate = inferences_per_s(row)
+    saved, surely_saved = saved_per_inference(row)
+    spent = seconds_spent(result)
+    return {
+        "model": result["model"],
+        "variant": result["variant"],
+        "host": host,
+        "shape": shape_of(row),
+        "inferences_per_s": rate,
+        "price_per_hour": price,
+        "cost_per_million": hours_per_million(rate) * price if rate and price else None,
+        "build_s": result["build_s"],
+        "search_s": search_seconds(result),
+        "saved_s": saved,
+        "break_even_inferences": break_even(spent, saved),
+        "break_even_at_most": break_even(spent, surely_saved),
+    }
+
+
+def search_seconds(result: Result) -> float | None:
+    """Return the seconds in which int8-auto was searched for a variant, None without a search."""
+    return result["search"]["seconds"] if result["search"] else None
+
+
+def seconds_spent(result: Result) -> float | None:
+    """Return the seconds of building and searching a variant, None if the build is not known."""
+    built = result["build_s"]
+    return None if built is None else built + (search_seconds(result) or 0.0)
+
+
+def saved_per_inference(row: LatencyRow) -> tuple[float | None, float | None]:
+    """Return the seconds saved per inference over the baseline, and those at the low end.
+
+    The baseline took `paired_s` times the speed-up. Both are None without a speed-up.
+    """
+    speedup, own = interval_of(row["speedup"]), row["paired_s"]
+    if speedup is None or own is None:
+        return None, None
+    seconds = own / row["batch"]
+    # the baseline's time is known better than this variant's: vary the latter
+    theirs = seconds * speedup.value
+    return theirs - seconds, theirs - theirs / speedup.low
+
+
+def break_even(spent_s: float | None, saved_s: float | None) -> float | None:
+    """Return after how many inferences the time spent is saved, None where nothing is saved.
+
+    A price per second of the machine is a factor of both times, so it cancels out.
+    """
+    if spent_s is None or saved_s is None or saved_s <= 0:
+        return None
+    return spent_s / saved_s

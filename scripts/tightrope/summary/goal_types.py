@@ -1,0 +1,101 @@
+"""Types of the entries on the goal and on costs in summary.json.
+
+docs/summary-json.md describes the fields. None means not known or not given.
+"""
+
+from typing import Literal, TypedDict
+
+from tightrope.summary.decision_types import Rejected
+from tightrope.summary.result_types import Shape
+
+Minimized = Literal["latency", "cost", "memory", "energy"]
+Bound = Literal["p99_ms", "memory_mb", "accuracy_points"]
+Scenario = Literal["single_stream", "offline", "server"]
+
+
+class Goal(TypedDict):
+    """What to minimize and within which bounds, as configured."""
+
+    minimize: Minimized
+    shape: Shape | None
+    traffic: Scenario | None
+    p99_ms: float | None
+    memory_mb: float | None
+    accuracy_points: float | None
+
+
+class Miss(TypedDict):
+    """A bound that a variant does not keep: its value, and by how much it is over the limit.
+
+    `value` and `by` are None where the value was not measured; both are in the bound's unit.
+    """
+
+    bound: Bound
+    limit: float
+    value: float | None
+    by: float | None
+
+
+class BoundCost(TypedDict):
+    """What a bound costs: the best variant without it, and the chosen one's value over its value.
+
+    `more` is a fraction, 0 if the bound changes nothing; None without a chosen variant.
+    """
+
+    bound: Bound
+    limit: float
+    variant: str | None
+    value: float | None
+    more: float | None
+    words: str
+
+
+class Nearest(TypedDict):
+    """The variant that comes nearest to a goal that nothing meets, and the bounds it misses."""
+
+    variant: str
+    value: float
+    misses: list[Miss]
+
+
+class GoalDecision(TypedDict):
+    """The variant for the goal; `value` is in `unit`.
+
+    `shape` or `padding` is where the value was measured, `traffic` the scenario of LoadGen.
+    """
+
+    model: str
+    host: str
+    shape: Shape | None
+    traffic: Scenario | None
+    padding: str | None
+    variant: str | None
+    value: float | None
+    unit: str
+    sentence: str
+    provisional: bool
+    bounds: list[BoundCost]
+    nearest: Nearest | None
+    rejected: list[Rejected]
+
+
+class Cost(TypedDict):
+    """Running and build costs of a result at a shape; an inference is one input of a batch.
+
+    `saved_s` is the time saved per inference over the baseline. After `break_even_inferences` it
+    has paid for `build_s` and `search_s`; `break_even_at_most` is the same at the low end of the
+    speed-up.
+    """
+
+    model: str
+    variant: str
+    host: str
+    shape: Shape
+    inferences_per_s: float | None
+    price_per_hour: float | None
+    cost_per_million: float | None
+    build_s: float | None
+    search_s: float | None
+    saved_s: float | None
+    break_even_inferences: float | None
+    break_even_at_most: float | None

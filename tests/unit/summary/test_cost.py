@@ -1,0 +1,60 @@
+"""Cost and break-even, recomputed by hand."""
+
+from typing import Any
+
+import pytest
+from goals import BASELINE, BATCH, INT8, result, row
+from raced import PLACE
+from tightrope.summary.cost import costs, price_of
+
+
+def entry(variant: str, *rows: dict[str, Any], price: float | None, **fields: Any) -> Any:
+    """The cost at the first of the rows."""
+    prices = {} if price is None else {"*": price}
+    return costs([result(variant, *rows, **fields)], prices)[0]
+
+
+def test_cost_and_break_even_are_what_they_are_by_hand() -> None:
+    """16 inputs in 32 ms, 2.5 times as fast as the baseline, built in 60 s and searched in 40 s.
+
+    An inference takes 2 ms and the baseline's 5 ms: 3 ms are saved, so 100 s are saved after
+    33,333 inferences. An hour for 0.18 is 0.00005 per second: a million inferences take 2,000 s
+    and cost 0.10. At the low end of the speed-up, 2.5 / 1.1, an inference takes 2.2 ms.
+    """
+    search = {"seconds": 40.0}
+    found = entry(INT8, row(32.0, 2.5, **BATCH), price=0.18, build_s=60.0, search=search)
+    assert found["inferences_per_s"] == pytest.approx(500.0)
+    assert found["cost_per_million"] == pytest.approx(0.10)
+    assert found["saved_s"] == pytest.approx(0.003)
+    assert found["break_even_inferences"] == pytest.approx(100 / 0.003)
+    assert found["break_even_at_most"] == pytest.approx(100 / 0.0028)
+    in_money = 100 * (0.18 / 3600) / (0.003 * (0.18 / 3600))
+    assert found["break_even_inferences"] == pytest.approx(in_money)
+
+
+def test_without_a_price_there_is_no_cost_but_a_break_even() -> None:
+    found = entry(INT8, row(32.0, 2.5, **BATCH), price=None)
+    assert (found["price_per_hour"], found["cost_per_million"]) == (None, None)
+    assert found["break_even_inferences"] == pytest.approx(60 / 0.003)
+
+
+def test_the_baseline_and_what_is_slower_never_break_even() -> None:
+    for found in (entry(BASELINE, row(10.0), price=1.0), entry(INT8, row(10.0, 0.8), price=1.0)):
+        assert found["break_even_inferences"] is found["break_even_at_most"] is None
+
+
+def test_what_may_be_slower_may_never_break_even() -> None:
+    found = entry(INT8, row(10.0, 1.05), price=1.0)
+    assert found["break_even_inferences"] == pytest.approx(60 / 0.0005)
+    assert found["break_even_at_most"] is None
+
+
+def test_a_disturbed_row_has_no_cost() -> None:
+    found = entry(INT8, row(None), price=1.0)
+    assert (found["cost_per_million"], found["break_even_inferences"]) == (None, None)
+
+
+def test_the_price_is_that_of_the_host_or_of_any() -> None:
+    prices = {PLACE: 2.0, "*": 1.0}
+    assert (price_of(PLACE, prices), price_of("0" * 12, prices)) == (2.0, 1.0)
+    assert (price_of("0" * 12, {PLACE: 2.0}), price_of(None, prices)) == (None, None)
