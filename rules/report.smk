@@ -36,6 +36,7 @@ rule render_report:
                 "int8",
                 "graphs",
                 "traffic",
+                "throughput",
                 "activations",
                 "training",
                 "costs",

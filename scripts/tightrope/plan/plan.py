@@ -28,6 +28,7 @@ from tightrope.plan.run import (
     take_run_lock,
     this_run_executes_jobs,
 )
+from tightrope.plan.throughput import measured_throughputs
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
 from tightrope.records.record import TRAINING
@@ -43,14 +44,16 @@ class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
     `jobs` has each model with each variant that can run, `traffic` those also measured under
-    traffic, `activations` those timed paired with the same variant of the model's reference in
-    `references`, `training` the models whose training is measured, `baselines` the name of the
-    baseline per model and device; `host` and `numerics` are the host keys per device.
+    traffic, `throughput` those also with several instances, `activations` those timed paired with
+    the same variant of the model's reference in `references`, `training` the models whose training
+    is measured, `baselines` the name of the baseline per model and device; `host` and `numerics`
+    are the host keys per device.
     """
 
     models: list[str]
     jobs: Jobs
     traffic: Jobs
+    throughput: Jobs
     activations: Jobs
     references: dict[str, str]
     training: list[str]
@@ -80,6 +83,7 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         models=list(config["models"]),
         jobs=jobs,
         traffic=[job for job in jobs if str(job[1]) in config["traffic"]["variants"]],
+        throughput=measured_throughputs(config, jobs),
         activations=compared(config, jobs),
         references=references(config),
         training=measured_trainings(config),
@@ -188,6 +192,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             f"reports/{model}/{variant}.latency.json",
             f"reports/{model}/{variant}.accuracy.json",
             *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
+            *[f"reports/{model}/{variant}.throughput.json"] * ((model, variant) in plan.throughput),
             *[f"reports/{model}/{variant}.activation.json"]
             * ((model, variant) in plan.activations),
             f"reports/{model}/{variant.device}.race.json",

@@ -15,6 +15,7 @@ from tightrope.errors import ArtifactError
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.model_types import Host, Model
 from tightrope.summary.result_types import Result
+from tightrope.summary.throughput_types import Throughput
 from tightrope.summary.workload_types import Activation, Traffic, Training
 
 
@@ -34,6 +35,7 @@ class Summary(TypedDict):
     races: list[Race]
     quantization: list[Quantization]
     traffic: list[Traffic]
+    throughput: list[Throughput]
     training: list[Training]
     activations: list[Activation]
 

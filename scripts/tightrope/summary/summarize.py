@@ -19,6 +19,7 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
+from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.accuracy import Split
@@ -41,6 +42,7 @@ from tightrope.summary.results import result_entry, unavailable_entry
 from tightrope.summary.speed_scale import with_races
 from tightrope.summary.splits import SplitsByModel, by_model, evaluation_split
 from tightrope.summary.table import write_csv
+from tightrope.summary.throughput import throughput_entries
 from tightrope.summary.traffic import traffic_entries
 from tightrope.summary.training import training_entries
 from tightrope.summary.truncation import with_truncations
@@ -57,10 +59,11 @@ class Inputs:
     """Files of a run.
 
     `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
-    `splits` those of each model. `traffic` are the records of measurements under traffic, `audits`,
-    `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
-    trainings, `activations` those of models paired with a reference, `races` those of the races per
-    model and device, `caches` those of calibrations.
+    `splits` those of each model. `traffic` are the records of measurements under traffic,
+    `throughputs` those of several instances, `audits`, `sensitivities` and `searches` those in
+    `artifacts/{model}/`, `training` those of measured trainings, `activations` those of models
+    paired with a reference, `races` those of the races per model and device, `caches` those of
+    calibrations.
     """
 
     engines: Paths
@@ -69,6 +72,7 @@ class Inputs:
     checkpoints: Paths
     splits: Paths
     traffic: Paths = ()
+    throughputs: Paths = ()
     audits: Paths = ()
     sensitivities: Paths = ()
     searches: Paths = ()
@@ -113,6 +117,7 @@ def summarize(
     known = timed + [unavailable_entry(*one) for one in settings.unavailable]
     results = [with_int8(result, *found) for result in known]
     loads = [TrafficRecord.read(path) for path in inputs.traffic]
+    throughputs = [ThroughputRecord.read(path) for path in inputs.throughputs]
     trainings = [TrainingRecord.read(path) for path in inputs.training]
     document: Summary = {
         "schema": 3,
@@ -121,13 +126,16 @@ def summarize(
         "configuration": list(settings.configuration),
         "overrides": list(settings.overrides),
         "accuracy_budget_points": settings.budget_points,
-        "hosts": hosts([*(record for run in runs for record in run[1:]), *loads, *trainings]),
+        "hosts": hosts(
+            [*(record for run in runs for record in run[1:]), *loads, *throughputs, *trainings]
+        ),
         "models": models_of(inputs, splits, results, settings),
         "results": results,
         "recommendations": recommendations(results, raced),
         "races": list(raced.values()),
         "quantization": quantizations(results, raced),
         "traffic": traffic_entries(loads, accept_disturbed=settings.accept_disturbed),
+        "throughput": throughput_entries(throughputs, accept_disturbed=settings.accept_disturbed),
         "training": training_entries(trainings, accept_disturbed=settings.accept_disturbed),
         "activations": activations_of(inputs, settings, judging),
     }
