@@ -23,8 +23,8 @@ def throughput_chart(cells: Sequence[dict[str, Any]], *, description: str) -> di
     rows = list(dict.fromkeys(cell["division"] for cell in cells))
     batches = sorted({cell["batch"] for cell in cells})
     place = (
-        alt.X("batch:O", sort=batches, title="batch", axis=alt.Axis(labelAngle=0)),
-        alt.Y("division:O", sort=rows, title=None, axis=alt.Axis(labelLimit=220)),
+        alt.X("batch:O", sort=batches, title="batch", axis=alt.Axis(labelAngle=0, grid=False)),
+        alt.Y("division:O", sort=rows, title=None, axis=alt.Axis(labelLimit=220, grid=False)),
     )
     colour = alt.Color("samples_per_s:Q", scale=alt.Scale(range="heatmap", zero=False), legend=None)
     tooltip = [
