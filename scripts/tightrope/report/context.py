@@ -1,6 +1,6 @@
 """Template context of the report, built from a summary: an entry per section."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.sections.activations import activations_section
@@ -53,8 +53,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "not_run": not_run(results),
         "host_names": hosts,
         "real_traffic": bool(traffic),
-        "throughput": bool(summary.get("throughput")),
-        "throughput_failed": failures(summary.get("throughput") or ()),
+        **throughput_facts(summary.get("throughput") or ()),
         "traffic_failed": failures(traffic),
         "activations": activations,
         "training": training,
@@ -76,6 +75,11 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
         figures += model["int8"]["sensitivities"]
     traffic = model["traffic"]["figures"] if model["traffic"] else []
     return [*figures, *traffic, *model["throughput"]]
+
+
+def throughput_facts(entries: Sequence[Record]) -> dict[str, Any]:
+    """Return whether there is throughput to show, and of how many variants it failed."""
+    return {"throughput": bool(entries), "throughput_failed": failures(entries)}
 
 
 def failures(entries: Iterable[Record]) -> int:

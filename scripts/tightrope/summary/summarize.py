@@ -119,6 +119,7 @@ def summarize(
     loads = [TrafficRecord.read(path) for path in inputs.traffic]
     throughputs = [ThroughputRecord.read(path) for path in inputs.throughputs]
     trainings = [TrainingRecord.read(path) for path in inputs.training]
+    others = [*loads, *throughputs, *trainings]
     document: Summary = {
         "schema": 3,
         "tightrope": __version__,
@@ -126,9 +127,7 @@ def summarize(
         "configuration": list(settings.configuration),
         "overrides": list(settings.overrides),
         "accuracy_budget_points": settings.budget_points,
-        "hosts": hosts(
-            [*(record for run in runs for record in run[1:]), *loads, *throughputs, *trainings]
-        ),
+        "hosts": hosts([*(record for run in runs for record in run[1:]), *others]),
         "models": models_of(inputs, splits, results, settings),
         "results": results,
         "recommendations": recommendations(results, raced),

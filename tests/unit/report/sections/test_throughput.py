@@ -8,10 +8,11 @@ from typing import Any
 import altair as alt
 import pytest
 import vl_convert
+from colour_vision import contrast
 from page_parts import PARTS
 from tightrope.report.page import render_page
 from tightrope.report.sections.throughput import division, throughput_section
-from tightrope.report.style.palette import chart_config
+from tightrope.report.style.palette import HEAT, INKS, chart_config
 
 EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
 VARIANT = "cpu-openvino-int8-bf16-nncf-512"
@@ -90,8 +91,8 @@ def test_every_cell_has_its_number_or_a_word(scheme: str) -> None:
     svg = drawn(figure["chart"], scheme)
     for text in ("800/s", "1,240/s", "500/s", "skipped", "failed", "2 instances, 4 threads each"):
         assert text in svg
-    fills = set(chart_config(scheme)["range"]["heatmap"])
-    assert len(fills) == 2
+    for colour in HEAT[scheme == "dark"]:
+        assert contrast(INKS[scheme]["text"], colour) >= 4.5
 
 
 def test_the_reason_of_a_skipped_cell_is_its_note() -> None:
