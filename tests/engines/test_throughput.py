@@ -9,13 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tightrope.artifacts.files import read_json, write_json
 from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError
 from tightrope.measure.throughput.instances import BLOCKS
 from tightrope.measure.throughput.measure import ThroughputSettings, measure_throughput
 from tightrope.records.throughput import ThroughputRecord, call_seconds, samples_per_second
 from tightrope.variants import Variant
-from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, name_variant
+from tiny_images import SIDE
+from tiny_model import (
+    EXECUTION,
+    LIMITS,
+    LONGEST,
+    TinyModel,
+    artifacts_of,
+    build_variant,
+    name_variant,
+)
 
 Build = Callable[[Variant], Path]
 PLAN = {
@@ -132,8 +142,6 @@ def test_instances_that_fail_leave_the_other_points(
 def test_an_engine_that_was_not_built_is_a_failed_record(
     tiny: TinyModel, built: Build, tmp_path: Path
 ) -> None:
-    from tightrope.artifacts.files import read_json, write_json
-
     folder = built(name_variant("onnxruntime", "fp32"))
     manifest = read_json(folder)
     broken = tmp_path / "engine.json"
@@ -148,3 +156,14 @@ def test_more_tokens_than_the_model_takes_name_their_key(
 ) -> None:
     with pytest.raises(TightropeError, match=r"throughput\.sequence"):
         measure(tiny, engine, tmp_path / "v.throughput.json", sequence=100_000)
+
+
+def test_images_have_the_size_of_their_model(tiny_images: TinyModel, tmp_path: Path) -> None:
+    engine = build_variant(
+        tiny_images, name_variant("onnxruntime", "fp32"), tmp_path / "engine" / "engine.json"
+    )
+    target = tmp_path / "v.throughput.json"
+    record = measure(tiny_images, engine, target, instances=[1], batches=[2])
+    assert (record.status, record.reason, record.sequence) == ("ok", None, None)
+    assert (record.height, record.width) == (SIDE, SIDE)
+    assert len(call_seconds(record.points[0])) > 0
