@@ -7,8 +7,8 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
-from tightrope.plan import announce, code, devices, graphs, job_inputs, job_params, plan
-from tightrope.plan import reports, shapes, training
+from tightrope.plan import announce, code, columns, devices, graphs, job_inputs, job_params, plan
+from tightrope.plan import reports, shapes, throughput, training
 from tightrope.plan.config import checked_or_exit
 from tightrope.plan.devices import environment_of_device, environment_of_variant
 from tightrope.plan.devices import gpus_of_device, gpus_of_variant
@@ -29,12 +29,13 @@ config.update(checked_or_exit(workflow, config, f"{workflow.basedir}/config/sche
 PLAN = plan.make_plan(config)
 # a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]
-JOBS = plan.columns(PLAN.jobs)
-TRAFFIC_JOBS = plan.columns(PLAN.traffic)
-ACTIVATION_JOBS = plan.columns(PLAN.activations)
-RACES = plan.race_columns(PLAN.jobs)
-AUDITED_JOBS = plan.columns(plan.audited(PLAN.jobs))
-SEARCHES = plan.search_columns(config, PLAN.jobs)
+JOBS = columns.columns(PLAN.jobs)
+TRAFFIC_JOBS = columns.columns(PLAN.traffic)
+THROUGHPUT_JOBS = columns.columns(PLAN.throughput)
+ACTIVATION_JOBS = columns.columns(PLAN.activations)
+RACES = columns.race_columns(PLAN.jobs)
+AUDITED_JOBS = columns.columns(plan.audited(PLAN.jobs))
+SEARCHES = columns.search_columns(config, PLAN.jobs)
 CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
@@ -58,6 +59,7 @@ accuracy_code = partial(code.variant_code, SCRIPTS, "measure_accuracy.py")
 race_code = partial(code.race_code, SCRIPTS, PLAN)
 traffic_code = partial(code.variant_code, SCRIPTS, "measure_traffic.py")
 profile_code = partial(code.variant_code, SCRIPTS, "measure_profile.py")
+throughput_code = partial(code.variant_code, SCRIPTS, "measure_throughput.py")
 
 local_data_files = partial(job_inputs.local_data_files, config)
 training_examples = partial(job_inputs.training_examples, config)
@@ -85,6 +87,7 @@ percentile_of = partial(job_params.percentile_of, config)
 latency_settings = partial(job_params.latency_settings, config)
 streams_of_variant = partial(job_params.streams_of, config)
 traffic_settings = partial(job_params.traffic_settings, config)
+throughput_settings = partial(throughput.throughput_settings, config)
 recipe_to_measure = partial(training.recipe_to_measure, config)
 bounds_of_goal = partial(job_params.bounds_of_goal, config)
 baseline_of_device = partial(plan.baseline_of_device, PLAN)

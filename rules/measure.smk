@@ -198,6 +198,41 @@ rule measure_traffic:
         "../scripts/measure_traffic.py"
 
 
+# Instances of one engine on cores of their own, all at work at the same time.
+rule measure_throughput:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{variant}.throughput.json", non_empty=True),
+            caption="captions/throughput.rst",
+            category="Throughput",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_throughput/{model}-{variant}.log",
+    conda:
+        environment_of_variant
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=60,
+        gpu=gpus_of_variant,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=throughput_code,
+        host=host_of_variant,
+        throughput=throughput_settings,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=accuracy_libraries,
+    script:
+        "../scripts/measure_throughput.py"
+
+
 rule measure_peaks:
     output:
         peaks=ensure("artifacts/machine/{device}.peaks.json", non_empty=True),

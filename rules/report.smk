@@ -37,6 +37,7 @@ rule render_report:
                 "int8",
                 "graphs",
                 "traffic",
+                "throughput",
                 "activations",
                 "training",
                 "costs",

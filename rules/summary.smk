@@ -4,6 +4,7 @@ rule summarize:
         latencies=collect("reports/{model}/{variant}.latency.json", zip, **JOBS),
         accuracies=collect("reports/{model}/{variant}.accuracy.json", zip, **JOBS),
         traffic=collect("reports/{model}/{variant}.traffic.json", zip, **TRAFFIC_JOBS),
+        throughputs=collect("reports/{model}/{variant}.throughput.json", zip, **THROUGHPUT_JOBS),
         activations=collect("reports/{model}/{variant}.activation.json", zip, **ACTIVATION_JOBS),
         races=collect("reports/{model}/{device}.race.json", zip, **RACES),
         audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),

@@ -18,6 +18,7 @@ SHARED_FOLDER = "TESTS_SHARED_FOLDER"
 # These tests time real processes. Another test, or a program of the machine, can spoil one of
 # them, so each may be repeated twice.
 TIMED = (
+    "engines/test_throughput.py",
     "engines/test_traffic.py",
     "unit/measure/",
     "unit/machine/",

@@ -25,6 +25,7 @@ from tightrope.plan.shapes import (
     is_of_images,
     shapes_of,
 )
+from tightrope.plan.throughput import check_throughput
 from tightrope.plan.variants import configured, devices_of
 from tightrope.signature import SEQUENCE
 from tightrope.variants import AUTO, GIVEN, Variant, parse
@@ -198,6 +199,7 @@ CHECKS = (
     check_search,
     check_threads,
     check_traffic,
+    check_throughput,
     check_sources,
     check_heads,
     check_labels,

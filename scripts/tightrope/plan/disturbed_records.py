@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import ArtifactError
-from tightrope.machine.interference import fewest_pairs, undisturbed
+from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs, undisturbed
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
+from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.races import is_undecided
@@ -41,6 +42,15 @@ def any_traffic(record: TrafficRecord) -> bool:
     return any(why_traffic_was(record, padding) for padding in record.plan["padding"])
 
 
+def any_throughput(record: ThroughputRecord) -> bool:
+    """Return whether a measured point was disturbed."""
+    return any(
+        point["foreign_cores"] > MAX_FOREIGN_CORES
+        for point in record.points
+        if point["reason"] is None
+    )
+
+
 def any_training(record: TrainingRecord) -> bool:
     """Return whether all epochs of some seed were disturbed."""
     return why_training_was(record) is not None
@@ -52,5 +62,6 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "activation": (LatencyRecord, any_latency),
     "race": (RaceRecord, is_undecided),
     "traffic": (TrafficRecord, any_traffic),
+    "throughput": (ThroughputRecord, any_throughput),
     "training": (TrainingRecord, any_training),
 }

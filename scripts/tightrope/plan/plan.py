@@ -10,6 +10,7 @@ from tightrope.machine.compiler import missing_compiler
 from tightrope.machine.gpu import missing_packages
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.plan import reports
+from tightrope.plan.columns import Jobs
 from tightrope.plan.comparisons import compared, references
 from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
@@ -18,7 +19,6 @@ from tightrope.plan.job_inputs import (
     engine_manifest,
     from_checkpoint,
     int8_files,
-    scheme_of,
 )
 from tightrope.plan.run import (
     DISTURBED,
@@ -28,29 +28,30 @@ from tightrope.plan.run import (
     take_run_lock,
     this_run_executes_jobs,
 )
+from tightrope.plan.throughput import measured_throughputs
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
 from tightrope.records.record import TRAINING
 from tightrope.terminal.start import start_terminal
-from tightrope.variants import AUTO, DEVICES, Variant, baseline, is_onnx, parse
+from tightrope.variants import DEVICES, Variant, baseline, is_onnx, parse
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
-
-Jobs = list[tuple[str, Variant]]
 
 
 class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
     `jobs` has each model with each variant that can run, `traffic` those also measured under
-    traffic, `activations` those timed paired with the same variant of the model's reference in
-    `references`, `training` the models whose training is measured, `baselines` the name of the
-    baseline per model and device; `host` and `numerics` are the host keys per device.
+    traffic, `throughput` those also with several instances, `activations` those timed paired with
+    the same variant of the model's reference in `references`, `training` the models whose training
+    is measured, `baselines` the name of the baseline per model and device; `host` and `numerics`
+    are the host keys per device.
     """
 
     models: list[str]
     jobs: Jobs
     traffic: Jobs
+    throughput: Jobs
     activations: Jobs
     references: dict[str, str]
     training: list[str]
@@ -80,6 +81,7 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         models=list(config["models"]),
         jobs=jobs,
         traffic=[job for job in jobs if str(job[1]) in config["traffic"]["variants"]],
+        throughput=measured_throughputs(config, jobs),
         activations=compared(config, jobs),
         references=references(config),
         training=measured_trainings(config),
@@ -93,20 +95,6 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
 def keys(name: Callable[[Document], str], host: Document) -> dict[str, str]:
     """Return the host key for each device, computed by the function `name`."""
     return {device: name(for_device(host, device)) for device in DEVICES}
-
-
-def columns(jobs: Jobs) -> dict[str, list[str]]:
-    """Return the jobs as wildcard values of a path, to be combined with `zip`."""
-    return {
-        "model": [model for model, _ in jobs],
-        "variant": [str(variant) for _, variant in jobs],
-    }
-
-
-def race_columns(jobs: Jobs) -> dict[str, list[str]]:
-    """Return each model with each of its devices, in the format of `columns`."""
-    found = dict.fromkeys((model, variant.device) for model, variant in jobs)
-    return {"model": [model for model, _ in found], "device": [device for _, device in found]}
 
 
 def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
@@ -188,6 +176,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             f"reports/{model}/{variant}.latency.json",
             f"reports/{model}/{variant}.accuracy.json",
             *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
+            *[f"reports/{model}/{variant}.throughput.json"] * ((model, variant) in plan.throughput),
             *[f"reports/{model}/{variant}.activation.json"]
             * ((model, variant) in plan.activations),
             f"reports/{model}/{variant.device}.race.json",
@@ -206,19 +195,6 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
 def audited(jobs: Jobs) -> Jobs:
     """Return the jobs whose precision needs an audit."""
     return [job for job in jobs if audits(job[0], job[1])]
-
-
-def search_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
-    """Return model, scheme and calibration of each search, in the format of `columns`."""
-    found = dict.fromkeys(
-        (model, scheme, calibration)
-        for model, variant in jobs
-        if variant.precision == AUTO
-        and (scheme := scheme_of(config, variant))
-        and (calibration := variant.calibration)
-    )
-    names = ("model", "scheme", "calibration")
-    return {name: [search[place] for search in found] for place, name in enumerate(names)}
 
 
 def baseline_engine(plan: Plan, wildcards: Any) -> str:

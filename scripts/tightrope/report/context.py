@@ -1,6 +1,6 @@
 """Template context of the report, built from a summary: an entry per section."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.sections.activations import activations_section
@@ -13,6 +13,7 @@ from tightrope.report.sections.not_run import grouped, not_run
 from tightrope.report.sections.picks import pick
 from tightrope.report.sections.quantize_or_not import quantization_section
 from tightrope.report.sections.steadiness import disturbed_section, remarks, steadiness
+from tightrope.report.sections.throughput import throughput_section
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_of
@@ -53,7 +54,8 @@ def sections(summary: Summary) -> dict[str, Any]:
         "not_run": not_run(results),
         "host_names": hosts,
         "real_traffic": bool(traffic),
-        "traffic_failed": sum(entry.get("status") == "failed" for entry in traffic),
+        **throughput_facts(summary.get("throughput") or ()),
+        "traffic_failed": failures(traffic),
         "activations": activations,
         "training": training,
         "training_not_run": not_run(training["failed"] if training else []),
@@ -72,7 +74,18 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
     if model["int8"]:
         figures += [panel for figure in model["int8"]["figures"] for panel in figure["panels"]]
         figures += model["int8"]["sensitivities"]
-    return figures + (model["traffic"]["figures"] if model["traffic"] else [])
+    traffic = model["traffic"]["figures"] if model["traffic"] else []
+    return [*figures, *traffic, *model["throughput"]]
+
+
+def throughput_facts(entries: Sequence[Record]) -> dict[str, Any]:
+    """Return whether there is throughput to show, and of how many variants it failed."""
+    return {"throughput": bool(entries), "throughput_failed": failures(entries)}
+
+
+def failures(entries: Iterable[Record]) -> int:
+    """Return how many entries failed."""
+    return sum(entry.get("status") == "failed" for entry in entries)
 
 
 def measured_values(results: Iterable[Record], field: str) -> set[str | None]:
@@ -108,6 +121,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     results = of_model(summary.get("results"), name)
     measured = [result for result in results if result.get("status") == "ok"]
     traffic = of_model(summary.get("traffic"), name)
+    throughput = of_model(summary.get("throughput"), name)
     quantization = of_model(summary.get("quantization"), name)
     baselines = model.get("baselines") or {}
     recommendations = of_model(summary.get("recommendations"), name)
@@ -138,6 +152,8 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "uncompared": uncompared(measured),
         "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
         "traffic_not_run": not_run(traffic),
+        "throughput": throughput_section(throughput, hosts),
+        "throughput_not_run": not_run(throughput),
     }
 
 

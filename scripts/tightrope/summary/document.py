@@ -16,6 +16,7 @@ from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
 from tightrope.summary.model_types import Host, Model
 from tightrope.summary.result_types import Result
+from tightrope.summary.throughput_types import Throughput
 from tightrope.summary.workload_types import Activation, Traffic, Training
 
 
@@ -35,6 +36,7 @@ class Summary(TypedDict):
     races: list[Race]
     quantization: list[Quantization]
     traffic: list[Traffic]
+    throughput: list[Throughput]
     training: list[Training]
     activations: list[Activation]
     goal: Goal | None

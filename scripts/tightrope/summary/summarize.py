@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from tightrope import __version__
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
@@ -16,7 +14,7 @@ from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed
 from tightrope.records.race import RaceRecord
-from tightrope.records.record import Record
+from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.accuracy import Split
@@ -28,8 +26,9 @@ from tightrope.summary.examples import with_examples
 from tightrope.summary.goal import decisions
 from tightrope.summary.goal_recommendations import for_goal
 from tightrope.summary.goal_types import Goal, GoalDecision
+from tightrope.summary.hosts import hosts
 from tightrope.summary.int8 import made_records, read_records, with_int8
-from tightrope.summary.model_types import Host, Model
+from tightrope.summary.model_types import Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
 from tightrope.summary.quantize_or_not import quantizations
@@ -40,6 +39,7 @@ from tightrope.summary.results import result_entry, unavailable_entry
 from tightrope.summary.speed_scale import with_races
 from tightrope.summary.splits import SplitsByModel, by_model, evaluation_split
 from tightrope.summary.table import write_csv
+from tightrope.summary.throughput import throughput_entries
 from tightrope.summary.traffic import traffic_entries
 from tightrope.summary.training import training_entries
 from tightrope.summary.truncation import with_truncations
@@ -56,10 +56,11 @@ class Inputs:
     """Files of a run.
 
     `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
-    `splits` those of each model. `traffic` are the records of measurements under traffic, `audits`,
-    `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
-    trainings, `activations` those of models paired with a reference, `races` those of the races per
-    model and device, `caches` those of calibrations.
+    `splits` those of each model. `traffic` are the records of measurements under traffic,
+    `throughputs` those of several instances, `audits`, `sensitivities` and `searches` those in
+    `artifacts/{model}/`, `training` those of measured trainings, `activations` those of models
+    paired with a reference, `races` those of the races per model and device, `caches` those of
+    calibrations.
     """
 
     engines: Paths
@@ -68,6 +69,7 @@ class Inputs:
     checkpoints: Paths
     splits: Paths
     traffic: Paths = ()
+    throughputs: Paths = ()
     audits: Paths = ()
     sensitivities: Paths = ()
     searches: Paths = ()
@@ -107,10 +109,12 @@ def summarize(
     judging = judging_of(runs, splits, settings)
     results, raced = raced_results(inputs, settings, [entry_of(*run, judging) for run in runs])
     loads = [TrafficRecord.read(path) for path in inputs.traffic]
+    throughputs = [ThroughputRecord.read(path) for path in inputs.throughputs]
     trainings = [TrainingRecord.read(path) for path in inputs.training]
     fastest = recommendations(results, raced)
     traffic = traffic_entries(loads, accept_disturbed=settings.accept_disturbed)
     goals = goals_of(settings, results, fastest, traffic)
+    others = [*loads, *throughputs, *trainings]
     document: Summary = {
         "schema": 3,
         "tightrope": __version__,
@@ -118,13 +122,14 @@ def summarize(
         "configuration": list(settings.configuration),
         "overrides": list(settings.overrides),
         "accuracy_budget_points": settings.budget_points,
-        "hosts": hosts([*(record for run in runs for record in run[1:]), *loads, *trainings]),
+        "hosts": hosts([*(record for run in runs for record in run[1:]), *others]),
         "models": models_of(inputs, splits, results, settings),
         "results": results,
         "recommendations": for_goal(fastest, goals),
         "races": list(raced.values()),
         "quantization": quantizations(results, raced),
         "traffic": traffic,
+        "throughput": throughput_entries(throughputs, accept_disturbed=settings.accept_disturbed),
         "training": training_entries(trainings, accept_disturbed=settings.accept_disturbed),
         "activations": activations_of(inputs, settings, judging),
         "goal": settings.goal,
@@ -234,15 +239,3 @@ def entry_of(
         machine=judging.machine,
         accept_disturbed=judging.accept_disturbed,
     )
-
-
-def hosts(records: Iterable[Record]) -> dict[str, Host]:
-    """Return each host of the records by fingerprint, with the libraries and GPUs used on it."""
-    found: dict[str, Host] = {}
-    for record in records:
-        host = msgspec.convert({**record.host, "libraries": {}, "gpu_uuids": []}, Host)
-        entry = found.setdefault(fingerprint(record.host), host)
-        entry["libraries"] |= record.libraries
-        uuids = {*entry["gpu_uuids"], record.host.get("gpu_uuid")}
-        entry["gpu_uuids"] = sorted(uuid for uuid in uuids if uuid)
-    return found

@@ -27,9 +27,10 @@ Entry = dict[str, Any]
 
 
 def otherwise_disturbed(document: Entry) -> list[Entry]:
-    """Return the disturbed rows of traffic and trainings; no decision depends on them."""
+    """Return what was disturbed of traffic, throughput and trainings: no decision needs it."""
     tests = [row for entry in document.get("traffic", ()) for row in entry["rows"]]
-    return [one for one in (*tests, *document.get("training", ())) if one.get("disturbed")]
+    points = [one for entry in document.get("throughput", ()) for one in entry["points"]]
+    return [one for one in (*tests, *points, *document.get("training", ())) if one.get("disturbed")]
 
 
 def closing_words(report: Path | str, summary: Path | str, *, since: float) -> str:

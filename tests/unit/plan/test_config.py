@@ -80,7 +80,15 @@ def test_every_key_has_a_default_or_must_be_given(schema: Path, config: dict[str
     assert set(filled) == set(document["properties"])
     model = document["properties"]["models"]["additionalProperties"]
     assert set(filled["models"]["tiny"]) == set(model["properties"])
-    for name in ("calibration", "latency", "onnxruntime", "openvino", "traffic", "tvm"):
+    for name in (
+        "calibration",
+        "latency",
+        "onnxruntime",
+        "openvino",
+        "throughput",
+        "traffic",
+        "tvm",
+    ):
         assert set(filled[name]) == set(document["properties"][name]["properties"]), name
 
 

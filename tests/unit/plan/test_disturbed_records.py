@@ -12,6 +12,7 @@ from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.plan.run import delete_disturbed
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
+from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 
@@ -97,6 +98,22 @@ def test_traffic_with_enough_undisturbed_rounds_is_not_disturbed(tmp_path: Path)
     record = TrafficRecord(**IDENTITY, threads=1, plan=plan, longest=16, tests=rounds)
     record.write(tmp_path / "v.traffic.json")
     assert not is_disturbed(tmp_path / "v.traffic.json")
+
+
+@pytest.mark.parametrize(
+    ("cores", "expected"), [(MAX_FOREIGN_CORES, False), (MAX_FOREIGN_CORES + 0.01, True)]
+)
+def test_throughput_is_disturbed_where_other_programs_ran_in_a_point(
+    tmp_path: Path, cores: float, expected: bool
+) -> None:
+    points = [
+        {"batch": 1, "reason": None, "foreign_cores": 0.0},
+        {"batch": 4, "reason": None, "foreign_cores": cores},
+        {"batch": 8, "reason": "max_seconds = 1 were over", "skipped": True},
+    ]
+    record = ThroughputRecord(**IDENTITY, plan={}, processors=[0], cores=1, points=points)
+    record.write(tmp_path / "v.throughput.json")
+    assert is_disturbed(tmp_path / "v.throughput.json") is expected
 
 
 @pytest.mark.parametrize(

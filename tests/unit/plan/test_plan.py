@@ -11,6 +11,7 @@ from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.plan.code import engine_modules
+from tightrope.plan.columns import columns, race_columns, search_columns
 from tightrope.plan.config import checked
 from tightrope.plan.job_inputs import (
     audit_input,
@@ -32,13 +33,10 @@ from tightrope.plan.plan import (
     audited,
     baseline_engine,
     baseline_of,
-    columns,
     failing_files,
     make_plan,
-    race_columns,
     raced,
     records,
-    search_columns,
     unavailable_reason,
     variant_suffixes,
 )

@@ -20,7 +20,7 @@ EMPTY = {
     "hosts": {},
     "models": {},
     **{key: [] for key in ("results", "recommendations", "races", "quantization")},
-    **{key: [] for key in ("traffic", "training", "activations", "goals", "costs")},
+    **{key: [] for key in ("traffic", "throughput", "training", "activations", "goals", "costs")},
     "goal": None,
 }
 PICK = {

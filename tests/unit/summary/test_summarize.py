@@ -18,8 +18,9 @@ from tightrope.records.race_statistics import beaten_by
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
+from tightrope.summary.hosts import hosts
 from tightrope.summary.splits import evaluation_split
-from tightrope.summary.summarize import Inputs, Settings, hosts, summarize
+from tightrope.summary.summarize import Inputs, Settings, summarize
 
 HOST = {
     "cpu": "Some CPU",

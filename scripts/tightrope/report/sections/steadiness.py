@@ -47,18 +47,20 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     results, traffic = summary.get("results") or (), summary.get("traffic") or ()
     rows = [row for result in results for row in result.get("latency") or ()]
     tests = [row for entry in traffic for row in entry.get("rows") or ()]
-    disturbed_rows, disturbed_tests, disturbed_trainings = (
+    points = [one for entry in summary.get("throughput") or () for one in entry["points"]]
+    disturbed_rows, disturbed_tests, disturbed_points, disturbed_trainings = (
         [entry for entry in entries if entry.get("disturbed")]
-        for entries in (rows, tests, summary.get("training") or ())
+        for entries in (rows, tests, points, summary.get("training") or ())
     )
     races = [race for race in summary.get("races") or () if race.get("status") == "disturbed"]
     counted = (
         (disturbed_rows, f"{len(disturbed_rows)} of {len(rows)} latencies"),
         (races, f"the decision at {plural(len(races), 'shape')}"),
         (disturbed_tests, f"{plural(len(disturbed_tests), 'row')} of real traffic"),
+        (disturbed_points, f"{plural(len(disturbed_points), 'point')} of throughput"),
         (disturbed_trainings, plural(len(disturbed_trainings), "training")),
     )
-    marked = disturbed_rows + disturbed_tests + disturbed_trainings
+    marked = disturbed_rows + disturbed_tests + disturbed_points + disturbed_trainings
     reasons = [entry["disturbed"] for entry in marked] + [race.get("reason") for race in races]
     if not reasons:
         return None

@@ -45,6 +45,8 @@ METHOD_COLOURS = {
 METHOD_SHAPES = dict(zip(METHOD_COLOURS, SHAPES.values(), strict=False))
 # (light, dark) of highlighted bars; other bars have the quiet ink
 MARKED = ("#0a4fa3", "#86b7f7")
+# (least, most) of a heat map, light and dark: the text on both has a contrast of at least 4.5:1
+HEAT = ("#eef3fa", "#8db3e2"), ("#1d2530", "#2c5a96")
 INKS = {
     "light": {"page": "#fcfcfa", "text": "#1d1f22", "quiet": "#5d6269", "line": "#e4e4df"},
     "dark": {"page": "#16181b", "text": "#eceded", "quiet": "#a3a9b1", "line": "#2e3237"},
@@ -62,7 +64,12 @@ def chart_config(scheme: str) -> dict[str, Any]:
         "background": None,
         "font": FONT,
         "aria": False,
-        "range": {"category": engines, "ordinal": methods, "symbol": list(SHAPES.values())},
+        "range": {
+            "category": engines,
+            "ordinal": methods,
+            "symbol": list(SHAPES.values()),
+            "heatmap": list(HEAT[scheme == "dark"]),
+        },
         "view": {"stroke": None},
         "title": {"color": ink["quiet"], "fontSize": 12, "fontWeight": 400, "anchor": "start"},
         "axis": {
@@ -77,18 +84,24 @@ def chart_config(scheme: str) -> dict[str, Any]:
             "labelPadding": 6,
             "titlePadding": 8,
         },
-        "style": {
-            "front": {"color": ink["quiet"], "strokeWidth": 1.25},
-            "zero": {"color": ink["quiet"], "strokeWidth": 1},
-            "row": {"color": ink["line"], "strokeWidth": 1},
-            "budget": {"color": ink["text"], "strokeWidth": 1.25, "strokeDash": [5, 4]},
-            "baseline": {"color": ink["text"]},
-            "edge": {"color": ink["text"], "strokeWidth": 1, "strokeDash": [2, 3]},
-            "bars": {"color": ink["quiet"], "fillOpacity": 0.75},
-            "marked": {"color": MARKED[scheme == "dark"]},
-            "label": {"color": ink["text"], "fontSize": 12},
-            "halo": {"color": ink["page"], "fontSize": 12, "stroke": ink["page"], "strokeWidth": 4},
-            "ring": {"color": ink["text"], "strokeWidth": 1.5, "filled": False},
-            "mask": {"color": ink["page"]},
-        },
+        "style": marks(scheme),
+    }
+
+
+def marks(scheme: str) -> dict[str, Any]:
+    """Return the styles of marks, by name, for the colour scheme "light" or "dark"."""
+    ink = INKS[scheme]
+    return {
+        "front": {"color": ink["quiet"], "strokeWidth": 1.25},
+        "zero": {"color": ink["quiet"], "strokeWidth": 1},
+        "row": {"color": ink["line"], "strokeWidth": 1},
+        "budget": {"color": ink["text"], "strokeWidth": 1.25, "strokeDash": [5, 4]},
+        "baseline": {"color": ink["text"]},
+        "edge": {"color": ink["text"], "strokeWidth": 1, "strokeDash": [2, 3]},
+        "bars": {"color": ink["quiet"], "fillOpacity": 0.75},
+        "marked": {"color": MARKED[scheme == "dark"]},
+        "label": {"color": ink["text"], "fontSize": 12},
+        "halo": {"color": ink["page"], "fontSize": 12, "stroke": ink["page"], "strokeWidth": 4},
+        "ring": {"color": ink["text"], "strokeWidth": 1.5, "filled": False},
+        "mask": {"color": ink["page"]},
     }

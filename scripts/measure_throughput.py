@@ -1,0 +1,14 @@
+"""Measure the throughput of a variant, by instances, threads and batch."""
+
+from tightrope.artifacts.paths import Artifacts
+from tightrope.jobs.job import current_job
+from tightrope.measure.throughput.measure import ThroughputSettings, measure_throughput
+
+job = current_job(globals())
+measure_throughput(
+    Artifacts.of(job.input),
+    job.output.record,
+    ThroughputSettings.of(job),
+    model=job.wildcards.model,
+    variant=job.wildcards.variant,
+)

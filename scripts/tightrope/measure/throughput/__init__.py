@@ -1,0 +1,1 @@
+"""Throughput of an engine by instances, threads and batch."""

@@ -1,0 +1,118 @@
+"""Report section on the throughput of one model's variants by instances, threads and batch."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tightrope.report.charts.throughput import throughput_chart
+from tightrope.report.style.numbers import (
+    JOINED,
+    milliseconds,
+    ratio,
+    ratio_interval,
+    shape_label,
+    shape_of,
+    significant,
+    whole,
+)
+
+Record = Mapping[str, Any]
+UNKNOWN_P99 = "too few calls for p99"
+
+
+def throughput_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return a figure per measured entry of a model, the highest throughput first.
+
+    Each has the `variant`, its `host` where there are several, `size` of an input, the `sentences`
+    on its best points, the `cells` of its chart, and how many of them were `skipped`.
+    """
+    measured = [entry for entry in entries if entry.get("status") == "ok"]
+    measured.sort(key=lambda entry: -((entry.get("best") or {}).get("samples_per_s") or 0.0))
+    return [figure(entry, hosts) for entry in measured]
+
+
+def figure(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the heat map of a variant with its words and the rows of its table."""
+    points, best = entry.get("points") or [], entry.get("best")
+    cells = [cell(point, best) for point in points]
+    sentences = [*best_words(entry), *bound_words(entry)]
+    description = f"Samples per second of {entry.get('variant')}. {' '.join(sentences)}"
+    sizes = {key: entry[key] for key in ("sequence", "height", "width") if entry.get(key)}
+    return {
+        "variant": entry.get("variant"),
+        "host": hosts.get(str(entry.get("host"))),
+        "size": shape_label(shape_of(sizes)),
+        "sentences": sentences,
+        "description": description,
+        "cells": cells,
+        "skipped": sum(bool(point.get("skipped")) for point in points),
+        "chart": throughput_chart(cells, description=description),
+    }
+
+
+def cell(point: Record, best: Record | None) -> dict[str, Any]:
+    """Return a cell of the heat map: numbers as text, and a note on what is missing or disturbed.
+
+    `rate` says in a word why there is no number.
+    """
+    note = point.get("reason") or point.get("disturbed")
+    rate, p99 = significant(point.get("samples_per_s")), milliseconds(point.get("p99_s"))
+    low, high = (significant(point.get(end)) for end in ("low", "high"))
+    word = "skipped" if point.get("skipped") else "failed" if point.get("reason") else "disturbed"
+    return {
+        "division": division(point),
+        "instances": point.get("instances"),
+        "threads": point.get("threads"),
+        "batch": point.get("batch"),
+        "samples_per_s": point.get("samples_per_s"),
+        "rate": f"{rate}/s" if rate else word,
+        "interval": f"{low} to {high}" if low and high else None,
+        "p50": milliseconds(point.get("p50_s")),
+        "p99": f"p99{JOINED}{p99}{JOINED}ms" if p99 else "",
+        "p99_ms": p99,
+        "calls": whole(point.get("calls")),
+        "note": note or (None if p99 else UNKNOWN_P99),
+        "best": best is not None and point == best,
+    }
+
+
+def division(point: Record) -> str:
+    """Name instances and threads: "2 instances with 4 threads each"."""
+    instances, threads = point.get("instances"), point.get("threads")
+    each = f"{threads} {'thread' if threads == 1 else 'threads'}"
+    return f"1 instance, {each}" if instances == 1 else f"{instances} instances, {each} each"
+
+
+def best_words(entry: Record) -> list[str]:
+    """Say which point is the best, and by what factor it beats one instance with all threads."""
+    best, single, gain = entry.get("best"), entry.get("single"), entry.get("gain")
+    if not best:
+        return ["No point has a number."]
+    found = f"Best: {at(best)}"
+    if gain and single:
+        return [
+            f"{found}, {ratio(gain)} ({ratio_interval(gain)}) of one instance with all "
+            f"{entry.get('cores')} threads at its best batch, {single['batch']}."
+        ]
+    if best == single:
+        return [f"{found}; no other division of the cores gave more."]
+    return [f"{found}; one instance with all threads has no number to compare it with."]
+
+
+def bound_words(entry: Record) -> list[str]:
+    """Say which point is the best within the bound of p99, if there is one."""
+    bound, best = milliseconds(entry.get("p99_bound_s")), entry.get("best_within_bound")
+    if bound is None:
+        return []
+    if not best:
+        return [f"No point is known to have p99 within {bound} ms."]
+    if best == entry.get("best"):
+        return [f"Its p99 is within {bound} ms."]
+    return [f"With p99 within {bound} ms: {at(best)}."]
+
+
+def at(point: Record) -> str:
+    """Format a point with its rate: "2 instances, 4 threads each, at batch 16: 1,240 samples/s"."""
+    low, high = (significant(point.get(end)) for end in ("low", "high"))
+    interval = f" (95 % interval {low} to {high})" if low and high else ""
+    rate = significant(point.get("samples_per_s"))
+    return f"{division(point)}, at batch {point.get('batch')}: {rate} samples/s{interval}"

@@ -1,0 +1,138 @@
+"""Throughput entries of summary.json."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tightrope.machine.host import fingerprint
+from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.records.throughput import (
+    ThroughputRecord,
+    block_rates,
+    call_percentile,
+    call_seconds,
+    samples_per_second,
+)
+from tightrope.statistics import unpaired_speedup
+from tightrope.summary.noise import disturbed_while
+from tightrope.summary.ratios import ratio_entry
+from tightrope.summary.result_types import Ratio
+from tightrope.summary.throughput_types import Throughput, ThroughputPoint
+
+Facts = dict[str, Any]
+TOO_SLOW = "the calls were too slow: fewer than four blocks had one of each instance"
+
+
+def throughput_entries(
+    records: Iterable[ThroughputRecord], *, accept_disturbed: bool = False
+) -> list[Throughput]:
+    """Return `throughput` of the summary, in record order."""
+    return [throughput_entry(record, accept_disturbed=accept_disturbed) for record in records]
+
+
+def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False) -> Throughput:
+    """Return the entry of a throughput record.
+
+    A point that other load disturbed has no numbers; with `accept_disturbed` it has, and is
+    `provisional`. `best` and `single` are of the points with numbers.
+    """
+    points = [point_entry(point, record, accept_disturbed) for point in record.points]
+    bound_ms = record.plan["p99_ms"]
+    bound_s = None if bound_ms is None else bound_ms / 1000
+    best = fastest(points)
+    single = fastest(one for one in points if is_single(one, record.cores))
+    return {
+        "model": record.model,
+        "variant": record.variant,
+        "host": fingerprint(record.host),
+        "status": record.status,
+        "reason": record.reason,
+        "measured": record.measured,
+        "cores": record.cores,
+        "sequence": record.sequence,
+        "height": record.height,
+        "width": record.width,
+        "p99_bound_s": bound_s,
+        "spent_s": record.spent_s,
+        "points": points,
+        "best": best,
+        "best_within_bound": fastest(one for one in points if is_within(one, bound_s)),
+        "single": single,
+        "gain": gain(record.points, points, best, single),
+    }
+
+
+def point_entry(point: Facts, record: ThroughputRecord, accept_disturbed: bool) -> ThroughputPoint:
+    """Return an entry of `points`."""
+    entry: ThroughputPoint = {
+        "instances": point["instances"],
+        "threads": point["threads"],
+        "batch": point["batch"],
+        "skipped": point["skipped"],
+        "reason": point["reason"],
+        "disturbed": None,
+        "provisional": False,
+        "samples_per_s": None,
+        "low": None,
+        "high": None,
+        "calls": None,
+        "p50_s": None,
+        "p99_s": None,
+        "foreign_cores": point.get("foreign_cores"),
+        "peak_rss_bytes": point.get("peak_rss_bytes"),
+    }
+    if point["reason"] is not None:
+        return entry
+    if point["foreign_cores"] > MAX_FOREIGN_CORES:
+        entry["disturbed"] = disturbed_while("it", point["foreign_cores"], record.busiest)
+        entry["provisional"] = accept_disturbed
+        if not accept_disturbed:
+            return entry
+    rate = samples_per_second(point)
+    if rate is None:
+        return {**entry, "reason": TOO_SLOW}
+    return {
+        **entry,
+        "samples_per_s": rate.value,
+        "low": rate.low,
+        "high": rate.high,
+        "calls": len(call_seconds(point)),
+        "p50_s": call_percentile(point, 50),
+        "p99_s": call_percentile(point, 99),
+    }
+
+
+def fastest(points: Iterable[ThroughputPoint]) -> ThroughputPoint | None:
+    """Return the point with the most samples per second, None without a number."""
+    return max(
+        (one for one in points if one["samples_per_s"] is not None),
+        key=lambda one: one["samples_per_s"] or 0.0,
+        default=None,
+    )
+
+
+def is_single(point: ThroughputPoint, cores: int) -> bool:
+    """Return whether a point is one instance with all threads."""
+    return (point["instances"], point["threads"]) == (1, cores)
+
+
+def is_within(point: ThroughputPoint, bound_s: float | None) -> bool:
+    """Return whether p99 of a point is known and within a bound, if there is one."""
+    return bound_s is not None and point["p99_s"] is not None and point["p99_s"] <= bound_s
+
+
+def gain(
+    measured: Sequence[Facts],
+    points: Sequence[ThroughputPoint],
+    best: ThroughputPoint | None,
+    single: ThroughputPoint | None,
+) -> Ratio | None:
+    """Return the samples per second of `best` over `single`, None where they are the same point.
+
+    From the blocks of both. `points` are the entries of the `measured` points.
+    """
+    if best is None or single is None or best is single:
+        return None
+    own, other = (
+        [1 / rate for rate in block_rates(measured[points.index(one)])] for one in (best, single)
+    )
+    return ratio_entry(unpaired_speedup(own, other))

@@ -1,0 +1,149 @@
+"""The heat map of throughput, its words and its table."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pytest
+import vl_convert
+from colour_vision import contrast
+from page_parts import PARTS
+from tightrope.report.page import render_page
+from tightrope.report.sections.throughput import division, throughput_section
+from tightrope.report.style.palette import HEAT, INKS, chart_config
+
+EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
+VARIANT = "cpu-openvino-int8-bf16-nncf-512"
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def point(instances: int, threads: int, batch: int, rate: float | None, **more: Any) -> Any:
+    measured = rate is not None
+    return {
+        **{"instances": instances, "threads": threads, "batch": batch},
+        **{"skipped": False, "reason": None, "disturbed": None, "provisional": False},
+        "samples_per_s": rate,
+        "low": rate and 0.98 * rate,
+        "high": rate and 1.02 * rate,
+        "calls": 700 if measured else None,
+        "p50_s": 0.01 if measured else None,
+        "p99_s": 0.02 if measured else None,
+        "foreign_cores": 0.0 if measured else None,
+        "peak_rss_bytes": 10**9 if measured else None,
+        **more,
+    }
+
+
+SINGLE = point(1, 8, 4, 800.0)
+BEST = point(2, 4, 16, 1240.0, p99_s=0.08)
+WITHIN = point(2, 4, 1, 500.0)
+SKIPPED = point(4, 2, 1, None, skipped=True, reason="slower already: 2 instances 500 samples/s")
+FAILED = point(8, 1, 1, None, reason="killed above 2.0 GB of memory")
+GAIN = {"ratio": 1.55, "low": 1.5, "high": 1.6, "verdict": "faster"}
+POINTS = [SINGLE, WITHIN, BEST, SKIPPED, FAILED]
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return {
+        **{"model": "m", "variant": VARIANT, "host": "h", "status": "ok", "cores": 8},
+        **{"sequence": 128, "height": None, "width": None, "p99_bound_s": 0.05},
+        **{"points": POINTS, "best": BEST, "best_within_bound": WITHIN, "single": SINGLE},
+        **{"gain": GAIN, **changes},
+    }
+
+
+def words(**changes: Any) -> str:
+    (figure,) = throughput_section([entry(**changes)], {})
+    return " ".join(figure["sentences"])
+
+
+def drawn(chart: Any, scheme: str = "light") -> str:
+    fixed = json.dumps({**chart, "width": 400})
+    return vl_convert.vegalite_to_svg(fixed, config=chart_config(scheme))
+
+
+def test_one_sentence_says_what_is_best_and_by_what_factor() -> None:
+    assert words(p99_bound_s=None) == (
+        "Best: 2 instances, 4 threads each, at batch 16: 1,240 samples/s (95 % interval 1,220 to "
+        f"1,260), 1.55{TIMES} (1.50 to 1.60) of one instance with all 8 threads at its best "
+        "batch, 4."
+    )
+
+
+def test_the_bound_has_a_sentence_of_its_own() -> None:
+    assert "With p99 within 50.0 ms: 2 instances, 4 threads each, at batch 1: 500" in words()
+    assert "Its p99 is within 50.0 ms." in words(best_within_bound=BEST)
+    assert "No point is known to have p99 within 50.0 ms." in words(best_within_bound=None)
+
+
+def test_where_one_instance_is_best_nothing_is_said_to_beat_it() -> None:
+    assert "no other division of the cores gave more" in words(best=SINGLE, gain=None)
+    assert "No point has a number." in words(best=None, single=None, gain=None)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_cell_has_its_number_or_a_word(scheme: str) -> None:
+    (figure,) = throughput_section([entry()], {})
+    alt.Chart.from_dict(figure["chart"])
+    assert not re.search(r"#[0-9a-f]{6}", json.dumps(figure["chart"]))
+    svg = drawn(figure["chart"], scheme)
+    for text in ("800/s", "1,240/s", "500/s", "skipped", "failed", "2 instances, 4 threads each"):
+        assert text in svg
+    for colour in HEAT[scheme == "dark"]:
+        assert contrast(INKS[scheme]["text"], colour) >= 4.5
+
+
+def test_the_reason_of_a_skipped_cell_is_its_note() -> None:
+    (figure,) = throughput_section([entry()], {})
+    notes = {cell["rate"]: cell["note"] for cell in figure["cells"]}
+    assert notes["skipped"].startswith("slower already") and notes["failed"].startswith("killed")
+    assert figure["skipped"] == 1
+    assert [cell["best"] for cell in figure["cells"]] == [False, False, True, False, False]
+
+
+def test_the_variant_with_the_highest_throughput_comes_first() -> None:
+    slower = entry(variant="cpu-pytorch-fp32", best=SINGLE)
+    failed = entry(variant="cpu-tvm-fp32", status="failed", points=[])
+    figures = throughput_section([slower, failed, entry()], {"h": "EPYC"})
+    assert [one["variant"] for one in figures] == [VARIANT, "cpu-pytorch-fp32"]
+    assert figures[0]["host"] == "EPYC"
+
+
+def test_instances_and_threads_are_named() -> None:
+    assert division(point(1, 1, 1, 1.0)) == "1 instance, 1 thread"
+    assert division(point(2, 1, 1, 1.0)) == "2 instances, 1 thread each"
+
+
+def page_of(folder: Path, *entries: dict[str, Any]) -> str:
+    """The page of the example with these entries of throughput, as its source."""
+    document = json.loads(EXAMPLE.read_text())
+    (folder / "summary.json").write_text(json.dumps({**document, "throughput": entries}))
+    render_page(folder / "summary.json", folder / "summary.html", **PARTS)
+    return (folder / "summary.html").read_text()
+
+
+def test_the_page_has_the_chart_its_table_and_what_failed(tmp_path: Path) -> None:
+    model = "minilm-docstrings"
+    failed = entry(model=model, variant="cpu-tvm-fp32", status="failed", points=[], best=None)
+    page = page_of(tmp_path, entry(model=model), {**failed, "reason": "killed <b>by</b> SIGKILL"})
+    section = page[page.index('<section id="throughput">') :]
+    section = section[: section.index("</section>")]
+    assert "All 5 as a table" in section and section.count('class="plot"') == 1
+    assert "slower already: 2 instances 500 samples/s" in section
+    assert "killed &lt;b&gt;by&lt;/b&gt; SIGKILL" in section
+    assert '<a href="#throughput">Throughput</a>' in page
+
+
+def test_images_and_disturbed_points_are_shown_too(tmp_path: Path) -> None:
+    disturbed = point(1, 8, 1, None, disturbed="other programs used up to 2.0 cores")
+    own = {"sequence": None, "height": 32, "width": 32, "points": [disturbed]}
+    own |= dict.fromkeys(("best", "best_within_bound", "single", "gain"))
+    page = page_of(tmp_path, entry(model="minilm-docstrings", **own))
+    assert "No point has a number." in page
+    assert "1 point of throughput" in page
+
+
+def test_without_throughput_the_page_has_no_section_on_it(tmp_path: Path) -> None:
+    assert 'id="throughput"' not in page_of(tmp_path)

@@ -1,0 +1,121 @@
+"""What summary.json says of throughput."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from raced import HOST
+from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.records.throughput import ThroughputRecord
+from tightrope.summary.throughput import TOO_SLOW, throughput_entry
+from tightrope.summary.throughput_types import Throughput
+
+VARIANT = "cpu-onnxruntime-fp32"
+PLAN = {"batches": [1, 4], "p99_ms": None}
+
+
+def point(
+    instances: int, threads: int, batch: int, call_s: float, *, foreign: float = 0.0, calls: int = 9
+) -> dict[str, Any]:
+    """A point whose blocks differ by a percent, all calls of a block alike."""
+    blocks = [[call_s * (1 + 0.01 * (number % 3))] * calls for number in range(10)]
+    return {
+        **{"instances": instances, "threads": threads, "batch": batch},
+        **{"skipped": False, "reason": None, "seconds": 2.0},
+        "blocks_s": [blocks] * instances,
+        "waited_s": [0.0] * instances,
+        "late_s": [0.0] * instances,
+        "foreign_cores": foreign,
+        "peak_rss_bytes": 1000 * instances,
+    }
+
+
+def missing(instances: int, threads: int, batch: int, reason: str, *, skipped: bool) -> Any:
+    place = {"instances": instances, "threads": threads, "batch": batch}
+    return {**place, "skipped": skipped, "reason": reason}
+
+
+def record(points: list[dict[str, Any]], **changes: Any) -> ThroughputRecord:
+    fields = {
+        **{"model": "m", "variant": VARIANT, "host": HOST, "libraries": {}},
+        **{"plan": PLAN, "processors": [0, 1], "cores": 2, "sequence": 64},
+    }
+    return ThroughputRecord(**{**fields, "points": points, **changes})
+
+
+def place_of(point: Any) -> tuple[int, int, int]:
+    return point["instances"], point["threads"], point["batch"]
+
+
+POINTS = [
+    point(1, 2, 1, 0.010),
+    point(1, 2, 4, 0.030),
+    point(2, 1, 1, 0.016),
+    point(2, 1, 4, 0.050),
+]
+
+
+def test_the_best_point_is_compared_with_one_instance_at_its_own_best_batch() -> None:
+    entry = throughput_entry(record(POINTS))
+    msgspec.convert(entry, Throughput)
+    assert place_of(entry["best"]) == (2, 1, 4) and place_of(entry["single"]) == (1, 2, 4)
+    best = entry["best"]
+    assert best["samples_per_s"] == pytest.approx(2 * 4 / 0.050, rel=0.02)
+    assert best["low"] < best["samples_per_s"] < best["high"]
+    assert (best["calls"], best["p99_s"]) == (180, None)
+    assert entry["gain"]["ratio"] == pytest.approx(160 / (4 / 0.030), rel=0.02)
+    assert entry["gain"]["low"] < entry["gain"]["ratio"] < entry["gain"]["high"]
+    assert entry["best_within_bound"] is None, "there is no bound"
+
+
+def test_where_one_instance_is_the_best_there_is_no_gain() -> None:
+    entry = throughput_entry(record([*POINTS[:2], point(2, 1, 4, 0.5)]))
+    assert entry["best"] == entry["single"] and entry["gain"] is None
+
+
+def test_only_a_point_with_a_known_p99_is_within_the_bound() -> None:
+    points = [point(1, 2, 1, 0.010, calls=70), point(1, 2, 4, 0.030, calls=70), POINTS[3]]
+    entry = throughput_entry(record(points, plan={**PLAN, "p99_ms": 20}))
+    assert entry["p99_bound_s"] == 0.02
+    assert place_of(entry["best_within_bound"]) == (1, 2, 1)
+    assert place_of(entry["best"]) == (2, 1, 4)
+    entry = throughput_entry(record(points, plan={**PLAN, "p99_ms": 1000}))
+    assert place_of(entry["best_within_bound"]) == (1, 2, 4), "the best has too few calls"
+
+
+def test_a_disturbed_point_has_no_numbers_unless_they_are_accepted() -> None:
+    points = [POINTS[0], point(2, 1, 1, 0.001, foreign=MAX_FOREIGN_CORES + 0.5)]
+    own = record(points, busiest={"java": 0.6})
+    entry = throughput_entry(own)
+    assert place_of(entry["best"]) == (1, 2, 1)
+    disturbed = entry["points"][1]
+    assert disturbed["samples_per_s"] is None and not disturbed["provisional"]
+    assert "used up to 0.6 cores" in disturbed["disturbed"] and "java" in disturbed["disturbed"]
+    accepted = throughput_entry(own, accept_disturbed=True)
+    assert place_of(accepted["best"]) == (2, 1, 1) and accepted["best"]["provisional"]
+
+
+def test_points_without_numbers_keep_their_reasons() -> None:
+    slow = {**POINTS[0], "blocks_s": [[[1.0], [], [1.0], [], [], [], [], [], [], []]]}
+    points = [
+        slow,
+        missing(2, 1, 1, "out of memory", skipped=False),
+        missing(4, 1, 1, "needs 4 cores, there are 2", skipped=True),
+    ]
+    entry = throughput_entry(record(points))
+    assert [(one["reason"], one["skipped"]) for one in entry["points"]] == [
+        (TOO_SLOW, False),
+        ("out of memory", False),
+        ("needs 4 cores, there are 2", True),
+    ]
+    assert (entry["best"], entry["single"], entry["gain"]) == (None, None, None)
+
+
+def test_a_failed_record_is_a_failed_entry() -> None:
+    entry = throughput_entry(record([], status="failed", reason="killed by SIGKILL"))
+    msgspec.convert(entry, Throughput)
+    assert (entry["status"], entry["reason"], entry["points"]) == (
+        "failed",
+        "killed by SIGKILL",
+        [],
+    )
