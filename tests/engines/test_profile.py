@@ -53,6 +53,8 @@ MODELS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...]]] = {
     "memory": (Elementwise, (ELEMENTS,)),
     "overhead": (Tiny, (4,)),
 }
+# as the engine compiles
+COMPILED = {"freezing": True, "cpp.enable_kernel_profile": True}
 Profiled = tuple[list[OperatorTime], float]
 
 
@@ -84,7 +86,7 @@ def in_inductor(bound: str, folder: Path) -> Profiled:
     with torch.inference_mode():
         program = torch.export.export(make(), (x,))
         package = torch._inductor.aoti_compile_and_package(
-            program, package_path=str(folder / "a.pt2"), inductor_configs={"freezing": True}
+            program, package_path=str(folder / "a.pt2"), inductor_configs=COMPILED
         )
         run = torch._inductor.aoti_load_package(package)
         return operator_times(lambda: run(x), CALLS), mean(run, x)

@@ -24,6 +24,8 @@ GROUPS = {
     ),
 }
 PRODUCTS, ELEMENTWISE = "products", "elementwise"
+# loops over elements that a compiler wrote; their work is not known
+FUSED = "fused kernels"
 CONVOLUTION = "conv"
 # a result of this many operations per element: a sum, a product, a comparison
 PER_ELEMENT = 1.0

@@ -17,6 +17,7 @@ from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
 PEAKS: dict[str, Any] = {
     "operations_per_s": {"fp32": 1e12, "int8": 4e12},
     "copy_bytes_per_s": 1e10,
+    "smallest_operator_s": 1e-6,
 }
 
 
@@ -109,6 +110,16 @@ def test_what_a_profiler_adds_is_scaled_away() -> None:
 
 def test_a_call_without_known_operators_is_overhead() -> None:
     assert verdict([], 1e-3, PEAKS)["shares"]["overhead"] == 1.0
+
+
+def test_a_fused_kernel_without_sizes_is_memory_unless_it_is_tiny() -> None:
+    long, tiny = (
+        OperatorTime("a", "cpp_fused_add", "fused kernels", "fp32", seconds, 0.0, 0.0)
+        for seconds in (1e-4, 2e-6)
+    )
+    found = verdict([long, tiny], 1.02e-4, PEAKS)
+    assert found["shares"]["memory"] == pytest.approx(1 / 1.02)
+    assert found["shares"]["overhead"] == pytest.approx(0.02 / 1.02)
 
 
 LOGGED = (

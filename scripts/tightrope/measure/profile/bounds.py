@@ -3,17 +3,21 @@
 An operator cannot be faster than its operations at the machine's peak in its type, nor than its
 bytes at the machine's copy bandwidth (S. Williams et al., Roofline, CACM 52(4), 2009). Its time is
 compute's or memory's, whichever bound is longer. Where neither explains a tenth of the time, it is
-overhead, as is all of the call that no operator takes: dispatch, copies, Python.
+overhead, as is all of the call that no operator takes: dispatch, copies, Python. A compiler's fused
+loops over elements tell no sizes; they are memory's, unless they are as short as a few of the
+smallest operators.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.runtimes.operator_times import OperatorTime
+from tightrope.runtimes.operator_times import FUSED, OperatorTime
 
 COMPUTE, MEMORY, OVERHEAD = "compute", "memory", "overhead"
 # share of an operator's time that a bound has to explain
 EXPLAINED = 0.1
+# smallest operators as long as which a fused kernel may be and still be overhead
+FEW = 5
 
 
 def verdict(
@@ -21,7 +25,7 @@ def verdict(
 ) -> dict[str, Any]:
     """Return what bounds a call of `call_s` seconds, and the share of each of the three.
 
-    `peaks` has `operations_per_s` by type and `copy_bytes_per_s`. A profiler adds to the time of
+    `peaks` are those of `measure.profile.peaks`. A profiler adds to the time of
     each operator: where they add up to more than the call, they are scaled down to it, by
     `profiler_factor`. `outside_s` is what no operator takes.
     """
@@ -43,6 +47,8 @@ def verdict(
 
 def bound_of(operator: OperatorTime, seconds: float, peaks: Mapping[str, Any]) -> str:
     """Return what bounds an operator that takes `seconds`."""
+    if operator.group == FUSED:
+        return MEMORY if seconds > FEW * peaks["smallest_operator_s"] else OVERHEAD
     compute, memory = bounds(operator, peaks)
     if max(compute, memory) < EXPLAINED * seconds:
         return OVERHEAD

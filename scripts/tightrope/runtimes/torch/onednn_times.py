@@ -1,4 +1,4 @@
-"""Times of the matrix products of a compiled package, by oneDNN's log."""
+"""Times of the operators of a compiled package: oneDNN's log, and the kernels that it names."""
 
 import re
 from collections.abc import Callable
@@ -6,7 +6,14 @@ from typing import Any
 
 import torch
 
-from tightrope.runtimes.operator_times import OperatorTime, Tensor, operator_time, per_call
+from tightrope.runtimes.operator_times import (
+    FUSED,
+    OperatorTime,
+    Tensor,
+    operator_time,
+    per_call,
+)
+from tightrope.runtimes.torch.operator_times import operator_times as by_profiler
 from tightrope.runtimes.torch.operators import ONEDNN, captured_output
 
 # ...,exec,cpu,matmul,brg_matmul:avx512_core,...,src:u8:... wei:s8:...,...,64x384:384x384,0.0168
@@ -15,22 +22,31 @@ LINE = re.compile(
     r".*?\bdst:(?P<result>\w+):.*,(?P<sizes>[^,]+),(?P<ms>[\d.e+-]+)$"
 )
 WEIGHTS = re.compile(r"\bwei:(\w+):")
+# graph_0_cpp_fused_add_gelu_3
+KERNEL = re.compile(r"^(graph_\d+_)?cpp_fused_")
 # mb64ic384oc1536, and of a convolution mb1_ic3oc64_ih32oh32kh3...
 NAMED = re.compile(r"([a-z]+)(\d+)")
 
 
 def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
-    """Return the time of each kind and size of oneDNN primitive per call, the longest first.
+    """Return the time of each oneDNN primitive and each of Inductor's kernels, the longest first.
 
-    The kernels that Inductor wrote itself are in no log: they are the rest of the call.
+    oneDNN's log has the sizes of its primitives. Kernels that Inductor wrote itself are listed by
+    PyTorch's profiler if the package was compiled with `cpp.enable_kernel_profile`, without sizes:
+    their work is 0. In the profiler, oneDNN's primitives are calls of `aoti_torch_...`.
     """
     run()
     verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
     with captured_output() as lines, verbose:
         for _ in range(calls):
             run()
-    found = (LINE.search(line) for line in lines)
-    return per_call((time_of(match) for match in found if match), calls)
+    logged = [time_of(match) for line in lines if (match := LINE.search(line))]
+    kernels = [
+        one._replace(group=FUSED, operations=0.0, bytes=0.0)
+        for one in by_profiler(run, calls)
+        if KERNEL.search(one.kind)
+    ]
+    return sorted([*per_call(logged, calls), *kernels], key=lambda one: -one.seconds)
 
 
 def time_of(line: re.Match[str]) -> OperatorTime:
