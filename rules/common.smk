@@ -32,6 +32,7 @@ QUIET_SECONDS = config["latency"]["quiet_seconds"]
 JOBS = columns.columns(PLAN.jobs)
 TRAFFIC_JOBS = columns.columns(PLAN.traffic)
 THROUGHPUT_JOBS = columns.columns(PLAN.throughput)
+PROFILE_JOBS = columns.columns(PLAN.profile)
 ACTIVATION_JOBS = columns.columns(PLAN.activations)
 RACES = columns.race_columns(PLAN.jobs)
 AUDITED_JOBS = columns.columns(plan.audited(PLAN.jobs))

@@ -255,7 +255,7 @@ rule measure_peaks:
         "../scripts/measure_peaks.py"
 
 
-# No other rule reads a profile: ask for the file, as in docs/measurement.md.
+# Of the variants in profile.variants, and of any other whose file is asked for.
 rule measure_profile:
     input:
         engine="artifacts/{model}/engines/{variant}/engine.json",
@@ -263,7 +263,12 @@ rule measure_profile:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
-        record=ensure("reports/{model}/{variant}.profile.json", non_empty=True),
+        record=report(
+            ensure("reports/{model}/{variant}.profile.json", non_empty=True),
+            caption="captions/profile.rst",
+            category="Profiles",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
     log:
         "<logs>/measure_profile/{model}-{variant}.log",
     conda:

@@ -38,6 +38,7 @@ rule render_report:
                 "graphs",
                 "traffic",
                 "throughput",
+                "profile",
                 "activations",
                 "training",
                 "costs",

@@ -53,8 +53,6 @@ MODELS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...]]] = {
     "memory": (Elementwise, (ELEMENTS,)),
     "overhead": (Tiny, (4,)),
 }
-# as the engine compiles
-COMPILED = {"freezing": True, "cpp.enable_kernel_profile": True}
 Profiled = tuple[list[OperatorTime], float]
 
 
@@ -78,6 +76,7 @@ def in_pytorch(bound: str, folder: Path) -> Profiled:
 
 
 def in_inductor(bound: str, folder: Path) -> Profiled:
+    from tightrope.engines.inductor import COMPILED
     from tightrope.runtimes.torch.onednn_times import operator_times
 
     torch.set_num_threads(THREADS)
@@ -86,7 +85,7 @@ def in_inductor(bound: str, folder: Path) -> Profiled:
     with torch.inference_mode():
         program = torch.export.export(make(), (x,))
         package = torch._inductor.aoti_compile_and_package(
-            program, package_path=str(folder / "a.pt2"), inductor_configs=COMPILED
+            program, package_path=str(folder / "a.pt2"), inductor_configs=COMPILED["cpu"]
         )
         run = torch._inductor.aoti_load_package(package)
         return operator_times(lambda: run(x), CALLS), mean(run, x)

@@ -67,3 +67,19 @@ def test_another_shape_profiles_again_and_measures_no_peak(project: Project) -> 
     planned = project.plan(path(OPENVINO))
     assert jobs(OPENVINO) <= planned
     assert not PEAKS & planned
+
+
+def test_configured_profiles_are_in_the_summary_and_the_report(project: Project) -> None:
+    project.configure(profile={"variants": [OPENVINO]})
+    assert project.run() == {"summarize/summarize", "render_report/render_report"}
+    (entry,) = json.loads((project / "reports/summary.json").read_text())["profiles"]
+    assert (entry["variant"], len(entry["shapes"])) == (OPENVINO, 2)
+    assert '<section id="profile">' in (project / "reports/summary.html").read_text()
+
+
+def test_a_variant_that_is_not_configured_is_named_with_the_nearest(project: Project) -> None:
+    project.configure(profile={"variants": ["cpu-openvino-fp23"]})
+    done = project.snakemake("--dry-run")
+    assert done.returncode != 0
+    assert "profile.variants: cpu-openvino-fp23: no configured variant" in done.stdout
+    assert OPENVINO in done.stdout

@@ -19,6 +19,11 @@ from tightrope.signature import Signature, of_checkpoint
 
 FILE = "model.pt2"
 ROWS, TOKENS = 2, 16
+# profiles name kernels by the second; without a profiler it costs some nanoseconds per kernel
+COMPILED: dict[str, dict[str, Any]] = {
+    "cpu": {"freezing": True, "cpp.enable_kernel_profile": True},
+    "cuda": {"freezing": True},
+}
 Options = dict[str, Any]
 
 
@@ -42,9 +47,7 @@ def build(
     input_signature, longest = of_checkpoint(manifest), manifest["max_sequence"]
     module = logits_module(source, DTYPES.get(precision, torch.float32)).to(device)
     tuned = bool(options.get("autotune"))
-    # the profile names kernels by it; without a profiler it costs some nanoseconds per kernel
-    named = {"cpp.enable_kernel_profile": device == "cpu"}
-    with torch.no_grad(), inductor.patch({"freezing": True, "max_autotune": tuned, **named}):
+    with torch.no_grad(), inductor.patch({**COMPILED[device], "max_autotune": tuned}):
         if precision == "int8":
             float_module = exported(module, input_signature, longest, device).module()
             batches = calibration_batches(**(samples or {}))

@@ -109,13 +109,14 @@ def configured_variants(config: Document) -> list[Variant]:
     return list(dict.fromkeys(found))
 
 
-def check_traffic(config: Document) -> None:
-    """Traffic is measured for configured variants only."""
+def check_named_variants(config: Document) -> None:
+    """Traffic and profiles are measured for configured variants only."""
     known = [str(variant) for variant in configured_variants(config)]
-    for name in config["traffic"]["variants"]:
+    named = {key: config[key]["variants"] for key in ("traffic", "profile")}
+    for key, name in ((key, name) for key, names in named.items() for name in names):
         if name not in known:
             raise ConfigError(
-                f"config: traffic.variants: {name}: no configured variant{nearest(name, known)}"
+                f"config: {key}.variants: {name}: no configured variant{nearest(name, known)}"
             )
 
 
@@ -198,7 +199,7 @@ CHECKS = (
     check_devices,
     check_search,
     check_threads,
-    check_traffic,
+    check_named_variants,
     check_throughput,
     check_sources,
     check_heads,

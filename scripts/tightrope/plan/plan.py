@@ -42,7 +42,8 @@ class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
     `jobs` has each model with each variant that can run, `traffic` those also measured under
-    traffic, `throughput` those also with several instances, `activations` those timed paired with
+    traffic, `throughput` those also with several instances,
+    `profile` those whose operators are timed too, `activations` those timed paired with
     the same variant of the model's reference in `references`, `training` the models whose training
     is measured, `baselines` the name of the baseline per model and device; `host` and `numerics`
     are the host keys per device.
@@ -52,6 +53,7 @@ class Plan(NamedTuple):
     jobs: Jobs
     traffic: Jobs
     throughput: Jobs
+    profile: Jobs
     activations: Jobs
     references: dict[str, str]
     training: list[str]
@@ -82,6 +84,7 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         jobs=jobs,
         traffic=[job for job in jobs if str(job[1]) in config["traffic"]["variants"]],
         throughput=measured_throughputs(config, jobs),
+        profile=[job for job in jobs if str(job[1]) in config["profile"]["variants"]],
         activations=compared(config, jobs),
         references=references(config),
         training=measured_trainings(config),
@@ -177,6 +180,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             f"reports/{model}/{variant}.accuracy.json",
             *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
             *[f"reports/{model}/{variant}.throughput.json"] * ((model, variant) in plan.throughput),
+            *[f"reports/{model}/{variant}.profile.json"] * ((model, variant) in plan.profile),
             *[f"reports/{model}/{variant}.activation.json"]
             * ((model, variant) in plan.activations),
             f"reports/{model}/{variant.device}.race.json",

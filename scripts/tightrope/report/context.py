@@ -1,6 +1,6 @@
 """Template context of the report, built from a summary: an entry per section."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tightrope.report.sections.activations import activations_section
@@ -11,6 +11,7 @@ from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.int8 import has_vnni, int8_section
 from tightrope.report.sections.not_run import grouped, not_run
 from tightrope.report.sections.picks import pick
+from tightrope.report.sections.profile import profile_section
 from tightrope.report.sections.quantize_or_not import quantization_section
 from tightrope.report.sections.steadiness import disturbed_section, remarks, steadiness
 from tightrope.report.sections.throughput import throughput_section
@@ -54,7 +55,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "not_run": not_run(results),
         "host_names": hosts,
         "real_traffic": bool(traffic),
-        **throughput_facts(summary.get("throughput") or ()),
+        **asked_for(summary),
         "traffic_failed": failures(traffic),
         "activations": activations,
         "training": training,
@@ -78,9 +79,27 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
     return [*figures, *traffic, *model["throughput"]]
 
 
-def throughput_facts(entries: Sequence[Record]) -> dict[str, Any]:
-    """Return whether there is throughput to show, and of how many variants it failed."""
-    return {"throughput": bool(entries), "throughput_failed": failures(entries)}
+def asked_for(summary: Summary) -> dict[str, Any]:
+    """Return whether there are throughput and profiles to show, and how many of them failed."""
+    throughput, profiles = summary.get("throughput") or [], summary.get("profiles") or []
+    return {
+        "throughput": bool(throughput),
+        "throughput_failed": failures(throughput),
+        "profiles": bool(profiles),
+        "profiles_failed": failures(profiles),
+    }
+
+
+def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """Return throughput and profiles of one model, and which of them could not be measured."""
+    throughput = of_model(summary.get("throughput"), name)
+    profiles = of_model(summary.get("profiles"), name)
+    return {
+        "throughput": throughput_section(throughput, hosts),
+        "throughput_not_run": not_run(throughput),
+        "profile": profile_section(profiles, hosts),
+        "profile_not_run": not_run(profiles),
+    }
 
 
 def failures(entries: Iterable[Record]) -> int:
@@ -121,7 +140,6 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     results = of_model(summary.get("results"), name)
     measured = [result for result in results if result.get("status") == "ok"]
     traffic = of_model(summary.get("traffic"), name)
-    throughput = of_model(summary.get("throughput"), name)
     quantization = of_model(summary.get("quantization"), name)
     baselines = model.get("baselines") or {}
     recommendations = of_model(summary.get("recommendations"), name)
@@ -152,8 +170,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "uncompared": uncompared(measured),
         "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
         "traffic_not_run": not_run(traffic),
-        "throughput": throughput_section(throughput, hosts),
-        "throughput_not_run": not_run(throughput),
+        **measured_on_request(summary, name, hosts),
     }
 
 

@@ -13,6 +13,7 @@ from tightrope.machine.host import fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed
+from tightrope.records.profile import ProfileRecord
 from tightrope.records.race import RaceRecord
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
@@ -31,6 +32,7 @@ from tightrope.summary.int8 import made_records, read_records, with_int8
 from tightrope.summary.model_types import Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
+from tightrope.summary.profile import profile_entry
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import RaceKey, race_entries
 from tightrope.summary.recommend import recommendations
@@ -57,10 +59,10 @@ class Inputs:
 
     `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
     `splits` those of each model. `traffic` are the records of measurements under traffic,
-    `throughputs` those of several instances, `audits`, `sensitivities` and `searches` those in
-    `artifacts/{model}/`, `training` those of measured trainings, `activations` those of models
-    paired with a reference, `races` those of the races per model and device, `caches` those of
-    calibrations.
+    `throughputs` those of several instances, `profiles` those of operators, `audits`,
+    `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
+    trainings, `activations` those of models paired with a reference, `races` those of the races per
+    model and device, `caches` those of calibrations.
     """
 
     engines: Paths
@@ -70,6 +72,7 @@ class Inputs:
     splits: Paths
     traffic: Paths = ()
     throughputs: Paths = ()
+    profiles: Paths = ()
     audits: Paths = ()
     sensitivities: Paths = ()
     searches: Paths = ()
@@ -114,7 +117,8 @@ def summarize(
     fastest = recommendations(results, raced)
     traffic = traffic_entries(loads, accept_disturbed=settings.accept_disturbed)
     goals = goals_of(settings, results, fastest, traffic)
-    others = [*loads, *throughputs, *trainings]
+    profiles = [ProfileRecord.read(path) for path in inputs.profiles]
+    others = [*loads, *throughputs, *profiles, *trainings]
     document: Summary = {
         "schema": 3,
         "tightrope": __version__,
@@ -130,6 +134,7 @@ def summarize(
         "quantization": quantizations(results, raced),
         "traffic": traffic,
         "throughput": throughput_entries(throughputs, accept_disturbed=settings.accept_disturbed),
+        "profiles": [profile_entry(record) for record in profiles],
         "training": training_entries(trainings, accept_disturbed=settings.accept_disturbed),
         "activations": activations_of(inputs, settings, judging),
         "goal": settings.goal,

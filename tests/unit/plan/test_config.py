@@ -12,7 +12,7 @@ import yaml
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
-from tightrope.plan.config_checks import check_traffic
+from tightrope.plan.config_checks import check_named_variants
 from tightrope.plan.variants import configured
 from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS
 
@@ -85,6 +85,7 @@ def test_every_key_has_a_default_or_must_be_given(schema: Path, config: dict[str
         "latency",
         "onnxruntime",
         "openvino",
+        "profile",
         "throughput",
         "traffic",
         "tvm",
@@ -408,11 +409,12 @@ def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted() -> N
             for name, source in {"m": "path:m", "n": "onnx:n.onnx"}.items()
         },
         "traffic": {"variants": ["cpu-pytorch-fp32", "cpu-onnxruntime-fp32"]},
+        "profile": {"variants": []},
     }
-    check_traffic(config)
+    check_named_variants(config)
     del config["models"]["n"]
     with pytest.raises(ConfigError, match="cpu-onnxruntime-fp32: no configured variant"):
-        check_traffic(config)
+        check_named_variants(config)
 
 
 def buckets(batch: list[int], sequence: list[int]) -> dict[str, Any]:

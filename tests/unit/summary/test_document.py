@@ -20,8 +20,8 @@ EMPTY = {
     "hosts": {},
     "models": {},
     **{key: [] for key in ("results", "recommendations", "races", "quantization")},
-    **{key: [] for key in ("traffic", "throughput", "training", "activations", "goals", "costs")},
-    "goal": None,
+    **{key: [] for key in ("traffic", "throughput", "profiles", "training", "activations")},
+    **{"goal": None, "goals": [], "costs": []},
 }
 PICK = {
     "model": "m",

@@ -1,0 +1,71 @@
+"""Report section on what bounds the calls of one model's variants."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tightrope.report.style.numbers import milliseconds, shape_of
+
+Record = Mapping[str, Any]
+BOUNDS = ("compute", "memory", "overhead")
+# groups of operators that a row names
+NAMED = 3
+OUTSIDE = "outside of operators"
+
+
+def profile_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return a row per profiled variant and shape, in the order of the shapes, fastest first.
+
+    Each has the `variant`, its `host` where there are several, `shape`, `call_ms`, the `bound`,
+    percentages of the three `shares`, the largest `groups` in words, and the longest `operators`.
+    Without a profiler `unprofiled` has the reason.
+    """
+    rows = [
+        row(entry, call, hosts)
+        for entry in entries
+        if entry.get("status") == "ok"
+        for call in entry.get("shapes") or []
+    ]
+    return sorted(rows, key=lambda one: ([size for _, size in one["shape"]], one["call_s"]))
+
+
+def row(entry: Record, call: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the row of a variant at one shape."""
+    shares = call.get("shares") or {}
+    return {
+        "variant": entry.get("variant"),
+        "host": hosts.get(str(entry.get("host"))),
+        "shape": shape_of(call),
+        "call_s": call["call_s"],
+        "call_ms": milliseconds(call["call_s"]),
+        "bound": call.get("bound"),
+        "shares": [percent(shares.get(bound)) for bound in BOUNDS],
+        "groups": group_words(call),
+        "operators": [operator_row(one) for one in call.get("operators") or []],
+        "unprofiled": entry.get("unprofiled"),
+    }
+
+
+def group_words(call: Record) -> str | None:
+    """Return the groups that take most of a call, with their shares; None without a profiler."""
+    parts = {one["group"]: one["share"] for one in call.get("groups") or []}
+    if not parts and not call.get("outside"):
+        return None
+    parts[OUTSIDE] = call.get("outside") or 0.0
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:NAMED]
+    return ", ".join(f"{name} {percent(share)}" for name, share in largest)
+
+
+def operator_row(operator: Record) -> dict[str, Any]:
+    """Return one of the longest operators."""
+    return {
+        "name": operator["name"],
+        "kind": operator["kind"],
+        "type": operator["type"],
+        "ms": milliseconds(operator["seconds"]),
+        "share": percent(operator["share"]),
+    }
+
+
+def percent(share: float | None) -> str | None:
+    """Return a share in percent, None if it is not known."""
+    return None if share is None else f"{100 * share:.0f} %"

@@ -1,0 +1,75 @@
+"""Profile entries of summary.json."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tightrope.machine.host import fingerprint
+from tightrope.records.profile import ProfileRecord
+from tightrope.summary.profile_types import LongOperator, OperatorGroup, Profile, ProfiledCall
+
+LONGEST = 5
+
+
+def profile_entry(record: ProfileRecord) -> Profile:
+    """Return the entry of a profile record."""
+    return {
+        "model": record.model,
+        "variant": record.variant,
+        "host": fingerprint(record.host),
+        "status": record.status,
+        "reason": record.reason,
+        "measured": record.measured,
+        "unprofiled": record.unprofiled,
+        "shapes": [call_entry(shape) for shape in record.shapes],
+    }
+
+
+def call_entry(shape: Mapping[str, Any]) -> ProfiledCall:
+    """Return the entry of a shape, with times scaled to the call by `profiler_factor`."""
+    call_s, factor = shape["call_s"], shape.get("profiler_factor")
+    outside = shape.get("outside_s")
+    scale = factor or 1.0
+    return {
+        "batch": shape["batch"],
+        "sequence": shape.get("sequence"),
+        "height": shape.get("height"),
+        "width": shape.get("width"),
+        "call_s": call_s,
+        "bound": shape.get("bound"),
+        "shares": shape.get("shares"),
+        "outside": None if outside is None else outside / call_s,
+        "profiler_factor": factor,
+        "groups": [
+            group_entry(name, group, scale, call_s)
+            for name, group in shape.get("groups", {}).items()
+        ],
+        "operators": [
+            operator_entry(one, scale, call_s) for one in shape.get("operators", [])[:LONGEST]
+        ],
+    }
+
+
+def group_entry(name: str, group: Mapping[str, Any], scale: float, call_s: float) -> OperatorGroup:
+    """Return the entry of a group of operators."""
+    seconds = scale * group["seconds"]
+    return {
+        "group": name,
+        "seconds": seconds,
+        "share": seconds / call_s,
+        "operations": group["operations"],
+        "bytes": group["bytes"],
+        "count": group["count"],
+    }
+
+
+def operator_entry(operator: Mapping[str, Any], scale: float, call_s: float) -> LongOperator:
+    """Return the entry of an operator."""
+    seconds = scale * operator["seconds"]
+    return {
+        "name": operator["name"],
+        "kind": operator["kind"],
+        "group": operator["group"],
+        "type": operator["type"],
+        "seconds": seconds,
+        "share": seconds / call_s,
+    }

@@ -1,0 +1,101 @@
+"""The table of what bounds the calls of a model's variants."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from page_parts import PARTS
+from tightrope.report.page import render_page
+from tightrope.report.sections.profile import profile_section
+
+EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
+MODEL, HOST = "minilm-docstrings", "5c1f0a77d2e9"
+NAME = "<encoder.layer.0>"
+
+
+def call(sequence: int, call_s: float, **changes: Any) -> dict[str, Any]:
+    return {
+        **{"batch": 1, "sequence": sequence, "height": None, "width": None, "call_s": call_s},
+        "bound": "memory",
+        "shares": {"compute": 0.3, "memory": 0.55, "overhead": 0.15},
+        "outside": 0.05,
+        "groups": [
+            {"group": name, "share": share}
+            for name, share in (("products", 0.5), ("conversions", 0.3), ("moves", 0.15))
+        ],
+        "operators": [
+            {**{"name": NAME, "kind": "MatMul", "type": "int8"}, "seconds": 0.001, "share": 0.25}
+        ],
+        **changes,
+    }
+
+
+def entry(variant: str, *calls: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {
+        **{"model": MODEL, "variant": variant, "host": HOST, "status": "ok", "reason": None},
+        **{"unprofiled": None, "measured": "2026-01-01T00:00:00+00:00", "shapes": list(calls)},
+        **changes,
+    }
+
+
+UNKNOWN = {"bound": None, "shares": None, "outside": None, "groups": [], "operators": []}
+ENTRIES = [
+    entry("cpu-onnxruntime-fp32", call(64, 0.004), call(128, 0.008)),
+    entry("cpu-openvino-fp32", call(64, 0.003, bound="compute")),
+    entry(
+        "cpu-tvm-fp32", call(64, 0.005, **UNKNOWN), unprofiled="operators of tvm are not timed yet"
+    ),
+    entry("cpu-compile-fp32", status="failed", reason="no room"),
+]
+
+
+def section_of(folder: Path, entries: list[dict[str, Any]]) -> str:
+    """The section in the page of the example summary with these profiles."""
+    document = json.loads(EXAMPLE.read_text())
+    (folder / "summary.json").write_text(json.dumps({**document, "profiles": entries}))
+    render_page(folder / "summary.json", folder / "summary.html", **PARTS)
+    page = (folder / "summary.html").read_text()
+    begin = page.find('<section id="profile">')
+    return page[begin : page.index("</section>", begin)] if begin >= 0 else ""
+
+
+def test_rows_are_in_the_order_of_the_shapes_and_the_fastest_is_first() -> None:
+    found = [
+        (one["variant"], dict(one["shape"])["sequence"]) for one in profile_section(ENTRIES, {})
+    ]
+    assert found == [
+        ("cpu-openvino-fp32", 64),
+        ("cpu-onnxruntime-fp32", 64),
+        ("cpu-tvm-fp32", 64),
+        ("cpu-onnxruntime-fp32", 128),
+    ]
+
+
+def test_a_row_has_the_shares_and_the_groups_that_take_most() -> None:
+    row = profile_section(ENTRIES[:1], {HOST: "AMD"})[0]
+    assert (row["bound"], row["shares"]) == ("memory", ["30 %", "55 %", "15 %"])
+    assert row["groups"] == "products 50 %, conversions 30 %, moves 15 %"
+    assert (row["host"], row["operators"][0]["share"]) == ("AMD", "25 %")
+
+
+def test_what_is_in_no_operator_is_named_where_it_is_large() -> None:
+    row = profile_section([entry("v", call(64, 0.004, outside=0.4))], {})[0]
+    assert row["groups"] == "products 50 %, outside of operators 40 %, conversions 30 %"
+
+
+def test_without_a_profiler_the_reason_stands_in_the_row() -> None:
+    row = profile_section(ENTRIES[2:3], {})[0]
+    assert row["bound"] is row["groups"] is None
+    assert row["unprofiled"] == "operators of tvm are not timed yet"
+
+
+def test_the_page_has_the_table_and_escapes_what_runtimes_name(tmp_path: Path) -> None:
+    section = section_of(tmp_path, ENTRIES)
+    assert section.count("<tr>") == 5
+    assert "&lt;encoder.layer.0&gt;" in section
+    assert NAME not in section
+    assert "no room" in section
+
+
+def test_without_profiles_the_page_has_no_section(tmp_path: Path) -> None:
+    assert section_of(tmp_path, []) == ""
