@@ -105,8 +105,8 @@ def share(row: dict[str, Any], peak: dict[str, float]) -> str:
     if "sequence" not in row:
         return "-"
     config = read_json(Path("artifacts", row["model"], "checkpoint/config.json"))
-    sizes = row["batch"], row["sequence"]
-    work = operations(config, *sizes, one_query=row["engine"] in SIMPLIFIED)
+    read = 1 if row["engine"] in SIMPLIFIED else row["sequence"]
+    work = operations(config, row["batch"], row["sequence"], read)
     best = peak.get(row["precision"].partition("-")[0])
     return f"{work / row['mean_s'] / best:.0%}" if best else "-"
 

@@ -158,13 +158,13 @@ def test_the_typed_files_for_tensorrt_are_valid(files: Files, name: str, precisi
 
 @pytest.mark.parametrize("name", ["simplified", "s8s8"])
 def test_attention_becomes_one_operator_where_its_form_is_known(files: Files, name: str) -> None:
-    """Attention of MPNet and DeBERTa has a form of its own, and that of a single query too."""
+    """Attention of MPNet and DeBERTa has a form of its own, and stays as it is."""
     model = with_attention_operators(files.model(name))
     onnx.checker.check_model(model, full_check=True)
     own = any(one in files.folder.name for one in (OWN_SCALE, OWN_MASK))
     kinds = [node.op_type for node in model.graph.node]
-    assert kinds.count("Attention") == (0 if own else LAYERS - 1)
-    assert kinds.count("Softmax") == (LAYERS if own else 1)
+    assert kinds.count("Attention") == (0 if own else LAYERS)
+    assert kinds.count("Softmax") == (LAYERS if own else 0)
     found, expected = (run_onnx(one, [batch()], threads=1)[0] for one in (model, files.model(name)))
     assert relative(found, expected) < (1e-5 if name == "simplified" else 0.02)
 

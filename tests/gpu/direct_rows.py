@@ -22,7 +22,7 @@ def row_of(
     sizes = {"batch": batch, "sequence": sequence}
     entry: Part = {**latency_entry({**shape, **sizes}, record, accept_disturbed=True)}
     peak = peaks.get(parse(record.variant).precision)
-    work = operations(config, batch, sequence, one_query=False)
+    work = operations(config, batch, sequence, sequence)
     share = work / entry["mean_s"] / peak if peak and entry["mean_s"] else None
     kept = {name: entry[name] for name in KEPT}
     return {**sizes, **kept, "share_of_peak": share, "speedup": entry["speedup"]}

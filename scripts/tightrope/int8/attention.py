@@ -7,9 +7,8 @@ modelopt/onnx/export/fp8_exporter.py).
 import onnx
 from onnx import TensorProto
 
-from tightrope.onnx.attention_products import Attention, Graph, attention_in
-from tightrope.onnx.row_dependencies import Shapes, is_one
-from tightrope.onnx.single_query import is_single_query
+from tightrope.onnx.attention_products import Attention, attention_in
+from tightrope.onnx.row_dependencies import Shapes
 from tightrope.onnx.trial_shapes import shapes_seen
 
 # a Softmax returns 0 to 1 for any input, so the scale needs no data
@@ -30,15 +29,14 @@ def attention_to_quantize(
     """
     found, others = attention_in(model)
     shapes = shapes_seen(model) if found else {}
-    graph = Graph(model)
-    reasons = {one.softmax: unfit(one, graph, shapes, kind) for one in found}
+    reasons = {one.softmax: unfit(one, shapes, kind) for one in found}
     others |= {name: reason for name, reason in reasons.items() if reason}
     return [one for one in found if one.softmax not in others], others
 
 
-def unfit(attention: Attention, graph: Graph, shapes: Shapes, kind: int) -> str | None:
+def unfit(attention: Attention, shapes: Shapes, kind: int) -> str | None:
     """Return why tensor cores run an attention no faster in 8 bits, None where they may."""
-    if is_single_query(attention, graph) or is_one(attention.query, -2, shapes):
+    if all(shape[-2] == 1 for shape in shapes[attention.query]):
         return "one query per example"
     widths = sorted({shapes[name][0][-1] for name in (attention.query, attention.value)})
     if kind == TensorProto.INT8:

@@ -12,10 +12,9 @@ import onnx
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.jobs.progress import ProgressBar
-from tightrope.onnx.attention_products import Graph, attention_in
+from tightrope.onnx.attention_products import attention_in
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
-from tightrope.onnx.single_query import is_single_query
 from tightrope.onnx.weights import channel_axes, tensors_of, weighted_nodes, with_outputs
 
 # tokens per batch: bounds memory for any sample count
@@ -118,13 +117,10 @@ def by_channel(array: np.ndarray, axis: int | None) -> np.ndarray:
 def calibrated_tensors(model: onnx.ModelProto) -> list[str]:
     """Return the inputs and outputs of the operators with weights, and what attention multiplies.
 
-    Not its probabilities, the largest tensor: they are 0 to 1 for any data. Nor what attention of a
-    single query multiplies, which stays in float.
+    Not its probabilities, the largest tensor: they are 0 to 1 for any data.
     """
-    graph = Graph(model)
     found = [name for node in weighted_nodes(model) for name in (node.input[0], node.output[0])]
-    for attention in attention_in(model)[0]:
-        found += () if is_single_query(attention, graph) else attention.measured
+    found += [name for attention in attention_in(model)[0] for name in attention.measured]
     return list(dict.fromkeys(found))
 
 

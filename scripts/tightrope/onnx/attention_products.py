@@ -44,10 +44,6 @@ class Graph:
         """Return whether an operator multiplies two computed tensors."""
         return node.op_type == "MatMul" and not self.constants & set(node.input)
 
-    def read_once(self, name: str) -> bool:
-        """Return whether one operator reads a tensor, and the model does not return it."""
-        return name not in self.outputs and len(self.consumers.get(name, [])) == 1
-
     def producer(self, name: str, kind: str) -> onnx.NodeProto | None:
         """Return the operator of type `kind` that makes a tensor, None for another type."""
         node = self.producers.get(name)

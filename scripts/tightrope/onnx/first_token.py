@@ -1,9 +1,8 @@
 """Prune unused tokens: the classifier uses only the first token of the last layer.
 
-The other tokens are needed only as keys and values of its attention (see `onnx.single_query`), so
-the rest of that layer (query, scores, feed-forward) is computed for one row. This saves five sixths
-of the weighted products of one layer, 14 % of those of a six-layer encoder. The outputs do not
-change.
+The other tokens are needed only as keys and values of its attention, so the rest of that layer
+(query, scores, feed-forward) is computed for one row. This saves five sixths of the weighted
+products of one layer, 14 % of those of a six-layer encoder. The outputs do not change.
 """
 
 import numpy as np

@@ -19,7 +19,6 @@ from tightrope.onnx.given_qdq import is_quantized
 from tightrope.onnx.imported import original_outputs
 from tightrope.onnx.scales import with_scales_folded
 from tightrope.onnx.session import require_equal, run_onnx
-from tightrope.onnx.single_query import with_single_queries_projected
 from tightrope.onnx.weights import named_by_module
 from tightrope.statistics import relative_error
 from tightrope.variants import is_onnx
@@ -31,7 +30,6 @@ HALF_TOLERANCE = 0.02
 CHANGES = {
     "scales folded into weights": with_scales_folded,
     "unused tokens pruned": with_unused_tokens_pruned,
-    "one query projected instead of all tokens": with_single_queries_projected,
 }
 # tokens of the longest compared example, if the model takes that many
 LONGEST_CHECK = 128

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from tightrope.artifacts.files import write_json
 from tightrope.jobs.child import supervised
 from tightrope.jobs.execution import Execution
@@ -22,7 +20,7 @@ SIDES = {"cpu": 2048, "cuda": 8192}
 # larger than any cache
 COPIED_BYTES = 256 * 2**20
 ROUNDS, SECONDS = 5, 0.1
-TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def measure_peaks(target: Path | str, *, device: str, execution: Execution) -> None:
@@ -49,6 +47,8 @@ def peaks_of(device: str, threads: int) -> dict[str, Any]:
     `copy_bytes_per_s`, bytes read and written; `smallest_operator_s`, one that adds one number.
     Each is the best of `ROUNDS` means.
     """
+    import torch
+
     torch.set_num_threads(threads)
     side = SIDES[device]
     with torch.inference_mode():
@@ -76,6 +76,8 @@ def types_on(device: str) -> tuple[str, ...]:
 
 def product(name: str, device: str, side: int) -> Callable[[], Any]:
     """Return a product of two square matrices of that type, weights packed before on a CPU."""
+    import torch
+
     left, right = torch.randn(side, side), torch.randn(side, side)
     if name == "int8":
         left, right = (20 * left).to(torch.int8), (20 * right).to(torch.int8)
@@ -87,7 +89,8 @@ def product(name: str, device: str, side: int) -> Callable[[], Any]:
         unsigned = left.abs().to(torch.uint8)
         linear = torch.ops.onednn.qlinear_pointwise
         return partial(linear, unsigned, 1.0, 0, packed, scales, points, *rest)
-    left, right = left.to(device, TYPES[name]), right.to(device, TYPES[name])
+    dtype = getattr(torch, TYPES[name])
+    left, right = left.to(device, dtype), right.to(device, dtype)
     if device == "cuda":
         return partial(torch.mm, left, right)
     packed = torch.ops.mkldnn._reorder_linear_weight(right, side)
@@ -112,4 +115,6 @@ def seconds_of(call: Callable[[], Any], device: str) -> float:
 def synchronize(device: str) -> None:
     """Wait for the GPU, where there is one."""
     if device == "cuda":
+        import torch
+
         torch.cuda.synchronize()
