@@ -131,10 +131,14 @@ def timed(engine: str, batch: Arrays, threads: int) -> TimedEngine:
 
 
 def new_request(path: Path, threads: int) -> Any:
-    """A request of the engine of OpenVINO in that folder, compiled as its own module does."""
-    from tightrope.engines import openvino
+    """A request of the engine of OpenVINO in that folder, for any shape."""
+    from tightrope.runtimes.openvino.programs import Programs
 
-    return openvino.compiled(path, parse(path.name).precision, threads).create_infer_request()
+    return (
+        Programs(path, parse(path.name).precision, threads, None)
+        .program(None)
+        .create_infer_request()
+    )
 
 
 def warm_up(worker: Child) -> float:

@@ -31,9 +31,9 @@ build_variant(model_files(folder), name_variant("openvino", "int8"), target)
 
 def compiled_settings(folder: Path, precision: str, threads: int) -> dict[str, str]:
     """Run in a child: what the compiled program itself says of its settings."""
-    from tightrope.engines import openvino
+    from tightrope.runtimes.openvino.programs import Programs
 
-    model = openvino.compiled(folder, precision, threads, None)[None]
+    model = Programs(folder, precision, threads, None).program(None)
     names = ("INFERENCE_PRECISION_HINT", "INFERENCE_NUM_THREADS", "NUM_STREAMS")
     return {name: str(model.get_property(name)) for name in names}
 
@@ -104,10 +104,10 @@ def test_int8_keeps_a_byte_of_each_weight_of_the_products(built: Build) -> None:
         precision: read_manifest(built(name_variant("openvino", precision)), EngineManifest)[
             "files"
         ]["model.bin"]["size_bytes"]
-        for precision in ("fp32", "int8")
+        for precision in ("bf16", "int8")
     }
     weights = 2 * (4 * 64 * 64 + 2 * 64 * 128) + 64 * 64
-    assert sizes["fp32"] - sizes["int8"] == pytest.approx(3 * weights, rel=0.1)
+    assert sizes["bf16"] - sizes["int8"] == pytest.approx(3 * weights, rel=0.1)
 
 
 def in_shapes(path: Path, model: TinyModel, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
@@ -115,6 +115,69 @@ def in_shapes(path: Path, model: TinyModel, shapes: list[tuple[int, int]]) -> li
     run, _ = load_engine(path, threads=1)
     rows = sorted(evaluation_rows(model), key=lambda row: len(row["input_ids"]))
     return [run(stack(rows[:batch], sequence=sequence)) for batch, sequence in shapes]
+
+
+def compiled_after(path: Path, model: TinyModel) -> list[list[object]]:
+    """Run in a child: the buckets that have a program after loading, and after each request."""
+    run, _ = load_engine(path, threads=1)
+    rows = sorted(evaluation_rows(model), key=lambda row: len(row["input_ids"]))
+    programs = run.run
+    found = [[*programs.calls]]
+    for batch, sequence in [(1, 17), (1, 32), (3, 40)]:
+        run(stack(rows[:batch], sequence=sequence))
+        found.append([*programs.calls])
+    return found
+
+
+def test_a_program_is_compiled_when_its_bucket_first_comes(built: Build, tiny: TinyModel) -> None:
+    path = built(name_variant("openvino", "fp32"))
+    found = supervised(compiled_after, path, tiny, limits=LIMITS)
+    assert found == [[], [(1, 32)], [(1, 32)], [(1, 32), (16, 64)]]
+
+
+def types_of_tables(folder: Path) -> set[str]:
+    """Run in a child: the element types of the tables that rows are gathered from."""
+    import openvino
+
+    model = openvino.Core().read_model(folder / "model.xml")
+    found = set()
+    for operation in model.get_ordered_ops():
+        if operation.get_type_name() == "Gather":
+            source = operation.input_value(0).get_node()
+            if source.get_type_name() == "Convert":
+                source = source.input_value(0).get_node()
+            if source.get_type_name() == "Constant" and len(source.shape) == 2:
+                found.add(source.get_element_type().get_type_name())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("precision", "type_name"), [("fp32", "f32"), ("bf16", "f16"), ("int8", "f16")]
+)
+def test_embedding_tables_take_two_bytes_a_value_but_in_fp32(
+    built: Build, precision: str, type_name: str
+) -> None:
+    folder = built(name_variant("openvino", precision)).parent
+    assert type_name in supervised(types_of_tables, folder, limits=LIMITS)
+
+
+def test_a_table_beyond_float16_stays_in_float32() -> None:
+    values = np.zeros((3, 1 << 15), np.float32)
+    values[:, 0] = [1.0, 7.0, 1e5]
+    np.testing.assert_array_equal(supervised(gathered, values, limits=LIMITS), values)
+
+
+def gathered(values: np.ndarray) -> np.ndarray:
+    """Run in a child: all rows of a table, gathered by a program in fp32."""
+    import openvino
+    from openvino import opset13
+    from tightrope.runtimes.openvino.tables import halve_tables
+
+    rows = opset13.parameter([len(values)], np.int64)
+    model = openvino.Model([opset13.gather(opset13.constant(values), rows, 0)], [rows])
+    halve_tables(model)
+    program = openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return np.array(program(np.arange(len(values)))[0])
 
 
 def with_options(model: TinyModel, target: Path, precision: str, **options: object) -> Path:

@@ -11,7 +11,6 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
-from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.operator_times import OperatorTime
 from tightrope.runtimes.padding import padded
 from tightrope.signature import sizes_of
@@ -67,23 +66,19 @@ def of_onnxruntime(engine: Path, inputs: Arrays, threads: int, calls: int) -> li
 
 def of_openvino(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
     """Return the operators that OpenVINO's performance counters list, in the bucket of a call."""
-    import openvino
-
-    from tightrope.engines.openvino import FILE, settings_of, static
     from tightrope.runtimes.openvino.operator_times import COUNTERS
     from tightrope.runtimes.openvino.operator_times import operator_times as by_counters
+    from tightrope.runtimes.openvino.programs import Programs
 
     manifest = read_manifest(engine, EngineManifest)
+    precision, options = parse(manifest["variant"]).precision, manifest["options"]
+    programs = Programs(engine.parent, precision, threads, options["buckets"])
+    programs.settings |= COUNTERS
     bucket = None
-    if manifest["options"]["buckets"] is not None:
-        bucket = Buckets(manifest["options"]["buckets"]).nearest(*sizes_of(inputs))
+    if programs.buckets is not None:
+        bucket = programs.buckets.nearest(*sizes_of(inputs))
         inputs = padded(inputs, bucket)
-    precision = parse(manifest["variant"]).precision
-    core = openvino.Core()
-    model = core.read_model(engine.parent / FILE)
-    settings = {**settings_of(precision, threads), **COUNTERS}
-    model = model if bucket is None else static(model, bucket)
-    return by_counters(core.compile_model(model, "CPU", settings), inputs, calls)
+    return by_counters(programs.program(bucket), inputs, calls)
 
 
 PROFILERS: dict[str, Profiler] = {
