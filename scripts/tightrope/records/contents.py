@@ -196,18 +196,20 @@ class Operator(TypedDict):
 
 
 class Group(TypedDict):
-    """The operators of one group in a call, added up."""
+    """The operators of one group in a call, added up; `types` has their seconds by type."""
 
     seconds: float
     operations: float
     bytes: float
     count: int
+    types: dict[str, float]
 
 
 class ProfiledShape(Sized, total=False):
     """Where the time of a call of one shape goes, see `ProfileRecord`."""
 
     call_s: float
+    padding: float
     operators: list[Operator]
     groups: dict[str, Group]
     bound: str

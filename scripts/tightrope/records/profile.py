@@ -11,9 +11,10 @@ from tightrope.records.record import Record
 class ProfileRecord(Record):
     """Where the time of a call goes, for each of `shapes`.
 
-    A shape holds its sizes, `call_s` (the mean of calls without a profiler), `operators` (the
-    longest, see `OperatorTime`; seconds per call), `groups` (seconds, operations and bytes of all
-    operators, by group), and `bound`, `shares`, `outside_s` and `profiler_factor` of
+    A shape holds its sizes, `call_s` (the mean of calls without a profiler), `padding` (the share
+    of its tokens or images that only pads the request), `operators` (the longest, see
+    `OperatorTime`; seconds per call), `groups` (seconds, operations and bytes of all operators, by
+    group, and seconds by type), and `bound`, `shares`, `outside_s` and `profiler_factor` of
     `measure.profile.bounds.verdict`. Where the runtime has no profiler, `operators` is empty and
     `unprofiled` has the reason. `peaks` are those of the machine.
     """

@@ -5,6 +5,7 @@ from typing import Any
 
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
+from tightrope.report.sections.explanations import explanation_rows
 from tightrope.report.sections.figures_by_host import figures_by_host
 from tightrope.report.sections.goal import goal_section
 from tightrope.report.sections.gpu import gpu_memory, streams_section
@@ -99,6 +100,7 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
         "throughput_not_run": not_run(throughput),
         "profile": profile_section(profiles, hosts),
         "profile_not_run": not_run(profiles),
+        "explanations": explanation_rows(of_model(summary.get("explanations"), name), hosts),
     }
 
 

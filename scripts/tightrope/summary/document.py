@@ -15,7 +15,7 @@ from tightrope.errors import ArtifactError
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
 from tightrope.summary.model_types import Host, Model
-from tightrope.summary.profile_types import Profile
+from tightrope.summary.profile_types import Explanation, Profile
 from tightrope.summary.result_types import Result
 from tightrope.summary.throughput_types import Throughput
 from tightrope.summary.workload_types import Activation, Traffic, Training
@@ -39,6 +39,7 @@ class Summary(TypedDict):
     traffic: list[Traffic]
     throughput: list[Throughput]
     profiles: list[Profile]
+    explanations: list[Explanation]
     training: list[Training]
     activations: list[Activation]
     goal: Goal | None

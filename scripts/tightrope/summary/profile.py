@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tightrope.machine.host import fingerprint
+from tightrope.machine.instructions import missing_instructions
 from tightrope.records.profile import ProfileRecord
 from tightrope.summary.profile_types import LongOperator, OperatorGroup, Profile, ProfiledCall
+from tightrope.variants import parse
 
 LONGEST = 5
 
@@ -20,6 +22,7 @@ def profile_entry(record: ProfileRecord) -> Profile:
         "reason": record.reason,
         "measured": record.measured,
         "unprofiled": record.unprofiled,
+        "emulated": missing_instructions(parse(record.variant), record.host),
         "shapes": [call_entry(shape) for shape in record.shapes],
     }
 
@@ -39,6 +42,7 @@ def call_entry(shape: Mapping[str, Any]) -> ProfiledCall:
         "shares": shape.get("shares"),
         "outside": None if outside is None else outside / call_s,
         "profiler_factor": factor,
+        "padding": shape.get("padding"),
         "groups": [
             group_entry(name, group, scale, call_s)
             for name, group in shape.get("groups", {}).items()
@@ -56,6 +60,7 @@ def group_entry(name: str, group: Mapping[str, Any], scale: float, call_s: float
         "group": name,
         "seconds": seconds,
         "share": seconds / call_s,
+        "types": {name: scale * value / call_s for name, value in group["types"].items()},
         "operations": group["operations"],
         "bytes": group["bytes"],
         "count": group["count"],

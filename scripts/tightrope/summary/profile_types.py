@@ -8,14 +8,20 @@ from typing import Literal, TypedDict
 from tightrope.summary.result_types import Attempt
 
 Bound = Literal["compute", "memory", "overhead"]
+# to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest
+Relation = Literal["float", "baseline", "best"]
 
 
 class OperatorGroup(TypedDict):
-    """Operators of one group: their time scaled to the call, its share of it, and what they do."""
+    """Operators of one group: their time scaled to the call, its share of it, and what they do.
+
+    `types` are the shares of the call by the type that they computed in.
+    """
 
     group: str
     seconds: float
     share: float
+    types: dict[str, float]
     operations: float
     bytes: float
     count: int
@@ -37,6 +43,7 @@ class ProfiledCall(TypedDict):
 
     `shares` are those of compute, memory and overhead; `outside` is the share that no operator
     takes. `profiler_factor` scales the operators' times where a profiler made them too long.
+    `padding` is the share of the tokens, or of the images, that only pads the request.
     """
 
     batch: int
@@ -48,12 +55,16 @@ class ProfiledCall(TypedDict):
     shares: dict[Bound, float] | None
     outside: float | None
     profiler_factor: float | None
+    padding: float | None
     groups: list[OperatorGroup]
     operators: list[LongOperator]
 
 
 class Profile(TypedDict):
-    """The profile of a variant; `unprofiled` says why its operators are not timed."""
+    """The profile of a variant; `unprofiled` says why its operators are not timed.
+
+    `emulated` is None, or why the CPU only emulates the variant's precision.
+    """
 
     model: str
     variant: str
@@ -62,4 +73,34 @@ class Profile(TypedDict):
     reason: str | None
     measured: str
     unprofiled: str | None
+    emulated: str | None
     shapes: list[ProfiledCall]
+
+
+class Part(TypedDict):
+    """Seconds per call of a group of operators in two variants, and what the first saves."""
+
+    group: str
+    seconds: float
+    against_s: float
+    saved_s: float
+
+
+class Explanation(TypedDict):
+    """Why `variant` is faster or slower than `against` at one shape, in parts and in sentences.
+
+    `saved_s` is negative where it is slower. Parts are sorted by what they save or cost.
+    """
+
+    model: str
+    host: str
+    batch: int
+    sequence: int | None
+    height: int | None
+    width: int | None
+    variant: str
+    against: str
+    relation: Relation
+    saved_s: float
+    parts: list[Part]
+    sentences: list[str]

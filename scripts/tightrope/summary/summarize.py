@@ -24,6 +24,7 @@ from tightrope.summary.cost import Prices, costs
 from tightrope.summary.decision_types import Race, Recommendation
 from tightrope.summary.document import Summary, write_summary
 from tightrope.summary.examples import with_examples
+from tightrope.summary.explain import explanations
 from tightrope.summary.goal import decisions
 from tightrope.summary.goal_recommendations import for_goal
 from tightrope.summary.goal_types import Goal, GoalDecision
@@ -117,8 +118,9 @@ def summarize(
     fastest = recommendations(results, raced)
     traffic = traffic_entries(loads, accept_disturbed=settings.accept_disturbed)
     goals = goals_of(settings, results, fastest, traffic)
-    profiles = [ProfileRecord.read(path) for path in inputs.profiles]
-    others = [*loads, *throughputs, *profiles, *trainings]
+    profiled = [ProfileRecord.read(path) for path in inputs.profiles]
+    profiles = [profile_entry(record) for record in profiled]
+    others = [*loads, *throughputs, *profiled, *trainings]
     document: Summary = {
         "schema": 3,
         "tightrope": __version__,
@@ -134,7 +136,8 @@ def summarize(
         "quantization": quantizations(results, raced),
         "traffic": traffic,
         "throughput": throughput_entries(throughputs, accept_disturbed=settings.accept_disturbed),
-        "profiles": [profile_entry(record) for record in profiles],
+        "profiles": profiles,
+        "explanations": explanations(profiles, settings.baselines),
         "training": training_entries(trainings, accept_disturbed=settings.accept_disturbed),
         "activations": activations_of(inputs, settings, judging),
         "goal": settings.goal,

@@ -20,7 +20,8 @@ EMPTY = {
     "hosts": {},
     "models": {},
     **{key: [] for key in ("results", "recommendations", "races", "quantization")},
-    **{key: [] for key in ("traffic", "throughput", "profiles", "training", "activations")},
+    **{key: [] for key in ("traffic", "throughput", "profiles", "explanations")},
+    **{key: [] for key in ("training", "activations")},
     **{"goal": None, "goals": [], "costs": []},
 }
 PICK = {

@@ -11,6 +11,10 @@ from tightrope.summary.profile import LONGEST, profile_entry
 from tightrope.summary.profile_types import Profile
 
 SHAPE = {"batch": 1, "sequence": 64}
+PRODUCTS = {
+    **{"seconds": 0.01, "operations": 2e7, "bytes": 1e4, "count": 10},
+    "types": {"int8": 0.008, "fp32": 0.002},
+}
 
 
 def operator(number: int) -> dict[str, Any]:
@@ -25,7 +29,8 @@ def record(**changes: Any) -> ProfileRecord:
         **SHAPE,
         "call_s": 0.008,
         "operators": [operator(number) for number in range(10)],
-        "groups": {"products": {"seconds": 0.01, "operations": 2e7, "bytes": 1e4, "count": 10}},
+        "padding": 0.5,
+        "groups": {"products": PRODUCTS},
         "bound": "compute",
         "shares": {"compute": 0.7, "memory": 0.2, "overhead": 0.1},
         "outside_s": 0.0,
@@ -48,6 +53,8 @@ def test_times_are_scaled_to_the_call_that_was_timed_without_a_profiler() -> Non
     assert group["seconds"] == pytest.approx(0.008)
     assert group["share"] == pytest.approx(1.0)
     assert (group["operations"], group["count"]) == (2e7, 10)
+    assert group["types"] == pytest.approx({"int8": 0.8, "fp32": 0.2})
+    assert (call["padding"], found["emulated"]) == (0.5, None)
     assert len(call["operators"]) == LONGEST
     assert call["operators"][0]["seconds"] == pytest.approx(0.0008)
     assert call["operators"][0]["share"] == pytest.approx(0.1)

@@ -4,10 +4,13 @@ import os
 import statistics
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json, sha256
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
@@ -23,7 +26,9 @@ from tightrope.measure.profile.operators import operator_times
 from tightrope.measure.settings import Shape
 from tightrope.measure.timing import timed_calls
 from tightrope.records.profile import ProfileRecord
+from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.operator_times import OperatorTime
+from tightrope.signature import sizes_of
 
 # seconds of the calls without a profiler, and with one, at each shape
 PLAIN_S, PROFILED_S = 0.5, 0.3
@@ -79,17 +84,18 @@ def profiled(
     """Return, in the child, `shapes` of the record, and `unprofiled` where there is no profiler."""
     os.sched_setaffinity(0, pinned_processors(threads))
     run, _ = load_engine(engine, threads=threads)
+    options = read_manifest(engine, EngineManifest)["options"]
     calls_s = [mean_call(run, batch) for batch in batches]
     found: list[dict[str, Any]] = []
     unprofiled = None
     for shape, batch, call_s in zip(shapes, batches, calls_s, strict=True):
         calls = min(MOST, max(FEWEST, round(PROFILED_S / call_s)))
+        found.append({**shape, "call_s": call_s, "padding": padding_share(options, batch)})
         try:
             operators = operator_times(engine, batch, threads, calls)
-            found.append({**shape, **facts_of(operators, call_s, peaks)})
+            found[-1] |= facts_of(operators, call_s, peaks)
         except WorkFailed as error:
             unprofiled = error.reason
-            found.append({**shape, "call_s": call_s})
     return {"shapes": found, "unprofiled": unprofiled}
 
 
@@ -104,24 +110,35 @@ def mean_call(run: Any, inputs: Arrays) -> float:
 def facts_of(
     operators: Sequence[OperatorTime], call_s: float, peaks: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the call, its longest operators, all of them by group, and the verdict."""
+    """Return the longest operators of a call, all of them by group, and the verdict."""
     return {
-        "call_s": call_s,
         "operators": [one._asdict() for one in operators[:KEPT]],
         "groups": groups_of(operators),
         **verdict(operators, call_s, peaks),
     }
 
 
-def groups_of(operators: Sequence[OperatorTime]) -> dict[str, dict[str, float]]:
-    """Return seconds, operations, bytes and the number of operators of each group."""
-    found: dict[str, dict[str, float]] = {}
+def padding_share(options: Mapping[str, Any], inputs: Arrays) -> float:
+    """Return the share of the tokens or images that pad a request up to the bucket."""
+    request = sizes_of(inputs)
+    buckets = options.get("buckets")
+    whole = Buckets(buckets).nearest(*request) if buckets else request
+    return 1 - prod(request) / prod(whole)
+
+
+def groups_of(operators: Sequence[OperatorTime]) -> dict[str, dict[str, Any]]:
+    """Return seconds, operations, bytes and number of the operators of each group.
+
+    `types` has the seconds by the type that they computed in.
+    """
+    found: dict[str, dict[str, Any]] = {}
     for one in operators:
         group = found.setdefault(
-            one.group, {"seconds": 0.0, "operations": 0.0, "bytes": 0.0, "count": 0}
+            one.group, {"seconds": 0.0, "operations": 0.0, "bytes": 0.0, "count": 0, "types": {}}
         )
         group["seconds"] += one.seconds
         group["operations"] += one.operations
         group["bytes"] += one.bytes
         group["count"] += 1
+        group["types"][one.type] = group["types"].get(one.type, 0.0) + one.seconds
     return dict(sorted(found.items(), key=lambda item: -item[1]["seconds"]))

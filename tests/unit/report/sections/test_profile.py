@@ -49,9 +49,11 @@ ENTRIES = [
 ]
 
 
-def section_of(folder: Path, entries: list[dict[str, Any]]) -> str:
+def section_of(
+    folder: Path, entries: list[dict[str, Any]], explanations: list[dict[str, Any]] | None = None
+) -> str:
     """The section in the page of the example summary with these profiles."""
-    document = json.loads(EXAMPLE.read_text())
+    document = {**json.loads(EXAMPLE.read_text()), "explanations": explanations or []}
     (folder / "summary.json").write_text(json.dumps({**document, "profiles": entries}))
     render_page(folder / "summary.json", folder / "summary.html", **PARTS)
     page = (folder / "summary.html").read_text()
@@ -95,6 +97,19 @@ def test_the_page_has_the_table_and_escapes_what_runtimes_name(tmp_path: Path) -
     assert "&lt;encoder.layer.0&gt;" in section
     assert NAME not in section
     assert "no room" in section
+
+
+def test_why_two_variants_differ_has_a_table_of_its_own(tmp_path: Path) -> None:
+    part = {"group": "<products>", "seconds": 0.001, "against_s": 0.003, "saved_s": 0.002}
+    sizes = {"batch": 1, "sequence": 64, "height": None, "width": None}
+    explanation = {
+        **{"model": MODEL, "host": HOST, "variant": "cpu-openvino-fp32", **sizes},
+        **{"against": "cpu-onnxruntime-fp32", "relation": "best", "saved_s": 0.002},
+        **{"parts": [part], "sentences": ["2 ms faster: products −2 ms.", "Padding."]},
+    }
+    section = section_of(tmp_path, ENTRIES, [explanation])
+    assert "2 ms faster: products −2 ms. Padding." in section
+    assert "&lt;products&gt;: 1.00 ms, against 3.00 ms" in section
 
 
 def test_without_profiles_the_page_has_no_section(tmp_path: Path) -> None:

@@ -1,0 +1,130 @@
+"""Which groups of operators account for the difference between two profiled variants."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from tightrope.summary.explain import explanations
+from tightrope.summary.profile_types import Explanation
+
+FP32, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-512"
+EAGER, OPENVINO = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-512"
+MS = 1e-3
+BASELINES = {"m": {"cpu": EAGER}}
+
+
+def group(name: str, ms: float, call_ms: float, **types: float) -> dict[str, Any]:
+    return {
+        **{"group": name, "seconds": ms * MS, "share": ms / call_ms, "operations": 1.0},
+        **{"bytes": 1.0, "count": 1, "types": {t: v / call_ms for t, v in types.items()}},
+    }
+
+
+def profile(variant: str, call_ms: float, *groups: dict[str, Any], **changes: Any) -> Any:
+    """A profile of one shape; what the groups do not take is outside."""
+    inside = sum(one["seconds"] for one in groups) / MS
+    call = {
+        **{"batch": 1, "sequence": 64, "height": None, "width": None, "call_s": call_ms * MS},
+        **{"bound": "compute", "shares": {"compute": 0.9, "memory": 0.1, "overhead": 0.0}},
+        **{"outside": 1 - inside / call_ms, "profiler_factor": 1.0, "padding": 0.0},
+        **{"groups": list(groups), "operators": []},
+        **changes,
+    }
+    return {
+        **{"model": "m", "variant": variant, "host": "h", "status": "ok", "reason": None},
+        **{"measured": "2026-11-25T00:00:00+00:00", "unprofiled": None, "emulated": None},
+        "shapes": [call],
+    }
+
+
+def fp32(call_ms: float = 10.0) -> Any:
+    return profile(FP32, call_ms, group("products", 8.0, call_ms, fp32=8.0))
+
+
+def int8(**changes: Any) -> Any:
+    groups = [
+        group("products", 4.0, 8.0, int8=4.0),
+        group("conversions", 1.0, 8.0, fp32=1.0),
+        group("attention", 2.0, 8.0, fp32=2.0),
+    ]
+    return profile(INT8, 8.0, *groups, **changes)
+
+
+def only(*profiles: Any) -> Explanation:
+    (found,) = explanations(profiles, BASELINES)
+    assert msgspec.convert(found, Explanation) == found
+    return found
+
+
+def test_the_parts_add_up_to_the_difference_of_the_calls() -> None:
+    found = only(fp32(), int8())
+    assert (found["variant"], found["against"], found["relation"]) == (INT8, FP32, "float")
+    assert found["saved_s"] == pytest.approx(2 * MS)
+    assert sum(part["saved_s"] for part in found["parts"]) == pytest.approx(2 * MS)
+    saved = {part["group"]: part["saved_s"] for part in found["parts"]}
+    assert saved == pytest.approx(
+        {
+            **{"products": 4 * MS, "attention": -2 * MS},
+            **{"conversions": -1 * MS, "outside of operators": 1 * MS},
+        }
+    )
+
+
+def test_quantization_is_told_what_it_costs_and_what_it_left_in_float() -> None:
+    assert only(fp32(), int8())["sentences"] == [
+        f"2 ms faster than {FP32} (8 ms against 10 ms): products −4 ms, attention +2 ms, "
+        "conversions +1 ms.",
+        "Conversions between types take 1 ms of the 4 ms that products save.",
+        "Attention stays in fp32: 25 % of the time.",
+    ]
+
+
+def test_products_in_float_are_named_by_their_type() -> None:
+    half = profile(INT8, 8.0, group("products", 8.0, 8.0, int8=4.0, bf16=4.0))
+    assert "Some products stay in bf16: 50 % of the time." in only(fp32(), half)["sentences"]
+
+
+def test_calls_that_are_alike_are_not_explained() -> None:
+    (sentence,) = only(fp32(8.1), int8())["sentences"]
+    assert sentence == f"As fast as {FP32} within 3 %: 8 ms against 8.1 ms."
+
+
+def test_overhead_and_padding_are_said() -> None:
+    shares = {"compute": 0.3, "memory": 0.1, "overhead": 0.6}
+    found = only(fp32(), int8(padding=0.58, bound="overhead", shares=shares))
+    assert found["sentences"][-2:] == [
+        "Padding: 58 % of the tokens.",
+        "60 % of the call is overhead, which no precision makes shorter.",
+    ]
+
+
+def test_a_precision_that_the_cpu_only_emulates_is_the_first_cause() -> None:
+    bf16 = profile("cpu-pytorch-bf16", 30.0, group("products", 29.0, 30.0, bf16=29.0))
+    bf16["emulated"] = "not supported by this CPU: no bf16 instructions; it would be emulated"
+    eager = profile(EAGER, 10.0, group("products", 9.0, 10.0, fp32=9.0))
+    sentences = only(eager, bf16)["sentences"]
+    assert sentences[0].startswith("20 ms slower than cpu-pytorch-fp32 (30 ms against 10 ms)")
+    assert sentences[1].startswith("bf16 is emulated: not supported by this CPU")
+
+
+def test_each_pair_is_explained_once() -> None:
+    others = [profile(name, ms) for name, ms in ((EAGER, 20.0), (OPENVINO, 5.0))]
+    found = explanations([fp32(), int8(), *others], BASELINES)
+    assert [(one["variant"], one["against"], one["relation"]) for one in found] == [
+        (INT8, FP32, "float"),
+        (OPENVINO, EAGER, "baseline"),
+        (INT8, OPENVINO, "best"),
+        (FP32, OPENVINO, "best"),
+    ]
+
+
+def test_what_is_not_profiled_is_in_no_pair() -> None:
+    unknown = {"bound": None, "shares": None, "outside": None, "groups": []}
+    assert explanations([fp32(), int8(**unknown)], BASELINES) == []
+    failed = {**int8(), "status": "failed", "shapes": []}
+    assert explanations([fp32(), failed], BASELINES) == []
+
+
+def test_other_models_hosts_and_shapes_are_never_compared() -> None:
+    others = [{**int8(), "model": "n"}, {**int8(), "host": "i"}, int8(sequence=128)]
+    assert explanations([fp32(), *others], BASELINES) == []
