@@ -27,6 +27,15 @@ class Called(NamedTuple):
     emulated: str | None
 
 
+class Sizes(NamedTuple):
+    """Sizes of a shape."""
+
+    batch: int
+    sequence: int | None
+    height: int | None
+    width: int | None
+
+
 def explanations(profiles: Iterable[Profile], baselines: Baselines) -> list[Explanation]:
     """Return an explanation of each pair that the report compares, at each shape.
 
@@ -38,9 +47,13 @@ def explanations(profiles: Iterable[Profile], baselines: Baselines) -> list[Expl
     for (model, host, shape), called in by_shape(profiles).items():
         for one, other, relation in pairs(called, baselines.get(model, {})):
             parts = parts_of(one.call, other.call)
-            sizes = dict(zip(SIZES, shape, strict=True))
             entry: Explanation = {
-                **{"model": model, "host": host, **sizes},
+                "model": model,
+                "host": host,
+                "batch": shape.batch,
+                "sequence": shape.sequence,
+                "height": shape.height,
+                "width": shape.width,
                 "variant": one.variant,
                 "against": other.variant,
                 "relation": relation,
@@ -52,17 +65,13 @@ def explanations(profiles: Iterable[Profile], baselines: Baselines) -> list[Expl
     return found
 
 
-SIZES = ("batch", "sequence", "height", "width")
-Key = tuple[str, str, tuple[int | None, ...]]
-
-
-def by_shape(profiles: Iterable[Profile]) -> dict[Key, list[Called]]:
+def by_shape(profiles: Iterable[Profile]) -> dict[tuple[str, str, Sizes], list[Called]]:
     """Return the calls whose operators are timed, by model, host and shape; the fastest first."""
-    found: dict[Key, list[Called]] = {}
+    found: dict[tuple[str, str, Sizes], list[Called]] = {}
     for profile in profiles:
         for call in profile["shapes"]:
             if profile["status"] == "ok" and call["outside"] is not None:
-                shape = tuple(call[size] for size in SIZES)
+                shape = Sizes(call["batch"], call["sequence"], call["height"], call["width"])
                 one = Called(profile["variant"], call, profile["emulated"])
                 found.setdefault((profile["model"], profile["host"], shape), []).append(one)
     return {key: sorted(ones, key=call_s) for key, ones in found.items()}

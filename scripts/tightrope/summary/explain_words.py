@@ -12,6 +12,7 @@ ALIKE = 0.03
 # a group is named where it makes up this share of all differences, or of the call
 NAMED = 0.1
 MOST_NAMED = 3
+MINUS = "\N{MINUS SIGN}"
 CONVERSIONS, ATTENTION = "conversions", "attention"
 
 
@@ -92,7 +93,7 @@ def milliseconds(seconds: float) -> str:
 
 def signed(seconds: float) -> str:
     """Format a difference of seconds in milliseconds with its sign."""
-    return f"{'+' if seconds >= 0 else '−'}{milliseconds(abs(seconds))}"
+    return f"{'+' if seconds >= 0 else MINUS}{milliseconds(abs(seconds))}"
 
 
 def percent(share: float) -> str:

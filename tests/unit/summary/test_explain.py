@@ -72,8 +72,8 @@ def test_the_parts_add_up_to_the_difference_of_the_calls() -> None:
 
 def test_quantization_is_told_what_it_costs_and_what_it_left_in_float() -> None:
     assert only(fp32(), int8())["sentences"] == [
-        f"2 ms faster than {FP32} (8 ms against 10 ms): products −4 ms, attention +2 ms, "
-        "conversions +1 ms.",
+        f"2 ms faster than {FP32} (8 ms against 10 ms): products \N{MINUS SIGN}4 ms, "
+        "attention +2 ms, conversions +1 ms.",
         "Conversions between types take 1 ms of the 4 ms that products save.",
         "Attention stays in fp32: 25 % of the time.",
     ]

@@ -105,10 +105,10 @@ def test_why_two_variants_differ_has_a_table_of_its_own(tmp_path: Path) -> None:
     explanation = {
         **{"model": MODEL, "host": HOST, "variant": "cpu-openvino-fp32", **sizes},
         **{"against": "cpu-onnxruntime-fp32", "relation": "best", "saved_s": 0.002},
-        **{"parts": [part], "sentences": ["2 ms faster: products −2 ms.", "Padding."]},
+        **{"parts": [part], "sentences": ["2 ms faster: products \N{MINUS SIGN}2 ms.", "Padding."]},
     }
     section = section_of(tmp_path, ENTRIES, [explanation])
-    assert "2 ms faster: products −2 ms. Padding." in section
+    assert "2 ms faster: products \N{MINUS SIGN}2 ms. Padding." in section
     assert "&lt;products&gt;: 1.00 ms, against 3.00 ms" in section
 
 
