@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import supervised
 from tightrope.measure.profile.bounds import verdict
@@ -17,7 +18,9 @@ from tightrope.measure.profile.peaks import peaks_of
 from tightrope.measure.timing import timed_calls
 from tightrope.runtimes.operator_times import OperatorTime
 from tightrope.variants import parse
-from tiny_model import LIMITS, LONGEST, TinyModel
+from tiny_images import BUCKETS
+from tiny_images import SIDE as EDGE
+from tiny_model import LIMITS, LONGEST, TinyModel, build_variant
 
 THREADS = 1
 CALLS = 5
@@ -190,3 +193,25 @@ def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
     assert done["products"] == 2 * layer + 2 * texts * (64 * 64 + 64 * 3)
     assert {"softmax", "normalization", "embeddings", "moves"} <= set(done)
     assert not [one for one in operators if one.name.startswith("vm.")]
+
+
+def works(model: TinyModel, inputs: Arrays) -> dict[str, float]:
+    """In a child: the operations of a call by group, from the ONNX file."""
+    from tightrope.measure.profile.model_work import model_works
+
+    return model_works(model.simplified, [inputs], "fp32", THREADS)[0]["groups"]
+
+
+def test_the_kernels_of_tvm_do_the_convolutions_of_the_onnx_file(
+    tiny_images: TinyModel, tmp_path: Path
+) -> None:
+    """Those of ConvNeXt: patches with a matrix, and depthwise ones."""
+    shape = {"batch": 16, "height": EDGE, "width": EDGE}
+    files = tiny_images.checkpoint, tiny_images.split("timing")
+    (inputs,) = timing_batches(*files, [shape], max_sequence=1)
+    variant, engine = parse("cpu-tvm-fp32"), tmp_path / "tvm" / "engine.json"
+    build_variant(tiny_images, variant, engine, options={"tune_seconds": 0, "buckets": BUCKETS})
+    operators = supervised(partial(operators_of, engine, inputs, THREADS, CALLS), limits=LIMITS)
+    done = sum(one.operations for one in operators if one.group == "products")
+    assert done == supervised(partial(works, tiny_images, inputs), limits=LIMITS)["products"]
+    assert "patches" in {one.kind for one in operators if one.group == "moves"}
