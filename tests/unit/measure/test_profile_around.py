@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from splits import prepare_splits, split_of
+from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.measure.profile.around import around_calls, filling, named, of_images, of_texts
+from tightrope.measure.profile.measure import requests_of
 from tiny_images import SIDE
-from tiny_model import LIMITS, LONGEST, TinyModel
+from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of
 
 SHAPES = [{"batch": 1, "sequence": 8}, {"batch": 16, "sequence": LONGEST}]
 
@@ -72,6 +74,21 @@ def test_random_inputs_are_never_prepared(tmp_path: Path, tiny: TinyModel) -> No
     (found,) = supervised(work, limits=LIMITS)
     assert found["prepare_s"] is None
     assert found["finish_s"] > 0
+
+
+def test_each_shape_has_its_batch_and_what_goes_around_it(tiny: TinyModel) -> None:
+    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
+    found = requests_of(artifacts, SHAPES, LONGEST, EXECUTION)
+    assert [batch["input_ids"].shape for _, batch in found] == [(1, 8), (16, LONGEST)]
+    assert [known["batch"] for known, _ in found] == [1, 16]
+    assert all(known["around"]["prepare_s"] > 0 for known, _ in found)
+
+
+def test_inputs_that_cannot_be_prepared_end_the_job_with_their_reason(tiny: TinyModel) -> None:
+    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
+    shape = {"batch": 1, "sequence": LONGEST + 1}
+    with pytest.raises(TightropeError, match=r"inputs cannot be prepared: .* takes 64 tokens"):
+        requests_of(artifacts, [shape], LONGEST, EXECUTION)
 
 
 def test_answers_have_the_label_of_the_largest_logit_and_its_probability() -> None:
