@@ -258,6 +258,7 @@ rule measure_peaks:
 # Of the variants in profile.variants, and of any other whose file is asked for.
 rule measure_profile:
     input:
+        unpack(profiled_inputs),
         engine="artifacts/{model}/engines/{variant}/engine.json",
         peaks=peaks_of_variant,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",

@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import supervised
 from tightrope.measure.profile.bounds import verdict
+from tightrope.measure.profile.operators import operator_times as operators_of
 from tightrope.measure.profile.peaks import peaks_of
 from tightrope.measure.timing import timed_calls
 from tightrope.runtimes.operator_times import OperatorTime
-from tiny_model import LIMITS
+from tightrope.variants import parse
+from tiny_images import BUCKETS
+from tiny_images import SIDE as EDGE
+from tiny_model import LIMITS, LONGEST, TinyModel, build_variant
 
 THREADS = 1
 CALLS = 5
@@ -117,11 +123,31 @@ def in_openvino(bound: str, folder: Path) -> Profiled:
     return operator_times(counted, inputs, CALLS), mean(call_of(plain), inputs)
 
 
+def in_tvm(bound: str, folder: Path) -> Profiled:
+    import tvm
+    from tightrope.engines.tvm import host_target, program, set_threads
+    from tightrope.runtimes.tvm.operator_times import operator_times
+    from tightrope.runtimes.tvm.programs import lowered, scheduled, transposed
+    from tvm.relax.frontend.torch import from_exported_program
+
+    set_threads(THREADS)
+    make, shape = MODELS[bound]
+    exported_program = torch.export.export(transposed(make()), (torch.ones(shape),))
+    module = from_exported_program(exported_program, unwrap_unit_return_tuple=True)
+    with host_target(THREADS) as host:
+        library = tvm.compile(scheduled(lowered(module), {}), host)
+    library.export_library(folder / "a.so")
+    x = np.ones(shape, np.float32)
+    found = operator_times(folder / "a.so", [x], CALLS)
+    return found, mean(program(folder / "a.so"), tvm.runtime.tensor(x))
+
+
 RUNTIMES = {
     "pytorch": in_pytorch,
     "inductor": in_inductor,
     "onnxruntime": in_onnxruntime,
     "openvino": in_openvino,
+    "tvm": in_tvm,
 }
 
 
@@ -147,3 +173,45 @@ def test_the_operations_of_a_product_are_those_of_its_shapes(tmp_path: Path) -> 
         operators, _ = supervised(partial(profile, "compute", tmp_path), limits=LIMITS)
         done = sum(one.operations for one in operators if one.group == "products")
         assert done == 2 * SIDE**3, runtime
+
+
+def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
+    tiny: TinyModel, built: Callable[..., Path]
+) -> None:
+    """Of BERT with two layers, 64 channels, 128 in between and three labels."""
+    shape = {"batch": 2, "sequence": 32}
+    files = tiny.checkpoint, tiny.split("timing")
+    (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
+    work = partial(operators_of, built(parse("cpu-tvm-fp32")), inputs, THREADS, CALLS)
+    operators = supervised(work, limits=LIMITS)
+    done: dict[str, float] = {}
+    for one in operators:
+        done[one.group] = done.get(one.group, 0.0) + one.operations
+    # the nearest bucket, 16 x 32
+    texts, tokens = 16, 16 * 32
+    layer = 2 * tokens * (4 * 64 * 64 + 2 * 64 * 128) + 4 * tokens * 32 * 64
+    assert done["products"] == 2 * layer + 2 * texts * (64 * 64 + 64 * 3)
+    assert {"softmax", "normalization", "embeddings", "moves"} <= set(done)
+    assert not [one for one in operators if one.name.startswith("vm.")]
+
+
+def works(model: TinyModel, inputs: Arrays) -> dict[str, float]:
+    """In a child: the operations of a call by group, from the ONNX file."""
+    from tightrope.measure.profile.model_work import model_works
+
+    return model_works(model.simplified, [inputs], "fp32", THREADS)[0]["groups"]
+
+
+def test_the_kernels_of_tvm_do_the_convolutions_of_the_onnx_file(
+    tiny_images: TinyModel, tmp_path: Path
+) -> None:
+    """Those of ConvNeXt: patches with a matrix, and depthwise ones."""
+    shape = {"batch": 16, "height": EDGE, "width": EDGE}
+    files = tiny_images.checkpoint, tiny_images.split("timing")
+    (inputs,) = timing_batches(*files, [shape], max_sequence=1)
+    variant, engine = parse("cpu-tvm-fp32"), tmp_path / "tvm" / "engine.json"
+    build_variant(tiny_images, variant, engine, options={"tune_seconds": 0, "buckets": BUCKETS})
+    operators = supervised(partial(operators_of, engine, inputs, THREADS, CALLS), limits=LIMITS)
+    done = sum(one.operations for one in operators if one.group == "products")
+    assert done == supervised(partial(works, tiny_images, inputs), limits=LIMITS)["products"]
+    assert "patches" in {one.kind for one in operators if one.group == "moves"}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,35 @@ def test_a_profile_says_where_the_time_of_each_shape_goes(profiled: Project, var
     assert small < large
 
 
+@pytest.mark.parametrize("variant", PROFILED)
+def test_a_profile_has_what_goes_around_a_call_and_what_the_model_takes(
+    profiled: Project, variant: str
+) -> None:
+    small, large = record(profiled, variant)["shapes"]
+    for shape in (small, large):
+        assert shape["around"]["prepare_s"] > shape["around"]["finish_s"] > 0
+        assert shape["model"]["groups"]["products"] <= shape["model"]["operations"]
+    work = large["model"]["groups"]["products"] / small["model"]["groups"]["products"]
+    assert work == pytest.approx(2)
+    bits = record(profiled, ONNXRUNTIME)["shapes"][0]["model"]
+    whole = record(profiled, OPENVINO)["shapes"][0]["model"]
+    assert bits["operations"] == whole["operations"]
+    assert bits["least_bytes"] < whole["least_bytes"]
+
+
+def test_a_run_without_an_engine_from_onnx_exports_none_to_profile(
+    tmp_path: Path, finished: Project
+) -> None:
+    project = finished.copy(tmp_path / "project")
+    project.configure(engines={"torchscript": ["fp32"]})
+    for name in ("model.onnx", "model.simplified.onnx"):
+        (project / f"artifacts/{MODEL}/{name}").unlink()
+    asked = "cpu-pytorch-fp32"
+    assert project.plan(path(asked)) == jobs(asked) | PEAKS
+    assert project.run(path(asked)) == jobs(asked) | PEAKS
+    assert "model" not in record(project, asked)["shapes"][0]
+
+
 def test_peaks_are_positive_and_name_the_machine(profiled: Project) -> None:
     found = json.loads((profiled / "artifacts/machine/cpu.peaks.json").read_text())
     assert set(found["peaks"]["operations_per_s"]) == {"fp32", "bf16", "int8"}
@@ -74,6 +104,9 @@ def test_configured_profiles_are_in_the_summary_and_the_report(project: Project)
     assert project.run() == {"summarize/summarize", "render_report/render_report"}
     (entry,) = json.loads((project / "reports/summary.json").read_text())["profiles"]
     assert (entry["variant"], len(entry["shapes"])) == (OPENVINO, 2)
+    for call in entry["shapes"]:
+        assert call["ceiling"] > 1
+        assert 0 < call["roofline"]["operations_per_s"] < call["roofline"]["peak_per_s"]
     assert '<section id="profile">' in (project / "reports/summary.html").read_text()
 
 

@@ -149,6 +149,24 @@ def peaks_of_variant(wildcards: Any) -> str:
     return f"artifacts/machine/{parse(wildcards.variant).device}.peaks.json"
 
 
+def profiled_inputs(
+    config: Document, jobs: Iterable[tuple[str, Variant]], wildcards: Any
+) -> dict[str, str]:
+    """Return the simplified ONNX of a profiled model, whose operations are counted.
+
+    Empty where none of the planned `jobs` of that model reads it: no profile exports a model.
+    """
+    own = (variant for model, variant in jobs if model == wildcards.model)
+    if any(reads_simplified(config, one) for one in own):
+        return {"onnx": f"artifacts/{wildcards.model}/model.simplified.onnx"}
+    return {}
+
+
+def reads_simplified(config: Document, variant: Variant) -> bool:
+    """Return whether the build, the calibration or the audit of `variant` reads simplified ONNX."""
+    return variant.precision in QUANTIZED or not from_checkpoint(config, variant.engine)
+
+
 def audits(model: str, variant: Variant) -> list[str]:
     """Return the audit of a variant, empty where it is not quantized: it cannot collapse."""
     audited = variant.precision in QUANTIZED

@@ -7,6 +7,7 @@ from tightrope.machine.host import fingerprint
 from tightrope.machine.instructions import missing_instructions
 from tightrope.records.profile import ProfileRecord
 from tightrope.summary.profile_types import LongOperator, OperatorGroup, Profile, ProfiledCall
+from tightrope.summary.roofline import ceiling, roofline
 from tightrope.variants import parse
 
 LONGEST = 5
@@ -23,14 +24,15 @@ def profile_entry(record: ProfileRecord) -> Profile:
         "measured": record.measured,
         "unprofiled": record.unprofiled,
         "emulated": missing_instructions(parse(record.variant), record.host),
-        "shapes": [call_entry(shape) for shape in record.shapes],
+        "shapes": [call_entry(shape, record) for shape in record.shapes],
     }
 
 
-def call_entry(shape: Mapping[str, Any]) -> ProfiledCall:
+def call_entry(shape: Mapping[str, Any], record: ProfileRecord) -> ProfiledCall:
     """Return the entry of a shape, with times scaled to the call by `profiler_factor`."""
     call_s, factor = shape["call_s"], shape.get("profiler_factor")
-    outside = shape.get("outside_s")
+    outside, around = shape.get("outside_s"), shape.get("around", {})
+    precision = parse(record.variant).precision
     scale = factor or 1.0
     return {
         "batch": shape["batch"],
@@ -43,6 +45,10 @@ def call_entry(shape: Mapping[str, Any]) -> ProfiledCall:
         "outside": None if outside is None else outside / call_s,
         "profiler_factor": factor,
         "padding": shape.get("padding"),
+        "prepare_s": around.get("prepare_s"),
+        "finish_s": around.get("finish_s"),
+        "ceiling": ceiling(call_s, around),
+        "roofline": roofline(shape.get("model"), call_s, precision, record.peaks),
         "groups": [
             group_entry(name, group, scale, call_s)
             for name, group in shape.get("groups", {}).items()

@@ -38,12 +38,30 @@ class LongOperator(TypedDict):
     share: float
 
 
+class Roofline(TypedDict):
+    """A call in the roofline: what the model takes at least, and what the variant reaches of it.
+
+    `groups` has the operations by group of operators. `peak_per_s` is the machine's in `type`, and
+    `roof_per_s` the lower of it and what the copy bandwidth allows; None if it was not measured.
+    """
+
+    operations: float
+    least_bytes: float
+    groups: dict[str, float]
+    type: str
+    operations_per_s: float
+    peak_per_s: float | None
+    roof_per_s: float | None
+
+
 class ProfiledCall(TypedDict):
     """Where the time of a call goes; without a profiler only `call_s` is known.
 
     `shares` are those of compute, memory and overhead; `outside` is the share that no operator
     takes. `profiler_factor` scales the operators' times where a profiler made them too long.
     `padding` is the share of the tokens, or of the images, that only pads the request.
+    `prepare_s` and `finish_s` are the seconds from raw examples to inputs and from logits to
+    labels, and `ceiling` is how many times faster a faster engine makes the whole at most.
     """
 
     batch: int
@@ -56,6 +74,10 @@ class ProfiledCall(TypedDict):
     outside: float | None
     profiler_factor: float | None
     padding: float | None
+    prepare_s: float | None
+    finish_s: float | None
+    ceiling: float | None
+    roofline: Roofline | None
     groups: list[OperatorGroup]
     operators: list[LongOperator]
 

@@ -16,6 +16,7 @@ from tightrope.plan.config import checked
 from tightrope.plan.job_inputs import (
     audit_input,
     engine_inputs,
+    profiled_inputs,
     quantize_inputs,
     training_examples,
 )
@@ -657,6 +658,27 @@ def test_the_code_and_the_libraries_of_two_variants_are_those_of_both_engines() 
     assert set(engine_libraries(*names)) == {"torch", "transformers", "apache-tvm"}
     same = engine_libraries("cpu-openvino-fp32", "cpu-openvino-bf16")
     assert set(same) == set(engine_libraries("cpu-openvino-fp32")) == {"openvino", "nncf"}
+
+
+@pytest.mark.parametrize(
+    ("engines", "reads"),
+    [
+        ({"torchscript": ["fp32"], "tvm": ["fp32"]}, False),
+        ({"openvino": ["fp32"]}, True),
+        # audited with the ONNX file
+        ({"pytorch": ["int8-dynamic"]}, True),
+        # calibrated on it
+        ({"inductor": ["int8"]}, True),
+    ],
+)
+def test_a_profile_reads_the_onnx_file_only_where_another_job_does(
+    config: dict[str, Any], engines: dict[str, list[str]], reads: bool
+) -> None:
+    config["engines"] = engines
+    jobs = [one for one in plan_of(config).jobs if one[0] == "m"]
+    asked = job("m", "cpu-pytorch-fp32")
+    assert profiled_inputs(config, jobs, asked) == ({"onnx": ONNX} if reads else {})
+    assert profiled_inputs(config, jobs, job("n", "cpu-pytorch-fp32")) == {}
 
 
 def test_making_a_plan_imports_no_heavy_library(repository: Path) -> None:

@@ -16,6 +16,8 @@ PRODUCTS = {
     "types": {"int8": 0.008, "fp32": 0.002},
 }
 
+PEAKS = {"operations_per_s": {"fp32": 4e9, "int8": 1.6e10}, "copy_bytes_per_s": 1e9}
+
 
 def operator(number: int) -> dict[str, Any]:
     return {
@@ -30,6 +32,8 @@ def record(**changes: Any) -> ProfileRecord:
         "call_s": 0.008,
         "operators": [operator(number) for number in range(10)],
         "padding": 0.5,
+        "around": {"prepare_s": 0.001, "finish_s": 0.001},
+        "model": {"operations": 8e6, "least_bytes": 1e6, "groups": {"products": 8e6}},
         "groups": {"products": PRODUCTS},
         "bound": "compute",
         "shares": {"compute": 0.7, "memory": 0.2, "overhead": 0.1},
@@ -38,7 +42,7 @@ def record(**changes: Any) -> ProfileRecord:
     }
     fields = {
         **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}},
-        **{"threads": 2, "peaks": {}, "shapes": [shape]},
+        **{"threads": 2, "peaks": PEAKS, "shapes": [shape]},
     }
     return ProfileRecord(**{**fields, **changes})
 
@@ -68,13 +72,56 @@ def test_what_no_operator_takes_is_a_share_of_the_call() -> None:
 
 def test_without_a_profiler_only_the_call_is_known() -> None:
     found = profile_entry(
-        record(unprofiled="operators of tvm are not timed yet", shapes=[{**SHAPE, "call_s": 0.004}])
+        record(
+            unprofiled="operators are not timed on a GPU yet", shapes=[{**SHAPE, "call_s": 0.004}]
+        )
     )
     assert msgspec.convert(found, Profile) == found
     (call,) = found["shapes"]
     assert call["call_s"] == 0.004
     assert call["bound"] is call["shares"] is call["outside"] is None
     assert call["groups"] == call["operators"] == []
+
+
+def test_a_faster_engine_is_limited_by_what_goes_around_the_call() -> None:
+    (call,) = profile_entry(record())["shapes"]
+    assert (call["prepare_s"], call["finish_s"]) == (0.001, 0.001)
+    assert call["ceiling"] == pytest.approx((0.008 + 0.002) / 0.002)
+
+
+def test_without_raw_examples_there_is_no_ceiling() -> None:
+    around = {"prepare_s": None, "finish_s": 0.001}
+    (call,) = profile_entry(record(shapes=[{**record().shapes[0], "around": around}]))["shapes"]
+    assert call["prepare_s"] is call["ceiling"] is None
+    assert call["finish_s"] == 0.001
+
+
+@pytest.mark.parametrize(
+    ("variant", "kind", "peak", "roof"),
+    [
+        ("cpu-onnxruntime-fp32", "fp32", 4e9, 4e9),
+        # 8 operations per byte at a gigabyte per second
+        ("cpu-onnxruntime-int8-minmax-8", "int8", 1.6e10, 8e9),
+        ("cpu-onnxruntime-int8-dynamic", "int8", 1.6e10, 8e9),
+        ("cpu-onnxruntime-given", "int8", 1.6e10, 8e9),
+        ("cpu-onnxruntime-fp16", "fp16", None, None),
+    ],
+)
+def test_the_roof_is_the_lower_of_the_peak_and_what_memory_allows(
+    variant: str, kind: str, peak: float | None, roof: float | None
+) -> None:
+    found = profile_entry(record(variant=variant))
+    assert msgspec.convert(found, Profile) == found
+    point = found["shapes"][0]["roofline"]
+    assert point is not None
+    assert point["operations_per_s"] == pytest.approx(1e9)
+    assert (point["type"], point["peak_per_s"], point["roof_per_s"]) == (kind, peak, roof)
+
+
+def test_without_an_onnx_file_there_is_no_roofline() -> None:
+    shape = {key: value for key, value in record().shapes[0].items() if key != "model"}
+    (call,) = profile_entry(record(shapes=[shape]))["shapes"]
+    assert call["roofline"] is None
 
 
 def test_a_failed_profile_keeps_its_reason() -> None:

@@ -1,7 +1,6 @@
 """Profile an engine: which operators its calls spend their time in, and what bounds them."""
 
 import os
-import statistics
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
@@ -13,27 +12,28 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
-from tightrope.errors import WorkFailed
+from tightrope.errors import TightropeError, WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
-from tightrope.jobs.child import fill_in
+from tightrope.jobs.child import set_failure, supervised
 from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.measure.latency import why_not_timed
+from tightrope.measure.profile.around import around_calls
 from tightrope.measure.profile.bounds import verdict
+from tightrope.measure.profile.calls import FEWEST, mean_call
 from tightrope.measure.profile.operators import operator_times
 from tightrope.measure.settings import Shape
-from tightrope.measure.timing import timed_calls
 from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.operator_times import OperatorTime
 from tightrope.signature import sizes_of
+from tightrope.variants import parse
 
-# seconds of the calls without a profiler, and with one, at each shape
-PLAIN_S, PROFILED_S = 0.5, 0.3
-WARM_UP_S = 0.2
-FEWEST, MOST = 3, 100
+# seconds of the calls with a profiler at each shape
+PROFILED_S = 0.3
+MOST = 100
 # operators that a record keeps; the rest is in the groups
 KEPT = 40
 
@@ -67,44 +67,82 @@ def measure_profile(
     if record.reason is not None:
         record.status = "failed"
     else:
-        files = artifacts.checkpoint, artifacts.data
-        batches = timing_batches(*files, shapes, max_sequence=max_sequence)
-        work = partial(profiled, artifacts.engine, shapes, batches, record.threads, record.peaks)
-        fill_in(record, work, limits=execution.limits)
+        requests = requests_of(artifacts, shapes, max_sequence, execution)
+        try:
+            fill_shapes(record, artifacts, requests, execution)
+        except WorkFailed as error:
+            set_failure(record, error, variant, execution.limits)
     record.write(target)
 
 
+# what is known of a shape before the variant runs, and a batch of it
+Request = tuple[dict[str, Any], Arrays]
+
+
+def requests_of(
+    artifacts: Artifacts, shapes: list[Shape], max_sequence: int, execution: Execution
+) -> list[Request]:
+    """Return each shape with the time `around` its call, and a batch of it.
+
+    Raises TightropeError where the examples cannot be prepared.
+    """
+    files = artifacts.checkpoint, artifacts.data
+    work = partial(around_calls, *files, shapes, execution.threads)
+    try:
+        # before this process tokenizes, see `around_calls`
+        around = supervised(work, limits=execution.limits)
+    except WorkFailed as error:
+        raise TightropeError(f"inputs cannot be prepared: {error.reason}") from error
+    batches = timing_batches(*files, shapes, max_sequence=max_sequence)
+    return [
+        ({**shape, "around": one}, batch)
+        for shape, one, batch in zip(shapes, around, batches, strict=True)
+    ]
+
+
+def fill_shapes(
+    record: ProfileRecord, artifacts: Artifacts, requests: list[Request], execution: Execution
+) -> None:
+    """Set `shapes` and `unprofiled` of the record; raise WorkFailed where a child fails."""
+    limits, precision = execution.limits, parse(record.variant).precision
+    if artifacts.onnx is not None:
+        batches = [batch for _, batch in requests]
+        counting = partial(works, artifacts.onnx, batches, precision, record.threads)
+        for (known, _), work in zip(requests, supervised(counting, limits=limits), strict=True):
+            known["model"] = work
+    profiling = partial(profiled, artifacts.engine, requests, record.threads, record.peaks)
+    for name, value in supervised(profiling, limits=limits).items():
+        setattr(record, name, value)
+
+
+def works(
+    onnx: Path, batches: Sequence[Arrays], precision: str, threads: int
+) -> list[dict[str, Any]]:
+    """Return `model_works`, in the child, which alone loads ONNX Runtime."""
+    from tightrope.measure.profile.model_work import model_works
+
+    return model_works(onnx, batches, precision, threads)
+
+
 def profiled(
-    engine: Path,
-    shapes: Sequence[Shape],
-    batches: Sequence[Arrays],
-    threads: int,
-    peaks: Mapping[str, Any],
+    engine: Path, requests: Sequence[Request], threads: int, peaks: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return, in the child, `shapes` of the record, and `unprofiled` where there is no profiler."""
     os.sched_setaffinity(0, pinned_processors(threads))
     run, _ = load_engine(engine, threads=threads)
     options = read_manifest(engine, EngineManifest)["options"]
-    calls_s = [mean_call(run, batch) for batch in batches]
+    calls_s = [mean_call(run, batch) for _, batch in requests]
     found: list[dict[str, Any]] = []
     unprofiled = None
-    for shape, batch, call_s in zip(shapes, batches, calls_s, strict=True):
+    for (known, batch), call_s in zip(requests, calls_s, strict=True):
         calls = min(MOST, max(FEWEST, round(PROFILED_S / call_s)))
-        found.append({**shape, "call_s": call_s, "padding": padding_share(options, batch)})
+        found.append({**known, "call_s": call_s, "padding": padding_share(options, batch)})
         try:
             operators = operator_times(engine, batch, threads, calls)
             found[-1] |= facts_of(operators, call_s, peaks)
         except WorkFailed as error:
             unprofiled = error.reason
     return {"shapes": found, "unprofiled": unprofiled}
-
-
-def mean_call(run: Any, inputs: Arrays) -> float:
-    """Return the mean seconds of a call, after a warm-up."""
-    timed_calls(run, inputs, seconds=WARM_UP_S, calls=1, limit_seconds=WARM_UP_S)
-    return statistics.fmean(
-        timed_calls(run, inputs, seconds=PLAIN_S, calls=FEWEST, limit_seconds=10 * PLAIN_S)
-    )
 
 
 def facts_of(

@@ -11,6 +11,7 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
+from tightrope.runtimes.buckets import Buckets, in_words
 from tightrope.runtimes.operator_times import OperatorTime
 from tightrope.runtimes.padding import padded
 from tightrope.signature import sizes_of
@@ -81,6 +82,22 @@ def of_openvino(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[
     return by_counters(programs.program(bucket), inputs, calls)
 
 
+def of_tvm(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+    """Return the kernels that TVM's virtual machine calls, in the bucket of a call."""
+    from safetensors.numpy import load_file
+
+    from tightrope.engines.tvm import WEIGHTS, set_threads
+    from tightrope.runtimes.tvm.operator_times import operator_times as by_instrument
+
+    set_threads(threads)
+    manifest = read_manifest(engine, EngineManifest)
+    bucket = Buckets(manifest["options"]["buckets"]).nearest(*sizes_of(inputs))
+    whole = padded(inputs, bucket)
+    given = [whole[name] for name, *_ in manifest["inputs"]]
+    weights = [array for _, array in sorted(load_file(engine.parent / WEIGHTS).items())]
+    return by_instrument(engine.parent / f"{in_words(bucket)}.so", [*given, *weights], calls)
+
+
 PROFILERS: dict[str, Profiler] = {
     "pytorch": of_torch,
     "torchscript": of_torch,
@@ -88,4 +105,5 @@ PROFILERS: dict[str, Profiler] = {
     "inductor": of_package,
     "onnxruntime": of_onnxruntime,
     "openvino": of_openvino,
+    "tvm": of_tvm,
 }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.report.style.numbers import milliseconds, shape_of
+from tightrope.report.style.numbers import gain, milliseconds, shape_of
 
 Record = Mapping[str, Any]
 BOUNDS = ("compute", "memory", "overhead")
@@ -15,7 +15,8 @@ OUTSIDE = "outside of operators"
 def profile_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return a row per profiled variant and shape, in the order of the shapes, fastest first.
 
-    Each has the `variant`, its `host` where there are several, `shape`, `call_ms`, the `bound`,
+    Each has the `variant`, its `host` where there are several, `shape`, `call_ms`, `around_ms`
+    (before and after the call), the `ceiling` of the whole request, `of_peak`, the `bound`,
     percentages of the three `shares`, the largest `groups` in words, and the longest `operators`.
     Without a profiler `unprofiled` has the reason.
     """
@@ -37,12 +38,34 @@ def row(entry: Record, call: Record, hosts: Mapping[str, str]) -> dict[str, Any]
         "shape": shape_of(call),
         "call_s": call["call_s"],
         "call_ms": milliseconds(call["call_s"]),
+        "around_ms": around_ms(call),
+        "ceiling": gain(call.get("ceiling")),
+        "of_peak": of_peak(call.get("roofline")),
         "bound": call.get("bound"),
         "shares": [percent(shares.get(bound)) for bound in BOUNDS],
         "groups": group_words(call),
         "operators": [operator_row(one) for one in call.get("operators") or []],
         "unprofiled": entry.get("unprofiled"),
     }
+
+
+def around_ms(call: Record) -> str | None:
+    """Return the milliseconds before and after the call, None if they are not known."""
+    parts = [call.get("prepare_s"), call.get("finish_s")]
+    known = [part for part in parts if part is not None]
+    return milliseconds(sum(known)) if len(known) == len(parts) else None
+
+
+def of_peak(roofline: Record | None) -> str | None:
+    """Return the share of the machine's peak that a call reaches, and that memory allows.
+
+    None where either is not known.
+    """
+    if not roofline or not roofline.get("peak_per_s"):
+        return None
+    peak, roof = roofline["peak_per_s"], roofline["roof_per_s"]
+    reached = percent(roofline["operations_per_s"] / peak)
+    return f"{reached}, memory allows {percent(roof / peak)}" if roof < peak else reached
 
 
 def group_words(call: Record) -> str | None:

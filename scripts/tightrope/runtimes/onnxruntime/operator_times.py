@@ -5,6 +5,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
+
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.onnxruntime.session import (
     CPU,
@@ -36,22 +38,32 @@ def operator_times(
     calls: int,
     providers: Providers = ((CPU, {}),),
 ) -> list[OperatorTime]:
-    """Return the time of each operator per call of `inputs`, the longest first.
+    """Return the time of each operator per call of `inputs`, the longest first."""
+    events = events_of(path, session_options(threads, options), inputs, calls, providers)
+    return per_call((time_of(one) for one in events), calls)
+
+
+def events_of(
+    path: Path,
+    options: onnxruntime.SessionOptions,
+    inputs: Arrays,
+    calls: int,
+    providers: Providers = ((CPU, {}),),
+) -> list[dict[str, Any]]:
+    """Return the events of ONNX Runtime's profiler, one for each operator and call of `inputs`.
 
     The session is opened anew with its profiler, called once to warm up and then `calls` times.
     """
     with tempfile.TemporaryDirectory() as folder:
-        chosen = session_options(threads, options)
-        chosen.enable_profiling = True
-        chosen.profile_file_prefix = str(Path(folder, "profile"))
-        session = open_session(path, chosen, providers)
+        options.enable_profiling = True
+        options.profile_file_prefix = str(Path(folder, "profile"))
+        session = open_session(path, options, providers)
         for _ in range(calls + 1):
             session.run(None, inputs)
         events = json.loads(Path(session.end_profiling()).read_text())
     kernels = [one for one in events if one["name"].endswith(KERNEL)]
     # the first call warms up
-    kept = kernels[len(kernels) // (calls + 1) :]
-    return per_call((time_of(one) for one in kept), calls)
+    return kernels[len(kernels) // (calls + 1) :]
 
 
 def time_of(event: dict[str, Any]) -> OperatorTime:

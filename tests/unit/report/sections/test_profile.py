@@ -19,6 +19,8 @@ def call(sequence: int, call_s: float, **changes: Any) -> dict[str, Any]:
         "bound": "memory",
         "shares": {"compute": 0.3, "memory": 0.55, "overhead": 0.15},
         "outside": 0.05,
+        **{"prepare_s": 0.0008, "finish_s": 0.0002, "ceiling": (call_s + 0.001) / 0.001},
+        "roofline": {"operations_per_s": 3e9, "peak_per_s": 1e10, "roof_per_s": 8e9},
         "groups": [
             {"group": name, "share": share}
             for name, share in (("products", 0.5), ("conversions", 0.3), ("moves", 0.15))
@@ -39,12 +41,11 @@ def entry(variant: str, *calls: dict[str, Any], **changes: Any) -> dict[str, Any
 
 
 UNKNOWN = {"bound": None, "shares": None, "outside": None, "groups": [], "operators": []}
+NO_PROFILER = "operators are not timed on a GPU yet"
 ENTRIES = [
     entry("cpu-onnxruntime-fp32", call(64, 0.004), call(128, 0.008)),
     entry("cpu-openvino-fp32", call(64, 0.003, bound="compute")),
-    entry(
-        "cpu-tvm-fp32", call(64, 0.005, **UNKNOWN), unprofiled="operators of tvm are not timed yet"
-    ),
+    entry("cuda-pytorch-fp32", call(64, 0.005, **UNKNOWN), unprofiled=NO_PROFILER),
     entry("cpu-compile-fp32", status="failed", reason="no room"),
 ]
 
@@ -68,7 +69,7 @@ def test_rows_are_in_the_order_of_the_shapes_and_the_fastest_is_first() -> None:
     assert found == [
         ("cpu-openvino-fp32", 64),
         ("cpu-onnxruntime-fp32", 64),
-        ("cpu-tvm-fp32", 64),
+        ("cuda-pytorch-fp32", 64),
         ("cpu-onnxruntime-fp32", 128),
     ]
 
@@ -80,6 +81,26 @@ def test_a_row_has_the_shares_and_the_groups_that_take_most() -> None:
     assert (row["host"], row["operators"][0]["share"]) == ("AMD", "25 %")
 
 
+def test_a_row_has_what_goes_around_the_call_and_the_share_of_the_peak() -> None:
+    row = profile_section(ENTRIES[:1], {})[0]
+    assert (row["around_ms"], row["ceiling"]) == ("1.00", "5.0\N{MULTIPLICATION SIGN}")
+    assert row["of_peak"] == "30 %, memory allows 80 %"
+    whole = {"operations_per_s": 3e9, "peak_per_s": 1e10, "roof_per_s": 1e10}
+    assert profile_section([entry("v", call(64, 0.004, roofline=whole))], {})[0]["of_peak"] == (
+        "30 %"
+    )
+
+
+def test_what_is_not_known_around_a_call_stays_open(tmp_path: Path) -> None:
+    unknown = {**{"prepare_s": None, "ceiling": None}, "roofline": None}
+    entries = [entry("cpu-onnxruntime-fp32", call(64, 0.004, **unknown))]
+    row = profile_section(entries, {})[0]
+    assert row["around_ms"] is row["ceiling"] is row["of_peak"] is None
+    section = section_of(tmp_path, entries)
+    assert section.count("no raw examples to prepare") == 4
+    assert "no ONNX file in this run" in section
+
+
 def test_what_is_in_no_operator_is_named_where_it_is_large() -> None:
     row = profile_section([entry("v", call(64, 0.004, outside=0.4))], {})[0]
     assert row["groups"] == "products 50 %, outside of operators 40 %, conversions 30 %"
@@ -88,7 +109,7 @@ def test_what_is_in_no_operator_is_named_where_it_is_large() -> None:
 def test_without_a_profiler_the_reason_stands_in_the_row() -> None:
     row = profile_section(ENTRIES[2:3], {})[0]
     assert row["bound"] is row["groups"] is None
-    assert row["unprofiled"] == "operators of tvm are not timed yet"
+    assert row["unprofiled"] == NO_PROFILER
 
 
 def test_the_page_has_the_table_and_escapes_what_runtimes_name(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""What a call of a model takes at least, whatever the engine: operations, and bytes moved.
+
+Both follow from the simplified ONNX file, and are the coordinates of the call in the roofline.
+Shapes are those of a call in ONNX Runtime without optimizations, since the file alone does not
+determine them.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnxruntime
+
+from tightrope.inputs.arrays import Arrays
+from tightrope.onnx.file import load_onnx
+from tightrope.runtimes.onnxruntime.operator_times import KERNEL, events_of, tensors
+from tightrope.runtimes.onnxruntime.session import session_options
+from tightrope.runtimes.operator_times import WIDTHS, Tensor, group_of, operations_of
+
+OPTIONS = {"optimization": "basic", "arena": True, "spinning": True}
+# operators that read some rows of a table
+LOOKUPS = ("Gather", "Slice")
+FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+# bytes of a weight in precisions that are no name of a type; `given` is int8 or fp8
+OTHER_WIDTHS = {"tf32": 4, "given": 1}
+
+
+def model_works(
+    file: Path, batches: Sequence[Arrays], precision: str, threads: int
+) -> list[dict[str, Any]]:
+    """Return, in a child, `operations`, `least_bytes` and `groups` of a call of each batch.
+
+    `groups` has the operations by group of operators. The bytes are those of the inputs, of the
+    logits, and of each weight once in the type of `precision`: of a table that is only looked up,
+    the rows that this call looks up.
+    """
+    model = load_onnx(file)
+    options = session_options(threads, OPTIONS)
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    found = []
+    for batch in batches:
+        events = events_of(file, options, batch, 1)
+        groups = operations_by_group(events)
+        inputs = sum(array.nbytes for array in batch.values())
+        moved = inputs + weights_and_logits(model, results_of(events), precision)
+        found.append({"operations": sum(groups.values()), "least_bytes": moved, "groups": groups})
+    return found
+
+
+def operations_by_group(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the operations of each group of operators that has any, most first."""
+    found: dict[str, float] = {}
+    for event in events:
+        facts = event["args"]
+        kind, group = facts["op_name"], group_of(facts["op_name"])
+        operands = tensors(facts["input_type_shape"]), tensors(facts["output_type_shape"])
+        found[group] = found.get(group, 0.0) + operations_of(kind, group, *operands)
+    return {name: count for name, count in sorted(found.items(), key=lambda one: -one[1]) if count}
+
+
+def results_of(events: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+    """Return the first result of each operator, by its name."""
+    return {
+        event["name"].removesuffix(KERNEL): results[0]
+        for event in events
+        if (results := tensors(event["args"]["output_type_shape"]))
+    }
+
+
+def weights_and_logits(
+    model: onnx.ModelProto, results: Mapping[str, Tensor], precision: str
+) -> float:
+    """Return the bytes of the weights that a call with these results reads, and of its logits."""
+    read = rows_read(model, results)
+    weights = sum(
+        min(prod(one.dims), read.get(one.name, prod(one.dims))) * width(one, precision)
+        for one in model.graph.initializer
+    )
+    (logits,) = (one.name for one in model.graph.output)
+    (last,) = (node.name for node in model.graph.node if logits in node.output)
+    return float(weights + results[last].bytes)
+
+
+def rows_read(model: onnx.ModelProto, results: Mapping[str, Tensor]) -> dict[str, int]:
+    """Return how many numbers of each tensor a call looks up, where it does nothing else."""
+    found: dict[str, int] = {}
+    others: set[str] = set()
+    for node in model.graph.node:
+        table = node.op_type in LOOKUPS and node.name in results
+        others.update(node.input[1:] if table else node.input)
+        if table:
+            size = prod(results[node.name].shape)
+            found[node.input[0]] = found.get(node.input[0], 0) + size
+    return {name: size for name, size in found.items() if name not in others}
+
+
+def width(weight: onnx.TensorProto, precision: str) -> int:
+    """Return the bytes of each number of a weight in a variant of that precision."""
+    if weight.data_type not in FLOATS:
+        return onnx.helper.tensor_dtype_to_np_dtype(weight.data_type).itemsize
+    name = precision.partition("-")[0]
+    return OTHER_WIDTHS.get(name) or WIDTHS[name]

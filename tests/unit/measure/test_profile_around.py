@@ -1,0 +1,98 @@
+"""What a request takes around its call: texts and images prepared from raw examples, answers."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from splits import prepare_splits, split_of
+from tightrope.errors import TightropeError
+from tightrope.inputs.arrays import PIXELS
+from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.jobs.child import supervised
+from tightrope.measure.profile.around import around_calls, filling, named, of_images, of_texts
+from tightrope.measure.profile.measure import requests_of
+from tiny_images import SIDE
+from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of
+
+SHAPES = [{"batch": 1, "sequence": 8}, {"batch": 16, "sequence": LONGEST}]
+
+
+def test_a_request_of_more_and_longer_texts_takes_longer_to_prepare(tiny: TinyModel) -> None:
+    work = partial(around_calls, tiny.checkpoint, tiny.split("timing"), SHAPES, 1)
+    small, large = supervised(work, limits=LIMITS)
+    assert 0 < small["prepare_s"] < large["prepare_s"]
+    assert 0 < small["finish_s"] < small["prepare_s"]
+
+
+@pytest.mark.parametrize("tokens", [8, 33, LONGEST])
+def test_texts_fill_their_shape_and_are_no_longer_than_needed(tiny: TinyModel, tokens: int) -> None:
+    examples = read_split(tiny.split("timing"))
+    shape = {"batch": 3, "sequence": tokens}
+    given, prepare = of_texts(tiny.checkpoint, examples, shape)
+    inputs = prepare(given)
+    assert inputs["input_ids"].shape == (3, tokens)
+    assert inputs["attention_mask"].all()
+    assert len({one["text"] for one in given}) == 3
+    whole = load_encoder(tiny.checkpoint, max_sequence=LONGEST)
+    for one in given:
+        assert len(whole([{"text": one["text"][:-1]}])[0]["input_ids"]) < tokens
+
+
+def test_padded_texts_have_their_tokens_and_the_rest_is_padding(tiny: TinyModel) -> None:
+    shape = {"batch": 2, "sequence": 32, "tokens": 12}
+    given, prepare = of_texts(tiny.checkpoint, read_split(tiny.split("timing")), shape)
+    inputs = prepare(given)
+    assert inputs["input_ids"].shape == (2, 32)
+    assert inputs["attention_mask"].sum(axis=1).tolist() == [12, 12]
+
+
+def test_a_text_that_is_too_short_is_taken_whole() -> None:
+    assert filling("three words only", 5, lambda text: min(5, len(text.split()))) == (
+        "three words only"
+    )
+
+
+def test_images_are_decoded_from_their_files(tiny_images: TinyModel) -> None:
+    examples = read_split(tiny_images.split("timing"))[:2]
+    shape = {"batch": 3, "height": SIDE, "width": SIDE}
+    given, prepare = of_images(tiny_images.checkpoint, examples, shape)
+    assert isinstance(given[0]["image"], bytes)
+    pixels = prepare(given)[PIXELS]
+    assert (pixels.shape, pixels.dtype) == ((3, 3, SIDE, SIDE), np.float32)
+    # two examples only, so the first comes again
+    np.testing.assert_array_equal(pixels[0], pixels[2])
+    work = partial(around_calls, tiny_images.checkpoint, tiny_images.split("timing"), [shape], 1)
+    assert supervised(work, limits=LIMITS)[0]["prepare_s"] > 0
+
+
+def test_random_inputs_are_never_prepared(tmp_path: Path, tiny: TinyModel) -> None:
+    sizes = {"train": None, "evaluation": 8}
+    data = tmp_path / "data.json"
+    prepare_splits(data, source="random", columns={}, splits=sizes, pool=5, seed=0)
+    work = partial(around_calls, tiny.checkpoint, split_of(data, "timing"), SHAPES[:1], 1)
+    (found,) = supervised(work, limits=LIMITS)
+    assert found["prepare_s"] is None
+    assert found["finish_s"] > 0
+
+
+def test_each_shape_has_its_batch_and_what_goes_around_it(tiny: TinyModel) -> None:
+    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
+    found = requests_of(artifacts, SHAPES, LONGEST, EXECUTION)
+    assert [batch["input_ids"].shape for _, batch in found] == [(1, 8), (16, LONGEST)]
+    assert [known["batch"] for known, _ in found] == [1, 16]
+    assert all(known["around"]["prepare_s"] > 0 for known, _ in found)
+
+
+def test_inputs_that_cannot_be_prepared_end_the_job_with_their_reason(tiny: TinyModel) -> None:
+    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
+    shape = {"batch": 1, "sequence": LONGEST + 1}
+    with pytest.raises(TightropeError, match=r"inputs cannot be prepared: .* takes 64 tokens"):
+        requests_of(artifacts, [shape], LONGEST, EXECUTION)
+
+
+def test_answers_have_the_label_of_the_largest_logit_and_its_probability() -> None:
+    logits = np.array([[0.0, np.log(3.0)], [1000.0, 0.0]], np.float32)
+    (first, second), labels = named(logits, ["bad", "good"]), ["good", "bad"]
+    assert [first[0], second[0]] == labels
+    assert [first[1], second[1]] == pytest.approx([0.75, 1.0])
