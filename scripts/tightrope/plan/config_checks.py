@@ -111,9 +111,9 @@ def configured_variants(config: Document) -> list[Variant]:
 
 
 def check_named_variants(config: Document) -> None:
-    """Traffic, profiles and pauses are measured for configured variants only."""
+    """Traffic, profiles, pauses and builds are measured for configured variants only."""
     known = [str(variant) for variant in configured_variants(config)]
-    named = {key: config[key]["variants"] for key in ("traffic", "profile", "idleness")}
+    named = {key: config[key]["variants"] for key in ("traffic", "profile", "idleness", "builds")}
     for key, name in ((key, name) for key, names in named.items() for name in names):
         if name not in known:
             raise ConfigError(

@@ -44,10 +44,10 @@ class Plan(NamedTuple):
 
     `jobs` has each model with each variant that can run, `traffic` those also measured under
     traffic, `throughput` those also with several instances, `profile` those whose operators are
-    timed too, `idleness` those called after pauses, `activations` those timed paired with the same
-    variant of the model's reference in `references`, `training` the models whose training is
-    measured, `baselines` the name of the baseline per model and device; `host` and `numerics` are
-    the host keys per device.
+    timed too, `idleness` those called after pauses, `builds` those built several times,
+    `activations` those timed paired with the same variant of the model's reference in `references`,
+    `training` the models whose training is measured, `baselines` the name of the baseline per model
+    and device; `host` and `numerics` are the host keys per device.
     """
 
     models: list[str]
@@ -56,6 +56,7 @@ class Plan(NamedTuple):
     throughput: Jobs
     profile: Jobs
     idleness: Jobs
+    builds: Jobs
     activations: Jobs
     references: dict[str, str]
     training: list[str]
@@ -88,6 +89,7 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         throughput=measured_throughputs(config, jobs),
         profile=requested(config, "profile", jobs),
         idleness=requested(config, "idleness", jobs),
+        builds=requested(config, "builds", jobs),
         activations=compared(config, jobs),
         references=references(config),
         training=measured_trainings(config),
@@ -185,6 +187,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             *[f"reports/{model}/{variant}.throughput.json"] * ((model, variant) in plan.throughput),
             *[f"reports/{model}/{variant}.profile.json"] * ((model, variant) in plan.profile),
             *[f"reports/{model}/{variant}.idleness.json"] * ((model, variant) in plan.idleness),
+            *[f"reports/{model}/{variant}.builds.json"] * ((model, variant) in plan.builds),
             *[f"reports/{model}/{variant}.activation.json"]
             * ((model, variant) in plan.activations),
             f"reports/{model}/{variant.device}.race.json",

@@ -10,7 +10,7 @@ from tightrope.variants import Variant
 Document = dict[str, Any]
 Jobs = list[tuple[str, Variant]]
 # keys of the configuration with variants and a shape
-KEYS = ("idleness",)
+KEYS = ("idleness", "builds")
 
 
 def requested(config: Document, key: str, jobs: Jobs) -> Jobs:
