@@ -40,6 +40,7 @@ rule render_report:
                 "throughput",
                 "profile",
                 "idleness",
+                "builds",
                 "activations",
                 "training",
                 "costs",

@@ -6,6 +6,7 @@ from typing import Any
 
 from tightrope.errors import ArtifactError
 from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs, undisturbed
+from tightrope.records.builds import BuildsRecord
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
@@ -13,6 +14,7 @@ from tightrope.records.record import Record
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
+from tightrope.summary.builds import why_disturbed as why_builds_were
 from tightrope.summary.idleness import why_disturbed as why_pauses_were
 from tightrope.summary.races import is_undecided
 from tightrope.summary.traffic import why_disturbed as why_traffic_was
@@ -58,6 +60,11 @@ def any_pauses(record: IdlenessRecord) -> bool:
     return any(why_pauses_were(record, pause) for pause in record.plan["pauses"])
 
 
+def any_builds(record: BuildsRecord) -> bool:
+    """Return whether too few rounds of builds were undisturbed."""
+    return why_builds_were(record) is not None
+
+
 def any_training(record: TrainingRecord) -> bool:
     """Return whether all epochs of some seed were disturbed."""
     return why_training_was(record) is not None
@@ -71,5 +78,6 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "traffic": (TrafficRecord, any_traffic),
     "throughput": (ThroughputRecord, any_throughput),
     "idleness": (IdlenessRecord, any_pauses),
+    "builds": (BuildsRecord, any_builds),
     "training": (TrainingRecord, any_training),
 }

@@ -12,6 +12,7 @@ import msgspec
 
 from tightrope.artifacts.files import read_bytes, write_json
 from tightrope.errors import ArtifactError
+from tightrope.summary.builds_types import Builds
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
 from tightrope.summary.idleness_types import Idleness
@@ -42,6 +43,7 @@ class Summary(TypedDict):
     profiles: list[Profile]
     explanations: list[Explanation]
     idleness: list[Idleness]
+    builds: list[Builds]
     training: list[Training]
     activations: list[Activation]
     goal: Goal | None

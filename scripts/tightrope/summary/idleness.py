@@ -6,13 +6,10 @@ from typing import Any, cast
 
 from tightrope.machine.host import fingerprint
 from tightrope.records.idleness import FEWEST, IdlenessRecord, after, slowdown, undisturbed
-from tightrope.statistics import Interval
-from tightrope.summary.idleness_types import Idleness, Pause, Slowdown
+from tightrope.summary.idleness_types import Idleness, Pause
 from tightrope.summary.noise import disturbed_while
 from tightrope.summary.result_types import Shape
-
-# the smallest ratio of two times that a user is told of
-MATTERS = 1.10
+from tightrope.summary.slowdown import slowdown_entry
 
 Calls = Sequence[dict[str, Any]]
 
@@ -73,13 +70,3 @@ def too_few(record: IdlenessRecord, calls: int) -> str:
     """Say that the time was too short for the calls that an interval needs."""
     limit = record.plan["max_seconds"]
     return f"only {calls} calls within max_seconds = {limit:g}; an interval needs {FEWEST}"
-
-
-def slowdown_entry(ratio: Interval) -> Slowdown:
-    """Return one time over another with its interval, and whether it matters."""
-    return {
-        "ratio": ratio.value,
-        "low": ratio.low,
-        "high": ratio.high,
-        "matters": ratio.low > MATTERS,
-    }

@@ -6,18 +6,7 @@ docs/summary-json.md describes the fields. Times are in seconds; None means not 
 from typing import TypedDict
 
 from tightrope.summary.result_types import Attempt, Shape
-
-
-class Slowdown(TypedDict):
-    """One time over another with its 95 % interval.
-
-    It `matters` where the whole interval is above 1.10.
-    """
-
-    ratio: float
-    low: float
-    high: float
-    matters: bool
+from tightrope.summary.slowdown import Slowdown
 
 
 class Pause(TypedDict):

@@ -14,8 +14,6 @@ from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed
 from tightrope.records.race import RaceRecord
-from tightrope.records.traffic import TrafficRecord
-from tightrope.records.training import TrainingRecord
 from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
 from tightrope.summary.cost import Prices, costs
@@ -40,8 +38,6 @@ from tightrope.summary.results import result_entry, unavailable_entry
 from tightrope.summary.speed_scale import with_races
 from tightrope.summary.splits import SplitsByModel, by_model, evaluation_split
 from tightrope.summary.table import write_csv
-from tightrope.summary.traffic import traffic_entries
-from tightrope.summary.training import training_entries
 from tightrope.summary.truncation import with_truncations
 from tightrope.summary.workload_types import Activation, Traffic
 from tightrope.variants import parse
@@ -58,9 +54,10 @@ class Inputs:
     `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
     `splits` those of each model. `traffic` are the records of measurements under traffic,
     `throughputs` those of several instances, `profiles` those of operators, `idleness` those of
-    pauses, `audits`, `sensitivities` and `searches` those in `artifacts/{model}/`, `training`
-    those of measured trainings, `activations` those of models paired with a reference, `races`
-    those of the races per model and device, `caches` those of calibrations.
+    pauses, `builds` those of several builds, `audits`, `sensitivities` and `searches` those in
+    `artifacts/{model}/`, `training` those of measured trainings, `activations` those of models
+    paired with a reference, `races` those of the races per model and device, `caches` those of
+    calibrations.
     """
 
     engines: Paths
@@ -72,6 +69,7 @@ class Inputs:
     throughputs: Paths = ()
     profiles: Paths = ()
     idleness: Paths = ()
+    builds: Paths = ()
     audits: Paths = ()
     sensitivities: Paths = ()
     searches: Paths = ()
@@ -110,14 +108,10 @@ def summarize(
     splits = by_model(inputs.splits)
     judging = judging_of(runs, splits, settings)
     results, raced = raced_results(inputs, settings, [entry_of(*run, judging) for run in runs])
-    loads = [TrafficRecord.read(path) for path in inputs.traffic]
-    trainings = [TrainingRecord.read(path) for path in inputs.training]
     fastest = recommendations(results, raced)
-    traffic = traffic_entries(loads, accept_disturbed=settings.accept_disturbed)
-    goals = goals_of(settings, results, fastest, traffic)
     requested = Requested.of(inputs, accept_disturbed=settings.accept_disturbed)
-    profiles = requested.profile_entries()
-    others = [*loads, *requested.records(), *trainings]
+    traffic, profiles = requested.traffic_entries(), requested.profile_entries()
+    goals = goals_of(settings, results, fastest, traffic)
     document: Summary = {
         "schema": 3,
         "tightrope": __version__,
@@ -125,7 +119,7 @@ def summarize(
         "configuration": list(settings.configuration),
         "overrides": list(settings.overrides),
         "accuracy_budget_points": settings.budget_points,
-        "hosts": hosts([*(record for run in runs for record in run[1:]), *others]),
+        "hosts": hosts([*(record for run in runs for record in run[1:]), *requested.records()]),
         "models": models_of(inputs, splits, results, settings),
         "results": results,
         "recommendations": for_goal(fastest, goals),
@@ -136,7 +130,8 @@ def summarize(
         "profiles": profiles,
         "explanations": explanations(profiles, settings.baselines),
         "idleness": requested.idleness_entries(),
-        "training": training_entries(trainings, accept_disturbed=settings.accept_disturbed),
+        "builds": requested.builds_entries(),
+        "training": requested.training_entries(),
         "activations": activations_of(inputs, settings, judging),
         "goal": settings.goal,
         "goals": goals,

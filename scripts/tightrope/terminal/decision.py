@@ -31,7 +31,8 @@ def otherwise_disturbed(document: Entry) -> list[Entry]:
     tests = [row for entry in document.get("traffic", ()) for row in entry["rows"]]
     points = [one for entry in document.get("throughput", ()) for one in entry["points"]]
     pauses = [one for entry in document.get("idleness", ()) for one in entry["pauses"]]
-    others = (*tests, *points, *pauses, *document.get("training", ()))
+    whole = (*document.get("builds", ()), *document.get("training", ()))
+    others = (*tests, *points, *pauses, *whole)
     return [one for one in others if one.get("disturbed")]
 
 

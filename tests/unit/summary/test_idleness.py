@@ -48,7 +48,10 @@ def test_each_pause_has_its_first_call_and_whether_it_matters() -> None:
 
 
 def test_a_slowdown_whose_interval_reaches_ten_percent_does_not_matter() -> None:
-    made = [{**one, "call_s": value} for one, value in zip(calls(1, 1), [0.011, 0.02] * 3)]
+    made = [
+        {**one, "call_s": value}
+        for one, value in zip(calls(1, 1, 6), [0.011, 0.02] * 3, strict=True)
+    ]
     (_, long) = idleness_entry(record(made))["pauses"]
     assert long["slowdown"]["ratio"] > 1.10
     assert not long["slowdown"]["matters"]

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tightrope.report.sections.builds import WORD as BUILDS
+from tightrope.report.sections.builds import builds_section, builds_words
 from tightrope.report.sections.explanations import explanation_rows
 from tightrope.report.sections.idleness import WORD as PAUSES
 from tightrope.report.sections.idleness import idleness_section, idleness_words
@@ -24,6 +26,7 @@ def asked_for(summary: Summary) -> dict[str, Any]:
         "throughput": summary.get("throughput") or [],
         "profiles": summary.get("profiles") or [],
         "idleness": summary.get("idleness") or [],
+        "builds": summary.get("builds") or [],
     }
     return {name: bool(entries) for name, entries in kinds.items()} | {
         f"{name}_failed": failures(entries) for name, entries in kinds.items()
@@ -35,6 +38,7 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
     throughput = of_model(summary.get("throughput"), name)
     profiles = of_model(summary.get("profiles"), name)
     idleness = of_model(summary.get("idleness"), name)
+    builds = of_model(summary.get("builds"), name)
     return {
         "throughput": throughput_section(throughput, hosts),
         "throughput_not_run": not_run(throughput),
@@ -43,15 +47,21 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
         "explanations": explanation_rows(of_model(summary.get("explanations"), name), hosts),
         "idleness": idleness_section(idleness, hosts),
         "idleness_not_run": not_run(idleness),
+        "builds": builds_section(builds, hosts),
+        "builds_not_run": not_run(builds),
     }
 
 
 def stability_remarks(summary: Summary) -> dict[Place, list[Remark]]:
-    """Return the remarks on rows of latency whose first call after a pause is much slower."""
+    """Return the remarks on rows of latency that other pauses or builds would change a lot."""
     found: dict[Place, list[Remark]] = {}
-    for entry in summary.get("idleness") or ():
-        if words := idleness_words(entry):
-            found.setdefault(place_of(entry, entry["shape"]), []).append(Remark(PAUSES, words))
+    told: list[tuple[Record, Remark]] = [
+        *((one, Remark(PAUSES, idleness_words(one))) for one in summary.get("idleness") or ()),
+        *((one, Remark(BUILDS, builds_words(one))) for one in summary.get("builds") or ()),
+    ]
+    for entry, remark in told:
+        if remark.reasons:
+            found.setdefault(place_of(entry, entry["shape"]), []).append(remark)
     return found
 
 

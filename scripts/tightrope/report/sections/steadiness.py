@@ -78,7 +78,7 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
 
 def disturbed_others(summary: Record) -> list[tuple[list[Record], str]]:
     """Return what was disturbed of all that no decision needs, and how much it is in words."""
-    found = []
+    found: list[tuple[list[Record], str]] = []
     for key, (parts, word, what) in OTHERS.items():
         disturbed = [
             one
@@ -87,8 +87,10 @@ def disturbed_others(summary: Record) -> list[tuple[list[Record], str]]:
             if one.get("disturbed")
         ]
         found.append((disturbed, f"{plural(len(disturbed), word)} {what}"))
-    trainings = [one for one in summary.get("training") or () if one.get("disturbed")]
-    return [*found, (trainings, plural(len(trainings), "training"))]
+    for key, word, what in (("builds", "comparison", " of builds"), ("training", "training", "")):
+        disturbed = [one for one in summary.get(key) or () if one.get("disturbed")]
+        found.append((disturbed, plural(len(disturbed), word) + what))
+    return found
 
 
 def plural(count: int, word: str) -> str:

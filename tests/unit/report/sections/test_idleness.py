@@ -7,6 +7,7 @@ from typing import Any
 from page_parts import PARTS
 from tightrope.report.page import render_page
 from tightrope.report.sections.idleness import idleness_section, idleness_words
+from tightrope.report.style.numbers import TIMES
 
 EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
 MODEL, HOST, VARIANT = "minilm-docstrings", "5c1f0a77d2e9", "cpu-onnxruntime-fp32"
@@ -56,15 +57,15 @@ def test_a_row_has_the_ratio_with_its_interval() -> None:
     assert [row["pause"] for row in rows] == ["0.1 s", "1 s", "10 s"]
     row = rows[1]
     assert (row["back_to_back_ms"], row["first_call_ms"]) == ("4.00", "6.00")
-    assert (row["ratio"], row["interval"], row["matters"]) == ("1.50×", "1.45 to 1.55", True)
+    assert (row["ratio"], row["interval"], row["matters"]) == (f"1.50{TIMES}", "1.45 to 1.55", True)
     assert (row["host"], row["note"], rows[0]["matters"]) == ("AMD", None, False)
 
 
 def test_only_pauses_that_matter_are_told() -> None:
     first, second = idleness_words(SLOW)
     assert first == (
-        "after 1 s without a call the next one takes 1.50× (1.45 to 1.55) of one back to back: "
-        "6.00 ms"
+        f"after 1 s without a call the next one takes 1.50{TIMES} (1.45 to 1.55) of one back to "
+        "back: 6.00 ms"
     )
     assert second.startswith("after 10 s")
     assert idleness_words(entry(pause(1, 1.1), pause(10, None, reason="only 2 calls"))) == []
