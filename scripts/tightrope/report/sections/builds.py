@@ -13,8 +13,8 @@ def builds_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[
     """Return a row per measured variant, in their order.
 
     Each has the `variant`, its `host` where there are several, `shape`, the number of `builds`,
-    `fastest_ms` and `slowest_ms`, the `spread` and its `interval` as text, whether it `matters`,
-    `files` in words, the `list` of builds, and a `note` on what is disturbed.
+    `fastest_ms` and `slowest_ms`, the `spread` and its `interval` as text, whether it `matters`
+    or is `provisional`, `files` in words, the `list` of builds, and a `note` on what is disturbed.
     """
     return [row(entry, hosts) for entry in entries if entry.get("status") == "ok"]
 
@@ -32,11 +32,18 @@ def row(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
         "slowest_ms": milliseconds(max(times, default=None)),
         "spread": ratio(spread),
         "interval": ratio_interval(spread),
-        "matters": bool(spread and spread["matters"]),
+        "matters": matters(entry),
+        "provisional": entry.get("provisional"),
         "files": files_words(entry),
         "list": [build_words(one) for one in builds],
         "note": entry.get("disturbed"),
     }
+
+
+def matters(entry: Record) -> bool:
+    """Return whether builds surely differ by so much that it matters."""
+    spread = entry.get("spread")
+    return bool(spread and spread["matters"] and not entry.get("provisional"))
 
 
 def files_words(entry: Record) -> str:
@@ -59,9 +66,9 @@ def build_words(build: Record) -> str:
 
 
 def builds_words(entry: Record) -> list[str]:
-    """Say by how much builds differ, where that matters."""
+    """Say by how much builds differ, where that matters; provisional numbers are not told."""
     spread = entry.get("spread")
-    if not spread or not spread["matters"]:
+    if not matters(entry):
         return []
     return [
         f"the slowest of {len(entry.get('builds') or [])} builds from the same files takes "

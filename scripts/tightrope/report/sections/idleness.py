@@ -13,8 +13,8 @@ def idleness_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> lis
     """Return a row per measured variant and pause, variants in their order, short pauses first.
 
     Each has the `variant`, its `host` where there are several, `shape`, `pause`, `back_to_back_ms`,
-    `first_call_ms`, `ratio` and `interval` of the two as text, `matters`, the number of `calls`,
-    and a `note` on what is missing or disturbed.
+    `first_call_ms`, `ratio` and `interval` of the two as text, whether it `matters` or is
+    `provisional`, the number of `calls`, and a `note` on what is missing or disturbed.
     """
     return [
         row(entry, pause, hosts)
@@ -36,10 +36,17 @@ def row(entry: Record, pause: Record, hosts: Mapping[str, str]) -> dict[str, Any
         "first_call_ms": milliseconds(pause.get("first_call_s")),
         "ratio": ratio(slowdown),
         "interval": ratio_interval(slowdown),
-        "matters": bool(slowdown and slowdown["matters"]),
+        "matters": matters(pause),
+        "provisional": pause.get("provisional"),
         "calls": whole(pause.get("calls")),
         "note": pause.get("disturbed") or pause.get("reason"),
     }
+
+
+def matters(pause: Record) -> bool:
+    """Return whether the first call is surely slower by so much that it matters."""
+    slowdown = pause.get("slowdown")
+    return bool(slowdown and slowdown["matters"] and not pause.get("provisional"))
 
 
 def seconds(value: float) -> str:
@@ -48,11 +55,14 @@ def seconds(value: float) -> str:
 
 
 def idleness_words(entry: Record) -> list[str]:
-    """Say after which pauses the first call is slower by so much that it matters."""
+    """Say after which pauses the first call is slower by so much that it matters.
+
+    Provisional numbers are not told.
+    """
     return [
         f"after {seconds(pause['pause_s'])} without a call the next one takes "
         f"{ratio(pause['slowdown'])} ({ratio_interval(pause['slowdown'])}) of one back to back: "
         f"{milliseconds(pause.get('first_call_s'))} ms"
         for pause in entry.get("pauses") or []
-        if pause.get("slowdown") and pause["slowdown"]["matters"]
+        if matters(pause)
     ]

@@ -85,6 +85,7 @@ def test_a_spread_is_told_only_where_it_matters() -> None:
         "fastest"
     ]
     assert builds_words(entry(spread=1.05)) == builds_words(entry(spread=None)) == []
+    assert builds_words(entry(spread=1.5, disturbed="a compiler", provisional=True)) == []
 
 
 def test_the_page_has_the_table_and_a_remark_where_it_matters(tmp_path: Path) -> None:
@@ -101,6 +102,11 @@ def test_disturbed_builds_have_no_number_and_are_counted(tmp_path: Path) -> None
     page = page_of(tmp_path, entry(build(None), build(None), spread=None, disturbed=words))
     assert words in part_of(page, "builds")
     assert "1 comparison of builds" in page
+
+
+def test_provisional_builds_are_marked(tmp_path: Path) -> None:
+    made = entry(build(0.004), build(0.006, 1.5), spread=1.5, provisional=True, disturbed="cc1")
+    assert '<span class="verdict provisional">' in part_of(page_of(tmp_path, made), "builds")
 
 
 def test_without_builds_the_page_has_no_section(tmp_path: Path) -> None:

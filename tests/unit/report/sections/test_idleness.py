@@ -69,6 +69,7 @@ def test_only_pauses_that_matter_are_told() -> None:
     )
     assert second.startswith("after 10 s")
     assert idleness_words(entry(pause(1, 1.1), pause(10, None, reason="only 2 calls"))) == []
+    assert idleness_words(entry(pause(1, 1.5, disturbed="a compiler", provisional=True))) == []
 
 
 def test_the_page_has_the_table_and_a_remark_where_it_matters(tmp_path: Path) -> None:
