@@ -7,8 +7,8 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
-from tightrope.plan import announce, code, columns, devices, graphs, job_inputs, job_params, plan
-from tightrope.plan import reports, shapes, throughput, training
+from tightrope.plan import announce, builds, code, columns, devices, graphs, job_inputs, job_params
+from tightrope.plan import plan, reports, shapes, stability, throughput, training
 from tightrope.plan.config import checked_or_exit
 from tightrope.plan.devices import environment_of_device, environment_of_variant
 from tightrope.plan.devices import gpus_of_device, gpus_of_variant
@@ -33,6 +33,8 @@ JOBS = columns.columns(PLAN.jobs)
 TRAFFIC_JOBS = columns.columns(PLAN.traffic)
 THROUGHPUT_JOBS = columns.columns(PLAN.throughput)
 PROFILE_JOBS = columns.columns(PLAN.profile)
+IDLENESS_JOBS = columns.columns(PLAN.idleness)
+BUILDS_JOBS = columns.columns(PLAN.builds)
 ACTIVATION_JOBS = columns.columns(PLAN.activations)
 RACES = columns.race_columns(PLAN.jobs)
 AUDITED_JOBS = columns.columns(plan.audited(PLAN.jobs))
@@ -61,6 +63,8 @@ race_code = partial(code.race_code, SCRIPTS, PLAN)
 traffic_code = partial(code.variant_code, SCRIPTS, "measure_traffic.py")
 profile_code = partial(code.variant_code, SCRIPTS, "measure_profile.py")
 throughput_code = partial(code.variant_code, SCRIPTS, "measure_throughput.py")
+idleness_code = partial(code.variant_code, SCRIPTS, "measure_idleness.py")
+builds_code = partial(code.variant_code, SCRIPTS, "measure_builds.py")
 
 local_data_files = partial(job_inputs.local_data_files, config)
 training_examples = partial(job_inputs.training_examples, config)
@@ -90,6 +94,13 @@ latency_settings = partial(job_params.latency_settings, config)
 streams_of_variant = partial(job_params.streams_of, config)
 traffic_settings = partial(job_params.traffic_settings, config)
 throughput_settings = partial(throughput.throughput_settings, config)
+idleness_settings = partial(stability.stability_settings, config, "idleness")
+idleness_shape = partial(stability.stability_shape, config, "idleness")
+builds_settings = partial(stability.stability_settings, config, "builds")
+builds_shape = partial(stability.stability_shape, config, "builds")
+build_inputs = partial(builds.build_inputs, config)
+build_options = partial(builds.build_options, config)
+build_libraries = partial(builds.build_libraries, config)
 recipe_to_measure = partial(training.recipe_to_measure, config)
 bounds_of_goal = partial(job_params.bounds_of_goal, config)
 baseline_of_device = partial(plan.baseline_of_device, PLAN)

@@ -289,3 +289,76 @@ rule measure_profile:
         libraries=accuracy_libraries,
     script:
         "../scripts/measure_profile.py"
+
+
+rule measure_idleness:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{variant}.idleness.json", non_empty=True),
+            caption="captions/idleness.rst",
+            category="Idleness",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_idleness/{model}-{variant}.log",
+    conda:
+        environment_of_variant
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=30,
+        gpu=gpus_of_variant,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=idleness_code,
+        host=host_of_variant,
+        idleness=idleness_settings,
+        shape=idleness_shape,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=accuracy_libraries,
+    script:
+        "../scripts/measure_idleness.py"
+
+
+# Builds of the same engine from the same files, in a folder that is deleted.
+rule measure_builds:
+    input:
+        unpack(build_inputs),
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{variant}.builds.json", non_empty=True),
+            caption="captions/builds.rst",
+            category="Builds",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_builds/{model}-{variant}.log",
+    conda:
+        environment_of_variant
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=240,
+        gpu=gpus_of_variant,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=builds_code,
+        host=host_of_variant,
+        builds=builds_settings,
+        options=build_options,
+        shape=builds_shape,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=build_libraries,
+    script:
+        "../scripts/measure_builds.py"

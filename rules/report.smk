@@ -39,6 +39,8 @@ rule render_report:
                 "traffic",
                 "throughput",
                 "profile",
+                "idleness",
+                "builds",
                 "activations",
                 "training",
                 "costs",

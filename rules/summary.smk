@@ -6,6 +6,8 @@ rule summarize:
         traffic=collect("reports/{model}/{variant}.traffic.json", zip, **TRAFFIC_JOBS),
         throughputs=collect("reports/{model}/{variant}.throughput.json", zip, **THROUGHPUT_JOBS),
         profiles=collect("reports/{model}/{variant}.profile.json", zip, **PROFILE_JOBS),
+        idleness=collect("reports/{model}/{variant}.idleness.json", zip, **IDLENESS_JOBS),
+        builds=collect("reports/{model}/{variant}.builds.json", zip, **BUILDS_JOBS),
         activations=collect("reports/{model}/{variant}.activation.json", zip, **ACTIVATION_JOBS),
         races=collect("reports/{model}/{device}.race.json", zip, **RACES),
         audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),

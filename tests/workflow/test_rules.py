@@ -128,6 +128,8 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         "traffic={variants: [cpu-pytorch-fp32]}",
         "throughput={variants: [cpu-pytorch-fp32], sequence: 8, batches: [1]}",
         "profile={variants: [cpu-pytorch-fp32]}",
+        "idleness={variants: [cpu-pytorch-fp32]}",
+        "builds={variants: [cpu-pytorch-fp32]}",
         "training={epochs: 2}",
     )
     unrun.configure(

@@ -25,6 +25,7 @@ from tightrope.plan.shapes import (
     is_of_images,
     shapes_of,
 )
+from tightrope.plan.stability import check_stability
 from tightrope.plan.throughput import check_throughput
 from tightrope.plan.variants import configured, devices_of
 from tightrope.signature import SEQUENCE
@@ -110,9 +111,9 @@ def configured_variants(config: Document) -> list[Variant]:
 
 
 def check_named_variants(config: Document) -> None:
-    """Traffic and profiles are measured for configured variants only."""
+    """Traffic, profiles, pauses and builds are measured for configured variants only."""
     known = [str(variant) for variant in configured_variants(config)]
-    named = {key: config[key]["variants"] for key in ("traffic", "profile")}
+    named = {key: config[key]["variants"] for key in ("traffic", "profile", "idleness", "builds")}
     for key, name in ((key, name) for key, names in named.items() for name in names):
         if name not in known:
             raise ConfigError(
@@ -201,6 +202,7 @@ CHECKS = (
     check_threads,
     check_named_variants,
     check_throughput,
+    check_stability,
     check_sources,
     check_heads,
     check_labels,

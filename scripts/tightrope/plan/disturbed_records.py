@@ -6,12 +6,16 @@ from typing import Any
 
 from tightrope.errors import ArtifactError
 from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs, undisturbed
+from tightrope.records.builds import BuildsRecord
+from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
+from tightrope.summary.builds import why_disturbed as why_builds_were
+from tightrope.summary.idleness import why_disturbed as why_pauses_were
 from tightrope.summary.races import is_undecided
 from tightrope.summary.traffic import why_disturbed as why_traffic_was
 from tightrope.summary.training import why_disturbed as why_training_was
@@ -51,6 +55,16 @@ def any_throughput(record: ThroughputRecord) -> bool:
     )
 
 
+def any_pauses(record: IdlenessRecord) -> bool:
+    """Return whether too few calls after pauses of some length were undisturbed."""
+    return any(why_pauses_were(record, pause) for pause in record.plan["pauses"])
+
+
+def any_builds(record: BuildsRecord) -> bool:
+    """Return whether too few rounds of builds were undisturbed."""
+    return why_builds_were(record) is not None
+
+
 def any_training(record: TrainingRecord) -> bool:
     """Return whether all epochs of some seed were disturbed."""
     return why_training_was(record) is not None
@@ -63,5 +77,7 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "race": (RaceRecord, is_undecided),
     "traffic": (TrafficRecord, any_traffic),
     "throughput": (ThroughputRecord, any_throughput),
+    "idleness": (IdlenessRecord, any_pauses),
+    "builds": (BuildsRecord, any_builds),
     "training": (TrainingRecord, any_training),
 }

@@ -28,6 +28,7 @@ from tightrope.plan.run import (
     take_run_lock,
     this_run_executes_jobs,
 )
+from tightrope.plan.stability import requested
 from tightrope.plan.throughput import measured_throughputs
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
@@ -42,11 +43,11 @@ class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
     `jobs` has each model with each variant that can run, `traffic` those also measured under
-    traffic, `throughput` those also with several instances,
-    `profile` those whose operators are timed too, `activations` those timed paired with
-    the same variant of the model's reference in `references`, `training` the models whose training
-    is measured, `baselines` the name of the baseline per model and device; `host` and `numerics`
-    are the host keys per device.
+    traffic, `throughput` those also with several instances, `profile` those whose operators are
+    timed too, `idleness` those called after pauses, `builds` those built several times,
+    `activations` those timed paired with the same variant of the model's reference in `references`,
+    `training` the models whose training is measured, `baselines` the name of the baseline per model
+    and device; `host` and `numerics` are the host keys per device.
     """
 
     models: list[str]
@@ -54,6 +55,8 @@ class Plan(NamedTuple):
     traffic: Jobs
     throughput: Jobs
     profile: Jobs
+    idleness: Jobs
+    builds: Jobs
     activations: Jobs
     references: dict[str, str]
     training: list[str]
@@ -82,9 +85,11 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
     return Plan(
         models=list(config["models"]),
         jobs=jobs,
-        traffic=[job for job in jobs if str(job[1]) in config["traffic"]["variants"]],
+        traffic=requested(config, "traffic", jobs),
         throughput=measured_throughputs(config, jobs),
-        profile=[job for job in jobs if str(job[1]) in config["profile"]["variants"]],
+        profile=requested(config, "profile", jobs),
+        idleness=requested(config, "idleness", jobs),
+        builds=requested(config, "builds", jobs),
         activations=compared(config, jobs),
         references=references(config),
         training=measured_trainings(config),
@@ -181,6 +186,8 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
             *[f"reports/{model}/{variant}.throughput.json"] * ((model, variant) in plan.throughput),
             *[f"reports/{model}/{variant}.profile.json"] * ((model, variant) in plan.profile),
+            *[f"reports/{model}/{variant}.idleness.json"] * ((model, variant) in plan.idleness),
+            *[f"reports/{model}/{variant}.builds.json"] * ((model, variant) in plan.builds),
             *[f"reports/{model}/{variant}.activation.json"]
             * ((model, variant) in plan.activations),
             f"reports/{model}/{variant.device}.race.json",

@@ -5,17 +5,23 @@ from typing import Any
 
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
-from tightrope.report.sections.explanations import explanation_rows
 from tightrope.report.sections.figures_by_host import figures_by_host
 from tightrope.report.sections.goal import goal_section
 from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.int8 import has_vnni, int8_section
 from tightrope.report.sections.not_run import grouped, not_run
 from tightrope.report.sections.picks import pick
-from tightrope.report.sections.profile import profile_section
 from tightrope.report.sections.quantize_or_not import quantization_section
-from tightrope.report.sections.steadiness import disturbed_section, remarks, steadiness
-from tightrope.report.sections.throughput import throughput_section
+from tightrope.report.sections.requested import (
+    Place,
+    asked_for,
+    failures,
+    measured_on_request,
+    of_model,
+    place_of,
+    stability_remarks,
+)
+from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_of
@@ -49,7 +55,7 @@ def sections(summary: Summary) -> dict[str, Any]:
     return {
         "models": models,
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
-        "measurements": measurements(results, models),
+        "measurements": measurements(results, models, stability_remarks(summary)),
         "steadiness": steadiness(results),
         "streams": streams_section(results),
         "disturbed": disturbed_section(summary),
@@ -78,35 +84,6 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
         figures += model["int8"]["sensitivities"]
     traffic = model["traffic"]["figures"] if model["traffic"] else []
     return [*figures, *traffic, *model["throughput"]]
-
-
-def asked_for(summary: Summary) -> dict[str, Any]:
-    """Return whether there are throughput and profiles to show, and how many of them failed."""
-    throughput, profiles = summary.get("throughput") or [], summary.get("profiles") or []
-    return {
-        "throughput": bool(throughput),
-        "throughput_failed": failures(throughput),
-        "profiles": bool(profiles),
-        "profiles_failed": failures(profiles),
-    }
-
-
-def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """Return throughput and profiles of one model, and which of them could not be measured."""
-    throughput = of_model(summary.get("throughput"), name)
-    profiles = of_model(summary.get("profiles"), name)
-    return {
-        "throughput": throughput_section(throughput, hosts),
-        "throughput_not_run": not_run(throughput),
-        "profile": profile_section(profiles, hosts),
-        "profile_not_run": not_run(profiles),
-        "explanations": explanation_rows(of_model(summary.get("explanations"), name), hosts),
-    }
-
-
-def failures(entries: Iterable[Record]) -> int:
-    """Return how many entries failed."""
-    return sum(entry.get("status") == "failed" for entry in entries)
 
 
 def measured_values(results: Iterable[Record], field: str) -> set[str | None]:
@@ -176,11 +153,6 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     }
 
 
-def of_model(entries: Iterable[Any] | None, name: str) -> list[Any]:
-    """Return the entries of one model."""
-    return [entry for entry in entries or () if entry.get("model") == name]
-
-
 def uncompared(measured: Iterable[Record]) -> list[tuple[Any, list[Any]]]:
     """Return why baselines have no times, each with the variants that lack a speed-up for it."""
     return grouped(
@@ -212,8 +184,13 @@ def largest(measured: Iterable[Record]) -> dict[str, float]:
     }
 
 
-def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[dict[str, Any]]:
-    """Return a row per result and shape; results without measurements also get a row."""
+def measurements(
+    results: Iterable[Record], models: Iterable[Record], more: Mapping[Place, list[Remark]]
+) -> list[dict[str, Any]]:
+    """Return a row per result and shape; results without measurements also get a row.
+
+    `more` are remarks besides those that follow from the row alone.
+    """
     baselines = {(model["name"], name) for model in models for name in model["baselines"].values()}
     rows = []
     for result in results:
@@ -225,7 +202,7 @@ def measurements(results: Iterable[Record], models: Iterable[Record]) -> list[di
                     "row": row,
                     "shape": shape_of(row),
                     "baseline": baseline,
-                    "remarks": remarks(result, row),
+                    "remarks": [*remarks(result, row), *more.get(place_of(result, row), ())],
                 }
             )
 

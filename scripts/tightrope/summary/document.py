@@ -12,8 +12,10 @@ import msgspec
 
 from tightrope.artifacts.files import read_bytes, write_json
 from tightrope.errors import ArtifactError
+from tightrope.summary.builds_types import Builds
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
+from tightrope.summary.idleness_types import Idleness
 from tightrope.summary.model_types import Host, Model
 from tightrope.summary.profile_types import Explanation, Profile
 from tightrope.summary.result_types import Result
@@ -40,6 +42,8 @@ class Summary(TypedDict):
     throughput: list[Throughput]
     profiles: list[Profile]
     explanations: list[Explanation]
+    idleness: list[Idleness]
+    builds: list[Builds]
     training: list[Training]
     activations: list[Activation]
     goal: Goal | None

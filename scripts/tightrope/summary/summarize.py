@@ -13,11 +13,7 @@ from tightrope.machine.host import fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed
-from tightrope.records.profile import ProfileRecord
 from tightrope.records.race import RaceRecord
-from tightrope.records.throughput import ThroughputRecord
-from tightrope.records.traffic import TrafficRecord
-from tightrope.records.training import TrainingRecord
 from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
 from tightrope.summary.cost import Prices, costs
@@ -33,18 +29,15 @@ from tightrope.summary.int8 import made_records, read_records, with_int8
 from tightrope.summary.model_types import Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
-from tightrope.summary.profile import profile_entry
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import RaceKey, race_entries
 from tightrope.summary.recommend import recommendations
+from tightrope.summary.requested import Requested
 from tightrope.summary.result_types import Result
 from tightrope.summary.results import result_entry, unavailable_entry
 from tightrope.summary.speed_scale import with_races
 from tightrope.summary.splits import SplitsByModel, by_model, evaluation_split
 from tightrope.summary.table import write_csv
-from tightrope.summary.throughput import throughput_entries
-from tightrope.summary.traffic import traffic_entries
-from tightrope.summary.training import training_entries
 from tightrope.summary.truncation import with_truncations
 from tightrope.summary.workload_types import Activation, Traffic
 from tightrope.variants import parse
@@ -60,10 +53,11 @@ class Inputs:
 
     `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
     `splits` those of each model. `traffic` are the records of measurements under traffic,
-    `throughputs` those of several instances, `profiles` those of operators, `audits`,
-    `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
-    trainings, `activations` those of models paired with a reference, `races` those of the races per
-    model and device, `caches` those of calibrations.
+    `throughputs` those of several instances, `profiles` those of operators, `idleness` those of
+    pauses, `builds` those of several builds, `audits`, `sensitivities` and `searches` those in
+    `artifacts/{model}/`, `training` those of measured trainings, `activations` those of models
+    paired with a reference, `races` those of the races per model and device, `caches` those of
+    calibrations.
     """
 
     engines: Paths
@@ -74,6 +68,8 @@ class Inputs:
     traffic: Paths = ()
     throughputs: Paths = ()
     profiles: Paths = ()
+    idleness: Paths = ()
+    builds: Paths = ()
     audits: Paths = ()
     sensitivities: Paths = ()
     searches: Paths = ()
@@ -112,15 +108,10 @@ def summarize(
     splits = by_model(inputs.splits)
     judging = judging_of(runs, splits, settings)
     results, raced = raced_results(inputs, settings, [entry_of(*run, judging) for run in runs])
-    loads = [TrafficRecord.read(path) for path in inputs.traffic]
-    throughputs = [ThroughputRecord.read(path) for path in inputs.throughputs]
-    trainings = [TrainingRecord.read(path) for path in inputs.training]
     fastest = recommendations(results, raced)
-    traffic = traffic_entries(loads, accept_disturbed=settings.accept_disturbed)
+    requested = Requested.of(inputs, accept_disturbed=settings.accept_disturbed)
+    traffic, profiles = requested.traffic_entries(), requested.profile_entries()
     goals = goals_of(settings, results, fastest, traffic)
-    profiled = [ProfileRecord.read(path) for path in inputs.profiles]
-    profiles = [profile_entry(record) for record in profiled]
-    others = [*loads, *throughputs, *profiled, *trainings]
     document: Summary = {
         "schema": 3,
         "tightrope": __version__,
@@ -128,17 +119,19 @@ def summarize(
         "configuration": list(settings.configuration),
         "overrides": list(settings.overrides),
         "accuracy_budget_points": settings.budget_points,
-        "hosts": hosts([*(record for run in runs for record in run[1:]), *others]),
+        "hosts": hosts([*(record for run in runs for record in run[1:]), *requested.records()]),
         "models": models_of(inputs, splits, results, settings),
         "results": results,
         "recommendations": for_goal(fastest, goals),
         "races": list(raced.values()),
         "quantization": quantizations(results, raced),
         "traffic": traffic,
-        "throughput": throughput_entries(throughputs, accept_disturbed=settings.accept_disturbed),
+        "throughput": requested.throughput_entries(),
         "profiles": profiles,
         "explanations": explanations(profiles, settings.baselines),
-        "training": training_entries(trainings, accept_disturbed=settings.accept_disturbed),
+        "idleness": requested.idleness_entries(),
+        "builds": requested.builds_entries(),
+        "training": requested.training_entries(),
         "activations": activations_of(inputs, settings, judging),
         "goal": settings.goal,
         "goals": goals,

@@ -27,10 +27,13 @@ Entry = dict[str, Any]
 
 
 def otherwise_disturbed(document: Entry) -> list[Entry]:
-    """Return what was disturbed of traffic, throughput and trainings: no decision needs it."""
+    """Return what was disturbed of all that no decision needs."""
     tests = [row for entry in document.get("traffic", ()) for row in entry["rows"]]
     points = [one for entry in document.get("throughput", ()) for one in entry["points"]]
-    return [one for one in (*tests, *points, *document.get("training", ())) if one.get("disturbed")]
+    pauses = [one for entry in document.get("idleness", ()) for one in entry["pauses"]]
+    whole = (*document.get("builds", ()), *document.get("training", ()))
+    others = (*tests, *points, *pauses, *whole)
+    return [one for one in others if one.get("disturbed")]
 
 
 def closing_words(report: Path | str, summary: Path | str, *, since: float) -> str:

@@ -410,6 +410,8 @@ def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted() -> N
         },
         "traffic": {"variants": ["cpu-pytorch-fp32", "cpu-onnxruntime-fp32"]},
         "profile": {"variants": []},
+        "idleness": {"variants": []},
+        "builds": {"variants": []},
     }
     check_named_variants(config)
     del config["models"]["n"]

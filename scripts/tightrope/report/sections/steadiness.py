@@ -10,6 +10,12 @@ from tightrope.summary.document import Summary
 from tightrope.summary.result_types import Result
 
 Record = Mapping[str, Any]
+# entries of the summary on what decides nothing: their parts, a word for one, and what it is of
+OTHERS = {
+    "traffic": ("rows", "row", "of real traffic"),
+    "throughput": ("points", "point", "of throughput"),
+    "idleness": ("pauses", "length", "of pauses"),
+}
 
 
 class Remark(NamedTuple):
@@ -44,23 +50,16 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     could change the decision at some shape. `what` has the counts per kind of measurement,
     `reasons` the distinct reasons, `command` measures them again.
     """
-    results, traffic = summary.get("results") or (), summary.get("traffic") or ()
-    rows = [row for result in results for row in result.get("latency") or ()]
-    tests = [row for entry in traffic for row in entry.get("rows") or ()]
-    points = [one for entry in summary.get("throughput") or () for one in entry["points"]]
-    disturbed_rows, disturbed_tests, disturbed_points, disturbed_trainings = (
-        [entry for entry in entries if entry.get("disturbed")]
-        for entries in (rows, tests, points, summary.get("training") or ())
-    )
+    rows = [row for one in summary.get("results") or () for row in one.get("latency") or ()]
+    disturbed_rows: list[Record] = [row for row in rows if row.get("disturbed")]
     races = [race for race in summary.get("races") or () if race.get("status") == "disturbed"]
+    others = disturbed_others(summary)
     counted = (
         (disturbed_rows, f"{len(disturbed_rows)} of {len(rows)} latencies"),
         (races, f"the decision at {plural(len(races), 'shape')}"),
-        (disturbed_tests, f"{plural(len(disturbed_tests), 'row')} of real traffic"),
-        (disturbed_points, f"{plural(len(disturbed_points), 'point')} of throughput"),
-        (disturbed_trainings, plural(len(disturbed_trainings), "training")),
+        *others,
     )
-    marked = disturbed_rows + disturbed_tests + disturbed_points + disturbed_trainings
+    marked = disturbed_rows + [one for entries, _ in others for one in entries]
     reasons = [entry["disturbed"] for entry in marked] + [race.get("reason") for race in races]
     if not reasons:
         return None
@@ -75,6 +74,23 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
         "command": remeasure_command(summary),
         "reasons": list(dict.fromkeys(filter(None, reasons))),
     }
+
+
+def disturbed_others(summary: Record) -> list[tuple[list[Record], str]]:
+    """Return what was disturbed of all that no decision needs, and how much it is in words."""
+    found: list[tuple[list[Record], str]] = []
+    for key, (parts, word, what) in OTHERS.items():
+        disturbed = [
+            one
+            for entry in summary.get(key) or ()
+            for one in entry.get(parts) or ()
+            if one.get("disturbed")
+        ]
+        found.append((disturbed, f"{plural(len(disturbed), word)} {what}"))
+    for key, word, what in (("builds", "comparison", " of builds"), ("training", "training", "")):
+        disturbed = [one for one in summary.get(key) or () if one.get("disturbed")]
+        found.append((disturbed, plural(len(disturbed), word) + what))
+    return found
 
 
 def plural(count: int, word: str) -> str:

@@ -1,0 +1,1 @@
+"""Build an engine several times and compare the builds."""

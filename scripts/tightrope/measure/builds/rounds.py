@@ -1,0 +1,57 @@
+"""Rounds with a block of calls of each build, in random order."""
+
+import random
+import time
+from typing import Any
+
+from tightrope.jobs.child import Child
+from tightrope.jobs.progress import ProgressBar
+from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.blocks import cpu_seconds
+from tightrope.records.builds import FEWEST_ROUNDS
+
+ROUNDS = 24
+# rounds end after so long, once there are `FEWEST_ROUNDS`
+MAX_SECONDS = 60.0
+# a block has at least a call; one that takes longer than this fails as too slow
+BLOCK_S, LIMIT_S = 0.1, 60.0
+WARM_UP_S = 1.0
+
+
+def start(workers: list[Child], machine: QuietMachine) -> None:
+    """Load and warm up the engine of each worker."""
+    for worker in workers:
+        worker.ask("load")
+    machine.wait()
+    for worker in workers:
+        worker.ask("first_call", 0)
+        worker.ask("warm_up", 0, None, WARM_UP_S, BLOCK_S)
+
+
+def measure_rounds(workers: list[Child], machine: QuietMachine) -> list[dict[str, Any]]:
+    """Return the rounds; those that other load disturbed are repeated while time may be lost."""
+    windows = Windows(machine.processors, lambda: cpu_seconds(workers))
+    order = random.Random(0)
+    rounds: list[dict[str, Any]] = []
+    counted, began, lost = 0, time.monotonic(), machine.lost_s
+    with ProgressBar("timing builds", ROUNDS) as bar:
+        while counted < ROUNDS:
+            spent = time.monotonic() - began - (machine.lost_s - lost)
+            if counted >= FEWEST_ROUNDS and spent > MAX_SECONDS:
+                break
+            started = time.monotonic()
+            windows.open()
+            blocks: list[list[float]] = [[] for _ in workers]
+            for which in order.sample(range(len(workers)), len(workers)):
+                answer = workers[which].ask("block", 0, BLOCK_S, 1, LIMIT_S)
+                blocks[which] = answer["samples_s"]
+            foreign = windows.close()
+            rounds.append({"blocks_s": blocks, "foreign_cores": foreign})
+            if foreign > MAX_FOREIGN_CORES and machine.left_s:
+                machine.lose(time.monotonic() - started)
+                machine.wait_for_idle_gap()
+            else:
+                counted += 1
+                bar.add()
+    return rounds

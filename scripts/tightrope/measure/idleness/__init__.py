@@ -1,0 +1,1 @@
+"""Measure the first call of an engine after a pause."""
