@@ -43,7 +43,8 @@ def sentences(one: Called, other: Called, parts: Sequence[Part]) -> list[str]:
         return [f"As fast as {other.variant} within 3 %: {figures}."]
     word = "faster" if ours < theirs else "slower"
     first = f"{milliseconds(abs(ours - theirs))} {word} than {other.variant} ({figures})"
-    return [f"{first}: {differences(parts)}.", *causes(one, parts)]
+    own = parts if parse(one.variant)[:2] == parse(other.variant)[:2] else []
+    return [f"{first}: {differences(parts)}.", *causes(one, own)]
 
 
 def differences(parts: Sequence[Part]) -> str:
@@ -54,7 +55,11 @@ def differences(parts: Sequence[Part]) -> str:
 
 
 def causes(one: Called, parts: Sequence[Part]) -> Iterator[str]:
-    """Yield what keeps `one` from being faster."""
+    """Yield what keeps `one` from being faster.
+
+    `parts` are those against another variant of its engine, else there are none: what quantization
+    costs shows against the float of the same engine only.
+    """
     call = one.call
     if one.emulated:
         precision = parse(one.variant).precision
@@ -73,7 +78,8 @@ def of_quantization(call: ProfiledCall, parts: Sequence[Part]) -> Iterator[str]:
     saved = {part["group"]: part["saved_s"] for part in parts}
     gain, cost = saved.get(PRODUCTS, 0.0), -saved.get(CONVERSIONS, 0.0)
     if gain > 0 and cost >= NAMED * gain:
-        times = f"{milliseconds(cost)} of the {milliseconds(gain)}"
+        word = " of" if cost < gain else ", more than"
+        times = f"{milliseconds(cost)}{word} the {milliseconds(gain)}"
         yield f"Conversions between types take {times} that products save."
     for group in call["groups"]:
         if group["group"] not in (PRODUCTS, ATTENTION):

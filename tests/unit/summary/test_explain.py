@@ -79,6 +79,21 @@ def test_quantization_is_told_what_it_costs_and_what_it_left_in_float() -> None:
     ]
 
 
+def test_conversions_may_take_more_than_the_products_save() -> None:
+    groups = group("products", 7.5, 9.0, int8=7.5), group("conversions", 1.0, 9.0, fp32=1.0)
+    sentences = only(fp32(), profile(INT8, 9.0, *groups))["sentences"]
+    assert sentences[1] == (
+        "Conversions between types take 1 ms, more than the 0.5 ms that products save."
+    )
+
+
+def test_what_quantization_costs_is_told_against_its_own_engine_only() -> None:
+    best = profile(OPENVINO, 7.0, group("products", 7.0, 7.0, int8=7.0))
+    found = explanations([int8(), best], BASELINES)
+    assert [one["relation"] for one in found] == ["best"]
+    assert not any("Conversions" in one for one in found[0]["sentences"])
+
+
 def test_products_in_float_are_named_by_their_type() -> None:
     half = profile(INT8, 8.0, group("products", 8.0, 8.0, int8=4.0, bf16=4.0))
     assert "Some products stay in bf16: 50 % of the time." in only(fp32(), half)["sentences"]
