@@ -195,6 +195,22 @@ def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
     assert not [one for one in operators if one.name.startswith("vm.")]
 
 
+def test_a_package_names_its_attention_and_each_product_once(
+    tiny: TinyModel, built: Callable[..., Path]
+) -> None:
+    """Attention is no primitive of oneDNN, and was taken for overhead."""
+    shape = {"batch": 2, "sequence": 32}
+    files = tiny.checkpoint, tiny.split("timing")
+    (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
+    work = partial(operators_of, built(parse("cpu-inductor-fp32")), inputs, THREADS, CALLS)
+    operators = supervised(work, limits=LIMITS)
+    attention = [one for one in operators if one.group == "attention"]
+    assert [one.kind for one in attention if "scaled_dot_product" in one.kind]
+    done = sum(one.operations for one in operators if one.group == "products")
+    layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
+    assert done == 2 * layer + 2 * 2 * (64 * 64 + 64 * 3)
+
+
 def works(model: TinyModel, inputs: Arrays) -> dict[str, float]:
     """In a child: the operations of a call by group, from the ONNX file."""
     from tightrope.measure.profile.model_work import model_works

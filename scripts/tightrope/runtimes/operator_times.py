@@ -23,7 +23,7 @@ GROUPS = {
         *("split", "clone", "contiguous", "as_strided", "squeeze", "cat", "stack", "empty"),
     ),
 }
-PRODUCTS, ELEMENTWISE = "products", "elementwise"
+PRODUCTS, ATTENTION, ELEMENTWISE = "products", "attention", "elementwise"
 # loops over elements that a compiler wrote; their work is not known
 FUSED = "fused kernels"
 CONVOLUTION = "conv"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from tightrope.runtimes.operator_times import PRODUCTS
+from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS
 from tightrope.summary.profile_types import Part, ProfiledCall
 from tightrope.variants import QUANTIZED, parse
 
@@ -13,7 +13,7 @@ ALIKE = 0.03
 NAMED = 0.1
 MOST_NAMED = 3
 MINUS = "\N{MINUS SIGN}"
-CONVERSIONS, ATTENTION = "conversions", "attention"
+CONVERSIONS = "conversions"
 
 
 class Called(Protocol):

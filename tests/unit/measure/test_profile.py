@@ -122,6 +122,14 @@ def test_a_fused_kernel_without_sizes_is_memory_unless_it_is_tiny() -> None:
     assert found["shares"]["overhead"] == pytest.approx(0.02 / 1.02)
 
 
+def test_attention_without_sizes_is_compute_and_what_dispatches_is_overhead() -> None:
+    call, dispatch = (
+        OperatorTime("a", "a", group, "fp32", 1e-4, 0.0, 0.0) for group in ("attention", "dispatch")
+    )
+    shares = verdict([call, dispatch], 2e-4, PEAKS)["shares"]
+    assert shares == pytest.approx({"compute": 0.5, "memory": 0.0, "overhead": 0.5})
+
+
 LOGGED = (
     "onednn_verbose,v1,primitive,exec,cpu,inner_product,brg_matmul:avx512_core,forward_inference,"
     "src:f32::blocked:ab::f0 wei:f32:p:blocked:AB16b64a::f0 bia:f32::blocked:a::f0 "

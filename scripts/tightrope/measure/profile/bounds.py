@@ -3,20 +3,22 @@
 An operator cannot be faster than its operations at the machine's peak in its type, nor than its
 bytes at the machine's copy bandwidth (S. Williams et al., Roofline, CACM 52(4), 2009). Its time is
 compute's or memory's, whichever bound is longer. Where neither explains a tenth of the time, it is
-overhead, as is all of the call that no operator takes: dispatch, copies, Python. A compiler's fused
-loops over elements tell no sizes; they are memory's, unless they are as short as a few of the
-smallest operators.
+overhead, as is all of the call that no operator takes: dispatch, copies, Python. Operators in a
+compiled package tell no sizes: its fused loops over elements are memory's, attention that it calls
+is compute's, unless they are as short as a few of the smallest operators.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.runtimes.operator_times import FUSED, OperatorTime
+from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, OperatorTime
 
 COMPUTE, MEMORY, OVERHEAD = "compute", "memory", "overhead"
 # share of an operator's time that a bound has to explain
 EXPLAINED = 0.1
-# smallest operators as long as which a fused kernel may be and still be overhead
+# what bounds an operator of unknown sizes
+UNSIZED = {FUSED: MEMORY, ATTENTION: COMPUTE, PRODUCTS: COMPUTE}
+# smallest operators as long as which an operator of unknown sizes may be and still be overhead
 FEW = 5
 
 
@@ -47,8 +49,9 @@ def verdict(
 
 def bound_of(operator: OperatorTime, seconds: float, peaks: Mapping[str, Any]) -> str:
     """Return what bounds an operator that takes `seconds`."""
-    if operator.group == FUSED:
-        return MEMORY if seconds > FEW * peaks["smallest_operator_s"] else OVERHEAD
+    if operator.group in UNSIZED and not operator.operations:
+        long = seconds > FEW * peaks["smallest_operator_s"]
+        return UNSIZED[operator.group] if long else OVERHEAD
     compute, memory = bounds(operator, peaks)
     if max(compute, memory) < EXPLAINED * seconds:
         return OVERHEAD

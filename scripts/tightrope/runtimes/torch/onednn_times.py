@@ -24,6 +24,10 @@ LINE = re.compile(
 WEIGHTS = re.compile(r"\bwei:(\w+):")
 # graph_0_cpp_fused_add_gelu_3
 KERNEL = re.compile(r"^(graph_\d+_)?cpp_fused_")
+# aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu
+CALL = re.compile(r"^(graph_\d+_)?aoti_torch_cpu_")
+# calls of which oneDNN's log has the primitives
+BY_ONEDNN = re.compile(r"linear_pointwise|conv|mkldnn|onednn")
 # mb64ic384oc1536, and of a convolution mb1_ic3oc64_ih32oh32kh3...
 NAMED = re.compile(r"([a-z]+)(\d+)")
 
@@ -31,9 +35,9 @@ NAMED = re.compile(r"([a-z]+)(\d+)")
 def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
     """Return the time of each oneDNN primitive and each of Inductor's kernels, the longest first.
 
-    oneDNN's log has the sizes of its primitives. Kernels that Inductor wrote itself are listed by
-    PyTorch's profiler if the package was compiled with `cpp.enable_kernel_profile`, without sizes:
-    their work is 0. In the profiler, oneDNN's primitives are calls of `aoti_torch_...`.
+    oneDNN's log has the sizes of its primitives. Kernels that Inductor wrote itself and other calls
+    of PyTorch's operators (attention) are listed by PyTorch's profiler if the package was compiled
+    with `cpp.enable_kernel_profile`, without sizes: their work is 0.
     """
     run()
     verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
@@ -41,12 +45,19 @@ def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
         for _ in range(calls):
             run()
     logged = [time_of(match) for line in lines if (match := LINE.search(line))]
-    kernels = [
-        one._replace(group=FUSED, operations=0.0, bytes=0.0)
+    profiled = [
+        one._replace(
+            group=FUSED if KERNEL.search(one.kind) else one.group, operations=0.0, bytes=0.0
+        )
         for one in by_profiler(run, calls)
-        if KERNEL.search(one.kind)
+        if KERNEL.search(one.kind) or is_other_call(one.kind)
     ]
-    return sorted([*per_call(logged, calls), *kernels], key=lambda one: -one.seconds)
+    return sorted([*per_call(logged, calls), *profiled], key=lambda one: -one.seconds)
+
+
+def is_other_call(kind: str) -> bool:
+    """Return whether a package calls an operator that is in no primitive of oneDNN's log."""
+    return bool(CALL.search(kind)) and not BY_ONEDNN.search(kind)
 
 
 def time_of(line: re.Match[str]) -> OperatorTime:
