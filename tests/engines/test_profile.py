@@ -206,6 +206,7 @@ def test_a_package_names_its_attention_and_each_product_once(
     operators = supervised(work, limits=LIMITS)
     attention = [one for one in operators if one.group == "attention"]
     assert [one.kind for one in attention if "scaled_dot_product" in one.kind]
+    assert "dispatch" in {one.group for one in operators}
     done = sum(one.operations for one in operators if one.group == "products")
     layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
     assert done == 2 * layer + 2 * 2 * (64 * 64 + 64 * 3)

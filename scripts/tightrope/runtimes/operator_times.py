@@ -24,6 +24,8 @@ GROUPS = {
     ),
 }
 PRODUCTS, ATTENTION, ELEMENTWISE = "products", "attention", "elementwise"
+# what a call of an operator takes beside the operator
+DISPATCH = "dispatch"
 # loops over elements that a compiler wrote; their work is not known
 FUSED = "fused kernels"
 CONVOLUTION = "conv"

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from tightrope.runtimes.operator_times import (
+    DISPATCH,
     FUSED,
     OperatorTime,
     Tensor,
@@ -44,15 +45,28 @@ def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
     with captured_output() as lines, verbose:
         for _ in range(calls):
             run()
-    logged = [time_of(match) for line in lines if (match := LINE.search(line))]
+    logged = per_call([time_of(match) for line in lines if (match := LINE.search(line))], calls)
+    listed = by_profiler(run, calls)
     profiled = [
         one._replace(
             group=FUSED if KERNEL.search(one.kind) else one.group, operations=0.0, bytes=0.0
         )
-        for one in by_profiler(run, calls)
+        for one in listed
         if KERNEL.search(one.kind) or is_other_call(one.kind)
     ]
-    return sorted([*per_call(logged, calls), *profiled], key=lambda one: -one.seconds)
+    return sorted(
+        [*logged, *profiled, around_primitives(listed, logged)], key=lambda one: -one.seconds
+    )
+
+
+def around_primitives(listed: list[OperatorTime], logged: list[OperatorTime]) -> OperatorTime:
+    """Return what the calls of oneDNN take beyond its primitives: choosing them, and copies."""
+    calls_s = sum(
+        one.seconds for one in listed if CALL.search(one.kind) and not is_other_call(one.kind)
+    )
+    seconds = max(0.0, calls_s - sum(one.seconds for one in logged))
+    name = "calls of oneDNN beyond its primitives"
+    return OperatorTime(name, name, DISPATCH, "fp32", seconds, 0.0, 0.0)
 
 
 def is_other_call(kind: str) -> bool:

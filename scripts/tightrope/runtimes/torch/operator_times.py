@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from tightrope.runtimes.operator_times import (
+    DISPATCH,
     OperatorTime,
     Tensor,
     group_of,
@@ -63,7 +64,7 @@ def time_of(event: Any) -> OperatorTime:
     shapes = " ".join("x".join(map(str, one.shape)) for one in inputs[:3])
     group = group_of(name)
     if any(group_of(short(one.name)) == group for one in event.cpu_children):
-        inputs, group = [], "dispatch"
+        inputs, group = [], DISPATCH
     if name in WITH_BIAS:
         inputs = inputs[1:]
     outputs = [result_of(name, inputs)] if inputs else []
