@@ -1,4 +1,4 @@
-"""Report table on why one profiled variant is faster or slower than another."""
+"""Report list on why one profiled variant is faster or slower than another."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,31 +8,32 @@ from tightrope.report.style.numbers import milliseconds, shape_of
 Record = Mapping[str, Any]
 
 
-def explanation_rows(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a row per explanation, in the order of the shapes.
+def explanations_by_shape(
+    entries: Sequence[Record], hosts: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return `shape` and `rows` for each shape of the explanations, the smallest first.
 
-    Each has `variant`, `against`, its `host` where there are several, `shape`, `saved_ms`, the
-    `sentences`, and `parts`: group, ms of both, and what is saved.
+    A row has `variant`, its `host` where there are several, the `sentences`, and `parts`: group and
+    ms of both variants.
     """
-    rows = [row(entry, hosts) for entry in entries]
-    return sorted(rows, key=lambda one: [size for _, size in one["shape"]])
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for entry in entries:
+        found.setdefault(tuple(shape_of(entry)), []).append(row(entry, hosts))
+    shapes = sorted(found, key=lambda shape: [size for _, size in shape])
+    return [{"shape": shape, "rows": found[shape]} for shape in shapes]
 
 
 def row(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the row of an explanation."""
     return {
         "variant": entry["variant"],
-        "against": entry["against"],
         "host": hosts.get(str(entry["host"])),
-        "shape": shape_of(entry),
-        "saved_ms": milliseconds(entry["saved_s"]),
         "sentences": entry["sentences"],
         "parts": [
             {
                 "group": part["group"],
                 "ms": milliseconds(part["seconds"]),
                 "against_ms": milliseconds(part["against_s"]),
-                "saved_ms": milliseconds(part["saved_s"]),
             }
             for part in entry["parts"]
         ],

@@ -5,7 +5,7 @@ from typing import Any
 
 from tightrope.report.sections.builds import WORD as BUILDS
 from tightrope.report.sections.builds import builds_section, builds_words
-from tightrope.report.sections.explanations import explanation_rows
+from tightrope.report.sections.explanations import explanations_by_shape
 from tightrope.report.sections.idleness import WORD as PAUSES
 from tightrope.report.sections.idleness import idleness_section, idleness_words
 from tightrope.report.sections.not_run import not_run
@@ -44,7 +44,7 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
         "throughput_not_run": not_run(throughput),
         "profile": profile_section(profiles, hosts),
         "profile_not_run": not_run(profiles),
-        "explanations": explanation_rows(of_model(summary.get("explanations"), name), hosts),
+        "explanations": explanations_by_shape(of_model(summary.get("explanations"), name), hosts),
         "idleness": idleness_section(idleness, hosts),
         "idleness_not_run": not_run(idleness),
         "builds": builds_section(builds, hosts),
