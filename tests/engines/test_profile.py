@@ -39,10 +39,16 @@ class Product(torch.nn.Module):
 
 
 class Elementwise(torch.nn.Module):
-    """A sum for each element of a tensor that is larger than the caches."""
+    """Sums for each element of a tensor that is larger than the caches.
+
+    In place: to give the memory of a large tensor back to the system takes as long as an operator.
+    """
 
     def forward(self, x: torch.Tensor) -> Any:
-        return (x + 1.0).abs()
+        x = x + 1.0
+        for _ in range(4):
+            x = x.abs_().add_(1.0)
+        return x
 
 
 class Tiny(torch.nn.Module):
@@ -161,18 +167,14 @@ def peaks() -> dict[str, Any]:
 def test_the_verdict_is_what_the_model_was_built_for(
     runtime: str, bound: str, tmp_path: Path, peaks: dict[str, Any]
 ) -> None:
+    """And a product does the operations of its shapes, whatever it is called in a runtime."""
     operators, call_s = supervised(partial(RUNTIMES[runtime], bound, tmp_path), limits=LIMITS)
     found = verdict(operators, call_s, peaks)
     assert found["bound"] == bound, (found, operators[:3])
-    assert sum(found["shares"].values()) == pytest.approx(1.0)
-
-
-def test_the_operations_of_a_product_are_those_of_its_shapes(tmp_path: Path) -> None:
-    """In every runtime, whatever it is called there and whether the weights are packed."""
-    for runtime, profile in RUNTIMES.items():
-        operators, _ = supervised(partial(profile, "compute", tmp_path), limits=LIMITS)
+    if bound == "compute":
         done = sum(one.operations for one in operators if one.group == "products")
-        assert done == 2 * SIDE**3, runtime
+        assert done == 2 * SIDE**3
+    assert sum(found["shares"].values()) == pytest.approx(1.0)
 
 
 def test_the_kernels_of_tvm_do_the_work_of_the_bucket(

@@ -113,7 +113,9 @@ def test_comments_docstrings_and_formatting_plan_nothing(project: Project) -> No
 
 
 def test_a_changed_engine_module_plans_that_engine_alone(project: Project) -> None:
-    project.edit("scripts/tightrope/engines/openvino.py", '"NUM_STREAMS": 1', '"NUM_STREAMS": 2')
+    project.edit(
+        "scripts/tightrope/runtimes/openvino/programs.py", '"NUM_STREAMS": 1', '"NUM_STREAMS": 2'
+    )
     assert project.plan() == builds(*OPENVINO) | measurements(*OPENVINO) | REPORT
 
 

@@ -53,7 +53,8 @@ def time_of(event: Any) -> OperatorTime:
     """Return the time of one event; its result is not recorded, so it has the first operand's size.
 
     A matrix product's result has the rows of the first operand and the columns of the last. An
-    operator that calls another of its kind (linear calls addmm) only passes its operands on.
+    operator that calls a longer one of its kind (linear calls addmm) only passes its operands on;
+    one that calls a shorter one (add converts its number) works itself.
     """
     name = short(event.name)
     inputs = [
@@ -63,12 +64,14 @@ def time_of(event: Any) -> OperatorTime:
     ]
     shapes = " ".join("x".join(map(str, one.shape)) for one in inputs[:3])
     group = group_of(name)
-    if any(group_of(short(one.name)) == group for one in event.cpu_children):
+    own_us = event.self_cpu_time_total
+    alike = (one for one in event.cpu_children if group_of(short(one.name)) == group)
+    if any(one.cpu_time_total >= own_us for one in alike):
         inputs, group = [], DISPATCH
     if name in WITH_BIAS:
         inputs = inputs[1:]
     outputs = [result_of(name, inputs)] if inputs else []
-    seconds = MICRO * event.self_cpu_time_total
+    seconds = MICRO * own_us
     return operator_time(f"{name} {shapes}".strip(), name, seconds, inputs, outputs, group=group)
 
 
