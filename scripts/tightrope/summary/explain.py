@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tightrope.summary.explain_words import sentences
+from tightrope.summary.explain_words import Called, sentences
 from tightrope.summary.profile_types import (
     Explanation,
     Part,
@@ -17,14 +17,6 @@ from tightrope.variants import QUANTIZED, UNQUANTIZED, parse
 OUTSIDE = "outside of operators"
 
 Baselines = Mapping[str, Mapping[str, str]]
-
-
-class Called(NamedTuple):
-    """The call of a variant at one shape, and why its precision would only be emulated."""
-
-    variant: str
-    call: ProfiledCall
-    emulated: str | None
 
 
 class Sizes(NamedTuple):

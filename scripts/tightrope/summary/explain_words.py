@@ -1,7 +1,7 @@
 """Why one profiled variant is faster or slower than another, in sentences."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple
 
 from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS
 from tightrope.summary.profile_types import Part, ProfiledCall
@@ -16,20 +16,12 @@ MINUS = "\N{MINUS SIGN}"
 CONVERSIONS = "conversions"
 
 
-class Called(Protocol):
-    """The call of a variant at one shape, see `explain.Called`."""
+class Called(NamedTuple):
+    """The call of a variant at one shape, and why its precision would only be emulated."""
 
-    @property
-    def variant(self) -> str:
-        """Return its name."""
-
-    @property
-    def call(self) -> ProfiledCall:
-        """Return its call."""
-
-    @property
-    def emulated(self) -> str | None:
-        """Return why its precision would only be emulated, else None."""
+    variant: str
+    call: ProfiledCall
+    emulated: str | None
 
 
 def sentences(one: Called, other: Called, parts: Sequence[Part]) -> list[str]:
