@@ -97,6 +97,22 @@ def test_every_engine_of_the_cpu_is_tried_on_images() -> None:
     }
 
 
+def users_of_int8(folder: Path) -> set[str]:
+    """Run in a child: kinds of the operators whose activations are quantized."""
+    import openvino
+
+    found = set()
+    for operation in openvino.Core().read_model(folder / "model.xml").get_ops():
+        if operation.get_type_name() == "FakeQuantize":
+            found |= {user.get_node().get_type_name() for user in operation.output(0).get_target_inputs()}
+    return found
+
+
+def test_openvino_computes_nothing_but_products_in_int8(image_engine: Build) -> None:
+    folder = image_engine(f"cpu-openvino-int8-nncf-{SAMPLES}").parent
+    assert supervised(users_of_int8, folder, limits=LIMITS) == {"Convolution", "MatMul"}
+
+
 @pytest.mark.parametrize("name", TOLERANCES)
 def test_logits_of_images_are_those_of_pytorch_fp32(
     name: str, image_engine: Build, batches: list[Arrays], expected: list[np.ndarray]

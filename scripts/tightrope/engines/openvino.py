@@ -19,6 +19,8 @@ from tightrope.signature import Signature, of_checkpoint
 
 TYPES = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
 NO_OPERATORS = ("Const", "Input", "Output")
+# operators that run in int8
+PRODUCTS = ("MatMul", "Convolution")
 Options = dict[str, Any]
 
 
@@ -110,24 +112,25 @@ def converted_from_pytorch(checkpoint: Path, input_signature: Signature) -> open
 
 
 def quantized(model: openvino.Model, batches: list[Arrays], *, reduced: bool) -> openvino.Model:
-    """Quantize `model` to int8 with NNCF: bias correction, symmetric weights, SmoothQuant.
+    """Quantize the products of `model` to int8 with NNCF: bias correction, symmetric weights.
 
-    SmoothQuant for transformers only. Embedding tables stay in float: each program would
-    dequantize them into its own copy. `reduced` limits the weights of all products to 7 bits; else
-    NNCF does so for first convolutions only.
+    SmoothQuant for transformers only. All other operators stay in float: int8 between elementwise
+    operators keeps them from being fused, depthwise convolutions are bound by memory, and of an
+    embedding table each program would dequantize a copy of its own. `reduced` limits the weights of
+    all products to 7 bits; else NNCF does so for first convolutions only.
     """
     import nncf
     from nncf.quantization.advanced_parameters import OverflowFix
 
-    attends = any(operation.get_type_name() == "Softmax" for operation in model.get_ops())
+    kinds = {operation.get_type_name() for operation in model.get_ops()}
 
     return nncf.quantize(
         model,
         nncf.Dataset(batches),
         subset_size=len(batches),
-        model_type=nncf.ModelType.TRANSFORMER if attends else None,
+        model_type=nncf.ModelType.TRANSFORMER if "Softmax" in kinds else None,
         preset=nncf.QuantizationPreset.MIXED,
-        ignored_scope=nncf.IgnoredScope(types=["Gather"], validate=False),
+        ignored_scope=nncf.IgnoredScope(types=sorted(kinds - set(PRODUCTS))),
         advanced_parameters=nncf.AdvancedQuantizationParameters(
             overflow_fix=OverflowFix.ENABLE if reduced else OverflowFix.FIRST_LAYER
         ),
