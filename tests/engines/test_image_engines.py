@@ -104,7 +104,9 @@ def users_of_int8(folder: Path) -> set[str]:
     found = set()
     for operation in openvino.Core().read_model(folder / "model.xml").get_ops():
         if operation.get_type_name() == "FakeQuantize":
-            found |= {user.get_node().get_type_name() for user in operation.output(0).get_target_inputs()}
+            found |= {
+                user.get_node().get_type_name() for user in operation.output(0).get_target_inputs()
+            }
     return found
 
 

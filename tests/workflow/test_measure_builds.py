@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tightrope.measure.builds.rounds import ROUNDS
+from tightrope.measure.rounds import ROUNDS
 from tightrope.records.builds import BuildsRecord
 from tightrope.summary.document import read_summary
 from tiny_project import MODEL, Project

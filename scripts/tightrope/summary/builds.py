@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from tightrope.machine.host import fingerprint
-from tightrope.records.builds import (
+from tightrope.records.builds import BuildsRecord
+from tightrope.records.rounds import (
     FEWEST_ROUNDS,
-    BuildsRecord,
     blocks_of,
     call_seconds,
     time_ratio,
@@ -14,7 +14,7 @@ from tightrope.records.builds import (
 )
 from tightrope.statistics import Interval
 from tightrope.summary.builds_types import Build, Builds
-from tightrope.summary.noise import disturbed_while
+from tightrope.summary.noise import too_few_rounds
 from tightrope.summary.result_types import Shape
 from tightrope.summary.slowdown import Slowdown, slowdown_entry
 
@@ -27,7 +27,7 @@ def builds_entry(record: BuildsRecord, *, accept_disturbed: bool = False) -> Bui
     One that other load left too few rounds has no numbers; with `accept_disturbed` all rounds count
     for it, and it is `provisional`.
     """
-    kept, why = undisturbed_rounds(record), why_disturbed(record)
+    kept, why = undisturbed_rounds(record.rounds), why_disturbed(record)
     provisional = why is not None and accept_disturbed
     counted = record.rounds if provisional else kept
     enough = len(counted) >= FEWEST_ROUNDS
@@ -54,11 +54,7 @@ def builds_entry(record: BuildsRecord, *, accept_disturbed: bool = False) -> Bui
 
 def why_disturbed(record: BuildsRecord) -> str | None:
     """Return why other load left too few rounds; None where it did not."""
-    few = len(undisturbed_rounds(record)) < FEWEST_ROUNDS
-    if not few or len(record.rounds) < FEWEST_ROUNDS:
-        return None
-    cores = max(one["foreign_cores"] for one in record.rounds)
-    return disturbed_while("a round of builds", cores, record.busiest)
+    return too_few_rounds(record.rounds, "a round of builds", record.busiest)
 
 
 def build_entries(builds: Sequence[dict[str, Any]], blocks: list[Blocks] | None) -> list[Build]:

@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, disturbance
+from tightrope.records.rounds import FEWEST_ROUNDS, undisturbed_rounds
 
 # share of a core that the idle engine of a pair may use during a block
 IDLE_SHARE = 0.02
@@ -49,6 +50,14 @@ def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:
     """Report that other load used `cores` cores during a measurement without pairs."""
     used = f"other programs or the hypervisor used up to {cores:.1f} cores of its processors"
     return f"{used} in {what}{named(busiest)}"
+
+
+def too_few_rounds(rounds: list[Facts], what: str, busiest: dict[str, float]) -> str | None:
+    """Return why other load left too few of the rounds of `what`; None where it did not."""
+    few = len(undisturbed_rounds(rounds)) < FEWEST_ROUNDS
+    if not few or len(rounds) < FEWEST_ROUNDS:
+        return None
+    return disturbed_while(what, max(one["foreign_cores"] for one in rounds), busiest)
 
 
 def named(busiest: dict[str, float]) -> str:

@@ -11,9 +11,10 @@ from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.plan.run import delete_disturbed
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.builds import FEWEST_ROUNDS, BuildsRecord
+from tightrope.records.builds import BuildsRecord
 from tightrope.records.idleness import FEWEST, IdlenessRecord
 from tightrope.records.latency import LatencyRecord
+from tightrope.records.rounds import FEWEST_ROUNDS
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord

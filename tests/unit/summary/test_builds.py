@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 from raced import HOST
-from tightrope.records.builds import FEWEST_ROUNDS, BuildsRecord
+from tightrope.records.builds import BuildsRecord
+from tightrope.records.rounds import FEWEST_ROUNDS
 from tightrope.summary.builds import builds_entry
 from tightrope.summary.builds_types import Builds
 

@@ -22,9 +22,9 @@ from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.builds.rounds import measure_rounds, start
 from tightrope.measure.latency import why_not_timed
 from tightrope.measure.logits import check_logits
+from tightrope.measure.rounds import measure_rounds, start, warm_up
 from tightrope.measure.settings import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.builds import BuildsRecord
@@ -143,7 +143,8 @@ def time_builds(
             engine = TimedEngine(load, batches, record.processors, check, device=device)
             workers.append(stack.enter_context(Child(engine, limits)))
         start(workers, machine)
-        record.rounds = measure_rounds(workers, machine)
+        warm_up(workers)
+        record.rounds = measure_rounds(workers, machine, "timing builds")
 
 
 def settings_of(job: Any) -> TimingSettings:

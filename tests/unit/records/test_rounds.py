@@ -1,7 +1,7 @@
 """Ratios of the times of builds, from the rounds of all."""
 
 import pytest
-from tightrope.records.builds import blocks_of, call_seconds, time_ratio
+from tightrope.records.rounds import blocks_of, call_seconds, time_ratio
 from tightrope.statistics import LOAD_SPREAD
 
 ROUNDS = [

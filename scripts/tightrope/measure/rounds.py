@@ -1,4 +1,4 @@
-"""Rounds with a block of calls of each build, in random order."""
+"""Measure rounds with a block of calls of each of several engines, in random order."""
 
 import random
 import time
@@ -9,7 +9,7 @@ from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import cpu_seconds
-from tightrope.records.builds import FEWEST_ROUNDS
+from tightrope.records.rounds import FEWEST_ROUNDS
 
 ROUNDS = 24
 # rounds end after so long, once there are `FEWEST_ROUNDS`
@@ -20,22 +20,32 @@ WARM_UP_S = 1.0
 
 
 def start(workers: list[Child], machine: QuietMachine) -> None:
-    """Load and warm up the engine of each worker."""
+    """Load the engine of each worker, then wait for a quiet machine."""
     for worker in workers:
         worker.ask("load")
     machine.wait()
+
+
+def warm_up(workers: list[Child], *, index: int = 0) -> None:
+    """Warm up the engine of each worker with inputs `index`."""
     for worker in workers:
-        worker.ask("first_call", 0)
-        worker.ask("warm_up", 0, None, WARM_UP_S, BLOCK_S)
+        worker.ask("first_call", index)
+        worker.ask("warm_up", index, None, WARM_UP_S, BLOCK_S)
 
 
-def measure_rounds(workers: list[Child], machine: QuietMachine) -> list[dict[str, Any]]:
-    """Return the rounds; those that other load disturbed are repeated while time may be lost."""
+def measure_rounds(
+    workers: list[Child], machine: QuietMachine, title: str, *, index: int = 0
+) -> list[dict[str, Any]]:
+    """Return the rounds of inputs `index`, see `tightrope.records.rounds`.
+
+    Those that other load disturbed are repeated while time may be lost. `title` is that of the
+    progress bar.
+    """
     windows = Windows(machine.processors, lambda: cpu_seconds(workers))
     order = random.Random(0)
     rounds: list[dict[str, Any]] = []
     counted, began, lost = 0, time.monotonic(), machine.lost_s
-    with ProgressBar("timing builds", ROUNDS) as bar:
+    with ProgressBar(title, ROUNDS) as bar:
         while counted < ROUNDS:
             spent = time.monotonic() - began - (machine.lost_s - lost)
             if counted >= FEWEST_ROUNDS and spent > MAX_SECONDS:
@@ -44,7 +54,7 @@ def measure_rounds(workers: list[Child], machine: QuietMachine) -> list[dict[str
             windows.open()
             blocks: list[list[float]] = [[] for _ in workers]
             for which in order.sample(range(len(workers)), len(workers)):
-                answer = workers[which].ask("block", 0, BLOCK_S, 1, LIMIT_S)
+                answer = workers[which].ask("block", index, BLOCK_S, 1, LIMIT_S)
                 blocks[which] = answer["samples_s"]
             foreign = windows.close()
             rounds.append({"blocks_s": blocks, "foreign_cores": foreign})
