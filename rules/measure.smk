@@ -362,3 +362,40 @@ rule measure_builds:
         libraries=build_libraries,
     script:
         "../scripts/measure_builds.py"
+
+
+# With `explain: verify`, of each profiled variant: without each cause that a setting removes.
+rule verify_causes:
+    input:
+        unpack(build_inputs),
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        profile="reports/{model}/{variant}.profile.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        record=report(
+            ensure("reports/{model}/{variant}.causes.json", non_empty=True),
+            caption="captions/causes.rst",
+            category="Causes",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/verify_causes/{model}-{variant}.log",
+    conda:
+        environment_of_variant
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=240,
+        gpu=gpus_of_variant,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=causes_code,
+        host=host_of_variant,
+        shapes=full_shapes_of_model,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=build_libraries,
+    script:
+        "../scripts/verify_causes.py"

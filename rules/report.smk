@@ -39,6 +39,7 @@ rule render_report:
                 "traffic",
                 "throughput",
                 "profile",
+                "causes",
                 "idleness",
                 "builds",
                 "activations",

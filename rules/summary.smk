@@ -8,6 +8,7 @@ rule summarize:
         profiles=collect("reports/{model}/{variant}.profile.json", zip, **PROFILE_JOBS),
         idleness=collect("reports/{model}/{variant}.idleness.json", zip, **IDLENESS_JOBS),
         builds=collect("reports/{model}/{variant}.builds.json", zip, **BUILDS_JOBS),
+        causes=collect("reports/{model}/{variant}.causes.json", zip, **CAUSES_JOBS),
         activations=collect("reports/{model}/{variant}.activation.json", zip, **ACTIVATION_JOBS),
         races=collect("reports/{model}/{device}.race.json", zip, **RACES),
         audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),

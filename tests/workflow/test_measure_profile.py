@@ -110,6 +110,19 @@ def test_configured_profiles_are_in_the_summary_and_the_report(project: Project)
     assert '<section id="profile">' in (project / "reports/summary.html").read_text()
 
 
+def test_explanations_are_verified_beside_the_profiles(project: Project) -> None:
+    project.configure(profile={"variants": [OPENVINO]}, explain="verify")
+    verified = {f"verify_causes/{MODEL}-{OPENVINO}"}
+    assert project.run() == {"summarize/summarize", "render_report/render_report"} | verified
+    (entry,) = json.loads((project / "reports/summary.json").read_text())["causes"]
+    padded = [one for one in entry["causes"] if "padding" in one["cause"]]
+    # two texts in a bucket of four
+    assert [(one["batch"], one["sequence"]) for one in padded] == [(2, 8)]
+    assert padded[0]["saved"] is not None or padded[0]["disturbed"]
+    assert '<section id="causes">' in (project / "reports/summary.html").read_text()
+    assert project.plan() == set()
+
+
 def test_a_variant_that_is_not_configured_is_named_with_the_nearest(project: Project) -> None:
     project.configure(profile={"variants": ["cpu-openvino-fp23"]})
     done = project.snakemake("--dry-run")

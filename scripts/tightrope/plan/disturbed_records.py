@@ -7,6 +7,7 @@ from typing import Any
 from tightrope.errors import ArtifactError
 from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs, undisturbed
 from tightrope.records.builds import BuildsRecord
+from tightrope.records.causes import CausesRecord
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
@@ -15,6 +16,7 @@ from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.builds import why_disturbed as why_builds_were
+from tightrope.summary.causes import why_disturbed as why_causes_were
 from tightrope.summary.idleness import why_disturbed as why_pauses_were
 from tightrope.summary.races import is_undecided
 from tightrope.summary.traffic import why_disturbed as why_traffic_was
@@ -65,6 +67,11 @@ def any_builds(record: BuildsRecord) -> bool:
     return why_builds_were(record) is not None
 
 
+def any_causes(record: CausesRecord) -> bool:
+    """Return whether a cause has too few undisturbed rounds."""
+    return any(why_causes_were(record, one["rounds"]) for one in record.causes)
+
+
 def any_training(record: TrainingRecord) -> bool:
     """Return whether all epochs of some seed were disturbed."""
     return why_training_was(record) is not None
@@ -79,5 +86,6 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "throughput": (ThroughputRecord, any_throughput),
     "idleness": (IdlenessRecord, any_pauses),
     "builds": (BuildsRecord, any_builds),
+    "causes": (CausesRecord, any_causes),
     "training": (TrainingRecord, any_training),
 }

@@ -45,6 +45,7 @@ class Plan(NamedTuple):
     `jobs` has each model with each variant that can run, `traffic` those also measured under
     traffic, `throughput` those also with several instances, `profile` those whose operators are
     timed too, `idleness` those called after pauses, `builds` those built several times,
+    `causes` those also measured without the causes of their time,
     `activations` those timed paired with the same variant of the model's reference in `references`,
     `training` the models whose training is measured, `baselines` the name of the baseline per model
     and device; `host` and `numerics` are the host keys per device.
@@ -57,6 +58,7 @@ class Plan(NamedTuple):
     profile: Jobs
     idleness: Jobs
     builds: Jobs
+    causes: Jobs
     activations: Jobs
     references: dict[str, str]
     training: list[str]
@@ -90,6 +92,7 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         profile=requested(config, "profile", jobs),
         idleness=requested(config, "idleness", jobs),
         builds=requested(config, "builds", jobs),
+        causes=requested(config, "profile", jobs) if config["explain"] == "verify" else [],
         activations=compared(config, jobs),
         references=references(config),
         training=measured_trainings(config),
@@ -188,6 +191,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             *[f"reports/{model}/{variant}.profile.json"] * ((model, variant) in plan.profile),
             *[f"reports/{model}/{variant}.idleness.json"] * ((model, variant) in plan.idleness),
             *[f"reports/{model}/{variant}.builds.json"] * ((model, variant) in plan.builds),
+            *[f"reports/{model}/{variant}.causes.json"] * ((model, variant) in plan.causes),
             *[f"reports/{model}/{variant}.activation.json"]
             * ((model, variant) in plan.activations),
             f"reports/{model}/{variant.device}.race.json",

@@ -13,6 +13,7 @@ import msgspec
 from tightrope.artifacts.files import read_bytes, write_json
 from tightrope.errors import ArtifactError
 from tightrope.summary.builds_types import Builds
+from tightrope.summary.causes_types import Causes
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
 from tightrope.summary.idleness_types import Idleness
@@ -44,6 +45,7 @@ class Summary(TypedDict):
     explanations: list[Explanation]
     idleness: list[Idleness]
     builds: list[Builds]
+    causes: list[Causes]
     training: list[Training]
     activations: list[Activation]
     goal: Goal | None

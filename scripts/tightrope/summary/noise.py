@@ -2,6 +2,7 @@
 
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, disturbance
@@ -52,7 +53,7 @@ def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:
     return f"{used} in {what}{named(busiest)}"
 
 
-def too_few_rounds(rounds: list[Facts], what: str, busiest: dict[str, float]) -> str | None:
+def too_few_rounds(rounds: Sequence[Facts], what: str, busiest: dict[str, float]) -> str | None:
     """Return why other load left too few of the rounds of `what`; None where it did not."""
     few = len(undisturbed_rounds(rounds)) < FEWEST_ROUNDS
     if not few or len(rounds) < FEWEST_ROUNDS:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tightrope.records.builds import BuildsRecord
+from tightrope.records.causes import CausesRecord
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.profile import ProfileRecord
 from tightrope.records.record import Record
@@ -13,6 +14,8 @@ from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.builds import builds_entry
 from tightrope.summary.builds_types import Builds
+from tightrope.summary.causes import causes_entry
+from tightrope.summary.causes_types import Causes
 from tightrope.summary.idleness import idleness_entry
 from tightrope.summary.idleness_types import Idleness
 from tightrope.summary.profile import profile_entry
@@ -26,7 +29,7 @@ from tightrope.summary.workload_types import Traffic, Training
 
 @dataclass(frozen=True)
 class Requested:
-    """Records of traffic, several instances, operators, pauses, builds and trainings.
+    """Records of traffic, several instances, operators, pauses, builds, causes and trainings.
 
     With `accept_disturbed` what other load disturbed has numbers too, and they are provisional.
     """
@@ -36,6 +39,7 @@ class Requested:
     profiles: list[ProfileRecord]
     idleness: list[IdlenessRecord]
     builds: list[BuildsRecord]
+    causes: list[CausesRecord]
     trainings: list[TrainingRecord]
     accept_disturbed: bool
 
@@ -48,6 +52,7 @@ class Requested:
             [ProfileRecord.read(path) for path in inputs.profiles],
             [IdlenessRecord.read(path) for path in inputs.idleness],
             [BuildsRecord.read(path) for path in inputs.builds],
+            [CausesRecord.read(path) for path in inputs.causes],
             [TrainingRecord.read(path) for path in inputs.training],
             accept_disturbed,
         )
@@ -55,7 +60,7 @@ class Requested:
     def records(self) -> Iterator[Record]:
         """Yield all records."""
         yield from (*self.traffic, *self.throughputs, *self.profiles)
-        yield from (*self.idleness, *self.builds, *self.trainings)
+        yield from (*self.idleness, *self.builds, *self.causes, *self.trainings)
 
     def traffic_entries(self) -> list[Traffic]:
         """Return `traffic` of the summary, in record order."""
@@ -78,6 +83,11 @@ class Requested:
         """Return `builds` of the summary, in record order."""
         accept = self.accept_disturbed
         return [builds_entry(one, accept_disturbed=accept) for one in self.builds]
+
+    def causes_entries(self) -> list[Causes]:
+        """Return `causes` of the summary, in record order."""
+        accept = self.accept_disturbed
+        return [causes_entry(one, accept_disturbed=accept) for one in self.causes]
 
     def training_entries(self) -> list[Training]:
         """Return `training` of the summary, in record order."""

@@ -54,10 +54,10 @@ class Inputs:
     `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
     `splits` those of each model. `traffic` are the records of measurements under traffic,
     `throughputs` those of several instances, `profiles` those of operators, `idleness` those of
-    pauses, `builds` those of several builds, `audits`, `sensitivities` and `searches` those in
-    `artifacts/{model}/`, `training` those of measured trainings, `activations` those of models
-    paired with a reference, `races` those of the races per model and device, `caches` those of
-    calibrations.
+    pauses, `builds` those of several builds, `causes` those of removed causes, `audits`,
+    `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
+    trainings, `activations` those of models paired with a reference, `races` those of the races per
+    model and device, `caches` those of calibrations.
     """
 
     engines: Paths
@@ -70,6 +70,7 @@ class Inputs:
     profiles: Paths = ()
     idleness: Paths = ()
     builds: Paths = ()
+    causes: Paths = ()
     audits: Paths = ()
     sensitivities: Paths = ()
     searches: Paths = ()
@@ -131,6 +132,7 @@ def summarize(
         "explanations": explanations(profiles, settings.baselines),
         "idleness": requested.idleness_entries(),
         "builds": requested.builds_entries(),
+        "causes": requested.causes_entries(),
         "training": requested.training_entries(),
         "activations": activations_of(inputs, settings, judging),
         "goal": settings.goal,

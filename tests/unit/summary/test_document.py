@@ -21,7 +21,7 @@ EMPTY = {
     "models": {},
     **{key: [] for key in ("results", "recommendations", "races", "quantization")},
     **{key: [] for key in ("traffic", "throughput", "profiles", "explanations")},
-    **{key: [] for key in ("idleness", "builds", "training", "activations")},
+    **{key: [] for key in ("idleness", "builds", "causes", "training", "activations")},
     **{"goal": None, "goals": [], "costs": []},
 }
 PICK = {

@@ -1,10 +1,11 @@
-"""Report content that is measured on request: throughput, profiles and stability."""
+"""Report content that is measured on request: throughput, profiles, causes and stability."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.sections.builds import WORD as BUILDS
 from tightrope.report.sections.builds import builds_section, builds_words
+from tightrope.report.sections.causes import causes_section
 from tightrope.report.sections.explanations import explanations_by_shape
 from tightrope.report.sections.idleness import WORD as PAUSES
 from tightrope.report.sections.idleness import idleness_section, idleness_words
@@ -25,6 +26,7 @@ def asked_for(summary: Summary) -> dict[str, Any]:
     kinds: dict[str, Sequence[Record]] = {
         "throughput": summary.get("throughput") or [],
         "profiles": summary.get("profiles") or [],
+        "causes": summary.get("causes") or [],
         "idleness": summary.get("idleness") or [],
         "builds": summary.get("builds") or [],
     }
@@ -37,6 +39,7 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
     """Return what was measured on request of one model, and what of it could not be measured."""
     throughput = of_model(summary.get("throughput"), name)
     profiles = of_model(summary.get("profiles"), name)
+    causes = of_model(summary.get("causes"), name)
     idleness = of_model(summary.get("idleness"), name)
     builds = of_model(summary.get("builds"), name)
     return {
@@ -45,6 +48,9 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
         "profile": profile_section(profiles, hosts),
         "profile_not_run": not_run(profiles),
         "explanations": explanations_by_shape(of_model(summary.get("explanations"), name), hosts),
+        "causes": causes_section(causes, hosts),
+        "causes_not_run": not_run(causes),
+        "causes_verified": any(entry.get("status") == "ok" for entry in causes),
         "idleness": idleness_section(idleness, hosts),
         "idleness_not_run": not_run(idleness),
         "builds": builds_section(builds, hosts),

@@ -1,0 +1,1 @@
+"""Remove what holds a variant back by a setting, and measure what that saves."""

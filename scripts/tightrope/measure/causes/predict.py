@@ -1,0 +1,167 @@
+"""Causes of a call's time that a setting removes, and what that would save by the profile.
+
+A profile tells where the time is, not what is left of it without the cause. So a saving is
+predicted between two bounds, and each cause says what its bounds assume.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tightrope.engine_table import ENGINES
+from tightrope.runtimes.operator_times import ATTENTION, ELEMENTWISE, PRODUCTS
+from tightrope.variants import UNQUANTIZED, Variant
+
+# share of the call that a cause holds at least, else it is not named
+NAMED = 0.1
+# the same engine with bf16 in the place of fp32
+IN_BF16 = {"fp32": "bf16", "int8": "int8-bf16"}
+SOFTMAX, MOVES = "softmax", "moves"
+
+
+class Change(NamedTuple):
+    """An engine without the cause: its variant, options of its build, and threads."""
+
+    variant: str
+    options: dict[str, Any]
+    threads: int
+
+
+class Cause(NamedTuple):
+    """A cause in words, the setting that removes it, and the seconds that this saves."""
+
+    cause: str
+    setting: str
+    change: Change
+    low_s: float
+    high_s: float
+
+
+class Profiled(NamedTuple):
+    """A profiled call: an entry of `shapes` of a ProfileRecord, and how the engine is made.
+
+    `cores` are those that the machine has, `peaks` its own.
+    """
+
+    call: Mapping[str, Any]
+    variant: Variant
+    options: Mapping[str, Any]
+    threads: int
+    cores: int
+    peaks: Mapping[str, Any]
+
+    def changed(self, **changes: Any) -> Change:
+        """Return the engine with other `variant`, `options` or `threads`."""
+        own = {"variant": str(self.variant), "options": self.options, "threads": self.threads}
+        return Change(**{**own, **changes})
+
+    def seconds(self, *groups: str) -> float:
+        """Return the seconds of the operators of some groups."""
+        return float(self.call["profiler_factor"] * self.total("seconds", groups))
+
+    def total(self, what: str, groups: Iterable[str]) -> float:
+        """Return the sum of `seconds`, `operations` or `bytes` over some groups."""
+        found = self.call["groups"]
+        return float(sum(found[group][what] for group in groups if group in found))
+
+
+def causes(profiled: Profiled) -> list[Cause]:
+    """Return the causes of a call whose operators are timed, none where they are not."""
+    if not profiled.call.get("groups"):
+        return []
+    found = (cause for rule in RULES for cause in rule(profiled))
+    return [one for one in found if one.high_s >= NAMED * profiled.call["call_s"] / 2]
+
+
+def padding(profiled: Profiled) -> Iterator[Cause]:
+    """Yield tokens or images that only pad the request up to its bucket.
+
+    Low: overhead stays, the rest shrinks with the tokens. High: overhead shrinks too, and attention
+    with the square of the tokens.
+    """
+    call, buckets = profiled.call, profiled.options.get("buckets")
+    share = call["padding"] or 0.0
+    if not buckets or share < NAMED:
+        return
+    exact = {axis: [call[axis]] for axis in buckets}
+    words = ", ".join(f"{axis}: {sizes}" for axis, sizes in exact.items())
+    work = call["call_s"] * (1 - call["shares"]["overhead"])
+    square = profiled.seconds(ATTENTION, SOFTMAX) * share * (1 - share)
+    yield Cause(
+        f"{100 * share:.0f} % of the request is padding",
+        f"buckets: {{{words}}}",
+        profiled.changed(options={**profiled.options, "buckets": exact}),
+        share * work,
+        share * call["call_s"] + square,
+    )
+
+
+def idle_cores(profiled: Profiled) -> Iterator[Cause]:
+    """Yield cores that are not used.
+
+    Low: only what is bound by compute gets faster, since cores share their memory. High: all does.
+    """
+    call = profiled.call
+    idle = 1 - profiled.threads / profiled.cores
+    if idle <= 0:
+        return
+    yield Cause(
+        f"{profiled.threads} of {profiled.cores} cores are used",
+        f"threads: {profiled.cores}",
+        profiled.changed(threads=profiled.cores),
+        idle * call["shares"]["compute"] * call["call_s"],
+        idle * call["call_s"],
+    )
+
+
+def fp32(profiled: Profiled) -> Iterator[Cause]:
+    """Yield operators that compute in fp32 where this machine's bf16 is faster.
+
+    Attention of an engine in int8 computes in fp32, whatever the type of its inputs. Low: the
+    arithmetic of products and attention at the peaks, where their operations are known. High: their
+    whole time shrinks as the peaks, that of other operators with the bytes, to a half.
+    """
+    variant, peaks = profiled.variant, profiled.peaks["operations_per_s"]
+    other = IN_BF16.get(variant.precision)
+    if other not in ENGINES[variant.engine].precisions[variant.device]:
+        return
+    if not peaks.get("bf16", 0.0) > peaks["fp32"]:
+        return
+    heavy = [ATTENTION] if variant.precision == "int8" else [PRODUCTS, ATTENTION]
+    light = set(profiled.call["groups"]) - {PRODUCTS, ATTENTION}
+    seconds, call_s = profiled.seconds(*heavy), profiled.call["call_s"]
+    if seconds < NAMED * call_s:
+        return
+    operations = profiled.total("operations", heavy)
+    shrinks = seconds * (1 - peaks["fp32"] / peaks["bf16"])
+    arithmetic = operations * (1 / peaks["fp32"] - 1 / peaks["bf16"])
+    yield Cause(
+        f"{' and '.join(heavy)} compute in fp32: {100 * seconds / call_s:.0f} % of the time",
+        f"engines: {{{variant.engine}: [{other}]}}",
+        profiled.changed(variant=str(variant._replace(precision=other))),
+        min(arithmetic, shrinks),
+        shrinks + profiled.seconds(*light) / 2,
+    )
+
+
+def separate_operators(profiled: Profiled) -> Iterator[Cause]:
+    """Yield attention in operators of its own, where ONNX Runtime can fuse it.
+
+    Low: nothing, because the products in it stay. High: all that is between the products.
+    """
+    groups, call_s = profiled.call["groups"], profiled.call["call_s"]
+    fusible = profiled.variant.precision in UNQUANTIZED and SOFTMAX in groups
+    if profiled.options.get("fusions") is not False or not fusible or ATTENTION in groups:
+        return
+    seconds = profiled.seconds(SOFTMAX, MOVES, ELEMENTWISE)
+    yield Cause(
+        f"attention is operators of its own: {100 * seconds / call_s:.0f} % of the time is "
+        "between products",
+        "onnxruntime: {fusions: true}",
+        profiled.changed(options={**profiled.options, "fusions": True}),
+        0.0,
+        seconds,
+    )
+
+
+Rule = Callable[[Profiled], Iterator[Cause]]
+RULES: Sequence[Rule] = (padding, idle_cores, fp32, separate_operators)

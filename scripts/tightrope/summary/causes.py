@@ -1,0 +1,80 @@
+"""Causes entries of summary.json."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tightrope.machine.host import fingerprint
+from tightrope.records.causes import CausesRecord
+from tightrope.records.rounds import (
+    FEWEST_ROUNDS,
+    blocks_of,
+    call_seconds,
+    time_ratio,
+    undisturbed_rounds,
+)
+from tightrope.summary.causes_types import Causes, RemovedCause, Saving
+from tightrope.summary.noise import too_few_rounds
+
+Rounds = Sequence[dict[str, Any]]
+
+
+def causes_entry(record: CausesRecord, *, accept_disturbed: bool = False) -> Causes:
+    """Return the entry of a causes record.
+
+    A cause that other load left too few rounds has no saving; with `accept_disturbed` all rounds
+    count for it, and it is `provisional`.
+    """
+    return {
+        "model": record.model,
+        "variant": record.variant,
+        "host": fingerprint(record.host),
+        "status": record.status,
+        "reason": record.reason,
+        "measured": record.measured,
+        "causes": [removed(record, one, accept_disturbed) for one in record.causes],
+    }
+
+
+def removed(record: CausesRecord, cause: dict[str, Any], accept_disturbed: bool) -> RemovedCause:
+    """Return the entry of one cause."""
+    rounds = cause["rounds"]
+    kept, why = undisturbed_rounds(rounds), why_disturbed(record, rounds)
+    provisional = why is not None and accept_disturbed
+    counted = rounds if provisional else kept
+    measured = len(counted) >= FEWEST_ROUNDS
+    saved = saving(counted) if measured else None
+    low, high = cause["low_s"], cause["high_s"]
+    return {
+        "batch": cause["batch"],
+        "sequence": cause.get("sequence"),
+        "height": cause.get("height"),
+        "width": cause.get("width"),
+        "cause": cause["cause"],
+        "setting": cause["setting"],
+        "predicted_low": low,
+        "predicted_high": high,
+        "call_s": call_seconds(blocks_of(counted, 0)).value if measured else None,
+        "saved": saved,
+        "within": saved["low"] <= high and saved["high"] >= low if saved else None,
+        "rounds": len(counted),
+        "disturbed_rounds": len(rounds) - len(kept),
+        "disturbed": why,
+        "provisional": provisional,
+        "reason": cause["reason"],
+    }
+
+
+def why_disturbed(record: CausesRecord, rounds: Rounds) -> str | None:
+    """Return why other load left too few of a cause's rounds; None where it did not."""
+    return too_few_rounds(rounds, "a round of a cause", record.busiest)
+
+
+def saving(rounds: Rounds) -> Saving:
+    """Return the seconds per call that the second engine takes less than the first."""
+    own, without = blocks_of(rounds, 0), blocks_of(rounds, 1)
+    call_s, ratio = call_seconds(own).value, time_ratio(without, own)
+    return {
+        "value": call_s * (1 - ratio.value),
+        "low": call_s * (1 - ratio.high),
+        "high": call_s * (1 - ratio.low),
+    }

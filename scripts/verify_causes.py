@@ -1,0 +1,17 @@
+"""Measure a profiled variant again without each cause of its time that a setting removes."""
+
+from tightrope.artifacts.paths import Artifacts
+from tightrope.jobs.job import current_job
+from tightrope.measure.builds.sources import sources_of
+from tightrope.measure.causes.measure import settings_of, verify_causes
+
+job = current_job(globals())
+verify_causes(
+    Artifacts.of(job.input),
+    sources_of(job.input.items()),
+    job.input.profile,
+    job.output.record,
+    settings_of(job),
+    model=job.wildcards.model,
+    variant=job.wildcards.variant,
+)

@@ -1,0 +1,121 @@
+"""A real tiny engine beside the same one without a cause of its time."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tightrope.artifacts.files import read_json, write_json
+from tightrope.jobs.child import supervised
+from tightrope.measure.causes.measure import verify_causes
+from tightrope.measure.profile.measure import measure_profile
+from tightrope.measure.profile.peaks import peaks_of
+from tightrope.measure.settings import TimingSettings
+from tightrope.records.causes import CausesRecord
+from tiny_model import (
+    EXECUTION,
+    LIMITS,
+    LONGEST,
+    OPTIONS,
+    TinyModel,
+    artifacts_of,
+    build_variant,
+    name_variant,
+)
+
+VARIANT = "cpu-openvino-fp32"
+NAMES = {"model": "tiny", "variant": VARIANT}
+SHAPES = [{"batch": 1, "sequence": 16}, {"batch": 1, "sequence": 64}]
+BUCKETS = {"batch": [1], "sequence": [64]}
+Verify = Callable[..., CausesRecord]
+
+
+@pytest.fixture(scope="module")
+def folder(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model's folder with an engine that pads sixteen tokens to sixty-four, and its profile."""
+    made = tmp_path_factory.mktemp("causes")
+    engine = made / "engines" / VARIANT / "engine.json"
+    options = {**OPTIONS["openvino"], "buckets": BUCKETS}
+    build_variant(tiny, name_variant("openvino", "fp32"), engine, options=options)
+    peaks = supervised(partial(peaks_of, "cpu", 1), limits=LIMITS)
+    # so that bf16 is no cause, on any machine
+    peaks["operations_per_s"].pop("bf16", None)
+    write_json(made / "peaks.json", {"peaks": peaks})
+    measure_profile(
+        artifacts_of(tiny, engine),
+        made / "peaks.json",
+        made / "profile.json",
+        shapes=SHAPES,
+        max_sequence=LONGEST,
+        execution=execution(),
+        **NAMES,
+    )
+    return made
+
+
+def execution() -> Any:
+    return replace(EXECUTION, threads=1, limits=LIMITS)
+
+
+@pytest.fixture
+def verify(tiny: TinyModel, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verify:
+    # so that no core is idle, on any machine
+    monkeypatch.setattr("tightrope.measure.causes.measure.physical_cores", lambda: 1)
+
+    def verified(profile: Path) -> CausesRecord:
+        target = profile.with_name("causes.json")
+        settings = TimingSettings(
+            shapes=SHAPES,
+            plan={},
+            quiet_seconds=0.0,
+            max_sequence=LONGEST,
+            terminal=sys.__stderr__,
+            execution=execution(),
+        )
+        engine = folder / "engines" / VARIANT / "engine.json"
+        sources = {"source": str(tiny.simplified)}
+        verify_causes(artifacts_of(tiny, engine), sources, profile, target, settings, **NAMES)
+        return CausesRecord.read(target)
+
+    return verified
+
+
+def test_padding_is_removed_by_an_exact_bucket_and_both_are_timed(
+    folder: Path, verify: Verify
+) -> None:
+    record = verify(folder / "profile.json")
+    assert (record.status, record.reason) == ("ok", None)
+    (cause,) = record.causes
+    assert (cause["batch"], cause["sequence"]) == (1, 16)
+    assert cause["cause"] == "75 % of the request is padding"
+    assert cause["reason"] is None
+    assert 0 < cause["low_s"] < cause["high_s"]
+    assert all(len(one["blocks_s"]) == 2 and all(one["blocks_s"]) for one in cause["rounds"])
+    own, exact = (min(min(one["blocks_s"][which]) for one in cause["rounds"]) for which in (0, 1))
+    assert exact < own
+    assert not list((folder / "work").iterdir())
+
+
+def test_an_engine_that_cannot_be_built_leaves_the_reason(
+    folder: Path, tmp_path: Path, verify: Verify
+) -> None:
+    profile = tmp_path / "profile.json"
+    planted = read_json(folder / "profile.json")
+    planted["shapes"][0]["batch"] = -5
+    write_json(profile, planted)
+    record = verify(profile)
+    (cause,) = record.causes
+    assert (record.status, cause["rounds"]) == ("ok", [])
+    assert cause["reason"].startswith("not built: ")
+
+
+def test_a_variant_without_a_profiler_is_a_failed_record_with_the_reason(
+    folder: Path, tmp_path: Path, verify: Verify
+) -> None:
+    profile = tmp_path / "profile.json"
+    write_json(profile, {**read_json(folder / "profile.json"), "unprofiled": "no profiler"})
+    record = verify(profile)
+    assert (record.status, record.reason, record.causes) == ("failed", "no profiler", [])

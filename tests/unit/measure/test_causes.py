@@ -1,0 +1,108 @@
+"""Which causes a setting removes, and between which bounds the saving is predicted."""
+
+from typing import Any
+
+import pytest
+from tightrope.measure.causes.predict import Cause, Profiled, causes
+from tightrope.variants import parse
+
+PEAKS = {"operations_per_s": {"fp32": 1e12, "bf16": 2e12, "int8": 4e12}}
+SLOW_BF16 = {"operations_per_s": {"fp32": 1e12, "bf16": 0.5e12, "int8": 2e12}}
+BUCKETS = {"batch": [1, 16], "sequence": [64, 128]}
+
+
+def groups(**seconds: float) -> dict[str, Any]:
+    return {
+        name: {"seconds": value, "operations": 1e12 * value / 2, "bytes": 0.0}
+        for name, value in seconds.items()
+    }
+
+
+def call(**changes: Any) -> dict[str, Any]:
+    return {
+        **{"batch": 1, "sequence": 96, "call_s": 0.010, "padding": 0.0, "profiler_factor": 1.0},
+        "shares": {"compute": 0.8, "memory": 0.1, "overhead": 0.1},
+        "groups": groups(products=0.006, attention=0.002, elementwise=0.001),
+        **changes,
+    }
+
+
+def found(variant: str, *, cores: int = 2, peaks: Any = SLOW_BF16, **changes: Any) -> list[Cause]:
+    options = changes.pop("options", {"buckets": None})
+    return causes(Profiled(call(**changes), parse(variant), options, 2, cores, peaks))
+
+
+def test_padding_shrinks_with_the_tokens_but_for_overhead_and_attention() -> None:
+    (cause,) = found("cpu-openvino-fp32", options={"buckets": BUCKETS, "blobs": 1}, padding=0.25)
+    assert cause.cause == "25 % of the request is padding"
+    assert cause.setting == "buckets: {batch: [1], sequence: [96]}"
+    assert cause.change.options == {"buckets": {"batch": [1], "sequence": [96]}, "blobs": 1}
+    assert cause.low_s == pytest.approx(0.25 * 0.9 * 0.010)
+    # attention of 3/4 of the tokens takes 9/16 of the time
+    assert cause.high_s == pytest.approx(0.25 * 0.010 + 0.002 * (7 / 16 - 1 / 4))
+
+
+def test_cores_that_are_idle_would_make_what_compute_bounds_faster() -> None:
+    (cause,) = found("cpu-onnxruntime-fp32", cores=8)
+    assert (cause.cause, cause.setting) == ("2 of 8 cores are used", "threads: 8")
+    assert cause.change.threads == 8
+    assert (cause.low_s, cause.high_s) == pytest.approx((0.75 * 0.8 * 0.010, 0.75 * 0.010))
+
+
+def test_products_in_fp32_would_be_as_much_faster_as_the_peak_of_bf16_is_higher() -> None:
+    (cause,) = found("cpu-openvino-fp32", peaks=PEAKS)
+    assert cause.cause == "products and attention compute in fp32: 80 % of the time"
+    assert cause.setting == "engines: {openvino: [bf16]}"
+    assert cause.change.variant == "cpu-openvino-bf16"
+    # operations at the peaks: 0.004e12 in fp32 take 4 ms, in bf16 2 ms
+    assert cause.low_s == pytest.approx(0.002)
+    assert cause.high_s == pytest.approx(0.008 / 2 + 0.001 / 2)
+
+
+def test_of_int8_it_is_attention_that_computes_in_fp32() -> None:
+    (cause,) = found("cpu-openvino-int8-nncf-8", peaks=PEAKS)
+    assert cause.cause == "attention compute in fp32: 20 % of the time"
+    assert cause.change.variant == "cpu-openvino-int8-bf16-nncf-8"
+    assert cause.high_s == pytest.approx(0.002 / 2 + 0.001 / 2)
+
+
+@pytest.mark.parametrize(
+    ("variant", "peaks"),
+    [
+        ("cpu-openvino-fp32", SLOW_BF16),
+        ("cpu-openvino-bf16", PEAKS),
+        ("cpu-onnxruntime-fp32", PEAKS),
+        ("cpu-tvm-fp32", PEAKS),
+        ("cpu-inductor-int8-minmax-8", PEAKS),
+    ],
+)
+def test_no_other_type_is_named_where_it_is_slower_or_the_engine_has_none(
+    variant: str, peaks: Any
+) -> None:
+    assert found(variant, peaks=peaks) == []
+
+
+def test_attention_in_operators_of_its_own_would_at_most_save_all_between_products() -> None:
+    separate = groups(products=0.006, softmax=0.001, moves=0.002, elementwise=0.0005)
+    options = {"fusions": False, "arena": True}
+    (cause,) = found("cpu-onnxruntime-fp32", options=options, groups=separate, profiler_factor=0.5)
+    assert cause.setting == "onnxruntime: {fusions: true}"
+    assert cause.change.options == {"fusions": True, "arena": True}
+    assert (cause.low_s, cause.high_s) == pytest.approx((0.0, 0.00175))
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        ({"fusions": True}, groups(products=0.006, softmax=0.002)),
+        ({"fusions": False}, groups(products=0.006, attention=0.003, softmax=0.002)),
+        ({"fusions": False}, groups(products=0.006, elementwise=0.003)),
+    ],
+)
+def test_what_is_fused_or_has_no_attention_is_left_alone(options: Any, made: Any) -> None:
+    assert found("cpu-onnxruntime-fp32", options=options, groups=made) == []
+
+
+def test_without_operator_times_and_for_less_than_a_twentieth_nothing_is_predicted() -> None:
+    assert found("cpu-openvino-fp32", peaks=PEAKS, groups={}) == []
+    assert found("cpu-openvino-fp32", options={"buckets": BUCKETS}, padding=0.05) == []

@@ -1,0 +1,85 @@
+"""What summary.json says of causes that a setting removes."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from raced import HOST
+from tightrope.records.causes import CausesRecord
+from tightrope.records.rounds import FEWEST_ROUNDS
+from tightrope.summary.causes import causes_entry
+from tightrope.summary.causes_types import Causes
+
+WORDS = {"cause": "25 % of the request is padding", "setting": "buckets: {sequence: [96]}"}
+
+
+def rounds(own: float, without: float, count: int = 12, foreign: float = 0.0) -> list[Any]:
+    """Rounds in which calls take so long, give or take a percent."""
+    return [
+        {
+            "blocks_s": [[one * (1 + 0.01 * (number % 3))] * 3 for one in (own, without)],
+            "foreign_cores": foreign,
+        }
+        for number in range(count)
+    ]
+
+
+def record(*made: list[Any], low: float = 0.002, high: float = 0.003, **changes: Any) -> Any:
+    fields = {
+        **{"model": "m", "variant": "cpu-openvino-fp32", "host": HOST, "libraries": {}},
+        **{"threads": 2, "processors": [0, 1]},
+        "causes": [
+            {
+                **WORDS,
+                **{"batch": 1, "sequence": 96, "low_s": low, "high_s": high},
+                **{"reason": None, "rounds": one},
+            }
+            for one in made
+        ],
+    }
+    return CausesRecord(**{**fields, **changes})
+
+
+def entry(own: Any, **settings: Any) -> Any:
+    found = causes_entry(own, **settings)
+    assert msgspec.convert(found, Causes) == found
+    return found
+
+
+def test_a_saving_has_an_interval_and_meets_its_prediction() -> None:
+    (cause,) = entry(record(rounds(0.010, 0.0075)))["causes"]
+    assert cause["call_s"] == pytest.approx(0.0101, rel=0.01)
+    saved = cause["saved"]
+    assert saved["value"] == pytest.approx(0.0025, rel=0.02)
+    assert saved["low"] < saved["value"] < saved["high"]
+    assert (cause["within"], cause["rounds"], cause["disturbed"]) == (True, 12, None)
+
+
+@pytest.mark.parametrize("without", [0.0095, 0.005, 0.012])
+def test_less_more_or_none_saved_misses_the_prediction(without: float) -> None:
+    (cause,) = entry(record(rounds(0.010, without)))["causes"]
+    assert cause["within"] is False
+    assert (cause["saved"]["value"] < 0) == (without > 0.010)
+
+
+def test_disturbed_rounds_do_not_count_unless_they_are_accepted() -> None:
+    made = rounds(0.01, 0.0075, FEWEST_ROUNDS - 1) + rounds(0.01, 0.0075, 9, foreign=0.5)
+    (cause,) = entry(record(made))["causes"]
+    assert cause["saved"] is cause["within"] is cause["call_s"] is None
+    assert "used up to 0.5 cores" in cause["disturbed"]
+    (accepted,) = entry(record(made), accept_disturbed=True)["causes"]
+    assert accepted["provisional"] and accepted["within"]
+
+
+def test_what_could_not_be_built_has_a_reason_and_no_numbers() -> None:
+    own = record([])
+    own.causes[0]["reason"] = "not built: no kernel"
+    (cause,) = entry(own)["causes"]
+    assert (cause["reason"], cause["saved"]) == ("not built: no kernel", None)
+    assert cause["disturbed"] is None
+
+
+def test_a_variant_that_was_not_profiled_keeps_the_reason() -> None:
+    found = entry(record(status="failed", reason="operators are not timed on a GPU yet"))
+    assert (found["status"], found["causes"]) == ("failed", [])
+    assert found["reason"] == "operators are not timed on a GPU yet"
