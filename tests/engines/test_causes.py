@@ -92,7 +92,7 @@ def test_padding_is_removed_by_an_exact_bucket_and_both_are_timed(
     assert (cause["batch"], cause["sequence"]) == (1, 16)
     assert cause["cause"] == "75 % of the request is padding"
     assert cause["reason"] is None
-    assert 0 < cause["low_s"] < cause["high_s"]
+    assert 0 < cause["low"] < cause["high"]
     assert all(len(one["blocks_s"]) == 2 and all(one["blocks_s"]) for one in cause["rounds"])
     own, exact = (min(min(one["blocks_s"][which]) for one in cause["rounds"]) for which in (0, 1))
     assert exact < own

@@ -130,6 +130,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         "profile={variants: [cpu-pytorch-fp32]}",
         "idleness={variants: [cpu-pytorch-fp32]}",
         "builds={variants: [cpu-pytorch-fp32]}",
+        "explain=verify",
         "training={epochs: 2}",
     )
     unrun.configure(

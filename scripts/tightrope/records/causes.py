@@ -13,8 +13,9 @@ class RemovedCause(Sized, total=False):
 
     cause: str
     setting: str
-    low_s: float
-    high_s: float
+    low: float
+    high: float
+    profiled_s: float
     reason: str | None
     rounds: list[Round]
 
@@ -24,9 +25,10 @@ class CausesRecord(Record):
     """Calls of a variant beside those of an engine without the cause, for each cause and shape.
 
     Each of `causes` holds the sizes of its shape, the `cause` in words, the `setting` that removes
-    it, the predicted saving from `low_s` to `high_s` seconds per call (see
-    `measure.causes.predict`), and `rounds` of two engines, the variant and the one without the
-    cause. Where that could not be built or run there are no rounds, and `reason` says why.
+    it, the predicted saving from `low` to `high` as shares of a call, see `measure.causes.predict`,
+    and `profiled_s`, its seconds when it was profiled. `rounds` are those of two engines, the
+    variant and the one without the cause; where that could not be built or run there are none, and
+    `reason` says why.
 
     `lost_s` are the seconds lost to other load, `busiest` the cores that the busiest programs used,
     by name.

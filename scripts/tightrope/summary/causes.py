@@ -43,7 +43,8 @@ def removed(record: CausesRecord, cause: dict[str, Any], accept_disturbed: bool)
     counted = rounds if provisional else kept
     measured = len(counted) >= FEWEST_ROUNDS
     saved = saving(counted) if measured else None
-    low, high = cause["low_s"], cause["high_s"]
+    call_s = call_seconds(blocks_of(counted, 0)).value if measured else None
+    low, high = (cause[end] * (call_s or cause["profiled_s"]) for end in ("low", "high"))
     return {
         "batch": cause["batch"],
         "sequence": cause.get("sequence"),
@@ -53,7 +54,7 @@ def removed(record: CausesRecord, cause: dict[str, Any], accept_disturbed: bool)
         "setting": cause["setting"],
         "predicted_low": low,
         "predicted_high": high,
-        "call_s": call_seconds(blocks_of(counted, 0)).value if measured else None,
+        "call_s": call_s,
         "saved": saved,
         "within": saved["low"] <= high and saved["high"] >= low if saved else None,
         "rounds": len(counted),

@@ -19,10 +19,11 @@ class Saving(TypedDict):
 class RemovedCause(TypedDict):
     """A cause of the time of a call at one shape, and what the setting that removes it saves.
 
-    The saving is predicted from `predicted_low` to `predicted_high`; `saved` is measured beside the
-    variant, whose call takes `call_s`. It is `within` where both intervals have a point in common.
-    `rounds` count; `disturbed_rounds` do not. `disturbed` says that too many of them are, and the
-    numbers are None unless they are `provisional`. `reason` says why it could not be measured.
+    The saving is predicted from `predicted_low` to `predicted_high`, as shares of the call; `saved`
+    is measured beside the variant, whose call takes `call_s`. It is `within` where both intervals
+    have a point in common. `rounds` count; `disturbed_rounds` do not. `disturbed` says that too
+    many of them are, and the numbers are None unless they are `provisional`. `reason` says why it
+    could not be measured.
     """
 
     batch: int

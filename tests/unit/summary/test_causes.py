@@ -24,15 +24,15 @@ def rounds(own: float, without: float, count: int = 12, foreign: float = 0.0) ->
     ]
 
 
-def record(*made: list[Any], low: float = 0.002, high: float = 0.003, **changes: Any) -> Any:
+def record(*made: list[Any], low: float = 0.2, high: float = 0.3, **changes: Any) -> Any:
     fields = {
         **{"model": "m", "variant": "cpu-openvino-fp32", "host": HOST, "libraries": {}},
         **{"threads": 2, "processors": [0, 1]},
         "causes": [
             {
                 **WORDS,
-                **{"batch": 1, "sequence": 96, "low_s": low, "high_s": high},
-                **{"reason": None, "rounds": one},
+                **{"batch": 1, "sequence": 96, "low": low, "high": high},
+                **{"profiled_s": 0.02, "reason": None, "rounds": one},
             }
             for one in made
         ],
@@ -52,6 +52,8 @@ def test_a_saving_has_an_interval_and_meets_its_prediction() -> None:
     saved = cause["saved"]
     assert saved["value"] == pytest.approx(0.0025, rel=0.02)
     assert saved["low"] < saved["value"] < saved["high"]
+    predicted = cause["predicted_low"], cause["predicted_high"]
+    assert predicted == pytest.approx((0.002, 0.003), rel=0.02)
     assert (cause["within"], cause["rounds"], cause["disturbed"]) == (True, 12, None)
 
 
@@ -75,6 +77,7 @@ def test_what_could_not_be_built_has_a_reason_and_no_numbers() -> None:
     own = record([])
     own.causes[0]["reason"] = "not built: no kernel"
     (cause,) = entry(own)["causes"]
+    assert (cause["predicted_low"], cause["predicted_high"]) == pytest.approx((0.004, 0.006))
     assert (cause["reason"], cause["saved"]) == ("not built: no kernel", None)
     assert cause["disturbed"] is None
 

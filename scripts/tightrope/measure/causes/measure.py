@@ -84,14 +84,14 @@ def entries_of(profiled: ProfileRecord, engine: Path, cores: int) -> list[Entry]
         variant, peaks = parse(profiled.variant), profiled.peaks
         sizes = {name: call[name] for name in SIZES if name in call}
         for one in causes(Profiled(call, variant, options, profiled.threads, cores, peaks)):
-            found.append((entry_of(one, sizes), index, one.change))
+            found.append((entry_of(one, sizes, call["call_s"]), index, one.change))
     return found
 
 
-def entry_of(cause: Cause, sizes: dict[str, int]) -> dict[str, Any]:
+def entry_of(cause: Cause, sizes: dict[str, int], profiled_s: float) -> dict[str, Any]:
     """Return the entry of a cause at a shape before it is measured."""
     words = {"cause": cause.cause, "setting": cause.setting}
-    predicted = {"low_s": cause.low_s, "high_s": cause.high_s}
+    predicted = {"low": cause.low, "high": cause.high, "profiled_s": profiled_s}
     return {**sizes, **words, **predicted, "reason": None, "rounds": []}
 
 

@@ -1,7 +1,7 @@
 """Causes of a call's time that a setting removes, and what that would save by the profile.
 
 A profile tells where the time is, not what is left of it without the cause. So a saving is
-predicted between two bounds, and each cause says what its bounds assume.
+predicted between two bounds, as shares of the call, and each cause says what its bounds assume.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,8 +11,8 @@ from tightrope.engine_table import ENGINES
 from tightrope.runtimes.operator_times import ATTENTION, ELEMENTWISE, PRODUCTS
 from tightrope.variants import UNQUANTIZED, Variant
 
-# share of the call that a cause holds at least, else it is not named
-NAMED = 0.1
+# shares of the call that a cause holds and that its removal may save at least, else it is not named
+NAMED, LEAST = 0.1, 0.05
 # the same engine with bf16 in the place of fp32
 IN_BF16 = {"fp32": "bf16", "int8": "int8-bf16"}
 SOFTMAX, MOVES = "softmax", "moves"
@@ -27,13 +27,13 @@ class Change(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """A cause in words, the setting that removes it, and the seconds that this saves."""
+    """A cause in words, the setting that removes it, and the share of the call that this saves."""
 
     cause: str
     setting: str
     change: Change
-    low_s: float
-    high_s: float
+    low: float
+    high: float
 
 
 class Profiled(NamedTuple):
@@ -54,9 +54,10 @@ class Profiled(NamedTuple):
         own = {"variant": str(self.variant), "options": self.options, "threads": self.threads}
         return Change(**{**own, **changes})
 
-    def seconds(self, *groups: str) -> float:
-        """Return the seconds of the operators of some groups."""
-        return float(self.call["profiler_factor"] * self.total("seconds", groups))
+    def share(self, *groups: str) -> float:
+        """Return the share of the call that the operators of some groups take."""
+        factor = self.call["profiler_factor"] / self.call["call_s"]
+        return float(factor * self.total("seconds", groups))
 
     def total(self, what: str, groups: Iterable[str]) -> float:
         """Return the sum of `seconds`, `operations` or `bytes` over some groups."""
@@ -69,7 +70,7 @@ def causes(profiled: Profiled) -> list[Cause]:
     if not profiled.call.get("groups"):
         return []
     found = (cause for rule in RULES for cause in rule(profiled))
-    return [one for one in found if one.high_s >= NAMED * profiled.call["call_s"] / 2]
+    return [one for one in found if one.high >= LEAST]
 
 
 def padding(profiled: Profiled) -> Iterator[Cause]:
@@ -84,14 +85,13 @@ def padding(profiled: Profiled) -> Iterator[Cause]:
         return
     exact = {axis: [call[axis]] for axis in buckets}
     words = ", ".join(f"{axis}: {sizes}" for axis, sizes in exact.items())
-    work = call["call_s"] * (1 - call["shares"]["overhead"])
-    square = profiled.seconds(ATTENTION, SOFTMAX) * share * (1 - share)
+    square = profiled.share(ATTENTION, SOFTMAX) * share * (1 - share)
     yield Cause(
         f"{100 * share:.0f} % of the request is padding",
         f"buckets: {{{words}}}",
         profiled.changed(options={**profiled.options, "buckets": exact}),
-        share * work,
-        share * call["call_s"] + square,
+        share * (1 - call["shares"]["overhead"]),
+        share + square,
     )
 
 
@@ -100,7 +100,6 @@ def idle_cores(profiled: Profiled) -> Iterator[Cause]:
 
     Low: only what is bound by compute gets faster, since cores share their memory. High: all does.
     """
-    call = profiled.call
     idle = 1 - profiled.threads / profiled.cores
     if idle <= 0:
         return
@@ -108,8 +107,8 @@ def idle_cores(profiled: Profiled) -> Iterator[Cause]:
         f"{profiled.threads} of {profiled.cores} cores are used",
         f"threads: {profiled.cores}",
         profiled.changed(threads=profiled.cores),
-        idle * call["shares"]["compute"] * call["call_s"],
-        idle * call["call_s"],
+        idle * profiled.call["shares"]["compute"],
+        idle,
     )
 
 
@@ -117,8 +116,9 @@ def fp32(profiled: Profiled) -> Iterator[Cause]:
     """Yield operators that compute in fp32 where this machine's bf16 is faster.
 
     Attention of an engine in int8 computes in fp32, whatever the type of its inputs. Low: the
-    arithmetic of products and attention at the peaks, where their operations are known. High: their
-    whole time shrinks as the peaks, that of other operators with the bytes, to a half.
+    arithmetic of products at the peaks, where their operations are known; how much of attention is
+    softmax is not. High: the whole time of both shrinks as the peaks do, and that of other
+    operators with the bytes, to a half.
     """
     variant, peaks = profiled.variant, profiled.peaks["operations_per_s"]
     other = IN_BF16.get(variant.precision)
@@ -128,18 +128,18 @@ def fp32(profiled: Profiled) -> Iterator[Cause]:
         return
     heavy = [ATTENTION] if variant.precision == "int8" else [PRODUCTS, ATTENTION]
     light = set(profiled.call["groups"]) - {PRODUCTS, ATTENTION}
-    seconds, call_s = profiled.seconds(*heavy), profiled.call["call_s"]
-    if seconds < NAMED * call_s:
+    share = profiled.share(*heavy)
+    if share < NAMED:
         return
-    operations = profiled.total("operations", heavy)
-    shrinks = seconds * (1 - peaks["fp32"] / peaks["bf16"])
-    arithmetic = operations * (1 / peaks["fp32"] - 1 / peaks["bf16"])
+    operations = profiled.total("operations", set(heavy) - {ATTENTION})
+    shrinks = share * (1 - peaks["fp32"] / peaks["bf16"])
+    arithmetic = operations * (1 / peaks["fp32"] - 1 / peaks["bf16"]) / profiled.call["call_s"]
     yield Cause(
-        f"{' and '.join(heavy)} compute in fp32: {100 * seconds / call_s:.0f} % of the time",
+        f"{' and '.join(heavy)} compute in fp32: {100 * share:.0f} % of the time",
         f"engines: {{{variant.engine}: [{other}]}}",
         profiled.changed(variant=str(variant._replace(precision=other))),
         min(arithmetic, shrinks),
-        shrinks + profiled.seconds(*light) / 2,
+        shrinks + profiled.share(*light) / 2,
     )
 
 
@@ -148,18 +148,17 @@ def separate_operators(profiled: Profiled) -> Iterator[Cause]:
 
     Low: nothing, because the products in it stay. High: all that is between the products.
     """
-    groups, call_s = profiled.call["groups"], profiled.call["call_s"]
+    groups = profiled.call["groups"]
     fusible = profiled.variant.precision in UNQUANTIZED and SOFTMAX in groups
     if profiled.options.get("fusions") is not False or not fusible or ATTENTION in groups:
         return
-    seconds = profiled.seconds(SOFTMAX, MOVES, ELEMENTWISE)
+    share = profiled.share(SOFTMAX, MOVES, ELEMENTWISE)
     yield Cause(
-        f"attention is operators of its own: {100 * seconds / call_s:.0f} % of the time is "
-        "between products",
+        f"attention is operators of its own: {100 * share:.0f} % of the time is between products",
         "onnxruntime: {fusions: true}",
         profiled.changed(options={**profiled.options, "fusions": True}),
         0.0,
-        seconds,
+        share,
     )
 
 
