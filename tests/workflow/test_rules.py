@@ -161,5 +161,8 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         assert facts["constraint"] == "cpu-node", name
         assert facts.get("gpu", "0") == "0", name
         exclusive = facts.get("slurm_extra") == "--exclusive"
-        timed = name.startswith(("measure_", "compare_", "race_")) and name != "measure_sensitivity"
+        timed = (
+            name.startswith(("measure_", "verify_", "compare_", "race_"))
+            and name != "measure_sensitivity"
+        )
         assert exclusive == (name == "build_tvm" or timed), name

@@ -76,8 +76,8 @@ def causes(profiled: Profiled) -> list[Cause]:
 def padding(profiled: Profiled) -> Iterator[Cause]:
     """Yield tokens or images that only pad the request up to its bucket.
 
-    Low: overhead stays, the rest shrinks with the tokens. High: overhead shrinks too, and attention
-    with the square of the tokens.
+    Low: overhead stays, the rest shrinks with the tokens. High: overhead shrinks too, attention
+    with the square of the tokens, and what is bound by memory is gone, because it fits in caches.
     """
     call, buckets = profiled.call, profiled.options.get("buckets")
     share = call["padding"] or 0.0
@@ -86,12 +86,13 @@ def padding(profiled: Profiled) -> Iterator[Cause]:
     exact = {axis: [call[axis]] for axis in buckets}
     words = ", ".join(f"{axis}: {sizes}" for axis, sizes in exact.items())
     square = profiled.share(ATTENTION, SOFTMAX) * share * (1 - share)
+    cached = call["shares"]["memory"] * (1 - share)
     yield Cause(
         f"{100 * share:.0f} % of the request is padding",
         f"buckets: {{{words}}}",
         profiled.changed(options={**profiled.options, "buckets": exact}),
         share * (1 - call["shares"]["overhead"]),
-        share + square,
+        min(1.0, share + square + cached),
     )
 
 
@@ -117,8 +118,8 @@ def fp32(profiled: Profiled) -> Iterator[Cause]:
 
     Attention of an engine in int8 computes in fp32, whatever the type of its inputs. Low: the
     arithmetic of products at the peaks, where their operations are known; how much of attention is
-    softmax is not. High: the whole time of both shrinks as the peaks do, and that of other
-    operators with the bytes, to a half.
+    softmax is not. High: both take what their arithmetic takes at the peak of bf16, and other
+    operators half the time, for half the bytes.
     """
     variant, peaks = profiled.variant, profiled.peaks["operations_per_s"]
     other = IN_BF16.get(variant.precision)
@@ -131,32 +132,34 @@ def fp32(profiled: Profiled) -> Iterator[Cause]:
     share = profiled.share(*heavy)
     if share < NAMED:
         return
-    operations = profiled.total("operations", set(heavy) - {ATTENTION})
-    shrinks = share * (1 - peaks["fp32"] / peaks["bf16"])
-    arithmetic = operations * (1 / peaks["fp32"] - 1 / peaks["bf16"]) / profiled.call["call_s"]
+    call_s = profiled.call["call_s"]
+    products = profiled.total("operations", set(heavy) - {ATTENTION}) / call_s
+    least = profiled.total("operations", heavy) / call_s / peaks["bf16"]
     yield Cause(
         f"{' and '.join(heavy)} compute in fp32: {100 * share:.0f} % of the time",
         f"engines: {{{variant.engine}: [{other}]}}",
         profiled.changed(variant=str(variant._replace(precision=other))),
-        min(arithmetic, shrinks),
-        shrinks + profiled.share(*light) / 2,
+        products * (1 / peaks["fp32"] - 1 / peaks["bf16"]),
+        max(0.0, share - least) + profiled.share(*light) / 2,
     )
 
 
 def separate_operators(profiled: Profiled) -> Iterator[Cause]:
-    """Yield attention in operators of its own, where ONNX Runtime can fuse it.
+    """Yield attention in several operators, where ONNX Runtime can have one in their place.
 
     Low: nothing, because the products in it stay. High: all that is between the products.
     """
-    groups = profiled.call["groups"]
-    fusible = profiled.variant.precision in UNQUANTIZED and SOFTMAX in groups
-    if profiled.options.get("fusions") is not False or not fusible or ATTENTION in groups:
+    groups, options = profiled.call["groups"], profiled.options
+    separate = SOFTMAX in groups and ATTENTION not in groups
+    if profiled.variant.precision not in UNQUANTIZED or not separate:
+        return
+    if options.get("attention_operator") is not False:
         return
     share = profiled.share(SOFTMAX, MOVES, ELEMENTWISE)
     yield Cause(
-        f"attention is operators of its own: {100 * share:.0f} % of the time is between products",
-        "onnxruntime: {fusions: true}",
-        profiled.changed(options={**profiled.options, "fusions": True}),
+        f"attention is several operators: {100 * share:.0f} % of the time is between products",
+        "onnxruntime: {attention_operator: true}",
+        profiled.changed(options={**options, "attention_operator": True}),
         0.0,
         share,
     )
