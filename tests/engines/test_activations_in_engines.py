@@ -29,7 +29,12 @@ ENGINES_AND_OPTIONS: dict[str, dict[str, Any]] = {
     "torchscript": {},
     "onnxruntime": OPTIONS["onnxruntime"],
     "openvino": {**OPTIONS["openvino"], "buckets": None},
-    "openvino from pytorch": {"route": "pytorch", "blobs": False, "buckets": None},
+    "openvino from pytorch": {
+        "route": "pytorch",
+        "blobs": False,
+        "static_programs": None,
+        "buckets": None,
+    },
     "tvm": {"tune_seconds": 0, "buckets": {"batch": [2], "sequence": [16]}},
 }
 

@@ -135,6 +135,14 @@ def test_a_program_is_compiled_when_its_bucket_first_comes(built: Build, tiny: T
     assert found == [[], [(1, 32)], [(1, 32)], [(1, 32), (16, 64)]]
 
 
+def test_beyond_the_static_programs_one_dynamic_program_serves_all(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    path = with_options(tiny, tmp_path / "engine.json", "fp32", static_programs=1)
+    found = supervised(compiled_after, path, tiny, limits=LIMITS)
+    assert found == [[], [(1, 32)], [(1, 32)], [(1, 32), None]]
+
+
 def types_of_tables(folder: Path) -> set[str]:
     """Run in a child: the element types of the tables that rows are gathered from."""
     import openvino
@@ -193,7 +201,14 @@ SHAPES = [(1, 17), (1, 32), (3, 32), (5, 64), (16, 33)]
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize(
     "options",
-    [{"buckets": None}, {"route": "pytorch"}, {"blobs": True}, {"blobs": True, "buckets": None}],
+    [
+        {"buckets": None},
+        {"route": "pytorch"},
+        {"blobs": True},
+        {"blobs": True, "buckets": None},
+        {"static_programs": 1},
+        {"blobs": True, "static_programs": 1},
+    ],
 )
 def test_every_option_gives_the_same_answers(
     tiny: TinyModel, built: Build, tmp_path: Path, precision: str, options: dict[str, object]

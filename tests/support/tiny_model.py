@@ -37,7 +37,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "spinning": True,
         "arena": True,
     },
-    "openvino": {"route": "onnx", "blobs": False, "buckets": BUCKETS},
+    "openvino": {"route": "onnx", "blobs": False, "static_programs": None, "buckets": BUCKETS},
     "tvm": {"tune_seconds": 0, "buckets": BUCKETS},
 }
 LIMITS = Limits(memory_bytes=8e9, seconds=120)

@@ -51,7 +51,9 @@ def build(
             halve_tables(model)
         openvino.save_model(model, target / FILE, compress_to_fp16=False)
         facts = {"inputs": input_signature.facts(), "max_sequence": longest}
-    programs = Programs(target, precision, threads, options["buckets"])
+    programs = Programs(
+        target, precision, threads, options["buckets"], most=options["static_programs"]
+    )
     found = []
     for name in programs.names:
         program = programs.program(name)
@@ -63,7 +65,8 @@ def build(
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> ByBucket:
     """Return `run(inputs) -> float32 logits [batch, classes]`; see `ByBucket`."""
-    programs = Programs(path, precision, threads, options["buckets"], blobs=options["blobs"])
+    buckets, most = options["buckets"], options["static_programs"]
+    programs = Programs(path, precision, threads, buckets, most=most, blobs=options["blobs"])
     return ByBucket(programs)
 
 

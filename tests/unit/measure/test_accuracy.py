@@ -162,7 +162,7 @@ def test_an_engine_of_smaller_buckets_than_the_batch_gives_the_same_predictions(
 ) -> None:
     buckets = {"batch": [1, 3], "sequence": [32, LONGEST]}
     assert max(buckets["batch"]) < answers.BATCH
-    options = {"route": "onnx", "blobs": False, "buckets": buckets}
+    options = {"route": "onnx", "blobs": False, "static_programs": None, "buckets": buckets}
     static, target = name_variant("openvino", "fp32"), tmp_path / "engine" / "engine.json"
     engine = build_variant(tiny, static, target, options=options)
     found = measured(tiny, engine, tmp_path, variant=str(static))

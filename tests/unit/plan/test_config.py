@@ -106,7 +106,7 @@ def test_the_defaults_are_valid_themselves(schema: Path, config: dict[str, Any])
     }
     assert filled["repairs"] == {}
     assert filled["buckets"] == "auto"
-    assert filled["openvino"] == {"route": "onnx", "blobs": False}
+    assert filled["openvino"] == {"route": "onnx", "blobs": False, "static_programs": None}
     assert filled["tvm"] == {"tune_seconds": 60}
     assert filled["onnxruntime"] == {
         "fusions": False,
@@ -248,7 +248,7 @@ def test_words_of_the_command_line_become_options_of_the_engines(
 ) -> None:
     words = {"openvino": {"blobs": "true"}, "tvm": {"tune_seconds": "0"}}
     filled = checked({**config, **words, "onnxruntime": {"spinning": "false"}}, schema)
-    assert filled["openvino"] == {"route": "onnx", "blobs": True}
+    assert filled["openvino"] == {"route": "onnx", "blobs": True, "static_programs": None}
     assert filled["tvm"] == {"tune_seconds": 0}
     assert (filled["onnxruntime"]["spinning"], filled["onnxruntime"]["arena"]) == (False, True)
 

@@ -632,11 +632,21 @@ def test_the_options_of_a_static_engine_hold_the_buckets_of_the_model(
     config["models"]["n"]["max_sequence"] = 48
     own = {"batch": [1, 4], "sequence": [32, 64, 128]}
     other = {"batch": [1, 4], "sequence": [32, 64]}
-    assert options_of(config, "openvino") == {"route": "onnx", "blobs": False, "buckets": own}
+    assert options_of(config, "openvino") == {
+        "route": "onnx",
+        "blobs": False,
+        "static_programs": None,
+        "buckets": own,
+    }
     assert options_of(config, "openvino", "n")["buckets"] == other
     assert options_of(config, "tvm") == {"tune_seconds": 60, "buckets": own}
     config["buckets"] = None
-    assert options_of(config, "openvino") == {"route": "onnx", "blobs": False, "buckets": None}
+    assert options_of(config, "openvino") == {
+        "route": "onnx",
+        "blobs": False,
+        "static_programs": None,
+        "buckets": None,
+    }
     assert "buckets" not in config["openvino"]
 
 

@@ -54,7 +54,12 @@ RECOMMENDED = {
     "provisional",
     "undecided",
 }
-OPTIONS = {"route": "onnx", "blobs": False, "buckets": {"batch": [1, 8], "sequence": [32, 64]}}
+OPTIONS = {
+    "route": "onnx",
+    "blobs": False,
+    "static_programs": None,
+    "buckets": {"batch": [1, 8], "sequence": [32, 64]},
+}
 
 
 def write_run(

@@ -1,5 +1,6 @@
 """Programs of an OpenVINO IR: one per shape bucket, compiled when a request first needs it."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +23,9 @@ HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32", "int8-bf16": "bf16", "giv
 class Programs:
     """Programs of the IR in `folder` for the `buckets` of the engine's options.
 
-    Without buckets there is one, for requests of any size, whose name is None. With `blobs` the
-    programs are imported from the files `blob(name)`, else they are compiled.
+    Without buckets there is one, for requests of any size, whose name is None. With `most` so many
+    buckets at most get a program, and that one serves the others. With `blobs` the programs are
+    imported from the files `blob(name)`, else they are compiled.
     """
 
     def __init__(
@@ -33,9 +35,10 @@ class Programs:
         threads: int,
         buckets: dict[str, list[int]] | None,
         *,
+        most: int | None = None,
         blobs: bool = False,
     ) -> None:
-        self.folder, self.blobs = folder, blobs
+        self.folder, self.most, self.blobs = folder, most, blobs
         self.core, self.settings = openvino.Core(), settings_of(precision, threads)
         self.buckets = None if buckets is None else Buckets(buckets)
         # programs share what they use unchanged from its files
@@ -43,8 +46,14 @@ class Programs:
 
     @property
     def names(self) -> list[Bucket | None]:
-        """Return every bucket, the smallest first; only None without buckets."""
-        return [None] if self.buckets is None else [*self.buckets.all()]
+        """Return every bucket, the smallest first, and None where requests may need that."""
+        static = [] if self.buckets is None else self.buckets.all()
+        return [*static, None] if not static or len(static) > self.limit else [*static]
+
+    @property
+    def limit(self) -> float:
+        """Return how many buckets get a program."""
+        return math.inf if self.most is None else self.most
 
     def program(self, name: Bucket | None) -> openvino.CompiledModel:
         """Compile or import a program; raises RuntimeError with OpenVINO's reason.
@@ -63,7 +72,8 @@ class ByBucket:
     """Callable `run(inputs) -> float32 logits [batch, classes]` over `programs`.
 
     A request is padded up to the nearest bucket. The first request of a bucket waits until its
-    program is compiled: `calls` holds those that are.
+    program is compiled: `calls` holds those that are. Where there are as many as may be, the
+    dynamic program answers, without padding.
     """
 
     def __init__(self, programs: Programs) -> None:
@@ -77,6 +87,8 @@ class ByBucket:
             return self.call(None)(inputs)
         request = sizes_of(inputs)
         bucket = buckets.nearest(*request)
+        if bucket not in self.calls and len(self.calls.keys() - {None}) >= self.programs.limit:
+            return self.call(None)(inputs)
         return self.call(bucket)(padded(inputs, bucket))[: request[0]]
 
     def call(self, name: Bucket | None) -> Callable[[Arrays], Any]:
