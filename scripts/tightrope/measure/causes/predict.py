@@ -76,8 +76,9 @@ def causes(profiled: Profiled) -> list[Cause]:
 def padding(profiled: Profiled) -> Iterator[Cause]:
     """Yield tokens or images that only pad the request up to its bucket.
 
-    Low: overhead stays, the rest shrinks with the tokens. High: overhead shrinks too, attention
-    with the square of the tokens, and what is bound by memory is gone, because it fits in caches.
+    Low: what compute bounds shrinks with the tokens; overhead stays, and memory may be weights.
+    High: all shrinks, attention with the square of the tokens, and what memory bounds is gone,
+    because it fits in caches.
     """
     call, buckets = profiled.call, profiled.options.get("buckets")
     share = call["padding"] or 0.0
@@ -91,7 +92,7 @@ def padding(profiled: Profiled) -> Iterator[Cause]:
         f"{100 * share:.0f} % of the request is padding",
         f"buckets: {{{words}}}",
         profiled.changed(options={**profiled.options, "buckets": exact}),
-        share * (1 - call["shares"]["overhead"]),
+        share * call["shares"]["compute"],
         min(1.0, share + square + cached),
     )
 
@@ -136,7 +137,7 @@ def fp32(profiled: Profiled) -> Iterator[Cause]:
     products = profiled.total("operations", set(heavy) - {ATTENTION}) / call_s
     least = profiled.total("operations", heavy) / call_s / peaks["bf16"]
     yield Cause(
-        f"{' and '.join(heavy)} compute in fp32: {100 * share:.0f} % of the time",
+        f"{' and '.join(heavy)} in fp32: {100 * share:.0f} % of the time",
         f"engines: {{{variant.engine}: [{other}]}}",
         profiled.changed(variant=str(variant._replace(precision=other))),
         products * (1 / peaks["fp32"] - 1 / peaks["bf16"]),
