@@ -99,27 +99,25 @@ def test_another_shape_profiles_again_and_measures_no_peak(project: Project) -> 
     assert not PEAKS & planned
 
 
-def test_configured_profiles_are_in_the_summary_and_the_report(project: Project) -> None:
-    project.configure(profile={"variants": [OPENVINO]})
-    assert project.run() == {"summarize/summarize", "render_report/render_report"}
-    (entry,) = json.loads((project / "reports/summary.json").read_text())["profiles"]
+def test_configured_profiles_and_verified_causes_are_in_the_summary_and_the_report(
+    project: Project,
+) -> None:
+    project.configure(profile={"variants": [OPENVINO]}, explain="verify")
+    verified = f"verify_causes/{MODEL}-{OPENVINO}"
+    assert project.run() == {"summarize/summarize", "render_report/render_report", verified}
+    summary = json.loads((project / "reports/summary.json").read_text())
+    (entry,) = summary["profiles"]
     assert (entry["variant"], len(entry["shapes"])) == (OPENVINO, 2)
     for call in entry["shapes"]:
         assert call["ceiling"] > 1
         assert 0 < call["roofline"]["operations_per_s"] < call["roofline"]["peak_per_s"]
-    assert '<section id="profile">' in (project / "reports/summary.html").read_text()
-
-
-def test_explanations_are_verified_beside_the_profiles(project: Project) -> None:
-    project.configure(profile={"variants": [OPENVINO]}, explain="verify")
-    verified = {f"verify_causes/{MODEL}-{OPENVINO}"}
-    assert project.run() == {"summarize/summarize", "render_report/render_report"} | verified
-    (entry,) = json.loads((project / "reports/summary.json").read_text())["causes"]
-    padded = [one for one in entry["causes"] if "padding" in one["cause"]]
+    (causes,) = summary["causes"]
+    (padded,) = (one for one in causes["causes"] if "padding" in one["cause"])
     # two texts in a bucket of four
-    assert [(one["batch"], one["sequence"]) for one in padded] == [(2, 8)]
-    assert padded[0]["saved"] is not None or padded[0]["disturbed"]
-    assert '<section id="causes">' in (project / "reports/summary.html").read_text()
+    assert (padded["batch"], padded["sequence"]) == (2, 8)
+    assert padded["saved"] is not None or padded["disturbed"]
+    page = (project / "reports/summary.html").read_text()
+    assert all(f'<section id="{name}">' in page for name in ("profile", "causes"))
     assert project.plan() == set()
 
 
