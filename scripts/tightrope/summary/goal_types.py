@@ -82,9 +82,10 @@ class GoalDecision(TypedDict):
 class Cost(TypedDict):
     """Running and build costs of a result at a shape; an inference is one input of a batch.
 
+    `prepare_s` are the seconds of calibrating, quantizing and measuring its operators, 0 in float.
     `saved_s` is the time saved per inference over the baseline. After `break_even_inferences` it
-    has paid for `build_s` and `search_s`; `break_even_at_most` is the same at the low end of the
-    speed-up.
+    has paid for `prepare_s`, `search_s` and `build_s`; `break_even_at_most` is the same at the low
+    end of the speed-up.
     """
 
     model: str
@@ -94,6 +95,7 @@ class Cost(TypedDict):
     inferences_per_s: float | None
     price_per_hour: float | None
     cost_per_million: float | None
+    prepare_s: float | None
     build_s: float | None
     search_s: float | None
     saved_s: float | None

@@ -19,8 +19,9 @@ from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
 from tightrope.summary.hosts import hosts
+from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.splits import evaluation_split
-from tightrope.summary.summarize import Inputs, Settings, summarize
+from tightrope.summary.summarize import summarize
 
 HOST = {
     "cpu": "Some CPU",

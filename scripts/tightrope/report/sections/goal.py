@@ -53,5 +53,17 @@ def cost_row(cost: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
         "cost": significant(cost["cost_per_million"]),
         "saved_ms": milliseconds(cost["saved_s"]),
         "break_even": whole(cost["break_even_inferences"]),
+        "no_break_even": no_break_even(cost),
         "at_most": None if at_most is None else whole(at_most),
     }
+
+
+def no_break_even(cost: Record) -> str | None:
+    """Return why there is no break-even, None where there is one."""
+    if cost["break_even_inferences"] is not None:
+        return None
+    if cost["saved_s"] is None:
+        return "not compared"
+    if cost["saved_s"] <= 0:
+        return "never: nothing is saved"
+    return "what came before its build was not timed"

@@ -29,7 +29,7 @@ def cost(host: str, **changes: Any) -> dict[str, Any]:
     return {
         **{"model": MODEL, "variant": VARIANT, "host": host, "shape": SHAPE},
         **{"inferences_per_s": 500.0, "price_per_hour": 0.18, "cost_per_million": 0.1},
-        **{"build_s": 60.0, "search_s": None, "saved_s": 0.003},
+        **{"prepare_s": 20.0, "build_s": 60.0, "search_s": None, "saved_s": 0.003},
         **{"break_even_inferences": 20000.0, "break_even_at_most": None},
         **changes,
     }
@@ -69,6 +69,21 @@ def test_the_page_has_cost_and_break_even_of_each_variant(tmp_path: Path) -> Non
 def test_a_page_without_a_goal_has_nothing_of_it(tmp_path: Path) -> None:
     text = page(tmp_path)
     assert 'class="goal"' not in text and "Break-even" not in text
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        ({"saved_s": -0.001}, "never: nothing is saved"),
+        ({"saved_s": None}, "not compared"),
+        ({"prepare_s": None}, "what came before its build was not timed"),
+    ],
+)
+def test_a_break_even_that_is_not_known_says_why(known: dict[str, Any], reason: str) -> None:
+    row = cost("h", break_even_inferences=None, **known)
+    section = goal_section({"costs": [row]}, MODEL, {})
+    assert section is not None
+    assert section["costs"][0]["no_break_even"] == reason
 
 
 @pytest.mark.parametrize("shape", [SHAPE, None])
