@@ -86,7 +86,7 @@ def summarize(
         "costs": costs_of(settings, results),
     }
     write_summary(json_target, with_examples(document, judging.judged, splits))
-    write_csv(results, csv_target)
+    write_csv(results, document["costs"], csv_target)
 
 
 def raced_results(
