@@ -19,7 +19,8 @@ class Candidate(NamedTuple):
     """A variant at a shape, or with a padding under traffic.
 
     `value` is what the goal minimizes, in `unit_of`, None with the reason `lacks`; `p99_ms` may be
-    None. `provisional` numbers are those of disturbed measurements.
+    None. `provisional` numbers are those of disturbed measurements. `row` is that of the shape,
+    None under traffic.
     """
 
     result: Result
@@ -29,6 +30,7 @@ class Candidate(NamedTuple):
     p99_ms: float | None
     lacks: str | None
     provisional: bool
+    row: LatencyRow | None = None
 
     @property
     def variant(self) -> str:
@@ -54,7 +56,8 @@ def at_shapes(
             if (shape := shape_of(row)) in wanted:
                 value, p99 = value_at(goal, result, row, price), in_ms(row["p99_s"])
                 lacks = None if value is not None else why_no_value(goal, row)
-                found.append(Candidate(result, shape, None, value, p99, lacks, row["provisional"]))
+                told = row["provisional"]
+                found.append(Candidate(result, shape, None, value, p99, lacks, told, row))
     return found
 
 

@@ -53,18 +53,38 @@ def sentence(
     chosen: Candidate | None,
     bounds: Iterable[BoundCost],
     nearest: Nearest | None,
+    pace: str,
 ) -> str:
-    """Return the decision in one sentence, with what each bound cost."""
+    """Return the decision in one sentence, with its `pace` and with what each bound cost."""
     words = f"For the {goal_words(goal, chosen.shape if chosen else shape)}"
     if chosen is not None and chosen.value is not None:
         padding = f", padding {chosen.padding}" if chosen.padding else ""
         told = "; ".join(one["words"] for one in bounds)
-        value = f"{number(chosen.value)} {unit}"
+        value = f"{number(chosen.value)} {unit}{pace}"
         return f"{words}: {chosen.variant}, {value}{padding}" + (f"; {told}" if told else "")
     if nearest is None:
         return f"{words}: no variant qualifies"
     missed = " and ".join(map(miss_words, nearest["misses"]))
     return f"{words}: no variant meets it; the nearest is {nearest['variant']}: {missed}"
+
+
+def pace_words(chosen: Candidate, candidates: Iterable[Candidate], fastest: str | None) -> str:
+    """Return how much slower than the winner of the race at its shape the choice is.
+
+    Empty where one of the two times is not known.
+    """
+    if chosen.variant == fastest:
+        return ", the fastest"
+    winner = next((one for one in candidates if one.variant == fastest), None)
+    own, best = seconds_of(chosen), seconds_of(winner)
+    if own is None or best is None:
+        return ""
+    return f", with {number(own / best)} times the latency of {fastest}, the fastest"
+
+
+def seconds_of(candidate: Candidate | None) -> float | None:
+    """Return the seconds per call at the shape of a candidate, None if they are not known."""
+    return candidate.row["paired_s"] if candidate and candidate.row else None
 
 
 def bound_words(

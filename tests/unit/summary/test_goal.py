@@ -81,6 +81,29 @@ def test_the_goal_decides_which_of_the_same_variants_is_chosen(
     assert set(reasons(found)) == {one["variant"] for one in planted()} - {variant}
 
 
+@pytest.mark.parametrize(
+    ("minimize", "words"),
+    [
+        ("memory", f"{SMALL}, 300 MB, with 2 times the latency of {INT8}, the fastest"),
+        (
+            "energy",
+            f"{BF16}, 0.5 J per inference, with 1.25 times the latency of {INT8}, the fastest",
+        ),
+        ("latency", f"{INT8}, 4 ms"),
+    ],
+)
+def test_the_choice_for_another_goal_says_how_much_slower_than_the_fastest_it_is(
+    minimize: str, words: str
+) -> None:
+    assert at_shape(goal(minimize))["sentence"].endswith(f": {words}")
+
+
+def test_the_fastest_of_all_needs_no_comparison_with_itself() -> None:
+    results = planted()
+    results[1]["peak_rss_bytes"] = 10**8
+    assert at_shape(goal("memory"), results)["sentence"].endswith(f"{INT8}, 100 MB, the fastest")
+
+
 def test_the_latency_goal_without_bounds_is_the_recommendation_of_the_race() -> None:
     results = planted()
     race = raced(results, int8=4.0, bf16=3.0)  # the race told them apart the other way round
