@@ -27,13 +27,14 @@ class Goal(TypedDict):
 class Miss(TypedDict):
     """A bound that a variant does not keep: its value, and by how much it is over the limit.
 
-    `value` and `by` are None where the value was not measured; both are in the bound's unit.
+    `value` and `by` are in the bound's unit, None where the value is not known; `why` says why.
     """
 
     bound: Bound
     limit: float
     value: float | None
     by: float | None
+    why: str | None
 
 
 class BoundCost(TypedDict):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 from tightrope.summary.goal_bounds import given, how_far
 from tightrope.summary.goal_candidates import Candidate
 from tightrope.summary.goal_types import Bound, BoundCost, Goal, Miss, Nearest
@@ -64,8 +63,10 @@ def sentence(
         return f"{words}: {chosen.variant}, {value}{padding}" + (f"; {told}" if told else "")
     if nearest is None:
         return f"{words}: no variant qualifies"
+    known = all(one["value"] is not None for one in nearest["misses"])
+    meets = "meets it" if known else "is known to meet it"
     missed = " and ".join(map(miss_words, nearest["misses"]))
-    return f"{words}: no variant meets it; the nearest is {nearest['variant']}: {missed}"
+    return f"{words}: no variant {meets}; the nearest is {nearest['variant']}: {missed}"
 
 
 def pace_words(chosen: Candidate, candidates: Iterable[Candidate], fastest: str | None) -> str:
@@ -103,18 +104,11 @@ def miss_words(miss: Miss) -> str:
     """Return how far a bound is missed: `p99 7.2 ms, 2.2 ms over the bound of 5 ms`."""
     name, unit = NAMES[miss["bound"]], BOUND_UNITS[miss["bound"]]
     if miss["value"] is None or miss["by"] is None:
-        return f"{name} was not measured{remedy(miss['bound'])}"
+        return f"{name} not known: {miss['why']}"
     if miss["bound"] == "accuracy_points":
         name = "accuracy loss may be"
     value, over, limit = (number(one) for one in (miss["value"], miss["by"], miss["limit"]))
     return f"{name} {value} {unit}, {over} {unit} over the bound of {limit} {unit}"
-
-
-def remedy(bound: Bound) -> str:
-    """Return how a bound's value can be measured, empty where nothing is to be configured."""
-    if bound == "p99_ms":
-        return f" (it takes {SAMPLES_FOR_PERCENTILE[99]} calls: raise latency.min_calls)"
-    return ""
 
 
 def decisive(missed: list[Miss]) -> str:
