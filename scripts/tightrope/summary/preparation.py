@@ -1,6 +1,7 @@
 """How long the jobs between the ONNX file of a model and the engine of a variant took."""
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def prepare_seconds(prepared: Prepared) -> dict[tuple[str, str], float | None]:
 def total(seconds: Sequence[float | None]) -> float | None:
     """Return the sum, None where one is not known."""
     known = [one for one in seconds if one is not None]
-    return sum(known) if len(known) == len(seconds) else None
+    return math.fsum(known) if len(known) == len(seconds) else None
 
 
 def job_seconds(path: str) -> float | None:
