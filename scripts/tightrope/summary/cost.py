@@ -70,6 +70,7 @@ def cost_entry(
         "prepare_s": prepare_s,
         "build_s": result["build_s"],
         "search_s": search_seconds(result),
+        "spent_s": spent,
         "saved_s": saved,
         "break_even_inferences": break_even(spent, saved),
         "break_even_at_most": break_even(spent, surely_saved),

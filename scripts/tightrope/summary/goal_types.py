@@ -84,9 +84,9 @@ class Cost(TypedDict):
     """Running and build costs of a result at a shape; an inference is one input of a batch.
 
     `prepare_s` are the seconds of calibrating, quantizing and measuring its operators, 0 in float.
-    `saved_s` is the time saved per inference over the baseline. After `break_even_inferences` it
-    has paid for `prepare_s`, `search_s` and `build_s`; `break_even_at_most` is the same at the low
-    end of the speed-up.
+    With `search_s` and `build_s` they are `spent_s`. `saved_s` is the time saved per inference over
+    the baseline. After `break_even_inferences` it has paid for `spent_s`; `break_even_at_most` is
+    the same at the low end of the speed-up.
     """
 
     model: str
@@ -99,6 +99,7 @@ class Cost(TypedDict):
     prepare_s: float | None
     build_s: float | None
     search_s: float | None
+    spent_s: float | None
     saved_s: float | None
     break_even_inferences: float | None
     break_even_at_most: float | None

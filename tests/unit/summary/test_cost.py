@@ -41,13 +41,13 @@ def test_cost_and_break_even_are_what_they_are_by_hand() -> None:
 def test_calibrating_and_quantizing_are_paid_as_the_build_is() -> None:
     """60 s of building and 30 s before it are 90 s; 3 ms are saved per inference."""
     found = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=30.0)
-    assert (found["prepare_s"], found["build_s"]) == (30.0, 60.0)
+    assert (found["prepare_s"], found["build_s"], found["spent_s"]) == (30.0, 60.0, 90.0)
     assert found["break_even_inferences"] == pytest.approx(90 / 0.003)
 
 
 def test_without_the_time_of_calibrating_there_is_no_break_even() -> None:
     found = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=None)
-    assert found["prepare_s"] is found["break_even_inferences"] is None
+    assert found["prepare_s"] is found["spent_s"] is found["break_even_inferences"] is None
     assert found["saved_s"] == pytest.approx(0.003)
 
 

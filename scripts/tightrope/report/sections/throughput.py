@@ -17,7 +17,7 @@ from tightrope.report.style.numbers import (
 
 Record = Mapping[str, Any]
 # pixels of a chart: of the names of its rows, and of a column with its text
-NAMES_WIDTH, COLUMN_WIDTH = 165, 88
+NAMES_WIDTH, COLUMN_WIDTH = 165, 96
 UNKNOWN_P99 = "too few calls for p99"
 
 

@@ -83,7 +83,7 @@ def test_a_best_point_that_other_load_disturbed_is_said_to_be_provisional() -> N
 def test_each_cell_is_wide_enough_for_its_text_and_the_chart_then_scrolls() -> None:
     wide = [point(1, 8, batch, 800.0) for batch in (1, 2, 4, 8, 16, 32)]
     (few,), (many,) = (throughput_section([entry(points=one)], {}) for one in (POINTS, wide))
-    assert (few["least_width"], many["least_width"]) == (429, 693)
+    assert (few["least_width"], many["least_width"]) == (453, 741)
 
 
 def test_the_bound_has_a_sentence_of_its_own() -> None:
