@@ -8,7 +8,7 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
 from tightrope.plan import announce, builds, code, columns, devices, graphs, job_inputs, job_params
-from tightrope.plan import plan, reports, shapes, stability, throughput, training
+from tightrope.plan import plan, preparation, reports, shapes, stability, throughput, training
 from tightrope.plan.config import checked_or_exit
 from tightrope.plan.devices import environment_of_device, environment_of_variant
 from tightrope.plan.devices import gpus_of_device, gpus_of_variant
@@ -40,6 +40,7 @@ ACTIVATION_JOBS = columns.columns(PLAN.activations)
 RACES = columns.race_columns(PLAN.jobs)
 AUDITED_JOBS = columns.columns(plan.audited(PLAN.jobs))
 SEARCHES = columns.search_columns(config, PLAN.jobs)
+PREPARED = preparation.prepared(config, PLAN.jobs)
 CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 RUN_LOCK = plan.begin_run(workflow, config, PLAN)
@@ -104,7 +105,7 @@ build_inputs = partial(builds.build_inputs, config)
 build_options = partial(builds.build_options, config)
 build_libraries = partial(builds.build_libraries, config)
 recipe_to_measure = partial(training.recipe_to_measure, config)
-bounds_of_goal = partial(job_params.bounds_of_goal, config)
+goal_of_race = partial(job_params.goal_of_race, config)
 baseline_of_device = partial(plan.baseline_of_device, PLAN)
 limits_of = partial(job_params.limits_of, config)
 deciding_sizes = partial(job_params.deciding_sizes, config)

@@ -7,6 +7,8 @@ rule calibrate:
         cache=ensure("artifacts/{model}/calibration/{method}-{samples}.json", non_empty=True),
     log:
         "<logs>/calibrate/{model}-{method}-{samples}.log",
+    benchmark:
+        "artifacts/{model}/calibration/{method}-{samples}.tsv"
     conda:
         "../envs/cpu.yaml"
     threads: WHOLE_MACHINE
@@ -31,6 +33,8 @@ rule quantize_onnx:
         onnx=ensure("artifacts/{model}/quantized/{scheme}-{calibration}.onnx", non_empty=True),
     log:
         "<logs>/quantize_onnx/{model}-{scheme}-{calibration}.log",
+    benchmark:
+        "artifacts/{model}/quantized/{scheme}-{calibration}.tsv"
     conda:
         "../envs/cpu.yaml"
     resources:
@@ -57,6 +61,8 @@ rule measure_sensitivity:
         ),
     log:
         "<logs>/measure_sensitivity/{model}-{scheme}-{method}-{samples}.log",
+    benchmark:
+        "artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.tsv"
     conda:
         "../envs/cpu.yaml"
     threads: WHOLE_MACHINE
@@ -82,6 +88,8 @@ rule measure_costs:
         costs=ensure("artifacts/{model}/costs/{scheme}-{method}-{samples}.json", non_empty=True),
     log:
         "<logs>/measure_costs/{model}-{scheme}-{method}-{samples}.log",
+    benchmark:
+        "artifacts/{model}/costs/{scheme}-{method}-{samples}.tsv"
     conda:
         "../envs/cpu.yaml"
     threads: WHOLE_MACHINE

@@ -155,7 +155,7 @@ rule race_finalists:
         latency=latency_settings,
         decision=lookup("decision", within=config),
         budget_points=lookup("accuracy_budget_points", within=config),
-        bounds=bounds_of_goal,
+        goal=goal_of_race,
         accept_disturbed=lookup("latency/accept_disturbed", within=config),
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),

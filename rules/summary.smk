@@ -41,6 +41,7 @@ rule summarize:
         budget_points=lookup("accuracy_budget_points", within=config),
         goal=lookup("goal", within=config),
         prices=lookup("prices", within=config),
+        prepared=PREPARED,
         accept_disturbed=lookup("latency/accept_disturbed", within=config),
         generation=GENERATIONS["summarize"],
         libraries=versions_of("pillow"),

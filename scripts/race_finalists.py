@@ -14,7 +14,7 @@ race_finalists(
         decision=job.params.decision,
         budget=job.params.budget_points / 100,
         accept_disturbed=job.params.accept_disturbed,
-        bounds=job.params.bounds,
+        goal=job.params.goal,
     ),
     model=job.wildcards.model,
     device=job.wildcards.device,

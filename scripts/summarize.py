@@ -1,7 +1,8 @@
 """Write reports/summary.json and reports/summary.csv from all records."""
 
 from tightrope.jobs.job import current_job
-from tightrope.summary.summarize import Inputs, Settings, summarize
+from tightrope.summary.inputs import Inputs, Settings
+from tightrope.summary.summarize import summarize
 
 job = current_job(globals())
 summarize(
@@ -16,6 +17,7 @@ summarize(
         accept_disturbed=job.params.accept_disturbed,
         goal=job.params.goal,
         prices=job.params.prices,
+        prepared=job.params.prepared,
     ),
     json_target=job.output.json,
     csv_target=job.output.csv,

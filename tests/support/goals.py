@@ -30,6 +30,7 @@ def row(ms: float | None, ratio: float | None = None, **changes: Any) -> dict[st
     seconds = ms and ms / 1000
     times = {"paired_s": seconds, "p50_s": seconds, "p99_s": seconds and 1.5 * seconds}
     known = {"disturbed": None, "provisional": False, "energy_j": None, "streams": None}
+    known |= {"samples": 1000, "stop": "minimum"}
     return {**SHAPE, **times, "speedup": speedup, **known, **changes}
 
 

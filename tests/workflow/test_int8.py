@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.summary.document import read_summary
+from tightrope.summary.preparation import job_seconds
 from tiny_project import CONFIG, MODEL, RACE, Project, drawn
 
 FOLDER = f"artifacts/{MODEL}"
@@ -84,6 +85,21 @@ def test_every_variant_is_measured_and_the_search_keeps_its_path(int8: Project) 
     log = int8.log(f"calibrate/{MODEL}-percentile-8")
     assert "ranges: 100%" in log
     assert "histograms: 100%" in log
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "calibration/minmax-8.json",
+        "quantized/u8s8-minmax-8-auto.onnx",
+        "sensitivity/u8s8-minmax-8.json",
+        "costs/u8s8-minmax-8.json",
+    ],
+)
+def test_each_job_before_a_build_leaves_its_seconds(int8: Project, path: str) -> None:
+    seconds = job_seconds(str(int8 / FOLDER / path))
+    assert seconds is not None
+    assert seconds > 0
 
 
 def test_a_new_method_plans_its_own_chain_and_keeps_the_files_of_the_others(

@@ -15,6 +15,7 @@ from tightrope.plan.rebuilds import bucket_lines
 from tightrope.plan.run import DISTURBED, disturbed_among, this_run_executes_jobs
 from tightrope.plan.sample_sizes import can_tell, enough_samples
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
+from tightrope.summary.goal_candidates import P99_CALLS
 
 # variants named in a line; the report names all
 MOST_NAMED = 4
@@ -43,7 +44,8 @@ def p99_lines(config: Document) -> Iterator[str]:
         key = "calls" if latency["calls"] else "min_calls"
         yield (
             f"goal.p99_ms: a p99 takes {needed} calls, and latency.{key} = {calls}; where fewer "
-            f"are measured no variant is known to keep the bound. Set latency: {{{key}: 800}}"
+            "are measured no variant is known to keep the bound. "
+            f"Set latency: {{{key}: {P99_CALLS}}}"
         )
 
 

@@ -77,18 +77,20 @@ def latency_settings(config: Document, wildcards: Any) -> Document:
     return {key: value for key, value in config["latency"].items() if key not in other}
 
 
-def bounds_of_goal(config: Document, wildcards: Any) -> Document | None:
-    """Return the bounds of the goal within which the fastest variants race, None without any.
+def goal_of_race(config: Document, wildcards: Any) -> Document | None:
+    """Return what of the goal decides which variants race, None where nothing of it does.
 
-    Only of a goal about time at shapes: what it minimizes, and traffic, change no race.
+    A goal of traffic changes no race, nor does one of latency or cost without bounds.
     """
     goal = config["goal"]
-    if goal is None or goal["traffic"] or goal["minimize"] not in ("latency", "cost"):
+    if goal is None or goal["traffic"]:
         return None
+    of_time = goal["minimize"] in ("latency", "cost")
     bounds = {name: goal[name] for name in ("p99_ms", "memory_mb", "accuracy_points")}
-    if all(limit is None for limit in bounds.values()):
+    if of_time and all(limit is None for limit in bounds.values()):
         return None
-    return {"shape": goal["shape"], **bounds}
+    minimized = "time" if of_time else goal["minimize"]
+    return {"minimize": minimized, "shape": goal["shape"], **bounds}
 
 
 def streams_of(config: Document, wildcards: Any) -> list[int]:

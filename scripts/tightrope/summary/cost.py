@@ -7,6 +7,7 @@ minutes in which the machine was slower would make a variant look dear.
 from collections.abc import Iterable, Mapping
 
 from tightrope.summary.goal_types import Cost
+from tightrope.summary.preparation import PrepareSeconds
 from tightrope.summary.ratios import interval_of
 from tightrope.summary.result_types import LatencyRow, Result
 from tightrope.summary.results import shape_of
@@ -35,21 +36,29 @@ def inferences_per_s(row: LatencyRow) -> float | None:
     return row["batch"] / row["paired_s"] if row["paired_s"] else None
 
 
-def costs(results: Iterable[Result], prices: Prices) -> list[Cost]:
+def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSeconds) -> list[Cost]:
     """Return an entry per measured result and shape; without a price it has no cost."""
     return [
-        cost_entry(result, row, result["host"], price_of(result["host"], prices))
+        cost_entry(
+            result,
+            row,
+            result["host"],
+            price=price_of(result["host"], prices),
+            prepare_s=prepare_seconds.get((result["model"], result["variant"])),
+        )
         for result in results
         if result["host"] is not None
         for row in result["latency"]
     ]
 
 
-def cost_entry(result: Result, row: LatencyRow, host: str, price: float | None) -> Cost:
+def cost_entry(
+    result: Result, row: LatencyRow, host: str, *, price: float | None, prepare_s: float | None
+) -> Cost:
     """Return costs and break-even of a result at the shape of a row."""
     rate = inferences_per_s(row)
     saved, surely_saved = saved_per_inference(row)
-    spent = seconds_spent(result)
+    spent = seconds_spent(result, prepare_s)
     return {
         "model": result["model"],
         "variant": result["variant"],
@@ -58,8 +67,10 @@ def cost_entry(result: Result, row: LatencyRow, host: str, price: float | None) 
         "inferences_per_s": rate,
         "price_per_hour": price,
         "cost_per_million": hours_per_million(rate) * price if rate and price else None,
+        "prepare_s": prepare_s,
         "build_s": result["build_s"],
         "search_s": search_seconds(result),
+        "spent_s": spent,
         "saved_s": saved,
         "break_even_inferences": break_even(spent, saved),
         "break_even_at_most": break_even(spent, surely_saved),
@@ -71,10 +82,12 @@ def search_seconds(result: Result) -> float | None:
     return result["search"]["seconds"] if result["search"] else None
 
 
-def seconds_spent(result: Result) -> float | None:
-    """Return the seconds of building and searching a variant, None if the build is not known."""
+def seconds_spent(result: Result, prepare_s: float | None) -> float | None:
+    """Return the seconds of preparing, searching and building, None if one is not known."""
     built = result["build_s"]
-    return None if built is None else built + (search_seconds(result) or 0.0)
+    if built is None or prepare_s is None:
+        return None
+    return prepare_s + (search_seconds(result) or 0.0) + built
 
 
 def saved_per_inference(row: LatencyRow) -> tuple[float | None, float | None]:

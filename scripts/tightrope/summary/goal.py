@@ -9,7 +9,7 @@ from tightrope.summary.goal_bounds import given, how_far, misses, ruled_out
 from tightrope.summary.goal_candidates import Candidate, at_shapes, under_traffic, unit_of
 from tightrope.summary.goal_recommendations import ShapeKey, by_shape, key_of
 from tightrope.summary.goal_types import Bound, BoundCost, Goal, GoalDecision, Miss, Nearest
-from tightrope.summary.goal_words import bound_words, decisive, sentence, worse
+from tightrope.summary.goal_words import bound_words, decisive, pace_words, sentence, worse
 from tightrope.summary.recommend import shapes_of
 from tightrope.summary.result_types import Result, Shape
 from tightrope.summary.workload_types import Traffic
@@ -99,7 +99,9 @@ def decide(
         "variant": chosen.variant if chosen else None,
         "value": chosen.value if chosen else None,
         "unit": context.unit,
-        "sentence": sentence(goal, shape, context.unit, chosen, bounds, near),
+        "sentence": sentence(
+            goal, shape, context.unit, chosen, bounds, near, pace(chosen, candidates, context)
+        ),
         "provisional": is_provisional(candidates, chosen, context),
         "bounds": bounds,
         "nearest": near,
@@ -126,6 +128,14 @@ def is_winner(candidate: Candidate, lowest: Candidate, context: Context) -> bool
         return False
     race = context.races.get(key_of(lowest.shape))
     return bool(race and (candidate.variant, candidate.shape) == (race["variant"], lowest.shape))
+
+
+def pace(chosen: Candidate | None, candidates: Sequence[Candidate], context: Context) -> str:
+    """Return how fast the choice for memory or energy is, in words; a goal of time says it."""
+    if chosen is None or chosen.shape is None or context.goal["minimize"] in TIMED:
+        return ""
+    race = context.races.get(key_of(chosen.shape))
+    return pace_words(chosen, candidates, race["variant"]) if race else ""
 
 
 def bound_cost(

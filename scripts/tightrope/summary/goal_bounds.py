@@ -6,7 +6,7 @@ of the change of accuracy. The 99th percentile and the memory have no interval.
 
 import math
 
-from tightrope.summary.goal_candidates import Candidate, memory_mb
+from tightrope.summary.goal_candidates import Candidate, memory_mb, why_no_p99
 from tightrope.summary.goal_types import Bound, Goal, Miss
 from tightrope.summary.reasons import unkept
 from tightrope.summary.result_types import Result
@@ -29,7 +29,8 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
         value = value_of(bound, candidate, limit, budget_points)
         if value is None or value > limit:
             by = None if value is None else value - limit
-            found.append({"bound": bound, "limit": limit, "value": value, "by": by})
+            why = why_unknown(bound, candidate, limit) if value is None else None
+            found.append({"bound": bound, "limit": limit, "value": value, "by": by, "why": why})
     return sorted(found, key=how_far, reverse=True)
 
 
@@ -42,6 +43,11 @@ def value_of(
     if bound == "memory_mb":
         return memory_mb(candidate.result)
     return points_lost(candidate.result, limit, budget_points)
+
+
+def why_unknown(bound: Bound, candidate: Candidate, limit: float) -> str:
+    """Return why the value that a bound limits is not known."""
+    return why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"
 
 
 def points_lost(result: Result, limit: float, budget_points: float) -> float | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 from tightrope.summary.cost import hours_per_million, inferences_per_s
 from tightrope.summary.goal_types import Goal, Scenario
 from tightrope.summary.result_types import LatencyRow, Result, Shape
@@ -11,6 +12,8 @@ from tightrope.summary.workload_types import Traffic, TrafficRow
 
 MEGABYTE = 1e6
 MILLISECONDS = 1000.0
+# to configure for a p99, of which some may be disturbed
+P99_CALLS = 800
 UNITS = {"latency": "ms", "memory": "MB", "energy": "J per inference"}
 WITH_PRICE, WITHOUT_PRICE = "per million inferences", "machine hours per million inferences"
 
@@ -19,7 +22,8 @@ class Candidate(NamedTuple):
     """A variant at a shape, or with a padding under traffic.
 
     `value` is what the goal minimizes, in `unit_of`, None with the reason `lacks`; `p99_ms` may be
-    None. `provisional` numbers are those of disturbed measurements.
+    None. `provisional` numbers are those of disturbed measurements. `row` is that of the shape,
+    None under traffic.
     """
 
     result: Result
@@ -29,6 +33,7 @@ class Candidate(NamedTuple):
     p99_ms: float | None
     lacks: str | None
     provisional: bool
+    row: LatencyRow | None = None
 
     @property
     def variant(self) -> str:
@@ -54,7 +59,8 @@ def at_shapes(
             if (shape := shape_of(row)) in wanted:
                 value, p99 = value_at(goal, result, row, price), in_ms(row["p99_s"])
                 lacks = None if value is not None else why_no_value(goal, row)
-                found.append(Candidate(result, shape, None, value, p99, lacks, row["provisional"]))
+                told = row["provisional"]
+                found.append(Candidate(result, shape, None, value, p99, lacks, told, row))
     return found
 
 
@@ -81,6 +87,22 @@ def why_no_value(goal: Goal, row: LatencyRow) -> str:
     if goal["minimize"] == "energy":
         return "the machine shows no energy of it"
     return f"its {goal['minimize']} was not measured"
+
+
+def why_no_p99(candidate: Candidate, limit_ms: float) -> str:
+    """Return why the p99 of a candidate is not known, with the remedy where more calls are one.
+
+    A p50 over the bound rules out the p99, however many calls there are.
+    """
+    row = candidate.row
+    if row is None:
+        return "not measured under this traffic"
+    p50 = in_ms(row["p50_s"])
+    if p50 is not None and p50 > limit_ms:
+        return f"p50 is {p50:.3g} ms already, over the bound of {limit_ms:.3g} ms"
+    key = "calls" if row["stop"] == "calls" else "min_calls"
+    needed = SAMPLES_FOR_PERCENTILE[99]
+    return f"{row['samples']} of {needed} calls; set latency: {{{key}: {P99_CALLS}}}"
 
 
 def priced(rate: float | None, price: float | None) -> float | None:

@@ -27,13 +27,14 @@ class Goal(TypedDict):
 class Miss(TypedDict):
     """A bound that a variant does not keep: its value, and by how much it is over the limit.
 
-    `value` and `by` are None where the value was not measured; both are in the bound's unit.
+    `value` and `by` are in the bound's unit, None where the value is not known; `why` says why.
     """
 
     bound: Bound
     limit: float
     value: float | None
     by: float | None
+    why: str | None
 
 
 class BoundCost(TypedDict):
@@ -82,9 +83,10 @@ class GoalDecision(TypedDict):
 class Cost(TypedDict):
     """Running and build costs of a result at a shape; an inference is one input of a batch.
 
-    `saved_s` is the time saved per inference over the baseline. After `break_even_inferences` it
-    has paid for `build_s` and `search_s`; `break_even_at_most` is the same at the low end of the
-    speed-up.
+    `prepare_s` are the seconds of calibrating, quantizing and measuring its operators, 0 in float.
+    With `search_s` and `build_s` they are `spent_s`. `saved_s` is the time saved per inference over
+    the baseline. After `break_even_inferences` it has paid for `spent_s`; `break_even_at_most` is
+    the same at the low end of the speed-up.
     """
 
     model: str
@@ -94,8 +96,10 @@ class Cost(TypedDict):
     inferences_per_s: float | None
     price_per_hour: float | None
     cost_per_million: float | None
+    prepare_s: float | None
     build_s: float | None
     search_s: float | None
+    spent_s: float | None
     saved_s: float | None
     break_even_inferences: float | None
     break_even_at_most: float | None

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 from tightrope.summary.goal_bounds import given, how_far
 from tightrope.summary.goal_candidates import Candidate
 from tightrope.summary.goal_types import Bound, BoundCost, Goal, Miss, Nearest
@@ -53,18 +52,40 @@ def sentence(
     chosen: Candidate | None,
     bounds: Iterable[BoundCost],
     nearest: Nearest | None,
+    pace: str,
 ) -> str:
-    """Return the decision in one sentence, with what each bound cost."""
+    """Return the decision in one sentence, with its `pace` and with what each bound cost."""
     words = f"For the {goal_words(goal, chosen.shape if chosen else shape)}"
     if chosen is not None and chosen.value is not None:
         padding = f", padding {chosen.padding}" if chosen.padding else ""
         told = "; ".join(one["words"] for one in bounds)
-        value = f"{number(chosen.value)} {unit}"
+        value = f"{number(chosen.value)} {unit}{pace}"
         return f"{words}: {chosen.variant}, {value}{padding}" + (f"; {told}" if told else "")
     if nearest is None:
         return f"{words}: no variant qualifies"
+    known = all(one["value"] is not None for one in nearest["misses"])
+    meets = "meets it" if known else "is known to meet it"
     missed = " and ".join(map(miss_words, nearest["misses"]))
-    return f"{words}: no variant meets it; the nearest is {nearest['variant']}: {missed}"
+    return f"{words}: no variant {meets}; the nearest is {nearest['variant']}: {missed}"
+
+
+def pace_words(chosen: Candidate, candidates: Iterable[Candidate], fastest: str | None) -> str:
+    """Return how much slower than the winner of the race at its shape the choice is.
+
+    Empty where one of the two times is not known.
+    """
+    if chosen.variant == fastest:
+        return ", the fastest"
+    winner = next((one for one in candidates if one.variant == fastest), None)
+    own, best = seconds_of(chosen), seconds_of(winner)
+    if own is None or best is None:
+        return ""
+    return f", with {number(own / best)} times the latency of {fastest}, the fastest"
+
+
+def seconds_of(candidate: Candidate | None) -> float | None:
+    """Return the seconds per call at the shape of a candidate, None if they are not known."""
+    return candidate.row["paired_s"] if candidate and candidate.row else None
 
 
 def bound_words(
@@ -83,18 +104,11 @@ def miss_words(miss: Miss) -> str:
     """Return how far a bound is missed: `p99 7.2 ms, 2.2 ms over the bound of 5 ms`."""
     name, unit = NAMES[miss["bound"]], BOUND_UNITS[miss["bound"]]
     if miss["value"] is None or miss["by"] is None:
-        return f"{name} was not measured{remedy(miss['bound'])}"
+        return f"{name} not known: {miss['why']}"
     if miss["bound"] == "accuracy_points":
         name = "accuracy loss may be"
     value, over, limit = (number(one) for one in (miss["value"], miss["by"], miss["limit"]))
     return f"{name} {value} {unit}, {over} {unit} over the bound of {limit} {unit}"
-
-
-def remedy(bound: Bound) -> str:
-    """Return how a bound's value can be measured, empty where nothing is to be configured."""
-    if bound == "p99_ms":
-        return f" (it takes {SAMPLES_FOR_PERCENTILE[99]} calls: raise latency.min_calls)"
-    return ""
 
 
 def decisive(missed: list[Miss]) -> str:

@@ -45,7 +45,7 @@ class Requested:
 
     @classmethod
     def of(cls, inputs: Any, *, accept_disturbed: bool) -> Self:
-        """Return the records of a run, see `summarize.Inputs`."""
+        """Return the records of a run, see `inputs.Inputs`."""
         return cls(
             [TrafficRecord.read(path) for path in inputs.traffic],
             [ThroughputRecord.read(path) for path in inputs.throughputs],

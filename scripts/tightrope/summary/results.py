@@ -7,12 +7,12 @@ from typing import Any, Literal
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.interference import fewest_pairs, undisturbed
 from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.energy import joules_per_call
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed, drift_std
 from tightrope.statistics import percentile, speedup
 from tightrope.summary import noise
 from tightrope.summary.accuracy import Split, accuracy_entry
-from tightrope.summary.energy import joules_per_call
 from tightrope.summary.gpu import gpu_entry
 from tightrope.summary.ratios import ratio_entry
 from tightrope.summary.result_types import (

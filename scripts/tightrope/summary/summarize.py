@@ -1,7 +1,6 @@
 """Write reports/summary.json and summary.csv from all records of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -16,19 +15,21 @@ from tightrope.records.machine_speed import MachineSpeed
 from tightrope.records.race import RaceRecord
 from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
-from tightrope.summary.cost import Prices, costs
+from tightrope.summary.cost import costs
 from tightrope.summary.decision_types import Race, Recommendation
 from tightrope.summary.document import Summary, write_summary
 from tightrope.summary.examples import with_examples
 from tightrope.summary.explain import explanations
 from tightrope.summary.goal import decisions
 from tightrope.summary.goal_recommendations import for_goal
-from tightrope.summary.goal_types import Goal, GoalDecision
+from tightrope.summary.goal_types import Cost, GoalDecision
 from tightrope.summary.hosts import hosts
+from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.int8 import made_records, read_records, with_int8
 from tightrope.summary.model_types import Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
+from tightrope.summary.preparation import prepare_seconds
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import RaceKey, race_entries
 from tightrope.summary.recommend import recommendations
@@ -42,63 +43,8 @@ from tightrope.summary.truncation import with_truncations
 from tightrope.summary.workload_types import Activation, Traffic
 from tightrope.variants import parse
 
-Paths = Iterable[Path | str]
 # manifest of an engine with its two records
 Run = tuple[EngineManifest, LatencyRecord, AccuracyRecord]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """Files of a run.
-
-    `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
-    `splits` those of each model. `traffic` are the records of measurements under traffic,
-    `throughputs` those of several instances, `profiles` those of operators, `idleness` those of
-    pauses, `builds` those of several builds, `causes` those of removed causes, `audits`,
-    `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
-    trainings, `activations` those of models paired with a reference, `races` those of the races per
-    model and device, `caches` those of calibrations.
-    """
-
-    engines: Paths
-    latencies: Paths
-    accuracies: Paths
-    checkpoints: Paths
-    splits: Paths
-    traffic: Paths = ()
-    throughputs: Paths = ()
-    profiles: Paths = ()
-    idleness: Paths = ()
-    builds: Paths = ()
-    causes: Paths = ()
-    audits: Paths = ()
-    sensitivities: Paths = ()
-    searches: Paths = ()
-    training: Paths = ()
-    activations: Paths = ()
-    races: Paths = ()
-    caches: Paths = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What the plan knows of a run.
-
-    `configuration` names its files, `overrides` the values of --config. `unavailable` holds (model,
-    variant, reason), `baselines` the baseline variant by model and device, `references` the model
-    with which a model's activation is compared. For `accept_disturbed` see `results.latency_entry`.
-    `prices` are per hour by fingerprint of the host, or `*`.
-    """
-
-    unavailable: Sequence[tuple[str, str, str]]
-    baselines: Mapping[str, Mapping[str, str]]
-    budget_points: float
-    configuration: Sequence[str] = ()
-    overrides: Sequence[str] = ()
-    references: Mapping[str, str] = field(default_factory=dict)
-    accept_disturbed: bool = False
-    goal: Goal | None = None
-    prices: Prices = field(default_factory=dict)
 
 
 def summarize(
@@ -137,10 +83,10 @@ def summarize(
         "activations": activations_of(inputs, settings, judging),
         "goal": settings.goal,
         "goals": goals,
-        "costs": costs(results, settings.prices) if settings.goal or settings.prices else [],
+        "costs": costs_of(settings, results),
     }
     write_summary(json_target, with_examples(document, judging.judged, splits))
-    write_csv(results, csv_target)
+    write_csv(results, document["costs"], csv_target)
 
 
 def raced_results(
@@ -169,6 +115,13 @@ def goals_of(
         prices=settings.prices,
         budget_points=settings.budget_points,
     )
+
+
+def costs_of(settings: Settings, results: list[Result]) -> list[Cost]:
+    """Return the cost of each result and shape, none without a goal and without prices."""
+    if not settings.goal and not settings.prices:
+        return []
+    return costs(results, settings.prices, prepare_seconds(settings.prepared))
 
 
 def models_of(

@@ -5,28 +5,38 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import write_bytes
-from tightrope.summary.result_types import LatencyRow, Result
+from tightrope.summary.goal_recommendations import key_of
+from tightrope.summary.goal_types import Cost
+from tightrope.summary.result_types import LatencyRow, Result, Shape
+from tightrope.summary.results import shape_of
 
 # fields of a result and of its accuracy that are not CSV columns
 NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
 # fields of a latency row that have no column where no row has a value
 MEASURED_SOMETIMES = ("energy_j", "gpu", "speedup_over_bf16", "streams")
+# fields of a cost that the row of its result has already
+TOLD = ("model", "variant", "host", "shape", "build_s")
 
 
-def write_csv(results: Iterable[Result], target: Path | str) -> None:
+def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | str) -> None:
     """Write a row per result and shape, with columns named by dotted JSON path.
 
-    The reasons for noise are joined into one text.
+    Its cost is in the columns `cost.*`. The reasons for noise are joined into one text.
     """
     import pandas
 
+    costs_by_row = {row_key(one, one["shape"]): one for one in costs}
     rows = []
     for result in results:
         flat = without(result, NESTED)
         if result["accuracy"]:
             flat["accuracy"] = without(result["accuracy"], LISTED)
-        rows += [{**flat, **columns_of(row)} for row in result["latency"]] or [flat]
+        for row in result["latency"]:
+            cost = costs_by_row.get(row_key(result, shape_of(row)))
+            rows.append({**flat, **columns_of(row), **cost_columns(cost)})
+        if not result["latency"]:
+            rows.append(flat)
     frame = pandas.json_normalize(rows).convert_dtypes()
     write_bytes(target, frame.to_csv(index=False).encode())
 
@@ -42,6 +52,17 @@ def columns_of(row: LatencyRow) -> dict[str, Any]:
     if gpu:
         columns["latency.gpu.throttled"] = "; ".join(gpu["throttled"] or ())
     return {**columns, "latency.noise": "; ".join(row["noise"])}
+
+
+def row_key(entry: Result | Cost, shape: Shape) -> tuple[Any, ...]:
+    """Return what a result and its cost have in common at a shape."""
+    return entry["model"], entry["variant"], key_of(shape)
+
+
+def cost_columns(cost: Cost | None) -> dict[str, Any]:
+    """Return the columns of a cost, only of what is known: without a price none is about it."""
+    known = without(cost, TOLD) if cost else {}
+    return {f"cost.{name}": value for name, value in known.items() if value is not None}
 
 
 def without(entry: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

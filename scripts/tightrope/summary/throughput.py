@@ -89,11 +89,12 @@ def point_entry(point: Facts, record: ThroughputRecord, accept_disturbed: bool) 
             return entry
     rate = samples_per_second(point)
     if rate is None:
-        return {**entry, "reason": TOO_SLOW}
+        why = None if entry["disturbed"] else TOO_SLOW
+        return {**entry, "provisional": False, "reason": why}
     return {
         **entry,
         "samples_per_s": rate.value,
-        "low": rate.low,
+        "low": max(0.0, rate.low),
         "high": rate.high,
         "calls": len(call_seconds(point)),
         "p50_s": call_percentile(point, 50),

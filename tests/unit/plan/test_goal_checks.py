@@ -8,7 +8,7 @@ import pytest
 from tightrope.errors import ConfigError
 from tightrope.plan import goal_checks
 from tightrope.plan.config import checked
-from tightrope.plan.job_params import bounds_of_goal
+from tightrope.plan.job_params import goal_of_race
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 SHAPES = [{"batch": 1, "sequence": 64}, {"batch": 16, "sequence": 128}]
@@ -122,18 +122,26 @@ def test_a_price_has_a_host_and_is_above_zero(prices: dict[str, Any], schema: Pa
 
 
 @pytest.mark.parametrize(
-    ("goal", "bounds"),
+    ("goal", "raced"),
     [
         (None, None),
         ({"minimize": "latency"}, None),
-        ({"minimize": "memory", "p99_ms": 5}, None),
+        ({"minimize": "cost", "memory_mb": 500}, {"minimize": "time", "memory_mb": 500}),
+        ({"minimize": "memory"}, {"minimize": "memory"}),
         (
-            {"minimize": "cost", "memory_mb": 500},
-            {"shape": None, "p99_ms": None, "memory_mb": 500, "accuracy_points": None},
+            {"minimize": "memory", "p99_ms": 5, "shape": SHAPES[0]},
+            {"minimize": "memory", "p99_ms": 5, "shape": SHAPES[0]},
         ),
     ],
 )
-def test_only_a_goal_about_time_with_bounds_changes_the_race(
-    goal: Any, bounds: Any, schema: Path
+def test_a_goal_changes_the_race_where_the_fastest_may_not_be_chosen(
+    goal: Any, raced: Any, schema: Path
 ) -> None:
-    assert bounds_of_goal(filled(schema, goal), None) == bounds
+    keys = ("minimize", "shape", "p99_ms", "memory_mb", "accuracy_points")
+    expected = raced and {**dict.fromkeys(keys), **raced}
+    assert goal_of_race(filled(schema, goal), None) == expected
+
+
+def test_a_goal_of_traffic_changes_no_race(schema: Path) -> None:
+    goal = {"minimize": "memory", "traffic": "offline"}
+    assert goal_of_race(filled(schema, goal, traffic=TRAFFIC), None) is None

@@ -8,10 +8,16 @@ from raced import PLACE
 from tightrope.summary.cost import costs, price_of
 
 
-def entry(variant: str, *rows: dict[str, Any], price: float | None, **fields: Any) -> Any:
-    """The cost at the first of the rows."""
+def entry(
+    variant: str,
+    *rows: dict[str, Any],
+    price: float | None,
+    prepared: float | None = 0.0,
+    **fields: Any,
+) -> Any:
+    """The cost at the first of the rows, of a variant that was prepared in so many seconds."""
     prices = {} if price is None else {"*": price}
-    return costs([result(variant, *rows, **fields)], prices)[0]
+    return costs([result(variant, *rows, **fields)], prices, {("m", variant): prepared})[0]
 
 
 def test_cost_and_break_even_are_what_they_are_by_hand() -> None:
@@ -30,6 +36,19 @@ def test_cost_and_break_even_are_what_they_are_by_hand() -> None:
     assert found["break_even_at_most"] == pytest.approx(100 / 0.0028)
     in_money = 100 * (0.18 / 3600) / (0.003 * (0.18 / 3600))
     assert found["break_even_inferences"] == pytest.approx(in_money)
+
+
+def test_calibrating_and_quantizing_are_paid_as_the_build_is() -> None:
+    """60 s of building and 30 s before it are 90 s; 3 ms are saved per inference."""
+    found = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=30.0)
+    assert (found["prepare_s"], found["build_s"], found["spent_s"]) == (30.0, 60.0, 90.0)
+    assert found["break_even_inferences"] == pytest.approx(90 / 0.003)
+
+
+def test_without_the_time_of_calibrating_there_is_no_break_even() -> None:
+    found = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=None)
+    assert found["prepare_s"] is found["spent_s"] is found["break_even_inferences"] is None
+    assert found["saved_s"] == pytest.approx(0.003)
 
 
 def test_without_a_price_there_is_no_cost_but_a_break_even() -> None:

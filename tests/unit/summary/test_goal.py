@@ -81,6 +81,29 @@ def test_the_goal_decides_which_of_the_same_variants_is_chosen(
     assert set(reasons(found)) == {one["variant"] for one in planted()} - {variant}
 
 
+@pytest.mark.parametrize(
+    ("minimize", "words"),
+    [
+        ("memory", f"{SMALL}, 300 MB, with 2 times the latency of {INT8}, the fastest"),
+        (
+            "energy",
+            f"{BF16}, 0.5 J per inference, with 1.25 times the latency of {INT8}, the fastest",
+        ),
+        ("latency", f"{INT8}, 4 ms"),
+    ],
+)
+def test_the_choice_for_another_goal_says_how_much_slower_than_the_fastest_it_is(
+    minimize: str, words: str
+) -> None:
+    assert at_shape(goal(minimize))["sentence"].endswith(f": {words}")
+
+
+def test_the_fastest_of_all_needs_no_comparison_with_itself() -> None:
+    results = planted()
+    results[1]["peak_rss_bytes"] = 10**8
+    assert at_shape(goal("memory"), results)["sentence"].endswith(f"{INT8}, 100 MB, the fastest")
+
+
 def test_the_latency_goal_without_bounds_is_the_recommendation_of_the_race() -> None:
     results = planted()
     race = raced(results, int8=4.0, bf16=3.0)  # the race told them apart the other way round
@@ -177,13 +200,37 @@ def test_where_nothing_meets_the_goal_the_nearest_says_by_how_much() -> None:
     assert [one["more"] for one in found["bounds"]] == [None, None]
 
 
-def test_a_p99_of_too_few_calls_does_not_meet_a_bound() -> None:
+@pytest.mark.parametrize(
+    ("limit", "stop", "reason"),
+    [
+        (50, "width", "200 of 662 calls; set latency: {min_calls: 800}"),
+        (50, "calls", "200 of 662 calls; set latency: {calls: 800}"),
+        # more calls would not help
+        (3.5, "width", "p50 is 4 ms already, over the bound of 3.5 ms"),
+    ],
+)
+def test_a_p99_of_too_few_calls_does_not_meet_a_bound_and_says_what_to_do(
+    limit: float, stop: str, reason: str
+) -> None:
     results = planted()
-    results[1]["latency"][0]["p99_s"] = None
-    found = at_shape(goal("latency", p99_ms=50), results)
-    assert found["variant"] == BF16
-    assert reasons(found)[INT8] == (
-        "p99 was not measured (it takes 662 calls: raise latency.min_calls)"
+    results[1]["latency"][0] |= {"p99_s": None, "samples": 200, "stop": stop}
+    found = at_shape(goal("latency", p99_ms=limit), results)
+    assert found["variant"] != INT8
+    assert reasons(found)[INT8] == f"p99 not known: {reason}"
+
+
+def test_where_p99_is_not_known_the_goal_may_be_met_and_the_decision_does_not_deny_it() -> None:
+    results = [result(BASELINE, row(10.0, p99_s=None, samples=70))]
+    (found,) = decided(goal("memory", p99_ms=12.0, shape=SHAPE), results)
+    assert found["variant"] is None
+    assert found["sentence"].endswith(
+        f"no variant is known to meet it; the nearest is {BASELINE}: p99 not known: 70 of 662 "
+        "calls; set latency: {min_calls: 800}"
+    )
+    (miss,) = found["nearest"]["misses"]
+    assert (miss["value"], miss["why"]) == (
+        None,
+        "70 of 662 calls; set latency: {min_calls: 800}",
     )
 
 
@@ -253,6 +300,13 @@ def test_the_recommendation_at_the_shape_of_the_goal_is_the_one_for_the_goal() -
     assert (after[0]["why"], after[0]["rejected"]) == (found[0]["sentence"], found[0]["rejected"])
     assert after[1] == before[1]
     assert for_goal(before, []) == before
+
+
+def test_under_traffic_a_p99_that_is_not_known_takes_no_more_calls_of_latency() -> None:
+    load = traffic(BASELINE, server_p99_s=None)
+    load["rows"] = load["rows"][1:]
+    (found,) = decided(goal("cost", traffic="server", p99_ms=35.0), planted(), traffic=[load])
+    assert reasons(found)[BASELINE] == "p99 not known: not measured under this traffic"
 
 
 def test_without_a_goal_nothing_is_decided() -> None:

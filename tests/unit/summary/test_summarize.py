@@ -19,8 +19,9 @@ from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
 from tightrope.summary.hosts import hosts
+from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.splits import evaluation_split
-from tightrope.summary.summarize import Inputs, Settings, summarize
+from tightrope.summary.summarize import summarize
 
 HOST = {
     "cpu": "Some CPU",
@@ -415,6 +416,10 @@ def test_without_a_goal_nothing_of_it_is_in_it(summary: dict[str, Any]) -> None:
     assert (summary["goal"], summary["goals"], summary["costs"]) == (None, [], [])
 
 
+def test_without_a_goal_no_column_of_the_csv_is_about_costs(folder: Path) -> None:
+    assert "cost." not in (folder / "summary.csv").read_text().splitlines()[0]
+
+
 def test_a_goal_decides_the_recommendation_at_its_shape_alone(tmp_path: Path) -> None:
     variants, race = (BASELINE, QUICK, PLAIN), {"quick": 4.0, "plain": 5.0}
     bounds = {"p99_ms": None, "memory_mb": None, "accuracy_points": 0.01}
@@ -442,6 +447,27 @@ def test_a_goal_decides_the_recommendation_at_its_shape_alone(tmp_path: Path) ->
     seconds = by_variant(summary)[QUICK]["latency"][0]["paired_s"]
     # an hour for 0.36 is 0.0001 per second
     assert priced[QUICK, 1, 64]["cost_per_million"] == pytest.approx(1e6 * seconds * 0.0001)
+
+
+def test_the_csv_has_the_costs_of_each_row(tmp_path: Path) -> None:
+    prepared = {"m": {BASELINE: [], QUICK: []}}
+    summary = summarized(tmp_path, (BASELINE, QUICK), prices={"*": 0.36}, prepared=prepared)
+    frame = pandas.read_csv(tmp_path / "summary.csv").set_index(["variant", "latency.batch"])
+    for cost in summary["costs"]:
+        row = frame.loc[cost["variant"], cost["shape"]["batch"]]
+        for name in ("cost_per_million", "saved_s", "break_even_inferences", "prepare_s"):
+            value = row[f"cost.{name}"]
+            assert value == pytest.approx(cost[name]) or (pandas.isna(value) and cost[name] is None)
+    assert frame.loc[QUICK, 1]["cost.break_even_inferences"] > 0
+
+
+def test_without_a_price_no_column_of_the_csv_is_about_money(tmp_path: Path) -> None:
+    bounds = {"p99_ms": None, "memory_mb": None, "accuracy_points": None}
+    goal = {"minimize": "latency", "shape": None, "traffic": None, **bounds}
+    summarized(tmp_path, (BASELINE, QUICK), goal=goal, prepared={"m": {QUICK: []}})
+    header = set(pandas.read_csv(tmp_path / "summary.csv"))
+    assert {"cost.saved_s", "cost.break_even_inferences"} <= header
+    assert not {"cost.price_per_hour", "cost.cost_per_million"} & header
 
 
 def test_speed_ups_over_bf16_are_in_it_and_in_the_csv_where_bf16_was_measured(

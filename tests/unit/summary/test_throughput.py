@@ -95,6 +95,22 @@ def test_a_disturbed_point_has_no_numbers_unless_they_are_accepted() -> None:
     assert place_of(accepted["best"]) == (2, 1, 1) and accepted["best"]["provisional"]
 
 
+def test_a_disturbed_point_without_calls_is_no_failure_of_its_own() -> None:
+    blocks = [[[0.01], [], [0.01], [], [], [], [], [], [], []]]
+    starved = {**POINTS[0], "blocks_s": blocks, "foreign_cores": MAX_FOREIGN_CORES + 0.5}
+    entry = throughput_entry(record([starved]), accept_disturbed=True)
+    (found,) = entry["points"]
+    assert found["disturbed"] and found["samples_per_s"] is None
+    assert (found["reason"], found["provisional"]) == (None, False)
+
+
+def test_no_rate_is_below_zero_however_wide_its_interval_is() -> None:
+    seconds = [0.001, 0.001, 0.001, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0]
+    uneven = {**POINTS[0], "blocks_s": [[[one] * 9 for one in seconds]]}
+    (found,) = throughput_entry(record([uneven]))["points"]
+    assert found["low"] == 0.0 < found["samples_per_s"] < found["high"]
+
+
 def test_points_without_numbers_keep_their_reasons() -> None:
     slow = {**POINTS[0], "blocks_s": [[[1.0], [], [1.0], [], [], [], [], [], [], []]]}
     points = [

@@ -21,7 +21,7 @@ from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.logits import check_logits
 from tightrope.measure.race.at_shape import RaceAtShape
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
-from tightrope.measure.race.goal import meeting
+from tightrope.measure.race.goal import racing_for
 from tightrope.measure.race.rounds import Race
 from tightrope.measure.settings import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
@@ -52,15 +52,16 @@ class RaceSettings:
 
     `baseline` is the name of the baseline, `decision` holds the settings of that name, `budget` is
     the fraction by which accuracy may fall. With `accept_disturbed`, variants with disturbed
-    latencies may take part. `bounds` are those of a goal: `shape` (None is all), `p99_ms`,
-    `memory_mb` and `accuracy_points`, each None where it has none.
+    latencies may take part. `goal` has what it minimizes (`time`, `memory` or `energy`), its
+    `shape` (None is all) and its bounds `p99_ms`, `memory_mb` and `accuracy_points`, each None
+    where it has none.
     """
 
     baseline: str
     decision: dict[str, Any]
     budget: float
     accept_disturbed: bool
-    bounds: dict[str, Any] | None = None
+    goal: dict[str, Any] | None = None
 
 
 def race_finalists(
@@ -108,14 +109,14 @@ def chosen_finalists(
 ) -> list[Finalists]:
     """Return the finalists of each shape, with those for the goal at its shape."""
     known = partial(candidates, measured, race.baseline)
-    bounds, found = race.bounds, []
+    goal, found = race.goal, []
     for place, shape in enumerate(settings.shapes):
         wanted: list[Candidate] = []
-        if bounds and bounds["shape"] in (None, shape):
-            points = bounds["accuracy_points"]
+        if goal and goal["shape"] in (None, shape):
+            points = goal["accuracy_points"]
             budget = race.budget if points is None else points / 100
             judged = known(budget, race.accept_disturbed, place)
-            wanted = meeting(bounds, judged, measured, place)
+            wanted = racing_for(goal, judged, measured, place)
         found.append(finalists(known(race.budget, race.accept_disturbed, place), wanted))
     return found
 

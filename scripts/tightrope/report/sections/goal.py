@@ -7,6 +7,7 @@ from tightrope.report.sections.not_run import grouped
 from tightrope.report.style.numbers import milliseconds, shape_label, shape_of, significant, whole
 
 Record = Mapping[str, Any]
+NOT_TIMED = "a job before its build was not timed"
 
 
 def goal_section(summary: Record, model: str, hosts: Mapping[str, str]) -> dict[str, Any] | None:
@@ -51,7 +52,21 @@ def cost_row(cost: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
         "shape": shape_label(shape_of(cost["shape"])),
         "host": hosts.get(cost["host"]),
         "cost": significant(cost["cost_per_million"]),
+        "spent_s": significant(cost["spent_s"]),
+        "not_spent": NOT_TIMED,
         "saved_ms": milliseconds(cost["saved_s"]),
         "break_even": whole(cost["break_even_inferences"]),
+        "no_break_even": no_break_even(cost),
         "at_most": None if at_most is None else whole(at_most),
     }
+
+
+def no_break_even(cost: Record) -> str | None:
+    """Return why there is no break-even, None where there is one."""
+    if cost["break_even_inferences"] is not None:
+        return None
+    if cost["saved_s"] is None:
+        return "not compared"
+    if cost["saved_s"] <= 0:
+        return "never: nothing is saved"
+    return NOT_TIMED

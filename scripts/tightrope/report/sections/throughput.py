@@ -16,6 +16,8 @@ from tightrope.report.style.numbers import (
 )
 
 Record = Mapping[str, Any]
+# pixels of a chart: of the names of its rows, and of a column with its text
+NAMES_WIDTH, COLUMN_WIDTH = 165, 96
 UNKNOWN_P99 = "too few calls for p99"
 
 
@@ -23,7 +25,8 @@ def throughput_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> l
     """Return a figure per measured entry of a model, the highest throughput first.
 
     Each has the `variant`, its `host` where there are several, `size` of an input, the `sentences`
-    on its best points, the `cells` of its chart, and how many of them were `skipped`.
+    on its best points, the `cells` of its chart, how many of them were `skipped`, and the
+    `least_width` of the chart in pixels, in which the texts of its cells do not overlap.
     """
     measured = [entry for entry in entries if entry.get("status") == "ok"]
     measured.sort(key=lambda entry: -((entry.get("best") or {}).get("samples_per_s") or 0.0))
@@ -34,8 +37,9 @@ def figure(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the heat map of a variant with its words and the rows of its table."""
     points, best = entry.get("points") or [], entry.get("best")
     cells = [cell(point, best) for point in points]
-    sentences = [*best_words(entry), *bound_words(entry)]
+    sentences = [*best_words(entry), *provisional_words(best), *bound_words(entry)]
     description = f"Samples per second of {entry.get('variant')}. {' '.join(sentences)}"
+    batches = {cell["batch"] for cell in cells}
     sizes = {key: entry[key] for key in ("sequence", "height", "width") if entry.get(key)}
     return {
         "variant": entry.get("variant"),
@@ -45,6 +49,7 @@ def figure(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
         "description": description,
         "cells": cells,
         "skipped": sum(bool(point.get("skipped")) for point in points),
+        "least_width": NAMES_WIDTH + COLUMN_WIDTH * len(batches),
         "chart": throughput_chart(cells, description=description),
     }
 
@@ -65,6 +70,7 @@ def cell(point: Record, best: Record | None) -> dict[str, Any]:
         "batch": point.get("batch"),
         "samples_per_s": point.get("samples_per_s"),
         "rate": f"{rate}/s" if rate else word,
+        "samples": rate or word,
         "interval": f"{low} to {high}" if low and high else None,
         "p50": milliseconds(point.get("p50_s")),
         "p99": f"p99{JOINED}{p99}{JOINED}ms" if p99 else "",
@@ -96,6 +102,11 @@ def best_words(entry: Record) -> list[str]:
     if best == single:
         return [f"{found}; no other division of the cores gave more."]
     return [f"{found}; one instance with all threads has no number to compare it with."]
+
+
+def provisional_words(best: Record | None) -> list[str]:
+    """Say what disturbed the best point, if its numbers are provisional."""
+    return [f"It is provisional: {best['disturbed']}."] if best and best["provisional"] else []
 
 
 def bound_words(entry: Record) -> list[str]:

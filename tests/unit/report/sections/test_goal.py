@@ -29,8 +29,8 @@ def cost(host: str, **changes: Any) -> dict[str, Any]:
     return {
         **{"model": MODEL, "variant": VARIANT, "host": host, "shape": SHAPE},
         **{"inferences_per_s": 500.0, "price_per_hour": 0.18, "cost_per_million": 0.1},
-        **{"build_s": 60.0, "search_s": None, "saved_s": 0.003},
-        **{"break_even_inferences": 20000.0, "break_even_at_most": None},
+        **{"prepare_s": 20.0, "build_s": 60.0, "search_s": None, "spent_s": 80.0},
+        **{"saved_s": 0.003, "break_even_inferences": 20000.0, "break_even_at_most": None},
         **changes,
     }
 
@@ -69,6 +69,29 @@ def test_the_page_has_cost_and_break_even_of_each_variant(tmp_path: Path) -> Non
 def test_a_page_without_a_goal_has_nothing_of_it(tmp_path: Path) -> None:
     text = page(tmp_path)
     assert 'class="goal"' not in text and "Break-even" not in text
+
+
+def test_a_break_even_has_the_seconds_that_are_paid(tmp_path: Path) -> None:
+    section = goal_section({"costs": [cost("h", spent_s=120.0)]}, MODEL, {})
+    assert section is not None
+    assert section["costs"][0]["spent_s"] == "120"
+    text = page(tmp_path, costs=[cost("h", prepare_s=None, spent_s=None)])
+    assert "Calibrated and built in, s" in text and "a job before its build was not timed" in text
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        ({"saved_s": -0.001}, "never: nothing is saved"),
+        ({"saved_s": None}, "not compared"),
+        ({"spent_s": None}, "a job before its build was not timed"),
+    ],
+)
+def test_a_break_even_that_is_not_known_says_why(known: dict[str, Any], reason: str) -> None:
+    row = cost("h", break_even_inferences=None, **known)
+    section = goal_section({"costs": [row]}, MODEL, {})
+    assert section is not None
+    assert section["costs"][0]["no_break_even"] == reason
 
 
 @pytest.mark.parametrize("shape", [SHAPE, None])

@@ -72,6 +72,20 @@ def test_one_sentence_says_what_is_best_and_by_what_factor() -> None:
     )
 
 
+def test_a_best_point_that_other_load_disturbed_is_said_to_be_provisional() -> None:
+    best = point(2, 4, 16, 1240.0, provisional=True, disturbed="other programs used 2.0 cores")
+    assert words(p99_bound_s=None, best=best, points=[SINGLE, best]).endswith(
+        "4. It is provisional: other programs used 2.0 cores."
+    )
+    assert "provisional" not in words()
+
+
+def test_each_cell_is_wide_enough_for_its_text_and_the_chart_then_scrolls() -> None:
+    wide = [point(1, 8, batch, 800.0) for batch in (1, 2, 4, 8, 16, 32)]
+    (few,), (many,) = (throughput_section([entry(points=one)], {}) for one in (POINTS, wide))
+    assert (few["least_width"], many["least_width"]) == (453, 741)
+
+
 def test_the_bound_has_a_sentence_of_its_own() -> None:
     assert "With p99 within 50.0 ms: 2 instances, 4 threads each, at batch 1: 500" in words()
     assert "Its p99 is within 50.0 ms." in words(best_within_bound=BEST)

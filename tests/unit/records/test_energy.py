@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from gpu_states import state
-from tightrope.summary.energy import joules_per_call
+from tightrope.records.energy import joules_per_call
 
 BLOCKS = [[0.1] * 2, [0.1] * 3, [0.1] * 5]
 

@@ -1,0 +1,67 @@
+"""What a summary is written from: the files of a run, and what the plan knows of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tightrope.summary.cost import Prices
+from tightrope.summary.goal_types import Goal
+from tightrope.summary.preparation import Prepared
+
+Paths = Iterable[Path | str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Files of a run.
+
+    `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
+    `splits` those of each model. `traffic` are the records of measurements under traffic,
+    `throughputs` those of several instances, `profiles` those of operators, `idleness` those of
+    pauses, `builds` those of several builds, `causes` those of removed causes, `audits`,
+    `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
+    trainings, `activations` those of models paired with a reference, `races` those of the races per
+    model and device, `caches` those of calibrations.
+    """
+
+    engines: Paths
+    latencies: Paths
+    accuracies: Paths
+    checkpoints: Paths
+    splits: Paths
+    traffic: Paths = ()
+    throughputs: Paths = ()
+    profiles: Paths = ()
+    idleness: Paths = ()
+    builds: Paths = ()
+    causes: Paths = ()
+    audits: Paths = ()
+    sensitivities: Paths = ()
+    searches: Paths = ()
+    training: Paths = ()
+    activations: Paths = ()
+    races: Paths = ()
+    caches: Paths = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the plan knows of a run.
+
+    `configuration` names its files, `overrides` the values of --config. `unavailable` holds (model,
+    variant, reason), `baselines` the baseline variant by model and device, `references` the model
+    with which a model's activation is compared. For `accept_disturbed` see `results.latency_entry`.
+    `prices` are per hour by fingerprint of the host, or `*`; `prepared` are the files made before
+    the engine of each variant.
+    """
+
+    unavailable: Sequence[tuple[str, str, str]]
+    baselines: Mapping[str, Mapping[str, str]]
+    budget_points: float
+    configuration: Sequence[str] = ()
+    overrides: Sequence[str] = ()
+    references: Mapping[str, str] = field(default_factory=dict)
+    accept_disturbed: bool = False
+    goal: Goal | None = None
+    prices: Prices = field(default_factory=dict)
+    prepared: Prepared = field(default_factory=dict)
