@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import supervised
+from tightrope.measure.profile import operators
 from tightrope.measure.profile.bounds import verdict
-from tightrope.measure.profile.operators import operator_times as operators_of
 from tightrope.measure.profile.peaks import peaks_of
 from tightrope.measure.timing import timed_calls
 from tightrope.runtimes.operator_times import OperatorTime
@@ -111,7 +112,7 @@ def in_onnxruntime(bound: str, folder: Path) -> Profiled:
     options = {"optimization": "all", "arena": True, "spinning": True}
     inputs = {"x": np.ones(MODELS[bound][1], np.float32)}
     session = open_session(folder / "a.onnx", session_options(THREADS, options))
-    found = operator_times(folder / "a.onnx", THREADS, options, inputs, CALLS)
+    (found,) = operator_times(folder / "a.onnx", THREADS, options, [(inputs, CALLS)])
     return found, mean(lambda given: session.run(None, given), inputs)
 
 
@@ -177,6 +178,15 @@ def test_the_verdict_is_what_the_model_was_built_for(
     assert sum(found["shares"].values()) == pytest.approx(1.0)
 
 
+def operators_of(engine: Path, *batches: Arrays) -> list[list[OperatorTime]]:
+    """In a child, which alone loads the engine."""
+    run, _ = load_engine(engine, threads=THREADS)
+    for batch in batches:
+        run(batch)
+    calls = [(batch, CALLS) for batch in batches]
+    return operators.operator_times(engine, run, calls, threads=THREADS)
+
+
 def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
     tiny: TinyModel, built: Callable[..., Path]
 ) -> None:
@@ -184,17 +194,17 @@ def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
     shape = {"batch": 2, "sequence": 32}
     files = tiny.checkpoint, tiny.split("timing")
     (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
-    work = partial(operators_of, built(parse("cpu-tvm-fp32")), inputs, THREADS, CALLS)
-    operators = supervised(work, limits=LIMITS)
+    work = partial(operators_of, built(parse("cpu-tvm-fp32")), inputs)
+    (kernels,) = supervised(work, limits=LIMITS)
     done: dict[str, float] = {}
-    for one in operators:
+    for one in kernels:
         done[one.group] = done.get(one.group, 0.0) + one.operations
     # the nearest bucket, 16 x 32
     texts, tokens = 16, 16 * 32
     layer = 2 * tokens * (4 * 64 * 64 + 2 * 64 * 128) + 4 * tokens * 32 * 64
     assert done["products"] == 2 * layer + 2 * texts * (64 * 64 + 64 * 3)
     assert {"softmax", "normalization", "embeddings", "moves"} <= set(done)
-    assert not [one for one in operators if one.name.startswith("vm.")]
+    assert not [one for one in kernels if one.name.startswith("vm.")]
 
 
 def test_a_package_names_its_attention_and_each_product_once(
@@ -204,12 +214,12 @@ def test_a_package_names_its_attention_and_each_product_once(
     shape = {"batch": 2, "sequence": 32}
     files = tiny.checkpoint, tiny.split("timing")
     (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
-    work = partial(operators_of, built(parse("cpu-inductor-fp32")), inputs, THREADS, CALLS)
-    operators = supervised(work, limits=LIMITS)
-    attention = [one for one in operators if one.group == "attention"]
+    work = partial(operators_of, built(parse("cpu-inductor-fp32")), inputs)
+    (kernels,) = supervised(work, limits=LIMITS)
+    attention = [one for one in kernels if one.group == "attention"]
     assert [one.kind for one in attention if "scaled_dot_product" in one.kind]
-    assert "dispatch" in {one.group for one in operators}
-    done = sum(one.operations for one in operators if one.group == "products")
+    assert "dispatch" in {one.group for one in kernels}
+    done = sum(one.operations for one in kernels if one.group == "products")
     layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
     assert done == 2 * layer + 2 * 2 * (64 * 64 + 64 * 3)
 
@@ -218,7 +228,7 @@ def works(model: TinyModel, inputs: Arrays) -> dict[str, float]:
     """In a child: the operations of a call by group, from the ONNX file."""
     from tightrope.measure.profile.model_work import model_works
 
-    return model_works(model.simplified, [inputs], "fp32", THREADS)[0]["groups"]
+    return model_works(model.simplified, [inputs], THREADS)[0]["groups"]
 
 
 def test_the_kernels_of_tvm_do_the_convolutions_of_the_onnx_file(
@@ -230,7 +240,7 @@ def test_the_kernels_of_tvm_do_the_convolutions_of_the_onnx_file(
     (inputs,) = timing_batches(*files, [shape], max_sequence=1)
     variant, engine = parse("cpu-tvm-fp32"), tmp_path / "tvm" / "engine.json"
     build_variant(tiny_images, variant, engine, options={"tune_seconds": 0, "buckets": BUCKETS})
-    operators = supervised(partial(operators_of, engine, inputs, THREADS, CALLS), limits=LIMITS)
-    done = sum(one.operations for one in operators if one.group == "products")
+    (kernels,) = supervised(partial(operators_of, engine, inputs), limits=LIMITS)
+    done = sum(one.operations for one in kernels if one.group == "products")
     assert done == supervised(partial(works, tiny_images, inputs), limits=LIMITS)["products"]
-    assert "patches" in {one.kind for one in operators if one.group == "moves"}
+    assert "patches" in {one.kind for one in kernels if one.group == "moves"}

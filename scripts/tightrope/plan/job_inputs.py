@@ -149,7 +149,7 @@ def peaks_of_variant(wildcards: Any) -> str:
     return f"artifacts/machine/{parse(wildcards.variant).device}.peaks.json"
 
 
-def profiled_inputs(
+def counted_inputs(
     config: Document, jobs: Iterable[tuple[str, Variant]], wildcards: Any
 ) -> dict[str, str]:
     """Return the simplified ONNX of a profiled model, whose operations are counted.

@@ -200,6 +200,7 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
     """Return the files that may hold a failure, including those that variants share."""
     own = [path for paths in records(plan).values() for path in paths]
     shared = [path for job in plan.jobs for path in int8_files(config, *job)]
+    shared += dict.fromkeys(f"artifacts/{model}/requests.json" for model, _ in plan.profile)
     return shared + own + graph_records(graph_columns(config, plan.jobs))
 
 

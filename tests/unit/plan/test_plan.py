@@ -15,8 +15,8 @@ from tightrope.plan.columns import columns, race_columns, search_columns
 from tightrope.plan.config import checked
 from tightrope.plan.job_inputs import (
     audit_input,
+    counted_inputs,
     engine_inputs,
-    profiled_inputs,
     quantize_inputs,
     training_examples,
 )
@@ -677,8 +677,8 @@ def test_a_profile_reads_the_onnx_file_only_where_another_job_does(
     config["engines"] = engines
     jobs = [one for one in plan_of(config).jobs if one[0] == "m"]
     asked = job("m", "cpu-pytorch-fp32")
-    assert profiled_inputs(config, jobs, asked) == ({"onnx": ONNX} if reads else {})
-    assert profiled_inputs(config, jobs, job("n", "cpu-pytorch-fp32")) == {}
+    assert counted_inputs(config, jobs, asked) == ({"onnx": ONNX} if reads else {})
+    assert counted_inputs(config, jobs, job("n", "cpu-pytorch-fp32")) == {}
 
 
 def test_making_a_plan_imports_no_heavy_library(repository: Path) -> None:

@@ -2,12 +2,12 @@
 
 import json
 import tempfile
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
 
-from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.onnxruntime.session import (
     CPU,
     Options,
@@ -15,7 +15,7 @@ from tightrope.runtimes.onnxruntime.session import (
     open_session,
     session_options,
 )
-from tightrope.runtimes.operator_times import OperatorTime, Tensor, operator_time, per_call
+from tightrope.runtimes.operator_times import Calls, OperatorTime, Tensor, operator_time, per_call
 
 TYPES = {
     "float": "fp32",
@@ -34,36 +34,40 @@ def operator_times(
     path: Path,
     threads: int,
     options: Options,
-    inputs: Arrays,
-    calls: int,
+    calls: Calls,
     providers: Providers = ((CPU, {}),),
-) -> list[OperatorTime]:
-    """Return the time of each operator per call of `inputs`, the longest first."""
-    events = events_of(path, session_options(threads, options), inputs, calls, providers)
-    return per_call((time_of(one) for one in events), calls)
+) -> list[list[OperatorTime]]:
+    """Return the time of each operator per call, the longest first, for each of `calls`."""
+    found = events_of(path, session_options(threads, options), calls, providers)
+    return [
+        per_call(map(time_of, events), count)
+        for events, (_, count) in zip(found, calls, strict=True)
+    ]
 
 
 def events_of(
     path: Path,
     options: onnxruntime.SessionOptions,
-    inputs: Arrays,
-    calls: int,
+    calls: Calls,
     providers: Providers = ((CPU, {}),),
-) -> list[dict[str, Any]]:
-    """Return the events of ONNX Runtime's profiler, one for each operator and call of `inputs`.
+) -> list[list[dict[str, Any]]]:
+    """Return the events of ONNX Runtime's profiler for each of `calls`: one per operator and call.
 
-    The session is opened anew with its profiler, called once to warm up and then `calls` times.
+    The session is opened once, with its profiler. One more call before those of `calls`, with the
+    same inputs, warms up.
     """
     with tempfile.TemporaryDirectory() as folder:
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(folder, "profile"))
         session = open_session(path, options, providers)
-        for _ in range(calls + 1):
-            session.run(None, inputs)
+        for inputs, count in calls:
+            for _ in range(count + 1):
+                session.run(None, inputs)
         events = json.loads(Path(session.end_profiling()).read_text())
     kernels = [one for one in events if one["name"].endswith(KERNEL)]
-    # the first call warms up
-    return kernels[len(kernels) // (calls + 1) :]
+    size = len(kernels) // sum(count + 1 for _, count in calls)
+    ends = accumulate(size * (count + 1) for _, count in calls)
+    return [kernels[end - size * count : end] for end, (_, count) in zip(ends, calls, strict=True)]
 
 
 def time_of(event: dict[str, Any]) -> OperatorTime:
