@@ -9,19 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.files import write_json
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import supervised
 from tightrope.measure.profile import operators
 from tightrope.measure.profile.bounds import verdict
+from tightrope.measure.profile.measure import measure_profile
 from tightrope.measure.profile.peaks import peaks_of
 from tightrope.measure.timing import timed_calls
+from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.operator_times import OperatorTime
 from tightrope.variants import parse
 from tiny_images import BUCKETS
 from tiny_images import SIDE as EDGE
-from tiny_model import LIMITS, LONGEST, TinyModel, build_variant
+from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, build_variant
 
 THREADS = 1
 CALLS = 5
@@ -185,6 +189,44 @@ def operators_of(engine: Path, *batches: Arrays) -> list[list[OperatorTime]]:
         run(batch)
     calls = [(batch, CALLS) for batch in batches]
     return operators.operator_times(engine, run, calls, threads=THREADS)
+
+
+@pytest.mark.parametrize("variant", ["cpu-onnxruntime-fp32", "cpu-pytorch-fp32"])
+def test_an_engine_that_is_loaded_once_has_the_operators_of_each_shape(
+    tiny: TinyModel, built: Callable[..., Path], variant: str
+) -> None:
+    shapes = [{"batch": batch, "sequence": 32} for batch in (2, 4)]
+    files = tiny.checkpoint, tiny.split("timing")
+    batches = timing_batches(*files, shapes, max_sequence=LONGEST)
+    work = partial(operators_of, built(parse(variant)), *batches)
+    small, large = (
+        sum(one.operations for one in found if one.group == "products")
+        for found in supervised(work, limits=LIMITS)
+    )
+    layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
+    # of the second layer the ONNX file computes the first token only
+    assert large == 2 * small > 2 * layer
+
+
+@pytest.mark.parametrize("failed", ["requests", "peaks"])
+def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
+    tiny: TinyModel, built: Callable[..., Path], tmp_path: Path, failed: str
+) -> None:
+    variant = "cpu-onnxruntime-fp32"
+    write_json(tmp_path / "peaks.json", {"peaks": {}})
+    write_failure(tmp_path / f"{failed}.json", reason="killed", transient=False)
+    measure_profile(
+        artifacts_of(tiny, built(parse(variant)), split="timing"),
+        tmp_path / "requests.json",
+        tmp_path / "peaks.json",
+        tmp_path / "record.json",
+        model="tiny",
+        variant=variant,
+        max_sequence=LONGEST,
+        execution=EXECUTION,
+    )
+    record = ProfileRecord.read(tmp_path / "record.json")
+    assert (record.status, record.reason, record.shapes) == ("failed", "killed", [])
 
 
 def test_the_kernels_of_tvm_do_the_work_of_the_bucket(

@@ -145,8 +145,13 @@ def audit_input(wildcards: Any) -> dict[str, str]:
 
 
 def peaks_of_variant(wildcards: Any) -> str:
-    """Return the file with the peaks of the device that a variant runs on."""
-    return f"artifacts/machine/{parse(wildcards.variant).device}.peaks.json"
+    """Return the file with the peaks of the device that the variant runs on."""
+    return peaks_file(parse(wildcards.variant))
+
+
+def peaks_file(variant: Variant) -> str:
+    """Return the file with the peaks of the device of a variant."""
+    return f"artifacts/machine/{variant.device}.peaks.json"
 
 
 def counted_inputs(

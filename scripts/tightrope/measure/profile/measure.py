@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import read_json, sha256
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -23,6 +23,7 @@ from tightrope.measure.latency import why_not_timed
 from tightrope.measure.profile.bounds import verdict
 from tightrope.measure.profile.calls import FEWEST, mean_call
 from tightrope.measure.profile.operators import operator_times
+from tightrope.measure.profile.peaks import read_peaks
 from tightrope.measure.profile.precision import work_in
 from tightrope.measure.profile.requests import read_requests
 from tightrope.records.profile import ProfileRecord
@@ -33,7 +34,7 @@ from tightrope.variants import parse
 
 # seconds of the calls with a profiler at each shape
 PROFILED_S = 0.15
-MOST = 20
+MOST = 100
 # operators that a record keeps; the rest is in the groups
 KEPT = 40
 
@@ -61,13 +62,14 @@ def measure_profile(
         libraries=execution.libraries,
         engine_sha256=sha256(artifacts.engine),
         threads=execution.threads,
-        peaks=read_json(peaks)["peaks"],
+        peaks={},
     )
     record.reason = why_not_timed(artifacts.engine, None)
     if record.reason is not None:
         record.status = "failed"
     else:
         try:
+            record.peaks = read_peaks(peaks)
             precision = parse(variant).precision
             batches = requests_of(requests, artifacts, precision, max_sequence)
         except WorkFailed as error:
