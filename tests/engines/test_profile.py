@@ -205,7 +205,9 @@ def test_an_engine_that_is_loaded_once_has_the_operators_of_each_shape(
     )
     layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
     # of the second layer the ONNX file computes the first token only
-    assert large == 2 * small > 2 * layer
+    assert small > layer
+    # but for an operator on one number, which is the same in both
+    assert large == pytest.approx(2 * small)
 
 
 @pytest.mark.parametrize("failed", ["requests", "peaks"])
