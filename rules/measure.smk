@@ -255,11 +255,39 @@ rule measure_peaks:
         "../scripts/measure_peaks.py"
 
 
+# What the requests of a model take whatever the engine.
+rule measure_requests:
+    input:
+        unpack(counted_inputs),
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        requests=ensure("artifacts/{model}/requests.json", non_empty=True),
+    log:
+        "<logs>/measure_requests/{model}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=10,
+        last_attempt=last_attempt,
+    params:
+        code=code_of("measure_requests.py"),
+        host=PLAN.host["cpu"],
+        shapes=full_shapes_of_model,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=encoding_with(["onnxruntime"]),
+    script:
+        "../scripts/measure_requests.py"
+
+
 # Of the variants in profile.variants, and of any other whose file is asked for.
 rule measure_profile:
     input:
-        unpack(profiled_inputs),
         engine="artifacts/{model}/engines/{variant}/engine.json",
+        requests="artifacts/{model}/requests.json",
         peaks=peaks_of_variant,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
@@ -283,7 +311,6 @@ rule measure_profile:
     params:
         code=profile_code,
         host=host_of_variant,
-        shapes=full_shapes_of_model,
         max_sequence=lookup("models/{model}/max_sequence", within=config),
         threads=lookup("threads", within=config),
         libraries=accuracy_libraries,

@@ -1,8 +1,19 @@
 """Measure the peaks of this machine: matrix products, copies, the smallest operator."""
 
-from tightrope.jobs.execution import Execution
+from tightrope.jobs.file_job import run_file_job
 from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
 from tightrope.measure.profile.peaks import measure_peaks
 
 job = current_job(globals())
-measure_peaks(job.output.peaks, device=job.wildcards.device, execution=Execution.of(job))
+require_host(job.params.host)
+run_file_job(
+    job,
+    "peaks not measured",
+    lambda: measure_peaks(
+        job.output.peaks,
+        device=job.wildcards.device,
+        threads=intra_op_threads(job.params.threads),
+    ),
+)

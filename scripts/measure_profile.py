@@ -8,11 +8,11 @@ from tightrope.measure.profile.measure import measure_profile
 job = current_job(globals())
 measure_profile(
     Artifacts.of(job.input),
+    job.input.requests,
     job.input.peaks,
     job.output.record,
     model=job.wildcards.model,
     variant=job.wildcards.variant,
-    shapes=job.params.shapes,
     max_sequence=job.params.max_sequence,
     execution=Execution.of(job),
 )

@@ -9,18 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.files import write_json
+from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import supervised
+from tightrope.measure.profile import operators
 from tightrope.measure.profile.bounds import verdict
-from tightrope.measure.profile.operators import operator_times as operators_of
+from tightrope.measure.profile.measure import measure_profile
 from tightrope.measure.profile.peaks import peaks_of
 from tightrope.measure.timing import timed_calls
+from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.operator_times import OperatorTime
 from tightrope.variants import parse
 from tiny_images import BUCKETS
 from tiny_images import SIDE as EDGE
-from tiny_model import LIMITS, LONGEST, TinyModel, build_variant
+from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, build_variant
 
 THREADS = 1
 CALLS = 5
@@ -111,7 +116,7 @@ def in_onnxruntime(bound: str, folder: Path) -> Profiled:
     options = {"optimization": "all", "arena": True, "spinning": True}
     inputs = {"x": np.ones(MODELS[bound][1], np.float32)}
     session = open_session(folder / "a.onnx", session_options(THREADS, options))
-    found = operator_times(folder / "a.onnx", THREADS, options, inputs, CALLS)
+    (found,) = operator_times(folder / "a.onnx", THREADS, options, [(inputs, CALLS)])
     return found, mean(lambda given: session.run(None, given), inputs)
 
 
@@ -177,6 +182,55 @@ def test_the_verdict_is_what_the_model_was_built_for(
     assert sum(found["shares"].values()) == pytest.approx(1.0)
 
 
+def operators_of(engine: Path, *batches: Arrays) -> list[list[OperatorTime]]:
+    """In a child, which alone loads the engine."""
+    run, _ = load_engine(engine, threads=THREADS)
+    for batch in batches:
+        run(batch)
+    calls = [(batch, CALLS) for batch in batches]
+    return operators.operator_times(engine, run, calls, threads=THREADS)
+
+
+@pytest.mark.parametrize("variant", ["cpu-onnxruntime-fp32", "cpu-pytorch-fp32"])
+def test_an_engine_that_is_loaded_once_has_the_operators_of_each_shape(
+    tiny: TinyModel, built: Callable[..., Path], variant: str
+) -> None:
+    shapes = [{"batch": batch, "sequence": 32} for batch in (2, 4)]
+    files = tiny.checkpoint, tiny.split("timing")
+    batches = timing_batches(*files, shapes, max_sequence=LONGEST)
+    work = partial(operators_of, built(parse(variant)), *batches)
+    small, large = (
+        sum(one.operations for one in found if one.group == "products")
+        for found in supervised(work, limits=LIMITS)
+    )
+    layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
+    # of the second layer the ONNX file computes the first token only
+    assert small > layer
+    # but for an operator on one number, which is the same in both
+    assert large == pytest.approx(2 * small)
+
+
+@pytest.mark.parametrize("failed", ["requests", "peaks"])
+def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
+    tiny: TinyModel, built: Callable[..., Path], tmp_path: Path, failed: str
+) -> None:
+    variant = "cpu-onnxruntime-fp32"
+    write_json(tmp_path / "peaks.json", {"peaks": {}})
+    write_failure(tmp_path / f"{failed}.json", reason="killed", transient=False)
+    measure_profile(
+        artifacts_of(tiny, built(parse(variant)), split="timing"),
+        tmp_path / "requests.json",
+        tmp_path / "peaks.json",
+        tmp_path / "record.json",
+        model="tiny",
+        variant=variant,
+        max_sequence=LONGEST,
+        execution=EXECUTION,
+    )
+    record = ProfileRecord.read(tmp_path / "record.json")
+    assert (record.status, record.reason, record.shapes) == ("failed", "killed", [])
+
+
 def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
     tiny: TinyModel, built: Callable[..., Path]
 ) -> None:
@@ -184,17 +238,17 @@ def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
     shape = {"batch": 2, "sequence": 32}
     files = tiny.checkpoint, tiny.split("timing")
     (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
-    work = partial(operators_of, built(parse("cpu-tvm-fp32")), inputs, THREADS, CALLS)
-    operators = supervised(work, limits=LIMITS)
+    work = partial(operators_of, built(parse("cpu-tvm-fp32")), inputs)
+    (kernels,) = supervised(work, limits=LIMITS)
     done: dict[str, float] = {}
-    for one in operators:
+    for one in kernels:
         done[one.group] = done.get(one.group, 0.0) + one.operations
     # the nearest bucket, 16 x 32
     texts, tokens = 16, 16 * 32
     layer = 2 * tokens * (4 * 64 * 64 + 2 * 64 * 128) + 4 * tokens * 32 * 64
     assert done["products"] == 2 * layer + 2 * texts * (64 * 64 + 64 * 3)
     assert {"softmax", "normalization", "embeddings", "moves"} <= set(done)
-    assert not [one for one in operators if one.name.startswith("vm.")]
+    assert not [one for one in kernels if one.name.startswith("vm.")]
 
 
 def test_a_package_names_its_attention_and_each_product_once(
@@ -204,12 +258,12 @@ def test_a_package_names_its_attention_and_each_product_once(
     shape = {"batch": 2, "sequence": 32}
     files = tiny.checkpoint, tiny.split("timing")
     (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
-    work = partial(operators_of, built(parse("cpu-inductor-fp32")), inputs, THREADS, CALLS)
-    operators = supervised(work, limits=LIMITS)
-    attention = [one for one in operators if one.group == "attention"]
+    work = partial(operators_of, built(parse("cpu-inductor-fp32")), inputs)
+    (kernels,) = supervised(work, limits=LIMITS)
+    attention = [one for one in kernels if one.group == "attention"]
     assert [one.kind for one in attention if "scaled_dot_product" in one.kind]
-    assert "dispatch" in {one.group for one in operators}
-    done = sum(one.operations for one in operators if one.group == "products")
+    assert "dispatch" in {one.group for one in kernels}
+    done = sum(one.operations for one in kernels if one.group == "products")
     layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
     assert done == 2 * layer + 2 * 2 * (64 * 64 + 64 * 3)
 
@@ -218,7 +272,7 @@ def works(model: TinyModel, inputs: Arrays) -> dict[str, float]:
     """In a child: the operations of a call by group, from the ONNX file."""
     from tightrope.measure.profile.model_work import model_works
 
-    return model_works(model.simplified, [inputs], "fp32", THREADS)[0]["groups"]
+    return model_works(model.simplified, [inputs], THREADS)[0]["groups"]
 
 
 def test_the_kernels_of_tvm_do_the_convolutions_of_the_onnx_file(
@@ -230,7 +284,7 @@ def test_the_kernels_of_tvm_do_the_convolutions_of_the_onnx_file(
     (inputs,) = timing_batches(*files, [shape], max_sequence=1)
     variant, engine = parse("cpu-tvm-fp32"), tmp_path / "tvm" / "engine.json"
     build_variant(tiny_images, variant, engine, options={"tune_seconds": 0, "buckets": BUCKETS})
-    operators = supervised(partial(operators_of, engine, inputs, THREADS, CALLS), limits=LIMITS)
-    done = sum(one.operations for one in operators if one.group == "products")
+    (kernels,) = supervised(partial(operators_of, engine, inputs), limits=LIMITS)
+    done = sum(one.operations for one in kernels if one.group == "products")
     assert done == supervised(partial(works, tiny_images, inputs), limits=LIMITS)["products"]
-    assert "patches" in {one.kind for one in operators if one.group == "moves"}
+    assert "patches" in {one.kind for one in kernels if one.group == "moves"}

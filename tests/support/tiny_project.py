@@ -47,6 +47,7 @@ CONFIG: dict[str, Any] = {
         "accept_disturbed": True,
     },
     "decision": {"seconds": 1},
+    "profile": {"variants": []},
     "models": {
         MODEL: {
             "checkpoint": "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2"

@@ -114,7 +114,8 @@ def check_named_variants(config: Document) -> None:
     """Traffic, profiles, pauses and builds are measured for configured variants only."""
     known = [str(variant) for variant in configured_variants(config)]
     named = {key: config[key]["variants"] for key in ("traffic", "profile", "idleness", "builds")}
-    for key, name in ((key, name) for key, names in named.items() for name in names):
+    asked = {key: names for key, names in named.items() if names != "auto"}
+    for key, name in ((key, name) for key, names in asked.items() for name in names):
         if name not in known:
             raise ConfigError(
                 f"config: {key}.variants: {name}: no configured variant{nearest(name, known)}"

@@ -145,11 +145,16 @@ def audit_input(wildcards: Any) -> dict[str, str]:
 
 
 def peaks_of_variant(wildcards: Any) -> str:
-    """Return the file with the peaks of the device that a variant runs on."""
-    return f"artifacts/machine/{parse(wildcards.variant).device}.peaks.json"
+    """Return the file with the peaks of the device that the variant runs on."""
+    return peaks_file(parse(wildcards.variant))
 
 
-def profiled_inputs(
+def peaks_file(variant: Variant) -> str:
+    """Return the file with the peaks of the device of a variant."""
+    return f"artifacts/machine/{variant.device}.peaks.json"
+
+
+def counted_inputs(
     config: Document, jobs: Iterable[tuple[str, Variant]], wildcards: Any
 ) -> dict[str, str]:
     """Return the simplified ONNX of a profiled model, whose operations are counted.

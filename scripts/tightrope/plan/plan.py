@@ -19,7 +19,9 @@ from tightrope.plan.job_inputs import (
     engine_manifest,
     from_checkpoint,
     int8_files,
+    peaks_file,
 )
+from tightrope.plan.profiled import profiled
 from tightrope.plan.run import (
     DISTURBED,
     delete_disturbed,
@@ -89,10 +91,10 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         jobs=jobs,
         traffic=requested(config, "traffic", jobs),
         throughput=measured_throughputs(config, jobs),
-        profile=requested(config, "profile", jobs),
+        profile=profiled(config, jobs),
         idleness=requested(config, "idleness", jobs),
         builds=requested(config, "builds", jobs),
-        causes=requested(config, "profile", jobs) if config["explain"] == "verify" else [],
+        causes=profiled(config, jobs) if config["explain"] == "verify" else [],
         activations=compared(config, jobs),
         references=references(config),
         training=measured_trainings(config),
@@ -204,7 +206,15 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
     """Return the files that may hold a failure, including those that variants share."""
     own = [path for paths in records(plan).values() for path in paths]
     shared = [path for job in plan.jobs for path in int8_files(config, *job)]
+    shared += shared_by_profiles(plan.profile)
     return shared + own + graph_records(graph_columns(config, plan.jobs))
+
+
+def shared_by_profiles(jobs: Jobs) -> list[str]:
+    """Return the files that the profiles of a model, or of a device, share."""
+    requests = [f"artifacts/{model}/requests.json" for model, _ in jobs]
+    peaks = [peaks_file(variant) for _, variant in jobs]
+    return [*dict.fromkeys([*requests, *peaks])]
 
 
 def audited(jobs: Jobs) -> Jobs:

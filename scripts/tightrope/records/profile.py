@@ -44,7 +44,7 @@ class ProfileRecord(Record):
     `measure.profile.bounds.verdict`. Where the runtime has no profiler, `operators` is empty and
     `unprofiled` has the reason. `around` has the seconds from raw examples to inputs and from
     logits to labels, `model` what the model takes at least; without an ONNX file in the plan it is
-    missing. `peaks` are those of the machine.
+    missing. `peaks` are those of the machine, empty where they or the requests have failed.
     """
 
     CONTENTS: ClassVar[dict[str, Any]] = {"shapes": list[ProfiledRequest]}

@@ -5,10 +5,15 @@ inputs, weights included, and its outputs, each once. Both follow from shapes an
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from math import prod
 from typing import NamedTuple
 
+from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.executed import is_product
+
+# inputs of a call, and the number of calls with them
+Calls = Sequence[tuple[Arrays, int]]
 
 # group of operators -> words in a runtime's name of one, the first that fits
 GROUPS = {
@@ -59,6 +64,7 @@ class OperatorTime(NamedTuple):
     bytes: float
 
 
+@cache
 def group_of(kind: str, *, products: int = 1) -> str:
     """Return the group of an operator by the runtime's name of it.
 

@@ -10,21 +10,23 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
+from tightrope.measure.profile.precision import work_in
 from tightrope.onnx.file import save_onnx
 from tiny_model import LIMITS, TinyModel
 
 ROWS, WIDTH, CLASSES = 1000, 8, 3
 
 
-def works(file: Path, batches: list[Arrays], precision: str) -> list[dict[str, Any]]:
+def works(file: Path, batches: list[Arrays]) -> list[dict[str, Any]]:
     """In a child, which alone loads ONNX Runtime."""
     from tightrope.measure.profile.model_work import model_works
 
-    return model_works(file, batches, precision, 1)
+    return model_works(file, batches, 1)
 
 
 def works_of(file: Path, batches: list[Arrays], precision: str = "fp32") -> list[dict[str, Any]]:
-    return supervised(partial(works, file, batches, precision), limits=LIMITS)
+    found = supervised(partial(works, file, batches), limits=LIMITS)
+    return [work_in(precision, one) for one in found]
 
 
 def texts(batch: int, sequence: int) -> Arrays:

@@ -2,20 +2,24 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from splits import prepare_splits, split_of
-from tightrope.errors import TightropeError
+from tightrope.artifacts.failures import write_failure
+from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.measure.profile.around import around_calls, filling, named, of_images, of_texts
 from tightrope.measure.profile.measure import requests_of
+from tightrope.measure.profile.requests import measure_requests
+from tightrope.measure.settings import Shape
 from tiny_images import SIDE
-from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of
+from tiny_model import LIMITS, LONGEST, TinyModel, artifacts_of
 
-SHAPES = [{"batch": 1, "sequence": 8}, {"batch": 16, "sequence": LONGEST}]
+SHAPES: list[Shape] = [{"batch": 1, "sequence": 8}, {"batch": 16, "sequence": LONGEST}]
 
 
 def test_a_request_of_more_and_longer_texts_takes_longer_to_prepare(tiny: TinyModel) -> None:
@@ -76,19 +80,42 @@ def test_random_inputs_are_never_prepared(tmp_path: Path, tiny: TinyModel) -> No
     assert found["finish_s"] > 0
 
 
-def test_each_shape_has_its_batch_and_what_goes_around_it(tiny: TinyModel) -> None:
+def measured(tiny: TinyModel, target: Path, onnx: Path | None, shapes: list[Shape]) -> None:
+    settings: dict[str, Any] = {"shapes": shapes, "max_sequence": LONGEST, "threads": 1}
+    files = tiny.checkpoint, tiny.split("timing"), onnx
+    supervised(partial(measure_requests, *files, target, **settings), limits=LIMITS)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_each_shape_has_its_batch_and_what_goes_around_it(
+    tiny: TinyModel, tmp_path: Path, counted: bool
+) -> None:
     artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
-    found = requests_of(artifacts, SHAPES, LONGEST, EXECUTION)
+    measured(tiny, tmp_path / "a.json", tiny.simplified if counted else None, SHAPES)
+    found = requests_of(tmp_path / "a.json", artifacts, "bf16", LONGEST)
     assert [batch["input_ids"].shape for _, batch in found] == [(1, 8), (16, LONGEST)]
     assert [known["batch"] for known, _ in found] == [1, 16]
     assert all(known["around"]["prepare_s"] > 0 for known, _ in found)
+    assert [set(known.get("model", {})) for known, _ in found] == [
+        {"operations", "least_bytes", "groups"} if counted else set()
+    ] * 2
 
 
-def test_inputs_that_cannot_be_prepared_end_the_job_with_their_reason(tiny: TinyModel) -> None:
-    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
+def test_a_request_with_more_tokens_than_the_model_takes_has_that_reason(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
     shape = {"batch": 1, "sequence": LONGEST + 1}
-    with pytest.raises(TightropeError, match=r"inputs cannot be prepared: .* takes 64 tokens"):
-        requests_of(artifacts, [shape], LONGEST, EXECUTION)
+    with pytest.raises(WorkFailed, match="takes 64 tokens"):
+        measured(tiny, tmp_path / "a.json", tiny.simplified, [shape])
+
+
+def test_requests_that_could_not_be_measured_are_a_failure_of_each_profile(
+    tiny: TinyModel, tmp_path: Path
+) -> None:
+    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
+    write_failure(tmp_path / "a.json", reason="requests not measured: a", transient=False)
+    with pytest.raises(WorkFailed, match="requests not measured: a"):
+        requests_of(tmp_path / "a.json", artifacts, "fp32", LONGEST)
 
 
 def test_answers_have_the_label_of_the_largest_logit_and_its_probability() -> None:

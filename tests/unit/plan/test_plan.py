@@ -10,13 +10,14 @@ import yaml
 from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
+from tightrope.measure.profile.operators import PROFILERS
 from tightrope.plan.code import engine_modules
 from tightrope.plan.columns import columns, race_columns, search_columns
 from tightrope.plan.config import checked
 from tightrope.plan.job_inputs import (
     audit_input,
+    counted_inputs,
     engine_inputs,
-    profiled_inputs,
     quantize_inputs,
     training_examples,
 )
@@ -41,6 +42,7 @@ from tightrope.plan.plan import (
     unavailable_reason,
     variant_suffixes,
 )
+from tightrope.plan.profiled import ENGINES as PROFILED
 from tightrope.signature import IMAGE
 from tightrope.variants import UNQUANTIZED, Variant, parse
 
@@ -350,6 +352,7 @@ def test_every_job_has_its_own_records(config: dict[str, Any]) -> None:
         "artifacts/n/engines/cpu-onnxruntime-fp32/engine.json",
         "reports/n/cpu-onnxruntime-fp32.latency.json",
         "reports/n/cpu-onnxruntime-fp32.accuracy.json",
+        "reports/n/cpu-onnxruntime-fp32.profile.json",
         "reports/n/cpu.race.json",
     ]
 
@@ -408,17 +411,43 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
         "artifacts/n/costs/u8s8-minmax-64.json",
         "artifacts/n/search/u8s8-minmax-64.json",
         "artifacts/n/quantized/u8s8-minmax-64-auto.onnx",
+        "artifacts/n/requests.json",
     }
     graphs = ("simplified", "u8s8-minmax-64", "u8s8-minmax-64-ffn", "u8s8-minmax-64-auto")
     assert {path for path in found if path.startswith("reports/n/")} == {
         f"reports/n/graphs/{graph}.json" for graph in graphs
     }
     config["engines"] = {"onnxruntime": ["fp32", "int8-dynamic"]}
+    config["profile"] = {"variants": []}
     plan = plan_of(config)
     assert failing_files(config, plan) == [
         *(one for own in records(plan).values() for one in own),
         *(f"reports/{model}/graphs/simplified.json" for model in plan.models),
     ]
+
+
+def test_each_engine_whose_operators_are_timed_is_profiled_by_default(
+    config: dict[str, Any],
+) -> None:
+    assert config["profile"] == {"variants": "auto"}
+    found = [str(variant) for model, variant in plan_of(config).profile if model == "m"]
+    assert found == [one for one in jobs_of(plan_of(config), "m") if "compile" not in one]
+    assert {*PROFILED, "compile"} == set(PROFILERS)
+    config["profile"] = {"variants": []}
+    assert plan_of(config).profile == []
+
+
+def test_operators_of_a_gpu_are_not_timed_by_default(config: dict[str, Any]) -> None:
+    plan = plan_of({**config, "devices": ["cuda"], "engines": {"onnxruntime": ["fp32"]}})
+    assert plan.jobs
+    assert plan.profile == []
+
+
+def test_what_profiles_share_may_hold_a_failure(config: dict[str, Any]) -> None:
+    config["profile"] = {"variants": ["cpu-onnxruntime-fp32", "cpu-pytorch-fp32"]}
+    shared = ["artifacts/m/requests.json", "artifacts/machine/cpu.peaks.json"]
+    found = failing_files(config, plan_of(config))
+    assert [found.count(one) for one in shared] == [1, 1]
 
 
 def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:
@@ -687,8 +716,8 @@ def test_a_profile_reads_the_onnx_file_only_where_another_job_does(
     config["engines"] = engines
     jobs = [one for one in plan_of(config).jobs if one[0] == "m"]
     asked = job("m", "cpu-pytorch-fp32")
-    assert profiled_inputs(config, jobs, asked) == ({"onnx": ONNX} if reads else {})
-    assert profiled_inputs(config, jobs, job("n", "cpu-pytorch-fp32")) == {}
+    assert counted_inputs(config, jobs, asked) == ({"onnx": ONNX} if reads else {})
+    assert counted_inputs(config, jobs, job("n", "cpu-pytorch-fp32")) == {}
 
 
 def test_making_a_plan_imports_no_heavy_library(repository: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from tightrope.measure.timing import timed_calls
 
 # seconds of the timed calls, and before them
-PLAIN_S, WARM_UP_S = 0.5, 0.2
+PLAIN_S, WARM_UP_S = 0.3, 0.1
 FEWEST = 3
 
 

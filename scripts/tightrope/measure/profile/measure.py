@@ -7,24 +7,25 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import read_json, sha256
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
-from tightrope.errors import TightropeError, WorkFailed
+from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
-from tightrope.jobs.child import set_failure, supervised
+from tightrope.jobs.child import fill_in, set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.measure.latency import why_not_timed
-from tightrope.measure.profile.around import around_calls
 from tightrope.measure.profile.bounds import verdict
 from tightrope.measure.profile.calls import FEWEST, mean_call
 from tightrope.measure.profile.operators import operator_times
-from tightrope.measure.settings import Shape
+from tightrope.measure.profile.peaks import read_peaks
+from tightrope.measure.profile.precision import work_in
+from tightrope.measure.profile.requests import read_requests
 from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.operator_times import OperatorTime
@@ -32,7 +33,7 @@ from tightrope.signature import sizes_of
 from tightrope.variants import parse
 
 # seconds of the calls with a profiler at each shape
-PROFILED_S = 0.3
+PROFILED_S = 0.15
 MOST = 100
 # operators that a record keeps; the rest is in the groups
 KEPT = 40
@@ -40,19 +41,19 @@ KEPT = 40
 
 def measure_profile(
     artifacts: Artifacts,
+    requests: Path | str,
     peaks: Path | str,
     target: Path | str,
     *,
     model: str,
     variant: str,
-    shapes: list[Shape],
     max_sequence: int,
     execution: Execution,
 ) -> None:
     """Write the ProfileRecord of `variant`, also if it cannot run.
 
-    `peaks` is the file of `peaks_of`. A transient failure raises TightropeError unless this is the
-    last attempt.
+    `requests` is the file of `measure_requests`, `peaks` that of `measure_peaks`. A transient
+    failure raises TightropeError unless this is the last attempt.
     """
     record = ProfileRecord(
         model=model,
@@ -61,17 +62,21 @@ def measure_profile(
         libraries=execution.libraries,
         engine_sha256=sha256(artifacts.engine),
         threads=execution.threads,
-        peaks=read_json(peaks)["peaks"],
+        peaks={},
     )
     record.reason = why_not_timed(artifacts.engine, None)
     if record.reason is not None:
         record.status = "failed"
     else:
-        requests = requests_of(artifacts, shapes, max_sequence, execution)
         try:
-            fill_shapes(record, artifacts, requests, execution)
+            record.peaks = read_peaks(peaks)
+            precision = parse(variant).precision
+            batches = requests_of(requests, artifacts, precision, max_sequence)
         except WorkFailed as error:
             set_failure(record, error, variant, execution.limits)
+        else:
+            work = partial(profiled, artifacts.engine, batches, record.threads, record.peaks)
+            fill_in(record, work, limits=execution.limits)
     record.write(target)
 
 
@@ -80,48 +85,24 @@ Request = tuple[dict[str, Any], Arrays]
 
 
 def requests_of(
-    artifacts: Artifacts, shapes: list[Shape], max_sequence: int, execution: Execution
+    requests: Path | str, artifacts: Artifacts, precision: str, max_sequence: int
 ) -> list[Request]:
-    """Return each shape with the time `around` its call, and a batch of it.
+    """Return each shape with what its request takes besides the engine, and a batch of it.
 
-    Raises TightropeError where the examples cannot be prepared.
+    Raises WorkFailed where the requests could not be measured.
     """
+    measured = read_requests(requests)
+    shapes = [one["shape"] for one in measured]
     files = artifacts.checkpoint, artifacts.data
-    work = partial(around_calls, *files, shapes, execution.threads)
-    try:
-        # before this process tokenizes, see `around_calls`
-        around = supervised(work, limits=execution.limits)
-    except WorkFailed as error:
-        raise TightropeError(f"inputs cannot be prepared: {error.reason}") from error
     batches = timing_batches(*files, shapes, max_sequence=max_sequence)
-    return [
-        ({**shape, "around": one}, batch)
-        for shape, one, batch in zip(shapes, around, batches, strict=True)
-    ]
+    return [(known_of(one, precision), batch) for one, batch in zip(measured, batches, strict=True)]
 
 
-def fill_shapes(
-    record: ProfileRecord, artifacts: Artifacts, requests: list[Request], execution: Execution
-) -> None:
-    """Set `shapes` and `unprofiled` of the record; raise WorkFailed where a child fails."""
-    limits, precision = execution.limits, parse(record.variant).precision
-    if artifacts.onnx is not None:
-        batches = [batch for _, batch in requests]
-        counting = partial(works, artifacts.onnx, batches, precision, record.threads)
-        for (known, _), work in zip(requests, supervised(counting, limits=limits), strict=True):
-            known["model"] = work
-    profiling = partial(profiled, artifacts.engine, requests, record.threads, record.peaks)
-    for name, value in supervised(profiling, limits=limits).items():
-        setattr(record, name, value)
-
-
-def works(
-    onnx: Path, batches: Sequence[Arrays], precision: str, threads: int
-) -> list[dict[str, Any]]:
-    """Return `model_works`, in the child, which alone loads ONNX Runtime."""
-    from tightrope.measure.profile.model_work import model_works
-
-    return model_works(onnx, batches, precision, threads)
+def known_of(request: Mapping[str, Any], precision: str) -> dict[str, Any]:
+    """Return shape, `around` and, if it was counted, `model` of a request in that precision."""
+    known = {**request["shape"], "around": request["around"]}
+    work = request["work"]
+    return known if work is None else {**known, "model": work_in(precision, work)}
 
 
 def profiled(
@@ -131,18 +112,26 @@ def profiled(
     os.sched_setaffinity(0, pinned_processors(threads))
     run, _ = load_engine(engine, threads=threads)
     options = read_manifest(engine, EngineManifest)["options"]
-    calls_s = [mean_call(run, batch) for _, batch in requests]
-    found: list[dict[str, Any]] = []
-    unprofiled = None
-    for (known, batch), call_s in zip(requests, calls_s, strict=True):
-        calls = min(MOST, max(FEWEST, round(PROFILED_S / call_s)))
-        found.append({**known, "call_s": call_s, "padding": padding_share(options, batch)})
-        try:
-            operators = operator_times(engine, batch, threads, calls)
-            found[-1] |= facts_of(operators, call_s, peaks)
-        except WorkFailed as error:
-            unprofiled = error.reason
-    return {"shapes": found, "unprofiled": unprofiled}
+    found: list[dict[str, Any]] = [
+        {**known, "call_s": mean_call(run, batch), "padding": padding_share(options, batch)}
+        for known, batch in requests
+    ]
+    calls = [
+        (batch, number_of_calls(shape["call_s"]))
+        for (_, batch), shape in zip(requests, found, strict=True)
+    ]
+    try:
+        times = operator_times(engine, run, calls, threads=threads)
+    except WorkFailed as error:
+        return {"shapes": found, "unprofiled": error.reason}
+    for shape, operators in zip(found, times, strict=True):
+        shape |= facts_of(operators, shape["call_s"], peaks)
+    return {"shapes": found, "unprofiled": None}
+
+
+def number_of_calls(call_s: float) -> int:
+    """Return the calls with a profiler: those that fill `PROFILED_S`, within limits."""
+    return min(MOST, max(FEWEST, round(PROFILED_S / call_s)))
 
 
 def facts_of(

@@ -17,35 +17,40 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.onnx.file import load_onnx
 from tightrope.runtimes.onnxruntime.operator_times import KERNEL, events_of, tensors
 from tightrope.runtimes.onnxruntime.session import session_options
-from tightrope.runtimes.operator_times import WIDTHS, Tensor, group_of, operations_of
+from tightrope.runtimes.operator_times import Tensor, group_of, operations_of
 
 OPTIONS = {"optimization": "basic", "arena": True, "spinning": True}
 # operators that read some rows of a table
 LOOKUPS = ("Gather", "Slice")
 FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-# bytes of a weight in precisions that are no name of a type; `given` is int8 or fp8
-OTHER_WIDTHS = {"tf32": 4, "given": 1}
 
 
-def model_works(
-    file: Path, batches: Sequence[Arrays], precision: str, threads: int
-) -> list[dict[str, Any]]:
-    """Return, in a child, `operations`, `least_bytes` and `groups` of a call of each batch.
+def model_works(file: Path, batches: Sequence[Arrays], threads: int) -> list[dict[str, Any]]:
+    """Return, in a child, what a call of each batch takes in any precision.
 
-    `groups` has the operations by group of operators. The bytes are those of the inputs, of the
-    logits, and of each weight once in the type of `precision`: of a table that is only looked up,
-    the rows that this call looks up.
+    `groups` has the operations by group of operators, `operations` is their sum. `weights` is the
+    number of floating-point weights that the call reads: each once, of a table that is only looked
+    up the rows that this call looks up. `other_bytes` are those of the inputs, of the logits, and
+    of the other weights.
     """
     model = load_onnx(file)
     options = session_options(threads, OPTIONS)
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     found = []
-    for batch in batches:
-        events = events_of(file, options, batch, 1)
+    calls = [(batch, 1) for batch in batches]
+    for batch, events in zip(batches, events_of(file, options, calls), strict=True):
         groups = operations_by_group(events)
+        results = results_of(events)
+        weights, others = weights_read(model, results)
         inputs = sum(array.nbytes for array in batch.values())
-        moved = inputs + weights_and_logits(model, results_of(events), precision)
-        found.append({"operations": sum(groups.values()), "least_bytes": moved, "groups": groups})
+        found.append(
+            {
+                "operations": sum(groups.values()),
+                "groups": groups,
+                "weights": weights,
+                "other_bytes": inputs + others + logits_of(model, results).bytes,
+            }
+        )
     return found
 
 
@@ -69,18 +74,24 @@ def results_of(events: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
     }
 
 
-def weights_and_logits(
-    model: onnx.ModelProto, results: Mapping[str, Tensor], precision: str
-) -> float:
-    """Return the bytes of the weights that a call with these results reads, and of its logits."""
+def weights_read(model: onnx.ModelProto, results: Mapping[str, Tensor]) -> tuple[int, int]:
+    """Return the number of floating-point weights that a call reads, and bytes of the others."""
     read = rows_read(model, results)
-    weights = sum(
-        min(prod(one.dims), read.get(one.name, prod(one.dims))) * width(one, precision)
-        for one in model.graph.initializer
-    )
+    weights = others = 0
+    for one in model.graph.initializer:
+        size = min(prod(one.dims), read.get(one.name, prod(one.dims)))
+        if one.data_type in FLOATS:
+            weights += size
+        else:
+            others += size * onnx.helper.tensor_dtype_to_np_dtype(one.data_type).itemsize
+    return weights, others
+
+
+def logits_of(model: onnx.ModelProto, results: Mapping[str, Tensor]) -> Tensor:
+    """Return the logits, among the results of a call."""
     (logits,) = (one.name for one in model.graph.output)
     (last,) = (node.name for node in model.graph.node if logits in node.output)
-    return float(weights + results[last].bytes)
+    return results[last]
 
 
 def rows_read(model: onnx.ModelProto, results: Mapping[str, Tensor]) -> dict[str, int]:
@@ -94,11 +105,3 @@ def rows_read(model: onnx.ModelProto, results: Mapping[str, Tensor]) -> dict[str
             size = prod(results[node.name].shape)
             found[node.input[0]] = found.get(node.input[0], 0) + size
     return {name: size for name, size in found.items() if name not in others}
-
-
-def width(weight: onnx.TensorProto, precision: str) -> int:
-    """Return the bytes of each number of a weight in a variant of that precision."""
-    if weight.data_type not in FLOATS:
-        return onnx.helper.tensor_dtype_to_np_dtype(weight.data_type).itemsize
-    name = precision.partition("-")[0]
-    return OTHER_WIDTHS.get(name) or WIDTHS[name]

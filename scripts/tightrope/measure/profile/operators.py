@@ -4,33 +4,37 @@ Apart from the engines, so that a change here builds none of them again.
 """
 
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.engines.load import load_engine
+from tightrope.engines.load import Run
 from tightrope.errors import WorkFailed
-from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Buckets, in_words
-from tightrope.runtimes.operator_times import OperatorTime
+from tightrope.runtimes.operator_times import Calls, OperatorTime
 from tightrope.runtimes.padding import padded
 from tightrope.signature import sizes_of
 from tightrope.variants import Variant, parse
 
-# engine.json, inputs of a call, threads, number of calls
-Profiler = Callable[[Path, Arrays, int, int], list[OperatorTime]]
+# engine.json, the function that calls the loaded engine, calls, threads
+Profiler = Callable[[Path, Run, Calls, int], list[list[OperatorTime]]]
 
 
-def operator_times(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
-    """Return the time of each operator per call of the engine with that engine.json.
+def operator_times(
+    engine: Path, run: Run, calls: Calls, *, threads: int
+) -> list[list[OperatorTime]]:
+    """Return the time of each operator per call of an engine, for each of `calls`.
 
+    `engine` is its engine.json and `run` calls it: it was called with the same inputs before. A
+    runtime that times operators only from the start loads the engine once more, for all `calls`.
     Raises WorkFailed where the engine's runtime has no profiler here.
     """
     variant = parse(read_manifest(engine, EngineManifest)["variant"])
     profiler = PROFILERS.get(variant.engine) if variant.device == "cpu" else None
     if profiler is None:
         raise WorkFailed(why_none(variant), transient=False)
-    return profiler(engine, inputs, threads, calls)
+    return profiler(engine, run, calls, threads)
 
 
 def why_none(variant: Variant) -> str:
@@ -40,32 +44,30 @@ def why_none(variant: Variant) -> str:
     return f"operators of {variant.engine} are not timed yet"
 
 
-def of_torch(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+def of_torch(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
     """Return the operators that PyTorch's profiler lists."""
     from tightrope.runtimes.torch.operator_times import operator_times as by_profiler
 
-    run, _ = load_engine(engine, threads=threads)
-    return by_profiler(lambda: run(inputs), calls)
+    return [by_profiler(partial(run, inputs), count) for inputs, count in calls]
 
 
-def of_package(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+def of_package(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
     """Return the oneDNN primitives of a compiled package."""
     from tightrope.runtimes.torch.onednn_times import operator_times as by_log
 
-    run, _ = load_engine(engine, threads=threads)
-    return by_log(lambda: run(inputs), calls)
+    return [by_log(partial(run, inputs), count) for inputs, count in calls]
 
 
-def of_onnxruntime(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
-    """Return the kernels that ONNX Runtime's profiler lists."""
+def of_onnxruntime(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
+    """Return the kernels that ONNX Runtime's profiler lists, of a session with it."""
     from tightrope.engines.onnxruntime import FILE
     from tightrope.runtimes.onnxruntime.operator_times import operator_times as by_profiler
 
     options = read_manifest(engine, EngineManifest)["options"]
-    return by_profiler(engine.parent / FILE, threads, options, inputs, calls)
+    return by_profiler(engine.parent / FILE, threads, options, calls)
 
 
-def of_openvino(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+def of_openvino(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
     """Return the operators that OpenVINO's performance counters list, in the bucket of a call."""
     from tightrope.runtimes.openvino.operator_times import COUNTERS
     from tightrope.runtimes.openvino.operator_times import operator_times as by_counters
@@ -75,14 +77,18 @@ def of_openvino(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[
     precision, options = parse(manifest["variant"]).precision, manifest["options"]
     programs = Programs(engine.parent, precision, threads, options["buckets"])
     programs.settings |= COUNTERS
-    bucket = None
-    if programs.buckets is not None:
-        bucket = programs.buckets.nearest(*sizes_of(inputs))
-        inputs = padded(inputs, bucket)
-    return by_counters(programs.program(bucket), inputs, calls)
+    program = cache(programs.program)
+    found = []
+    for inputs, count in calls:
+        if programs.buckets is None:
+            found.append(by_counters(program(None), inputs, count))
+        else:
+            bucket = programs.buckets.nearest(*sizes_of(inputs))
+            found.append(by_counters(program(bucket), padded(inputs, bucket), count))
+    return found
 
 
-def of_tvm(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[OperatorTime]:
+def of_tvm(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
     """Return the kernels that TVM's virtual machine calls, in the bucket of a call."""
     from safetensors.numpy import load_file
 
@@ -91,11 +97,16 @@ def of_tvm(engine: Path, inputs: Arrays, threads: int, calls: int) -> list[Opera
 
     set_threads(threads)
     manifest = read_manifest(engine, EngineManifest)
-    bucket = Buckets(manifest["options"]["buckets"]).nearest(*sizes_of(inputs))
-    whole = padded(inputs, bucket)
-    given = [whole[name] for name, *_ in manifest["inputs"]]
+    buckets = Buckets(manifest["options"]["buckets"])
     weights = [array for _, array in sorted(load_file(engine.parent / WEIGHTS).items())]
-    return by_instrument(engine.parent / f"{in_words(bucket)}.so", [*given, *weights], calls)
+    found = []
+    for inputs, count in calls:
+        bucket = buckets.nearest(*sizes_of(inputs))
+        whole = padded(inputs, bucket)
+        given = [whole[name] for name, *_ in manifest["inputs"]]
+        library = engine.parent / f"{in_words(bucket)}.so"
+        found.append(by_instrument(library, [*given, *weights], count))
+    return found
 
 
 PROFILERS: dict[str, Profiler] = {

@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.files import write_json
-from tightrope.jobs.child import supervised
-from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 
@@ -23,21 +22,17 @@ ROUNDS, SECONDS = 5, 0.1
 TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
-def measure_peaks(target: Path | str, *, device: str, execution: Execution) -> None:
-    """Write the peaks of this machine, measured in a child pinned as engines are.
-
-    Raises WorkFailed where the child fails.
-    """
-    processors = pinned_processors(execution.threads)
-    work = partial(pinned_peaks, device, execution.threads, processors)
-    peaks = supervised(work, limits=execution.limits)
+def measure_peaks(target: Path | str, *, device: str, threads: int) -> None:
+    """Write, in a child, the peaks of this machine, on the processors of an engine."""
+    os.sched_setaffinity(0, pinned_processors(threads))
+    peaks = peaks_of(device, threads)
     write_json(target, {"schema": SCHEMA, "host": describe_host(), "peaks": peaks})
 
 
-def pinned_peaks(device: str, threads: int, processors: list[int]) -> dict[str, Any]:
-    """Return the peaks, in the child."""
-    os.sched_setaffinity(0, processors)
-    return peaks_of(device, threads)
+def read_peaks(path: Path | str) -> dict[str, Any]:
+    """Return what `peaks_of` returned; raise WorkFailed with its reason where it failed."""
+    peaks: dict[str, Any] = read_json_or_raise(path)["peaks"]
+    return peaks
 
 
 def peaks_of(device: str, threads: int) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 import json
 import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
 
-from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.onnxruntime.session import (
     CPU,
     Options,
@@ -15,7 +16,7 @@ from tightrope.runtimes.onnxruntime.session import (
     open_session,
     session_options,
 )
-from tightrope.runtimes.operator_times import OperatorTime, Tensor, operator_time, per_call
+from tightrope.runtimes.operator_times import Calls, OperatorTime, Tensor, operator_time, per_call
 
 TYPES = {
     "float": "fp32",
@@ -28,42 +29,60 @@ TYPES = {
     "bool": "bool",
 }
 KERNEL = "_kernel_time"
+# seconds of a microsecond
+MICRO = 1e-6
 
 
 def operator_times(
     path: Path,
     threads: int,
     options: Options,
-    inputs: Arrays,
-    calls: int,
+    calls: Calls,
     providers: Providers = ((CPU, {}),),
-) -> list[OperatorTime]:
-    """Return the time of each operator per call of `inputs`, the longest first."""
-    events = events_of(path, session_options(threads, options), inputs, calls, providers)
-    return per_call((time_of(one) for one in events), calls)
+) -> list[list[OperatorTime]]:
+    """Return the time of each operator per call, the longest first, for each of `calls`."""
+    found = events_of(path, session_options(threads, options), calls, providers)
+    return [
+        per_call(times_of(events), count) for events, (_, count) in zip(found, calls, strict=True)
+    ]
 
 
 def events_of(
     path: Path,
     options: onnxruntime.SessionOptions,
-    inputs: Arrays,
-    calls: int,
+    calls: Calls,
     providers: Providers = ((CPU, {}),),
-) -> list[dict[str, Any]]:
-    """Return the events of ONNX Runtime's profiler, one for each operator and call of `inputs`.
+) -> list[list[dict[str, Any]]]:
+    """Return the events of ONNX Runtime's profiler for each of `calls`: one per operator and call.
 
-    The session is opened anew with its profiler, called once to warm up and then `calls` times.
+    The session is opened once, with its profiler. One more call before those of `calls`, with the
+    same inputs, warms up.
     """
     with tempfile.TemporaryDirectory() as folder:
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(folder, "profile"))
         session = open_session(path, options, providers)
-        for _ in range(calls + 1):
-            session.run(None, inputs)
+        for inputs, count in calls:
+            for _ in range(count + 1):
+                session.run(None, inputs)
         events = json.loads(Path(session.end_profiling()).read_text())
     kernels = [one for one in events if one["name"].endswith(KERNEL)]
-    # the first call warms up
-    return kernels[len(kernels) // (calls + 1) :]
+    size = len(kernels) // sum(count + 1 for _, count in calls)
+    ends = accumulate(size * (count + 1) for _, count in calls)
+    return [kernels[end - size * count : end] for end, (_, count) in zip(ends, calls, strict=True)]
+
+
+def times_of(events: Iterable[dict[str, Any]]) -> Iterator[OperatorTime]:
+    """Return the time of each event of calls of the same inputs.
+
+    Their operators are read once: that takes longer than many an operator.
+    """
+    known: dict[str, OperatorTime] = {}
+    for event in events:
+        name = event["name"]
+        if name not in known:
+            known[name] = time_of(event)
+        yield known[name]._replace(seconds=MICRO * event["dur"])
 
 
 def time_of(event: dict[str, Any]) -> OperatorTime:
@@ -72,7 +91,7 @@ def time_of(event: dict[str, Any]) -> OperatorTime:
     return operator_time(
         event["name"].removesuffix(KERNEL),
         facts["op_name"],
-        event["dur"] / 1e6,
+        MICRO * event["dur"],
         tensors(facts["input_type_shape"]),
         tensors(facts["output_type_shape"]),
     )

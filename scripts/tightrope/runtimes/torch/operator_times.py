@@ -27,8 +27,6 @@ TYPES = {
 }
 # their first operand is added to the product of the others
 WITH_BIAS = ("addmm", "baddbmm")
-# calls in which TorchScript specializes
-WARM_UP = 3
 # seconds of a microsecond
 MICRO = 1e-6
 
@@ -37,10 +35,9 @@ def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
     """Return the time of each kind and shape of operator per call of `run`, the longest first.
 
     An operator's time is without that of the operators that it calls. PyTorch's profiler adds about
-    a microsecond to each operator.
+    a microsecond to each operator. `run` was called before; TorchScript specializes in three calls.
     """
-    for _ in range(WARM_UP):
-        run()
+    run()
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
     ) as profile:

@@ -1,0 +1,23 @@
+"""Measure what a request takes besides the call, and count what the model takes at least."""
+
+from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.machine.host import require_host
+from tightrope.measure.profile.requests import measure_requests
+
+job = current_job(globals())
+require_host(job.params.host)
+run_file_job(
+    job,
+    "requests not measured",
+    lambda: measure_requests(
+        job.input.checkpoint,
+        job.input.data,
+        dict(job.input.items()).get("onnx"),
+        job.output.requests,
+        shapes=job.params.shapes,
+        max_sequence=job.params.max_sequence,
+        threads=intra_op_threads(job.params.threads),
+    ),
+)

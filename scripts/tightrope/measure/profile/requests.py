@@ -1,0 +1,51 @@
+"""What the requests of a model take whatever the engine, measured once for all its profiles."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.failures import read_json_or_raise
+from tightrope.artifacts.files import write_json
+from tightrope.inputs.timing_batches import timing_batches
+from tightrope.machine.host import describe_host
+from tightrope.measure.profile.around import around_calls
+from tightrope.measure.settings import Shape
+
+SCHEMA = 1
+
+
+def measure_requests(
+    checkpoint: Path | str,
+    data: Path | str,
+    onnx: Path | str | None,
+    target: Path | str,
+    *,
+    shapes: Sequence[Shape],
+    max_sequence: int,
+    threads: int,
+) -> None:
+    """Write, in a child, `shape`, `around` its call and the `work` of each request.
+
+    Without an ONNX file `work` is None. Raises TightropeError where the examples cannot be
+    prepared.
+    """
+    files = Path(checkpoint), Path(data)
+    # first: it pins this process, and measures before anything else was loaded
+    around = around_calls(*files, shapes, threads)
+    works: list[dict[str, Any] | None] = [None] * len(shapes)
+    if onnx is not None:
+        from tightrope.measure.profile.model_work import model_works
+
+        batches = timing_batches(*files, list(shapes), max_sequence=max_sequence)
+        works = [*model_works(Path(onnx), batches, threads)]
+    requests = [
+        {"shape": shape, "around": one, "work": work}
+        for shape, one, work in zip(shapes, around, works, strict=True)
+    ]
+    write_json(target, {"schema": SCHEMA, "host": describe_host(), "requests": requests})
+
+
+def read_requests(path: Path | str) -> list[Mapping[str, Any]]:
+    """Return what `measure_requests` wrote; raise WorkFailed with its reason where it failed."""
+    requests: list[Mapping[str, Any]] = read_json_or_raise(path)["requests"]
+    return requests
