@@ -44,11 +44,16 @@ def folder(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # so that bf16 is no cause, on any machine
     peaks["operations_per_s"].pop("bf16", None)
     write_json(made / "peaks.json", {"peaks": peaks})
+    requests = [
+        {"shape": shape, "around": {"prepare_s": None, "finish_s": 0.0}, "work": None}
+        for shape in SHAPES
+    ]
+    write_json(made / "requests.json", {"requests": requests})
     measure_profile(
         artifacts_of(tiny, engine),
+        made / "requests.json",
         made / "peaks.json",
         made / "profile.json",
-        shapes=SHAPES,
         max_sequence=LONGEST,
         execution=execution(),
         **NAMES,

@@ -68,23 +68,22 @@ def of_onnxruntime(engine: Path, run: Run, calls: Calls, threads: int) -> list[l
 
 
 def of_openvino(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the operators that OpenVINO's performance counters list, in the bucket of a call."""
+    """Return the operators that OpenVINO's performance counters list, in the program of a call."""
     from tightrope.runtimes.openvino.operator_times import COUNTERS
     from tightrope.runtimes.openvino.operator_times import operator_times as by_counters
     from tightrope.runtimes.openvino.programs import Programs
 
     manifest = read_manifest(engine, EngineManifest)
     precision, options = parse(manifest["variant"]).precision, manifest["options"]
-    programs = Programs(engine.parent, precision, threads, options["buckets"])
+    buckets, most = options["buckets"], options["static_programs"]
+    programs = Programs(engine.parent, precision, threads, buckets, most=most)
     programs.settings |= COUNTERS
     program = cache(programs.program)
     found = []
     for inputs, count in calls:
-        if programs.buckets is None:
-            found.append(by_counters(program(None), inputs, count))
-        else:
-            bucket = programs.buckets.nearest(*sizes_of(inputs))
-            found.append(by_counters(program(bucket), padded(inputs, bucket), count))
+        name = programs.serving(*sizes_of(inputs))
+        whole = inputs if name is None else padded(inputs, name)
+        found.append(by_counters(program(name), whole, count))
     return found
 
 

@@ -41,6 +41,7 @@ class Programs:
         self.folder, self.most, self.blobs = folder, most, blobs
         self.core, self.settings = openvino.Core(), settings_of(precision, threads)
         self.buckets = None if buckets is None else Buckets(buckets)
+        self.chosen: set[Bucket] = set()
         # programs share what they use unchanged from its files
         self.model = None if blobs else self.core.read_model(folder / FILE)
 
@@ -54,6 +55,20 @@ class Programs:
     def limit(self) -> float:
         """Return how many buckets get a program."""
         return math.inf if self.most is None else self.most
+
+    def serving(self, *request: int) -> Bucket | None:
+        """Return the name of the program for a request of these sizes.
+
+        That of its bucket, or None where other buckets had requests before and may be no more.
+        Raises ValueError for a request beyond the buckets.
+        """
+        if self.buckets is None:
+            return None
+        bucket = self.buckets.nearest(*request)
+        if bucket not in self.chosen and len(self.chosen) >= self.limit:
+            return None
+        self.chosen.add(bucket)
+        return bucket
 
     def program(self, name: Bucket | None) -> openvino.CompiledModel:
         """Compile or import a program; raises RuntimeError with OpenVINO's reason.
@@ -82,14 +97,10 @@ class ByBucket:
 
     def __call__(self, inputs: Arrays) -> Any:
         """Return logits of `inputs`; raise ValueError for a request beyond the buckets."""
-        buckets = self.programs.buckets
-        if buckets is None:
-            return self.call(None)(inputs)
         request = sizes_of(inputs)
-        bucket = buckets.nearest(*request)
-        if bucket not in self.calls and len(self.calls.keys() - {None}) >= self.programs.limit:
-            return self.call(None)(inputs)
-        return self.call(bucket)(padded(inputs, bucket))[: request[0]]
+        name = self.programs.serving(*request)
+        whole = inputs if name is None else padded(inputs, name)
+        return self.call(name)(whole)[: request[0]]
 
     def call(self, name: Bucket | None) -> Callable[[Arrays], Any]:
         """Return the call of a program, which is compiled at the first request of it."""
