@@ -16,8 +16,8 @@ from tightrope.inputs.texts import truncation_of
 from tightrope.jobs.child import fill_in
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.progress import ProgressBar
-from tightrope.machine.host import describe_host
 from tightrope.measure.answers import Answer, answer_chunk, largest_batch
+from tightrope.measure.run import facts_of_run
 from tightrope.records.accuracy import AccuracyRecord
 
 # rows per chunk: sorted by length together; the time limit is checked after each chunk
@@ -45,9 +45,7 @@ def measure_accuracy(
     record = AccuracyRecord(
         model=model,
         variant=variant,
-        host=describe_host(),
-        libraries=execution.libraries,
-        engine_sha256=sha256(artifacts.engine),
+        **facts_of_run(artifacts.engine, execution),
         data_sha256=sha256(artifacts.data),
     )
     if built["status"] != "ok":

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import read_json, sha256
+from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import classes_of, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -16,11 +16,11 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Limits, failure, set_failure
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.comparison import compare_loads
 from tightrope.measure.fixed_workload import reference_workload
 from tightrope.measure.logits import check_logits
+from tightrope.measure.run import facts_of_run
 from tightrope.measure.settings import Shape, TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.latency import LatencyRecord
@@ -50,9 +50,7 @@ def measure_latency(
     record = LatencyRecord(
         model=model,
         variant=variant,
-        host=describe_host(),
-        libraries=execution.libraries,
-        engine_sha256=sha256(artifacts.engine),
+        **facts_of_run(artifacts.engine, execution),
         threads=execution.threads,
         plan=settings.plan,
         processors=pinned_processors(execution.threads),

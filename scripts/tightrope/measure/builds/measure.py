@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import classes_of, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -20,11 +19,11 @@ from tightrope.jobs.child import Child, set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.latency import why_not_timed
 from tightrope.measure.logits import check_logits
 from tightrope.measure.rounds import measure_rounds, start, warm_up
+from tightrope.measure.run import facts_of_run
 from tightrope.measure.settings import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.builds import BuildsRecord
@@ -51,9 +50,7 @@ def measure_builds(
     record = BuildsRecord(
         model=model,
         variant=variant,
-        host=describe_host(),
-        libraries=execution.libraries,
-        engine_sha256=sha256(artifacts.engine),
+        **facts_of_run(artifacts.engine, execution),
         threads=execution.threads,
         processors=pinned_processors(execution.threads),
         shape=shape,

@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -20,11 +19,11 @@ from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Child, failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import physical_cores, pinned_processors
-from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.causes.predict import Cause, Change, Profiled, causes
 from tightrope.measure.logits import check_logits
 from tightrope.measure.rounds import measure_rounds, start, warm_up
+from tightrope.measure.run import facts_of_run
 from tightrope.measure.settings import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.causes import CausesRecord
@@ -58,9 +57,7 @@ def verify_causes(
     record = CausesRecord(
         model=model,
         variant=variant,
-        host=describe_host(),
-        libraries=execution.libraries,
-        engine_sha256=sha256(artifacts.engine),
+        **facts_of_run(artifacts.engine, execution),
         threads=execution.threads,
         processors=pinned_processors(cores),
     )

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import classes_of
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
@@ -14,7 +13,6 @@ from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Child, set_failure
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.host import describe_host
 from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import cpu_seconds
@@ -22,6 +20,7 @@ from tightrope.measure.idleness.paused_engine import PausedEngine
 from tightrope.measure.idleness.schedule import schedule
 from tightrope.measure.latency import why_not_timed
 from tightrope.measure.logits import check_logits
+from tightrope.measure.run import facts_of_run
 from tightrope.measure.settings import TimingSettings
 from tightrope.records.idleness import IdlenessRecord
 
@@ -50,9 +49,7 @@ def measure_idleness(
     record = IdlenessRecord(
         model=model,
         variant=variant,
-        host=describe_host(),
-        libraries=execution.libraries,
-        engine_sha256=sha256(artifacts.engine),
+        **facts_of_run(artifacts.engine, execution),
         threads=execution.threads,
         processors=pinned_processors(execution.threads),
         plan=settings.plan,

@@ -7,7 +7,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -18,7 +17,6 @@ from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import fill_in, set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.host import describe_host
 from tightrope.measure.latency import why_not_timed
 from tightrope.measure.profile.bounds import verdict
 from tightrope.measure.profile.calls import FEWEST, mean_call
@@ -26,6 +24,7 @@ from tightrope.measure.profile.operators import operator_times
 from tightrope.measure.profile.peaks import read_peaks
 from tightrope.measure.profile.precision import work_in
 from tightrope.measure.profile.requests import read_requests
+from tightrope.measure.run import facts_of_run
 from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.operator_times import OperatorTime
@@ -58,9 +57,7 @@ def measure_profile(
     record = ProfileRecord(
         model=model,
         variant=variant,
-        host=describe_host(),
-        libraries=execution.libraries,
-        engine_sha256=sha256(artifacts.engine),
+        **facts_of_run(artifacts.engine, execution),
         threads=execution.threads,
         peaks={},
     )

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TextIO
 
-from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -15,9 +14,9 @@ from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.logits import check_logits
+from tightrope.measure.run import facts_of_run
 from tightrope.measure.throughput.sweep import Sweep
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.signature import IMAGE
@@ -72,9 +71,7 @@ def measure_throughput(
     record = ThroughputRecord(
         model=model,
         variant=variant,
-        host=describe_host(),
-        libraries=execution.libraries,
-        engine_sha256=sha256(artifacts.engine),
+        **facts_of_run(artifacts.engine, execution),
         plan=settings.plan,
         processors=processors,
         cores=len(processors),

@@ -18,8 +18,8 @@ from tightrope.inputs.arrays import PIXELS, Arrays, length
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import fill_in
 from tightrope.jobs.execution import Execution
-from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.run import facts_of_run
 from tightrope.measure.traffic.bench import Bench, remove_folder
 from tightrope.measure.traffic.padding import bucket_edges, padded_lengths
 from tightrope.measure.traffic.scenarios import measure_scenarios
@@ -68,9 +68,7 @@ def measure_traffic(
     record = TrafficRecord(
         model=model,
         variant=variant,
-        host=describe_host(),
-        libraries=execution.libraries,
-        engine_sha256=sha256(artifacts.engine),
+        **facts_of_run(artifacts.engine, execution),
         data_sha256=sha256(artifacts.data),
         threads=execution.threads,
         plan=settings.plan,
