@@ -2,6 +2,7 @@
 
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.job import current_job
+from tightrope.model.changes import Changes
 from tightrope.training.measure import measure_training
 
 job = current_job(globals())
@@ -11,7 +12,7 @@ measure_training(
     job.output.record,
     model=job.wildcards.model,
     recipe=job.params.train,
-    activation=job.params.activation,
+    changes=Changes.of(job),
     labels=job.params.labels,
     plan=job.params.training,
     quiet_seconds=job.resources.quiet_seconds,

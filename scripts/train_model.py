@@ -5,6 +5,7 @@ from functools import partial
 from tightrope.jobs.child import Limits
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
+from tightrope.model.changes import Changes
 from tightrope.training.micro_batches import train_or_stop
 from tightrope.training.train import TrainingSettings, train_model
 
@@ -12,7 +13,7 @@ job = current_job(globals())
 settings = TrainingSettings(
     recipe=job.params.train,
     inputs=job.params.inputs,
-    activation=job.params.activation,
+    changes=Changes.of(job),
     labels=job.params.labels,
     threads=intra_op_threads(job.params.threads),
     seed=job.params.seed,

@@ -67,6 +67,7 @@ def make_model(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Run in a child: the chain up to the simplified ONNX, and logits by hand."""
     import torch
     from tightrope.model.activations import FastSwish
+    from tightrope.model.changes import Changes
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
     from tightrope.training.train import TrainingSettings, train_model
@@ -77,7 +78,8 @@ def make_model(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     sizes = {"train": None, "evaluation": 8}
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=8, seed=0)
     prepare_checkpoint(source, source=BERT, expected_sha256=None, seed=0)
-    settings = TrainingSettings(recipe=None, inputs={}, activation="fast_swish", threads=1, seed=0)
+    changes = Changes("fast_swish")
+    settings = TrainingSettings(recipe=None, inputs={}, changes=changes, threads=1, seed=0)
     train_model(
         checkpoint, settings, source=source, data=split_of(data, "train"), terminal=io.StringIO()
     )

@@ -82,6 +82,7 @@ class CheckpointManifest(Manifest):
     recipe: dict[str, Any] | None
     training: dict[str, Any] | None
     activation: NotRequired[str | None]
+    prune: NotRequired[dict[str, Any]]
     vocabulary: NotRequired[int]
     inputs: NotRequired[dict[str, str]]
     output_order: NotRequired[list[int] | None]

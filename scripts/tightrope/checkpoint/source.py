@@ -16,6 +16,7 @@ KINDS = {
     "package": "module/folder",
     "scratch": "architecture",
     "onnx": "file.onnx",
+    "model": "name of another model",
 }
 # modules that keep a checkpoint unchanged because PyTorch cannot load it
 IMPORTERS = {"onnx": "onnx/imported"}

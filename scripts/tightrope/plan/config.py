@@ -11,6 +11,7 @@ import yaml
 
 from tightrope.errors import ConfigError, nearest
 from tightrope.plan.config_checks import CHECKS
+from tightrope.plan.derived import with_parents
 from tightrope.plan.table_checks import check_tables
 
 Document = dict[str, Any]
@@ -39,7 +40,7 @@ def checked(config: Document, schema: Path | str, *, read_tables: bool = True) -
         )
     check_words_and_numbers(config)
     document = yaml.safe_load(Path(schema).read_text())
-    config = with_types(config, document)
+    config = with_parents(with_types(config, document))
     check_schema(config, document)
     filled = with_defaults(config, document)
     for check in CHECKS:
@@ -158,6 +159,8 @@ def with_types(value: Any, schema: Document) -> Any:
     calibration={samples: [256]}. A single value in the place of a list is a list of it.
     """
     kinds = schema.get("type", "string")
+    if isinstance(value, str) and takes_integers(schema) and type(typed(value)) is int:
+        return typed(value)
     if takes_list(value, schema):
         value = [value]  # samples: 256 for samples: [256]
     if isinstance(value, list):
@@ -186,6 +189,8 @@ def with_types(value: Any, schema: Document) -> Any:
 def takes_list(value: Any, schema: Document) -> bool:
     """Return whether the schema asks for a list of values like `value`, which is none."""
     if {"const": value} in schema.get("anyOf", ()):
+        return False
+    if takes_integers(schema) and type(value) is int:
         return False
     lists = [one for one in (schema, *schema.get("anyOf", ())) if one.get("type") == "array"]
     objects = any(one["items"].get("type") == "object" for one in lists)

@@ -56,14 +56,22 @@ def check_labels(config: Document) -> None:
 
 
 def check_recipes(config: Document) -> None:
-    """A model given as an ONNX file cannot be trained, nor get another activation."""
+    """A model given as an ONNX file cannot be trained, pruned, nor get another activation."""
+    changes = {"train": "be trained", "activation": "get another activation", "prune": "be pruned"}
     for name, model in config["models"].items():
-        for key, done in (("train", "be trained"), ("activation", "get another activation")):
-            if is_onnx(model["checkpoint"]) and model[key]:
+        for key, done in changes.items():
+            if is_onnx(model["checkpoint"]) and is_asked(model[key]):
                 raise ConfigError(
                     f"config: models.{name}.{key}: the model is an ONNX file and cannot {done}; "
                     f"remove {key}, or start from its checkpoint"
                 )
+
+
+def is_asked(value: Any) -> bool:
+    """Return whether a key asks for something: sizes that are all null do not."""
+    return (
+        any(one is not None for one in value.values()) if isinstance(value, dict) else bool(value)
+    )
 
 
 def check_quantized(config: Document) -> None:

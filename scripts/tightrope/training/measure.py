@@ -20,6 +20,7 @@ from tightrope.machine.host import describe_host
 from tightrope.machine.interference import Windows
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import QuietMachine
+from tightrope.model.changes import Changes
 from tightrope.records.training import TrainingRecord
 from tightrope.training.loop import EpochClock, fine_tune
 from tightrope.training.micro_batches import run_training
@@ -37,7 +38,7 @@ def measure_training(
     *,
     model: str,
     recipe: Recipe,
-    activation: str | None,
+    changes: Changes,
     labels: list[str] | None,
     plan: dict[str, Any],
     quiet_seconds: float,
@@ -57,13 +58,13 @@ def measure_training(
         device=device,
         threads=execution.threads,
         recipe=measured_recipe(recipe, plan),
-        activation=activation,
+        activation=changes.activation,
         plan=plan,
         source_sha256=digest(read_manifest(source, SourceManifest)["files"]),
         data_sha256=sha256(data),
     )
     machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal)
-    load = partial(load_start, source, data, activation=activation, names=labels)
+    load = partial(load_start, source, data, changes=changes, names=labels)
     try:
         train_seeds(record, load, machine, execution.limits, terminal)
     except WorkFailed as error:

@@ -15,7 +15,7 @@ from tightrope.inputs.encode import Example, read_split
 from tightrope.inputs.image_settings import load_settings, save_settings
 from tightrope.inputs.images import EncodedImages
 from tightrope.inputs.texts import require_sequence
-from tightrope.model.activations import swap_activation
+from tightrope.model.changes import Changes
 from tightrope.model.classifier import load_classifier
 from tightrope.model.config import positions
 from tightrope.signature import IMAGE
@@ -46,14 +46,14 @@ def load_start(
     data: Path | str,
     recipe: Recipe | None,
     *,
-    activation: str | None = None,
+    changes: Changes,
     names: list[str] | None = None,
     seed: int,
 ) -> Start:
     """Load the model of manifest `source`, and the examples if manifest `data` is a split.
 
-    `activation`, if given, replaces the checkpoint's, and so do the `names` of its outputs. Raises
-    TightropeError if there is a recipe but no examples.
+    `changes` are made to it; `names` are those of its outputs in the place of its own. Raises
+    TightropeError if there is a recipe but no examples, or if the model cannot be changed so.
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     model = load_classifier(
@@ -65,8 +65,7 @@ def load_start(
         new_head=recipe is not None or origin["source"].startswith("scratch:"),
         seed=recipe["seed"] if recipe else seed,
     )
-    if activation is not None:
-        swap_activation(model, activation)
+    changes.apply(model)
     examples = read_split(data) if "split" in material else []
     if recipe is not None and not len(examples):
         raise TightropeError(f"{material['source']}: no examples to train on; remove train")

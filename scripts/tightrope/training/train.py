@@ -10,6 +10,7 @@ from tightrope.artifacts.files import digest, sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.checkpoint.source import importer_of
+from tightrope.model.changes import Changes
 from tightrope.training.examples import Subject
 from tightrope.training.loop import History, fine_tune
 from tightrope.training.progress import average_tenths
@@ -18,22 +19,24 @@ from tightrope.training.start import Start, load_start
 from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
 
+UNCHANGED = Changes()
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
     """How a checkpoint is trained, or only converted if there is no `recipe`.
 
     `inputs` maps to the input names of an ONNX file, `labels` names the outputs of the checkpoint
-    in their order. `activation`, if given, replaces the checkpoint's before training. Folder
-    `state` holds the last state during training: a killed run resumes from it if `provenance`,
-    which identifies code and libraries, has not changed.
+    in their order. `changes` are made to the model before training. Folder `state` holds the last
+    state during training: a killed run resumes from it if `provenance`, which identifies code and
+    libraries, has not changed.
     """
 
     recipe: Recipe | None
     inputs: dict[str, str]
     threads: int
     seed: int
-    activation: str | None = None
+    changes: Changes = UNCHANGED
     labels: list[str] | None = None
     device: str = "cpu"
     state: Path | str | None = None
@@ -61,7 +64,7 @@ def train_model(
         return keep(manifest, source=source, data=data)
     recipe = settings.recipe and whole_recipe(settings.recipe, settings.seed)
     prepare_device(settings.device, settings.threads)
-    load = partial(load_start, activation=settings.activation, names=settings.labels)
+    load = partial(load_start, changes=settings.changes, names=settings.labels)
     start = load(source, data, recipe, seed=settings.seed)
     training, state = None, None
     if recipe is not None:
@@ -73,7 +76,8 @@ def train_model(
         manifest,
         **{name: origin[name] for name in ("task", "source")},
         recipe=recipe,
-        activation=settings.activation,
+        activation=settings.changes.activation,
+        prune=dict(settings.changes.prune),
         training=training,
         **describe_classifier(start.model),
         **start.input_fields,

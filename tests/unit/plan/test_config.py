@@ -253,6 +253,16 @@ def test_words_of_the_command_line_become_options_of_the_engines(
     assert (filled["onnxruntime"]["spinning"], filled["onnxruntime"]["arena"]) == (False, True)
 
 
+@pytest.mark.parametrize(("given", "kept"), [(2, 2), ("2", 2), ([0, 1], [0, 1]), (["0"], [0])])
+def test_how_many_layers_and_which_are_told_apart(
+    schema: Path, config: dict[str, Any], given: Any, kept: Any
+) -> None:
+    (name,) = config["models"]
+    models = {name: {**config["models"][name], "prune": {"layers": given}}}
+    filled = checked({**config, "models": models}, schema)
+    assert filled["models"][name]["prune"]["layers"] == kept
+
+
 @pytest.mark.parametrize(
     ("words", "place", "expected"),
     [

@@ -15,6 +15,7 @@ from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.model.changes import Changes
 from tightrope.model.fast_swish import FastSwish
 from tightrope.model.module import load_module
 from tightrope.training.recipe import whole_recipe
@@ -150,7 +151,7 @@ def test_without_a_recipe_the_weights_stay_as_they_are(
 def test_another_activation_is_put_in_before_training_and_stays_with_the_checkpoint(
     trained: Path, tmp_path: Path, source: Path, texts: Path
 ) -> None:
-    manifest = train(tmp_path / "relu", source, texts, RECIPE, activation="relu")
+    manifest = train(tmp_path / "relu", source, texts, RECIPE, changes=Changes("relu"))
     assert read_manifest(manifest, CheckpointManifest)["activation"] == "relu"
     assert read_manifest(trained, CheckpointManifest)["activation"] is None
     # learned with relu, not swapped at the end
@@ -171,7 +172,7 @@ def test_a_checkpoint_that_was_swapped_stays_so_as_the_source_of_another_model(
     trained: Path, tmp_path: Path, texts: Path
 ) -> None:
     source = prepare_source(tmp_path / "a", f"path:{trained.parent}")
-    swapped = train(tmp_path / "swapped", source, texts, activation="fast_swish")
+    swapped = train(tmp_path / "swapped", source, texts, changes=Changes("fast_swish"))
     source = prepare_source(tmp_path / "b", f"path:{swapped.parent}")
     again = train(tmp_path / "again", source, texts)
     modules = [load_module(one.parent, torch.float32) for one in (swapped, again)]

@@ -1,0 +1,33 @@
+"""Another model of the configuration, as it was trained."""
+
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.checkpoint.source import Source
+from tightrope.checkpoint.sources.folder import check_folder, copy, files_in
+
+check = check_folder
+
+
+def local_files(source: Source) -> list[Path]:
+    """Return the manifest of the other model's checkpoint, which its training writes last."""
+    return [Path("artifacts", source.location, "checkpoint", "checkpoint.json")]
+
+
+def libraries(_source: Source) -> dict[str, str | None]:
+    """Return nothing: the files themselves are inputs of the job."""
+    return {}
+
+
+def config_json(_source: Source) -> dict[str, Any] | None:
+    """Return None: the other model may not be trained yet."""
+    return None
+
+
+def fetch(source: Source, folder: Path) -> None:
+    """Copy the checkpoint into `folder`; raise ArtifactError where a file has changed."""
+    (manifest,) = local_files(source)
+    read_manifest(manifest, CheckpointManifest)
+    copy(files_in(source.text, manifest.parent), folder)

@@ -1,0 +1,103 @@
+"""Layers and neurons that are removed from real encoders."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tightrope.errors import TightropeError
+from tightrope.model.pruning import evenly, parameters, prune
+from transformers import AutoConfig, AutoModelForSequenceClassification
+
+SIZES: dict[str, dict[str, int]] = {
+    "bert": {
+        **{"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2},
+        **{"intermediate_size": 32, "vocab_size": 50, "max_position_embeddings": 16},
+    },
+    "distilbert": {
+        **{"dim": 16, "n_layers": 4, "n_heads": 2, "hidden_dim": 32},
+        **{"vocab_size": 50, "max_position_embeddings": 16},
+    },
+    "roberta": {
+        **{"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2},
+        **{"intermediate_size": 32, "vocab_size": 50, "max_position_embeddings": 18},
+    },
+}
+TOKENS = torch.arange(2, 10)[None]
+
+
+def model_of(kind: str) -> Any:
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(kind, **SIZES[kind])
+    return AutoModelForSequenceClassification.from_config(config).eval()
+
+
+def logits(model: Any) -> torch.Tensor:
+    with torch.inference_mode():
+        return model(input_ids=TOKENS, attention_mask=torch.ones_like(TOKENS)).logits
+
+
+def layers(model: Any) -> Any:
+    base = model.base_model
+    return base.transformer.layer if hasattr(base, "transformer") else base.encoder.layer
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_a_pruned_model_is_an_ordinary_checkpoint(kind: str, tmp_path: Path) -> None:
+    model = model_of(kind)
+    before = parameters(model)
+    prune(model, layers=2, intermediate=8)
+    model.save_pretrained(tmp_path)
+    again = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    assert len(layers(again)) == 2
+    assert parameters(again) == parameters(model) < before
+    torch.testing.assert_close(logits(again), logits(model))
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_the_layers_that_are_named_are_kept(kind: str) -> None:
+    model, whole = model_of(kind), model_of(kind)
+    prune(model, layers=[0, 3])
+    for ours, theirs in zip(layers(model), (layers(whole)[0], layers(whole)[3]), strict=True):
+        for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(own, other)
+
+
+def test_a_number_of_layers_is_kept_at_even_distances_with_the_last() -> None:
+    assert evenly(3, 6) == [1, 3, 5]
+    assert evenly(4, 6) == [1, 2, 3, 5]
+    assert evenly(1, 12) == [11]
+    assert evenly(6, 6) == [0, 1, 2, 3, 4, 5]
+
+
+def test_neurons_that_do_nothing_go_first() -> None:
+    model = model_of("bert")
+    idle = torch.arange(0, 32, 4)
+    for layer in layers(model):
+        with torch.no_grad():
+            layer.output.dense.weight[:, idle] = 0
+    expected = logits(model)
+    prune(model, intermediate=24)
+    assert model.config.intermediate_size == 24
+    torch.testing.assert_close(logits(model), expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"layers": 5}, r"prune\.layers = 5: BertForSequenceClassification has layers 0 to 3"),
+        ({"layers": [2, 1]}, r"prune\.layers = \[2, 1\]: .*in ascending order"),
+        ({"layers": [0, 4]}, r"prune\.layers = \[0, 4\]: .*layers 0 to 3"),
+        ({"intermediate": 33}, r"prune\.intermediate = 33: keep 1 to 32, which are there"),
+    ],
+)
+def test_what_is_not_there_cannot_be_kept(changes: Any, words: str) -> None:
+    with pytest.raises(TightropeError, match=words):
+        prune(model_of("bert"), **changes)
+
+
+def test_a_model_of_another_form_is_named() -> None:
+    config = AutoConfig.for_model("albert", hidden_size=16, num_attention_heads=2, vocab_size=50)
+    model = AutoModelForSequenceClassification.from_config(config)
+    with pytest.raises(TightropeError, match=r"prune: AlbertModel has no encoder\.layer"):
+        prune(model, layers=1)

@@ -1,0 +1,76 @@
+"""A model that starts from another one has its data, and a checkpoint that is the other's."""
+
+from typing import Any
+
+import pytest
+from tightrope.errors import ConfigError
+from tightrope.plan.derived import with_parents
+
+PARENT = {
+    "checkpoint": "scratch:bert",
+    "data": "files:texts.csv",
+    "max_sequence": 64,
+    "splits": {"train": 10},
+    "train": {"epochs": 3},
+    "activation": "relu",
+}
+
+
+def models(**others: Any) -> Any:
+    return with_parents({"models": {"large": PARENT, **others}})["models"]
+
+
+def test_data_are_inherited_and_recipes_are_not() -> None:
+    made = models(small={"from": "large", "prune": {"layers": 2}})
+    assert made["large"] == PARENT
+    assert made["small"] == {
+        **{"checkpoint": "model:large", "from": "large", "prune": {"layers": 2}},
+        **{"data": "files:texts.csv", "max_sequence": 64, "splits": {"train": 10}},
+    }
+
+
+def test_what_a_model_says_itself_holds() -> None:
+    small = models(small={"from": "large", "max_sequence": 32})["small"]
+    assert small["max_sequence"] == 32
+
+
+def test_a_grandchild_inherits_through_its_parent_in_any_order() -> None:
+    made = models(tiny={"from": "small"}, small={"from": "large", "max_sequence": 32})
+    assert (made["tiny"]["checkpoint"], made["tiny"]["max_sequence"]) == ("model:small", 32)
+    assert made["tiny"]["data"] == "files:texts.csv"
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        (
+            {"small": {"from": "larg"}},
+            'models.small.from = larg: no model of that name; did you mean "large"?',
+        ),
+        (
+            {"small": {"from": "small"}},
+            "models.small.from = small: a model cannot start from itself",
+        ),
+        (
+            {"a": {"from": "b"}, "b": {"from": "a"}},
+            "models.b.from = a: a model cannot start from itself (a from b from a)",
+        ),
+        (
+            {"file": {**PARENT, "checkpoint": "onnx:m.onnx"}, "small": {"from": "file"}},
+            "models.small.from = file: that model is an ONNX file; start from its checkpoint",
+        ),
+        (
+            {"small": {"from": "large", "checkpoint": "scratch:bert"}},
+            "models.small.from = large: it starts from that model's checkpoint; remove checkpoint",
+        ),
+    ],
+)
+def test_wrong_parents_are_named(others: Any, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        models(**others)
+    assert words in str(error.value)
+
+
+def test_a_configuration_without_models_is_left_to_the_schema() -> None:
+    assert with_parents({"devices": ["cpu"]}) == {"devices": ["cpu"]}
+    assert with_parents({"models": {"a": 3}}) == {"models": {"a": 3}}
