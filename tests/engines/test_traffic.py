@@ -612,7 +612,7 @@ def test_the_gain_of_an_engine_whose_time_goes_with_the_tokens_is_that_of_paddin
     monkeypatch.setattr("tightrope.measure.traffic.measure.load_engine", load)
     plan = {"scenarios": ["offline"], "seconds": 0.9}
     record = measure(tiny, engine, tmp_path / "v.traffic.json", **plan)
-    entry = traffic_entry(record, host="h", accept_disturbed=True)
+    entry = traffic_entry(record, accept_disturbed=True)
     _, *others = entry["rows"]
     for row in others:
         assert row["padding_gain"] is not None and row["padding_gain"] > 1.1

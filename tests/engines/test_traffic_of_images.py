@@ -84,7 +84,7 @@ def test_the_record_has_the_size_of_the_images_and_no_lengths(
 
 
 def test_the_entry_of_the_summary_has_one_row(record: TrafficRecord) -> None:
-    entry = traffic_entry(record, host="h", accept_disturbed=True)
+    entry = traffic_entry(record, accept_disturbed=True)
     (row,) = entry["rows"]
     assert (row["padding"], row["gain"], row["padding_share"]) == ("none", None, None)
     assert row["samples_per_s"] > 0

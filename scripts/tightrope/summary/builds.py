@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tightrope.machine.host import fingerprint
 from tightrope.records.builds import BuildsRecord
 from tightrope.records.rounds import (
     FEWEST_ROUNDS,
@@ -14,6 +13,7 @@ from tightrope.records.rounds import (
 )
 from tightrope.statistics import Interval
 from tightrope.summary.builds_types import Build, Builds
+from tightrope.summary.measured import measured_entry
 from tightrope.summary.noise import too_few_rounds
 from tightrope.summary.result_types import Shape
 from tightrope.summary.slowdown import Slowdown, slowdown_entry
@@ -34,12 +34,7 @@ def builds_entry(record: BuildsRecord, *, accept_disturbed: bool = False) -> Bui
     blocks = [blocks_of(counted, build) for build in range(len(record.builds))] if enough else None
     sizes = {one["size_bytes"] for one in record.builds}
     return {
-        "model": record.model,
-        "variant": record.variant,
-        "host": fingerprint(record.host),
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
+        **measured_entry(record),
         "shape": cast(Shape, record.shape),
         "builds": build_entries(record.builds, blocks),
         "spread": spread(blocks) if blocks else None,

@@ -5,7 +5,8 @@ docs/summary-json.md describes the fields. Times are in seconds; None means not 
 
 from typing import TypedDict
 
-from tightrope.summary.result_types import Attempt, Shape
+from tightrope.summary.measured import Measured
+from tightrope.summary.result_types import Shape
 from tightrope.summary.slowdown import Slowdown
 
 
@@ -24,7 +25,7 @@ class Build(TypedDict):
     over_median: Slowdown | None
 
 
-class Builds(TypedDict):
+class Builds(Measured):
     """Builds of a variant from the same files, in their order, timed in shared rounds.
 
     `spread` is the time of the slowest over that of the fastest. `identical` is whether all their
@@ -32,12 +33,6 @@ class Builds(TypedDict):
     them are, and the numbers are None unless they are `provisional`.
     """
 
-    model: str
-    variant: str
-    host: str
-    status: Attempt
-    reason: str | None
-    measured: str
     shape: Shape
     builds: list[Build]
     spread: Slowdown | None

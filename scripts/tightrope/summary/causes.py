@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tightrope.machine.host import fingerprint
 from tightrope.records.causes import CausesRecord
 from tightrope.records.rounds import (
     FEWEST_ROUNDS,
@@ -13,6 +12,7 @@ from tightrope.records.rounds import (
     undisturbed_rounds,
 )
 from tightrope.summary.causes_types import Causes, RemovedCause, Saving
+from tightrope.summary.measured import measured_entry
 from tightrope.summary.noise import too_few_rounds
 
 Rounds = Sequence[dict[str, Any]]
@@ -25,12 +25,7 @@ def causes_entry(record: CausesRecord, *, accept_disturbed: bool = False) -> Cau
     count for it, and it is `provisional`.
     """
     return {
-        "model": record.model,
-        "variant": record.variant,
-        "host": fingerprint(record.host),
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
+        **measured_entry(record),
         "causes": [removed(record, one, accept_disturbed) for one in record.causes],
     }
 

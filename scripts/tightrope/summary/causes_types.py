@@ -5,7 +5,7 @@ docs/summary-json.md describes the fields. Times are in seconds per call; None m
 
 from typing import TypedDict
 
-from tightrope.summary.result_types import Attempt
+from tightrope.summary.measured import Measured
 
 
 class Saving(TypedDict):
@@ -44,13 +44,7 @@ class RemovedCause(TypedDict):
     reason: str | None
 
 
-class Causes(TypedDict):
+class Causes(Measured):
     """The causes of a profiled variant's time that a setting removes."""
 
-    model: str
-    variant: str
-    host: str
-    status: Attempt
-    reason: str | None
-    measured: str
     causes: list[RemovedCause]

@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tightrope.machine.host import fingerprint
 from tightrope.records.idleness import FEWEST, IdlenessRecord, after, slowdown, undisturbed
 from tightrope.summary.idleness_types import Idleness, Pause
+from tightrope.summary.measured import measured_entry
 from tightrope.summary.noise import disturbed_while
 from tightrope.summary.result_types import Shape
 from tightrope.summary.slowdown import slowdown_entry
@@ -24,12 +24,7 @@ def idleness_entry(record: IdlenessRecord, *, accept_disturbed: bool = False) ->
     measured = record.status == "ok"
     pauses = sorted(record.plan["pauses"]) if measured else []
     return {
-        "model": record.model,
-        "variant": record.variant,
-        "host": fingerprint(record.host),
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
+        **measured_entry(record),
         "shape": cast(Shape, record.shape),
         "back_to_back_s": statistics.median(blocks) if blocks else None,
         "spent_s": record.spent_s,

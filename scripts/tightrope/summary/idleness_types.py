@@ -5,7 +5,8 @@ docs/summary-json.md describes the fields. Times are in seconds; None means not 
 
 from typing import TypedDict
 
-from tightrope.summary.result_types import Attempt, Shape
+from tightrope.summary.measured import Measured
+from tightrope.summary.result_types import Shape
 from tightrope.summary.slowdown import Slowdown
 
 
@@ -27,18 +28,12 @@ class Pause(TypedDict):
     provisional: bool
 
 
-class Idleness(TypedDict):
+class Idleness(Measured):
     """The first call of a variant after pauses, at one shape.
 
     `back_to_back_s` is the median over the blocks of calls before the pauses.
     """
 
-    model: str
-    variant: str
-    host: str
-    status: Attempt
-    reason: str | None
-    measured: str
     shape: Shape
     back_to_back_s: float | None
     spent_s: float

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tightrope.machine.host import fingerprint
 from tightrope.machine.instructions import missing_instructions
 from tightrope.records.profile import ProfileRecord
+from tightrope.summary.measured import measured_entry
 from tightrope.summary.profile_types import LongOperator, OperatorGroup, Profile, ProfiledCall
 from tightrope.summary.roofline import ceiling, roofline
 from tightrope.variants import parse
@@ -16,12 +16,7 @@ LONGEST = 5
 def profile_entry(record: ProfileRecord) -> Profile:
     """Return the entry of a profile record."""
     return {
-        "model": record.model,
-        "variant": record.variant,
-        "host": fingerprint(record.host),
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
+        **measured_entry(record),
         "unprofiled": record.unprofiled,
         "emulated": missing_instructions(parse(record.variant), record.host),
         "shapes": [call_entry(shape, record) for shape in record.shapes],

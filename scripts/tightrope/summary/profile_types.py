@@ -5,7 +5,7 @@ docs/summary-json.md describes the fields. Times are in seconds per call; None m
 
 from typing import Literal, TypedDict
 
-from tightrope.summary.result_types import Attempt
+from tightrope.summary.measured import Measured
 
 Bound = Literal["compute", "memory", "overhead"]
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest
@@ -82,18 +82,12 @@ class ProfiledCall(TypedDict):
     operators: list[LongOperator]
 
 
-class Profile(TypedDict):
+class Profile(Measured):
     """The profile of a variant; `unprofiled` says why its operators are not timed.
 
     `emulated` is None, or why the CPU only emulates the variant's precision.
     """
 
-    model: str
-    variant: str
-    host: str
-    status: Attempt
-    reason: str | None
-    measured: str
     unprofiled: str | None
     emulated: str | None
     shapes: list[ProfiledCall]

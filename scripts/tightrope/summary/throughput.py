@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tightrope.machine.host import fingerprint
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.throughput import (
     ThroughputRecord,
@@ -13,6 +12,7 @@ from tightrope.records.throughput import (
     samples_per_second,
 )
 from tightrope.statistics import unpaired_speedup
+from tightrope.summary.measured import measured_entry
 from tightrope.summary.noise import disturbed_while
 from tightrope.summary.ratios import ratio_entry
 from tightrope.summary.result_types import Ratio
@@ -41,12 +41,7 @@ def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False
     best = fastest(points)
     single = fastest(one for one in points if is_single(one, record.cores))
     return {
-        "model": record.model,
-        "variant": record.variant,
-        "host": fingerprint(record.host),
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
+        **measured_entry(record),
         "cores": record.cores,
         "sequence": record.sequence,
         "height": record.height,

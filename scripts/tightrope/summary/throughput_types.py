@@ -5,7 +5,8 @@ docs/summary-json.md describes the fields. Times are in seconds; None means not 
 
 from typing import TypedDict
 
-from tightrope.summary.result_types import Attempt, Ratio
+from tightrope.summary.measured import Measured
+from tightrope.summary.result_types import Ratio
 
 
 class ThroughputPoint(TypedDict):
@@ -33,7 +34,7 @@ class ThroughputPoint(TypedDict):
     peak_rss_bytes: int | None
 
 
-class Throughput(TypedDict):
+class Throughput(Measured):
     """Throughput of a variant by instances, threads and batch.
 
     `single` is the fastest point of one instance with all threads, `gain` the samples per second
@@ -41,12 +42,6 @@ class Throughput(TypedDict):
     `p99_bound_s`.
     """
 
-    model: str
-    variant: str
-    host: str
-    status: Attempt
-    reason: str | None
-    measured: str
     cores: int
     sequence: int | None
     height: int | None

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tightrope.machine.host import fingerprint
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.traffic_rounds import (
@@ -22,6 +21,7 @@ from tightrope.records.traffic_rounds import (
     tokens_of,
 )
 from tightrope.statistics import speed_verdict
+from tightrope.summary.measured import measured_entry
 from tightrope.summary.noise import disturbed_while
 from tightrope.summary.workload_types import Changes, Gain, Traffic, TrafficRow
 
@@ -35,13 +35,10 @@ def traffic_entries(
     records: Iterable[TrafficRecord], *, accept_disturbed: bool = False
 ) -> list[Traffic]:
     """Return `traffic` of the summary, in record order."""
-    return [
-        traffic_entry(record, host=fingerprint(record.host), accept_disturbed=accept_disturbed)
-        for record in records
-    ]
+    return [traffic_entry(record, accept_disturbed=accept_disturbed) for record in records]
 
 
-def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = False) -> Traffic:
+def traffic_entry(record: TrafficRecord, *, accept_disturbed: bool = False) -> Traffic:
     """Return the entry of a traffic record; values without a valid measurement are None.
 
     Only rounds count whose tests are all valid and undisturbed. With fewer than `FEWEST_ROUNDS` of
@@ -57,12 +54,7 @@ def traffic_entry(record: TrafficRecord, *, host: str, accept_disturbed: bool = 
     lengths = sorted(Counter(record.lengths).items())
     rows = [padding_row(record, one, accept_disturbed) for one in record.plan["padding"]]
     return {
-        "model": record.model,
-        "variant": record.variant,
-        "host": host,
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
+        **measured_entry(record),
         "threads": record.threads,
         "batch": record.plan["batch"],
         "p99_bound_s": record.plan["p99_bound_s"],

@@ -6,6 +6,7 @@ docs/summary-json.md describes the fields. Times are in seconds; None means not 
 from typing import Any, TypedDict
 
 from tightrope.statistics import SpeedVerdict
+from tightrope.summary.measured import Measured
 from tightrope.summary.result_types import (
     Attempt,
     LatencyFields,
@@ -54,15 +55,9 @@ class TrafficRow(Changes, Gain):
     padding_gain: float | None
 
 
-class Traffic(TypedDict):
+class Traffic(Measured):
     """A variant under the traffic of LoadGen."""
 
-    model: str
-    variant: str
-    host: str
-    status: Attempt
-    reason: str | None
-    measured: str
     threads: int
     batch: int
     p99_bound_s: float

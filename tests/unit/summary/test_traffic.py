@@ -2,6 +2,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from raced import HOST, PLACE
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
@@ -96,7 +97,7 @@ def record(**fields: Any) -> TrafficRecord:
         **fields,
     }
     libraries = {"openvino": "2", "mlcommons-loadgen": "6.0.17"}
-    identity = {"model": "m", "variant": "v", "host": {}, "libraries": libraries}
+    identity = {"model": "m", "variant": "v", "host": HOST, "libraries": libraries}
     return TrafficRecord(**identity, threads=2, longest=16, **facts)
 
 
@@ -113,12 +114,12 @@ def with_tests(
 
 
 def rows(made: TrafficRecord) -> dict[str, dict[str, Any]]:
-    return {row["padding"]: row for row in traffic_entry(made, host="h")["rows"]}
+    return {row["padding"]: row for row in traffic_entry(made)["rows"]}
 
 
 def test_the_entry_says_of_which_variant_it_is_and_how_it_was_measured() -> None:
-    entry = traffic_entry(record(), host="h")
-    assert (entry["model"], entry["variant"], entry["host"]) == ("m", "v", "h")
+    entry = traffic_entry(record())
+    assert (entry["model"], entry["variant"], entry["host"]) == ("m", "v", PLACE)
     assert (entry["status"], entry["reason"], entry["threads"]) == ("ok", None, 2)
     assert (entry["batch"], entry["p99_bound_s"], entry["longest"]) == (8, 0.1, 16)
     assert entry["edges"] == [7, 12]
@@ -126,7 +127,7 @@ def test_the_entry_says_of_which_variant_it_is_and_how_it_was_measured() -> None
 
 
 def test_lengths_are_a_histogram() -> None:
-    entry = traffic_entry(record(), host="h")
+    entry = traffic_entry(record())
     assert entry["lengths"] == {"tokens": [3, 7, 12], "samples": [1, 2, 1]}
 
 
@@ -262,7 +263,7 @@ def test_a_failed_record_has_no_rows_and_its_reason() -> None:
     made = record(
         status="failed", reason="not built: no operator", tests=[], answers={}, lengths=[], edges=[]
     )
-    entry = traffic_entry(made, host="h")
+    entry = traffic_entry(made)
     assert (entry["status"], entry["reason"]) == ("failed", "not built: no operator")
     assert entry["rows"] == []
     assert entry["lengths"] == {"tokens": [], "samples": []}
@@ -276,7 +277,7 @@ def test_images_have_a_size_one_row_and_nothing_of_padding() -> None:
     sent = {"samples": 4, "height": 32, "width": 48, "lengths": [], "edges": []}
     answers = {"none": ANSWERS["fixed"]}
     made = record(plan={**PLAN, "padding": ["none"]}, tests=tests, answers=answers, **sent)
-    entry = traffic_entry(made, host="h")
+    entry = traffic_entry(made)
     assert (entry["samples"], entry["height"], entry["width"]) == (4, 32, 48)
     assert entry["lengths"] == {"tokens": [], "samples": []}
     rate = pytest.approx(60.0, rel=0.05)
@@ -288,7 +289,7 @@ def test_images_have_a_size_one_row_and_nothing_of_padding() -> None:
 def test_the_record_itself_stays_as_it_is() -> None:
     made = record()
     before = asdict(made)
-    traffic_entry(made, host="h")
+    traffic_entry(made)
     assert asdict(made) == before
 
 
@@ -319,7 +320,7 @@ def test_with_too_few_undisturbed_rounds_a_row_has_no_number_and_says_why(
         assert "2 of 4 rounds were undisturbed, 3 are needed" in after["disturbed"]
     (given,) = [
         row
-        for row in traffic_entry(made, host="h", accept_disturbed=True)["rows"]
+        for row in traffic_entry(made, accept_disturbed=True)["rows"]
         if row["padding"] == "longest"
     ]
     assert given == {**before, "disturbed": after["disturbed"], "provisional": True}
@@ -328,7 +329,7 @@ def test_with_too_few_undisturbed_rounds_a_row_has_no_number_and_says_why(
 def test_one_disturbed_round_does_not_count_and_the_others_give_the_numbers() -> None:
     made = with_tests("offline", "longest", (3,), foreign_cores=0.4, samples_per_s=1.0)
     for accept_disturbed in (False, True):
-        entry = traffic_entry(made, host="h", accept_disturbed=accept_disturbed)
+        entry = traffic_entry(made, accept_disturbed=accept_disturbed)
         (row,) = [one for one in entry["rows"] if one["padding"] == "longest"]
         assert (row["disturbed"], row["provisional"]) == (None, False)
         assert row["gain"] == pytest.approx(1.2, rel=0.03)
