@@ -19,6 +19,10 @@ class Changes(NamedTuple):
         """Return the changes of a job, see `tightrope.jobs.job.current_job`."""
         return cls(job.params.activation, job.params.prune)
 
+    def facts(self) -> dict[str, Any]:
+        """Return what the manifest of the changed model says of this."""
+        return {"activation": self.activation, "prune": dict(self.prune)}
+
     def apply(self, model: Any) -> None:
         """Change the model; raise TightropeError where it cannot be pruned so."""
         if any(kept is not None for kept in self.prune.values()):
