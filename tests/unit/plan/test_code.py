@@ -19,6 +19,7 @@ CHECKPOINTS = {
     "package": "package:name/folder",
     "scratch": "scratch:bert",
     "onnx": "onnx:file.onnx",
+    "model": "model:another",
 }
 DATA = {
     "docstrings": ("docstrings:one,two", TEXT),
