@@ -19,7 +19,7 @@ from tightrope.signature import Signature, of_checkpoint
 
 TYPES = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
 NO_OPERATORS = ("Const", "Input", "Output")
-# operators that run in int8
+# all that runs in int8 of a model without attention
 PRODUCTS = ("MatMul", "Convolution")
 Options = dict[str, Any]
 
@@ -115,25 +115,28 @@ def converted_from_pytorch(checkpoint: Path, input_signature: Signature) -> open
 
 
 def quantized(model: openvino.Model, batches: list[Arrays], *, reduced: bool) -> openvino.Model:
-    """Quantize the products of `model` to int8 with NNCF: bias correction, symmetric weights.
+    """Quantize `model` to int8 with NNCF: bias correction, symmetric weights.
 
-    SmoothQuant for transformers only. All other operators stay in float: int8 between elementwise
-    operators keeps them from being fused, depthwise convolutions are bound by memory, and of an
-    embedding table each program would dequantize a copy of its own. `reduced` limits the weights of
-    all products to 7 bits; else NNCF does so for first convolutions only.
+    SmoothQuant for transformers only, of which NNCF leaves elementwise operators in float itself,
+    and embedding tables stay in float: each program would dequantize them into its own copy. Of
+    other models only products are quantized: int8 between elementwise operators keeps them from
+    being fused, and depthwise convolutions were slower in it (docs/results/why.md). `reduced`
+    limits the weights of all products to 7 bits; else NNCF does so for first convolutions only.
     """
     import nncf
     from nncf.quantization.advanced_parameters import OverflowFix
 
     kinds = {operation.get_type_name() for operation in model.get_ops()}
+    attends = "Softmax" in kinds
+    left = kinds & {"Gather"} if attends else kinds - set(PRODUCTS)
 
     return nncf.quantize(
         model,
         nncf.Dataset(batches),
         subset_size=len(batches),
-        model_type=nncf.ModelType.TRANSFORMER if "Softmax" in kinds else None,
+        model_type=nncf.ModelType.TRANSFORMER if attends else None,
         preset=nncf.QuantizationPreset.MIXED,
-        ignored_scope=nncf.IgnoredScope(types=sorted(kinds - set(PRODUCTS))),
+        ignored_scope=nncf.IgnoredScope(types=sorted(left)),
         advanced_parameters=nncf.AdvancedQuantizationParameters(
             overflow_fix=OverflowFix.ENABLE if reduced else OverflowFix.FIRST_LAYER
         ),

@@ -27,6 +27,7 @@ def derived(name: str, models: Document, children: tuple[str, ...] = ()) -> Any:
     """Return a model with what it inherits; `children` are those that start from it."""
     model = models[name]
     if not isinstance(model, dict) or model.get(FROM) is None:
+        require_own_checkpoint(name, model)
         return model
     parent, place = model[FROM], f"config: models.{name}.{FROM} = {model[FROM]}"
     if parent not in models:
@@ -46,3 +47,13 @@ def derived(name: str, models: Document, children: tuple[str, ...] = ()) -> Any:
         raise ConfigError(f"{place}: that model is an ONNX file; start from its checkpoint")
     taken = {key: above[key] for key in INHERITED if key in above}
     return {**taken, **model, "checkpoint": f"{KIND}:{parent}"}
+
+
+def require_own_checkpoint(name: str, model: Any) -> None:
+    """Raise ConfigError where a model names another one as its checkpoint, not with `from`."""
+    kind, _, parent = str(model.get("checkpoint") if isinstance(model, dict) else "").partition(":")
+    if kind == KIND:
+        raise ConfigError(
+            f"config: models.{name}.checkpoint = {kind}:{parent}: write {FROM}: {parent} in its "
+            "place, which also takes that model's data"
+        )

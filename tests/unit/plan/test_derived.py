@@ -60,6 +60,10 @@ def test_a_grandchild_inherits_through_its_parent_in_any_order() -> None:
             "models.small.from = file: that model is an ONNX file; start from its checkpoint",
         ),
         (
+            {"small": {"checkpoint": "model:large", "data": "files:a.csv"}},
+            "models.small.checkpoint = model:large: write from: large in its place",
+        ),
+        (
             {"small": {"from": "large", "checkpoint": "scratch:bert"}},
             "models.small.from = large: it starts from that model's checkpoint; remove checkpoint",
         ),
