@@ -7,7 +7,8 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
-from tightrope.plan import announce, builds, code, columns, devices, graphs, job_inputs, job_params
+from tightrope.plan import announce, builds, code, columns, devices, distillation, graphs
+from tightrope.plan import job_inputs, job_params
 from tightrope.plan import plan, preparation, reports, shapes, stability, throughput, training
 from tightrope.plan.config import checked_or_exit
 from tightrope.plan.devices import environment_of_device, environment_of_variant
@@ -57,6 +58,7 @@ engine_code = partial(code.build_code, SCRIPTS)
 data_code = partial(code.data_code, SCRIPTS, config)
 checkpoint_code = partial(code.checkpoint_code, SCRIPTS, config)
 training_code = partial(code.training_code, SCRIPTS, config)
+teacher_code = partial(code.teacher_code, SCRIPTS, config)
 audit_code = partial(code.variant_code, SCRIPTS, "audit_variant.py")
 latency_code = partial(code.latency_code, SCRIPTS, PLAN)
 comparison_code = partial(code.variant_code, SCRIPTS, "measure_latency.py")
@@ -71,6 +73,8 @@ causes_code = partial(code.variant_code, SCRIPTS, "verify_causes.py")
 
 local_data_files = partial(job_inputs.local_data_files, config)
 training_examples = partial(job_inputs.training_examples, config)
+teacher_inputs = partial(distillation.teacher_inputs, config)
+taught_inputs = partial(distillation.taught_inputs, config)
 local_checkpoint_files = partial(job_inputs.local_checkpoint_files, config)
 audited_inputs = partial(job_inputs.audited_inputs, config)
 counted_inputs = partial(job_inputs.counted_inputs, config, PLAN.jobs)
@@ -104,6 +108,8 @@ builds_shape = partial(stability.stability_shape, config, "builds")
 build_inputs = partial(builds.build_inputs, config)
 build_options = partial(builds.build_options, config)
 build_libraries = partial(builds.build_libraries, config)
+teacher_request = partial(distillation.teacher_request, config)
+teacher_libraries = partial(distillation.teacher_libraries, config)
 recipe_to_measure = partial(training.recipe_to_measure, config)
 goal_of_race = partial(job_params.goal_of_race, config)
 baseline_of_device = partial(plan.baseline_of_device, PLAN)

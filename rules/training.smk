@@ -1,5 +1,29 @@
+rule run_teacher:
+    input:
+        unpack(teacher_inputs),
+    output:
+        manifest=ensure("artifacts/{model}/teacher/outputs.json", non_empty=True),
+    log:
+        "<logs>/run_teacher/{model}.log",
+    conda:
+        environment_of_training
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=8000,
+        runtime=120,
+        gpu=gpus_of_training,
+    params:
+        code=teacher_code,
+        request=teacher_request,
+        threads=lookup("threads", within=config),
+        libraries=teacher_libraries,
+    script:
+        "../scripts/run_teacher.py"
+
+
 rule train_model:
     input:
+        unpack(taught_inputs),
         source="artifacts/{model}/source/checkpoint.json",
         data=training_examples,
     output:
@@ -21,6 +45,7 @@ rule train_model:
         inputs=lookup("models/{model}/inputs", within=config),
         activation=lookup("models/{model}/activation", within=config),
         prune=lookup("models/{model}/prune", within=config),
+        distill=lookup("models/{model}/distill", within=config),
         labels=lookup("models/{model}/labels", within=config),
         seed=lookup("models/{model}/seed", within=config),
         threads=lookup("threads", within=config),

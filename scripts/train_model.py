@@ -15,12 +15,13 @@ settings = TrainingSettings(
     inputs=job.params.inputs,
     changes=Changes.of(job),
     labels=job.params.labels,
+    distill=job.params.distill,
     threads=intra_op_threads(job.params.threads),
     seed=job.params.seed,
     state=job.params.state,
     provenance=[job.params.code, job.params.libraries],
     device="cuda" if job.resources.gpu else "cpu",
 )
-files = {"source": job.input.source, "data": job.input.data, "terminal": job.terminal}
-train = partial(train_model, job.output.manifest, settings, **files)
+files = dict(job.input.items())
+train = partial(train_model, job.output.manifest, settings, **files, terminal=job.terminal)
 train_or_stop(train, settings.recipe, model=job.wildcards.model, limits=Limits.of(job.resources))

@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "measure_training": TRAINING,
     "quantize_onnx": {"onnx"},
     "render_graph": {"onnx"},
+    "run_teacher": {"torch"},
     "search_operators": {"onnx"},
     "simplify_onnx": {"onnx", "torch"},
     "train_model": TRAINING,

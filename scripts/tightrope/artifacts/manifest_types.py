@@ -83,11 +83,33 @@ class CheckpointManifest(Manifest):
     training: dict[str, Any] | None
     activation: NotRequired[str | None]
     prune: NotRequired[dict[str, Any]]
+    distill: NotRequired[dict[str, Any] | None]
     vocabulary: NotRequired[int]
     inputs: NotRequired[dict[str, str]]
     output_order: NotRequired[list[int] | None]
     height: NotRequired[int]
     width: NotRequired[int]
+
+
+class TeacherManifest(Manifest):
+    """teacher/outputs.json: what a teacher says of the examples that a student is trained on.
+
+    `rows` examples are those of the train split, then the `unlabelled` texts. `logits.npy` is
+    float32 [rows, classes], `states.npy`, if `hidden` is not None, float16 [tokens of all rows,
+    hidden], `tokens.npy` int64 [rows], the tokens of each row. `inputs_sha256` is of the encoded
+    texts, None for images, `sequence` where they were cut; the teacher's tokenizer is beside it.
+    """
+
+    teacher: str
+    teacher_sha256: str
+    data_sha256: str
+    labels: list[str]
+    rows: int
+    unlabelled: int
+    sequence: int | None
+    hidden: int | None
+    vocabulary: int | None
+    inputs_sha256: str | None
 
 
 class EngineManifest(Manifest):

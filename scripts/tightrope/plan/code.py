@@ -43,6 +43,13 @@ def training_code(scripts: str, config: Document, wildcards: Any) -> str:
     return code_digest(scripts, "train_model.py", *modules)
 
 
+def teacher_code(scripts: str, config: Document, wildcards: Any) -> str:
+    """Return the digest for the job that runs a teacher, with the module of unlabelled texts."""
+    source = config["models"][wildcards.model]["distill"]["unlabelled"]
+    modules = data_sources.modules(source) if source else []
+    return code_digest(scripts, "run_teacher.py", *modules)
+
+
 def variant_code(scripts: str, script: str, wildcards: Any) -> str:
     """Return the digest for a job that runs a single variant, with its engine."""
     return code_digest(scripts, script, *engine_modules(wildcards.variant))

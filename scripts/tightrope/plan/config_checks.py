@@ -7,6 +7,7 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
 from tightrope.machine.host import describe_host
+from tightrope.plan.distillation import check_distillation
 from tightrope.plan.goal_checks import check_goal
 from tightrope.plan.model_checks import (
     check_heads,
@@ -212,6 +213,7 @@ CHECKS = (
     check_given,
     check_kinds,
     check_training,
+    check_distillation,
     check_shapes,
     check_buckets,
     check_profiles,

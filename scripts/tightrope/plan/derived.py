@@ -1,4 +1,4 @@
-"""Models that start from another model of the configuration."""
+"""Models that start from another model of the configuration, or learn from one."""
 
 from typing import Any
 
@@ -6,16 +6,17 @@ from tightrope.errors import ConfigError, nearest
 from tightrope.variants import is_onnx
 
 Document = dict[str, Any]
-FROM, KIND = "from", "model"
-# keys that a model takes from its parent unless it has them itself
+FROM, TEACHER, KIND = "from", "distill.from", "model"
+# keys that a model takes from its parent, else from its teacher, unless it has them itself
 INHERITED = ("task", "data", "images", "columns", "splits", "max_sequence", "seed")
 
 
 def with_parents(config: Document) -> Document:
     """Return the configuration with what models inherit from those that they start `from`.
 
-    Their checkpoint is `model:PARENT`. Raises ConfigError for an unknown parent, a parent
-    that is an ONNX file, a cycle, and a model with a checkpoint of its own besides.
+    Their checkpoint is `model:PARENT`. A model that learns from another one without starting from
+    it has the data of its teacher. Raises ConfigError for an unknown parent or teacher, one that
+    is an ONNX file, a cycle, and a model with a checkpoint of its own besides.
     """
     models = config.get("models")
     if not isinstance(models, dict):
@@ -23,30 +24,55 @@ def with_parents(config: Document) -> Document:
     return {**config, "models": {name: derived(name, models) for name in models}}
 
 
+def ancestors(model: Any) -> dict[str, Any]:
+    """Return the models that a model is made from, by the key that names them."""
+    if not isinstance(model, dict):
+        return {}
+    distill = model.get("distill")
+    teacher = distill.get(FROM) if isinstance(distill, dict) else None
+    found = {FROM: model.get(FROM), TEACHER: teacher}
+    return {key: name for key, name in found.items() if name is not None}
+
+
 def derived(name: str, models: Document, children: tuple[str, ...] = ()) -> Any:
-    """Return a model with what it inherits; `children` are those that start from it."""
-    model = models[name]
-    if not isinstance(model, dict) or model.get(FROM) is None:
+    """Return a model with what it inherits; `children` are those that are made from it."""
+    model, above = models[name], {}
+    for key, parent in ancestors(model).items():
+        require_parent(name, key, parent, models, (*children, name))
+        above[key] = derived(parent, models, (*children, name))
+        if isinstance(above[key], dict) and is_onnx(str(above[key].get("checkpoint"))):
+            raise ConfigError(
+                f"config: models.{name}.{key} = {parent}: that model is an ONNX file; start from "
+                "its checkpoint"
+            )
+    if FROM not in above:
         require_own_checkpoint(name, model)
+    source = above.get(FROM, above.get(TEACHER))
+    if not isinstance(source, dict):
         return model
-    parent, place = model[FROM], f"config: models.{name}.{FROM} = {model[FROM]}"
+    taken = {key: source[key] for key in INHERITED if key in source}
+    if FROM in above:
+        return {**taken, **model, "checkpoint": f"{KIND}:{model[FROM]}"}
+    return model if "data" in model else {**taken, **model}
+
+
+def require_parent(
+    name: str, key: str, parent: str, models: Document, children: tuple[str, ...]
+) -> None:
+    """Raise ConfigError unless `parent` is a model that is not made from `name` itself.
+
+    `children` are the models that are made from it, `name` the last one.
+    """
+    place = f"config: models.{name}.{key} = {parent}"
     if parent not in models:
         names = [one for one in models if one != name]
         raise ConfigError(f"{place}: no model of that name{nearest(str(parent), names)}")
-    if parent in (*children, name):
-        cycle = (
-            " from ".join((*children[children.index(parent) :], name, parent)) if children else ""
-        )
-        raise ConfigError(f"{place}: a model cannot start from itself ({cycle or name})")
-    if "checkpoint" in model:
+    if parent in children:
+        cycle = " from ".join((*children[children.index(parent) :], parent))
+        cycle = cycle if len(children) > 1 else name
+        raise ConfigError(f"{place}: a model cannot start from itself ({cycle})")
+    if key == FROM and "checkpoint" in models[name]:
         raise ConfigError(f"{place}: it starts from that model's checkpoint; remove checkpoint")
-    above = derived(parent, models, (*children, name))
-    if not isinstance(above, dict):
-        return model
-    if is_onnx(str(above.get("checkpoint"))):
-        raise ConfigError(f"{place}: that model is an ONNX file; start from its checkpoint")
-    taken = {key: above[key] for key in INHERITED if key in above}
-    return {**taken, **model, "checkpoint": f"{KIND}:{parent}"}
 
 
 def require_own_checkpoint(name: str, model: Any) -> None:

@@ -26,9 +26,12 @@ def device_to_train_on(config: Document, model: str) -> str:
 
 
 def measured_trainings(config: Document) -> list[str]:
-    """Return the models whose training is measured."""
-    models = config["models"].items()
-    return [name for name, model in models if model["train"] and config["training"]["epochs"]]
+    """Return the models whose training is measured: not students, whose time is their teacher's."""
+    return [
+        name
+        for name, model in config["models"].items()
+        if model["train"] and not model["distill"] and config["training"]["epochs"]
+    ]
 
 
 def recipe_to_measure(config: Document, wildcards: Any) -> Document:

@@ -22,6 +22,24 @@ def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
     file, and the row and column of the error.
     """
     (content,) = columns.keys() - {"label"}
+    table = read_rows(file, columns, content)
+    labels = whole_labels(file, columns["label"], table[columns["label"]])
+    return filled_column(file, columns[content], table), labels
+
+
+def read_texts(file: Path, column: str) -> Any:
+    """Return the pandas column of texts that need no label; raises as `read_columns` does."""
+    return filled_column(file, column, read_rows(file, {"text": column}, "text"))
+
+
+def filled_column(file: Path, column: str, table: Any) -> Any:
+    """Return a column of the table; raise TightropeError where it is blank in a row."""
+    require_filled(file, column, table[column])
+    return table[column]
+
+
+def read_rows(file: Path, columns: dict[str, str], content: str) -> Any:
+    """Return the pandas table in `file`; raise TightropeError without rows or one of `columns`."""
     try:
         table = read_table(file, columns[content])
     except (ValueError, OSError, EOFError, zlib.error) as error:
@@ -31,14 +49,11 @@ def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
         if column not in table.columns:
             raise TightropeError(
                 f"{file}: has no column {column!r}, only {', '.join(map(str, table.columns))}; "
-                f"set columns.{content} and columns.label of the model"
+                f"set {' and '.join(f'columns.{one}' for one in columns)} of the model"
             )
     if table.empty:
         raise TightropeError(f"{file}: has no rows")
-    labels = whole_labels(file, columns["label"], table[columns["label"]])
-    values = table[columns[content]]
-    require_filled(file, columns[content], values)
-    return values, labels
+    return table
 
 
 def read_table(file: Path, content: str) -> Any:

@@ -10,6 +10,8 @@ from tokenizers import Tokenizer
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import Example
 from tightrope.inputs.texts import Truncation, text_arrays, truncated
+from tightrope.training.objective import LABELS
+from tightrope.training.teaching import Teaching
 
 Augment = Callable[[Arrays, np.random.Generator], Arrays]
 
@@ -22,7 +24,7 @@ class Subject:
     [rows]; `unit` names a row, in the plural; `lengths` are token counts, None if all rows have one
     shape. `stack` builds the inputs of a batch, `prepare(model, device)` sets up the layers for
     training, `augment` changes a row at random each time it is drawn, `truncation` is how many
-    texts were cut, None for images.
+    texts were cut, None for images. `teaching` is what a teacher says of the rows, if there is one.
     """
 
     model: Any
@@ -34,21 +36,32 @@ class Subject:
     prepare: Callable[[Any, str], None]
     augment: Augment | None = None
     truncation: Truncation | None = None
+    teaching: Teaching | None = None
 
     def part(self, indices: Sequence[int]) -> "Subject":
         """Return a copy restricted to these rows."""
         lengths = None if self.lengths is None else [self.lengths[index] for index in indices]
-        rows = SelectedRows(self.rows, indices)
-        return replace(self, rows=rows, labels=self.labels[list(indices)], lengths=lengths)
+        teaching = None if self.teaching is None else self.teaching.part(indices)
+        return replace(
+            self,
+            rows=SelectedRows(self.rows, indices),
+            labels=self.labels[list(indices)],
+            lengths=lengths,
+            teaching=teaching,
+        )
 
     def batch(
         self, indices: Sequence[int], generator: np.random.Generator | None = None
-    ) -> tuple[Arrays, np.ndarray]:
-        """Return inputs and int64 labels [batch] of these rows, augmented with `generator`."""
+    ) -> tuple[Arrays, Arrays]:
+        """Return inputs and targets of these rows, the inputs augmented with `generator`.
+
+        Targets are `labels`, int64 [batch], and what the `teaching` has of them.
+        """
         rows = [self.rows[index] for index in indices]
         if self.augment is not None and generator is not None:
             rows = [self.augment(row, generator) for row in rows]
-        return self.stack(rows), self.labels[list(indices)]
+        targets = {} if self.teaching is None else self.teaching.batch(indices)
+        return self.stack(rows), {LABELS: self.labels[list(indices)], **targets}
 
     def shape(self, indices: Sequence[int]) -> tuple[int, ...]:
         """Return a key that identifies the shape of a batch of these rows."""

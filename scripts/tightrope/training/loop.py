@@ -21,6 +21,7 @@ from tightrope.training.batches import (
 )
 from tightrope.training.examples import Subject
 from tightrope.training.frozen_weights import freeze
+from tightrope.training.objective import UNLABELLED
 from tightrope.training.progress import Report
 from tightrope.training.recipe import Recipe, check_recipe, resolve_amp
 from tightrope.training.state import TrainingState
@@ -84,7 +85,9 @@ def fine_tune(
     subject.prepare(subject.model, device)
     freeze(subject.model, recipe["frozen"])
     dynamic = subject.lengths is not None
-    trainer = Trainer(subject.model, recipe, steps=steps, device=device, amp=amp, dynamic=dynamic)
+    objective = subject.teaching and subject.teaching.objective(subject.model)
+    options = {"device": device, "amp": amp, "dynamic": dynamic, "objective": objective}
+    trainer = Trainer(subject.model, recipe, steps=steps, **options)
     history, clock = History(micro_batches), clock or EpochClock()
     loop = Loop(trainer, training, validation, size, seed, state, history, AHEAD[device], clock)
     loop.restore()
@@ -105,8 +108,11 @@ def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:
         return subject, None
     if len(subject.rows) < 2:
         raise TightropeError("train.validate: one example alone cannot be split; bring more data")
-    training, validation = draw_validation(len(subject.rows), recipe["seed"])
-    return subject.part(training), subject.part(validation)
+    # texts without a label come last
+    labelled = int((subject.labels != UNLABELLED).sum())
+    training, validation = draw_validation(labelled, recipe["seed"])
+    unlabelled = range(labelled, len(subject.rows))
+    return subject.part([*training, *unlabelled]), subject.part(validation)
 
 
 @dataclass
@@ -170,7 +176,7 @@ class Loop:
                 first = last
                 self.clock.start()
 
-    def micro_batches(self, batch: Batch, step: int) -> list[tuple[Arrays, np.ndarray]]:
+    def micro_batches(self, batch: Batch, step: int) -> list[tuple[Arrays, Arrays]]:
         """Return the micro-batches of a batch; randomness depends only on the seed and `step`."""
         generator = np.random.default_rng([self.seed, step])
         micro_batches = split_micro_batches(batch, self.history.micro_batches)

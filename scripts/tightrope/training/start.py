@@ -1,6 +1,7 @@
 """Starting point of a training run: model, train split, tokenizer or image processor."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from tightrope.signature import IMAGE
 from tightrope.training.augmentation import AUGMENTATIONS
 from tightrope.training.examples import Subject, image_subject, text_subject
 from tightrope.training.recipe import Recipe
+from tightrope.training.teaching import Teaching
 from tightrope.training.tokenizer import load_tokenizer, save_tokenizer
 
 # a split of at most this size is kept decoded; a larger split is decoded in every epoch
@@ -48,12 +50,15 @@ def load_start(
     *,
     changes: Changes,
     names: list[str] | None = None,
+    teaching: Teaching | None = None,
     seed: int,
 ) -> Start:
     """Load the model of manifest `source`, and the examples if manifest `data` is a split.
 
-    `changes` are made to it; `names` are those of its outputs in the place of its own. Raises
-    TightropeError if there is a recipe but no examples, or if the model cannot be changed so.
+    `changes` are made to it; `names` are those of its outputs in the place of its own. With a
+    `teaching` the model is its student, and its unlabelled texts are examples too. Raises
+    TightropeError if there is a recipe but no examples, if the model cannot be changed so, or if
+    it cannot learn from the teacher.
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     model = load_classifier(
@@ -69,9 +74,21 @@ def load_start(
     examples = read_split(data) if "split" in material else []
     if recipe is not None and not len(examples):
         raise TightropeError(f"{material['source']}: no examples to train on; remove train")
-    of_texts = partial(start_of_texts, texts=material["labels"] is not None)
+    of_texts = partial(start_of_texts, texts=material["labels"] is not None, teaching=teaching)
     start_of_task = start_of_images if origin["task"] == IMAGE else of_texts
-    return start_of_task(model, Path(source), origin["source"], examples, recipe)
+    start = start_of_task(model, Path(source), origin["source"], examples, recipe)
+    return start if teaching is None else taught(start, teaching, material["labels"])
+
+
+def taught(start: Start, teaching: Teaching, labels: list[str] | None) -> Start:
+    """Return `start` with a subject that learns from a teacher; `labels` are those of its data."""
+
+    def subject(recipe: Recipe) -> Subject:
+        plain = start.subject(recipe)
+        teaching.check(type(start.model).__name__, labels, plain.rows)
+        return replace(plain, teaching=teaching)
+
+    return start._replace(subject=subject)
 
 
 def start_of_texts(
@@ -82,11 +99,17 @@ def start_of_texts(
     recipe: Recipe | None,
     *,
     texts: bool,
+    teaching: Teaching | None = None,
 ) -> Start:
-    """Start for texts, or for random tokens.
+    """Start for texts, or for random tokens; a student with random weights has its teacher's ids.
 
     Raises TightropeError if the recipe's sequence is too long for the model.
     """
+    if teaching is not None:
+        examples = [*examples, *teaching.unlabelled()]
+        if name.startswith("scratch:"):
+            source = teaching.folder / source.name
+            model.resize_token_embeddings(teaching.manifest["vocabulary"])
     token_limit = positions(model.config.to_dict())
     require_sequence(name, token_limit, (recipe or {}).get("sequence", 0), key="train.sequence")
     tokenizer = load_tokenizer(source, name, examples, model.config, texts=texts)

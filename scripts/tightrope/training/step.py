@@ -4,16 +4,17 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
 
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.compiler import missing_compiler
+from tightrope.training.objective import LABELS, LabelLoss
 from tightrope.training.recipe import Recipe
 
 AMP = {"off": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
-Batch = tuple[Arrays, np.ndarray]
+# inputs and targets, see `training.objective`
+Batch = tuple[Arrays, Arrays]
 Tensors = dict[str, torch.Tensor]
 
 
@@ -54,9 +55,19 @@ class Trainer:
     """
 
     def __init__(
-        self, model: Any, recipe: Recipe, *, steps: int, device: str, amp: str, dynamic: bool
+        self,
+        model: Any,
+        recipe: Recipe,
+        *,
+        steps: int,
+        device: str,
+        amp: str,
+        dynamic: bool,
+        objective: Any = None,
     ) -> None:
         """Move `model` to the device; if compiled, `dynamic` uses one program for every shape.
+
+        `objective` is the loss, of the labels if None; its own weights are trained too.
 
         Raises TightropeError if the recipe compiles and there is no compiler.
         """
@@ -66,7 +77,9 @@ class Trainer:
         self.layout = torch.channels_last if recipe["channels_last"] else torch.preserve_format
         self.model = model.to(device=device, memory_format=self.layout)
         self.forward = torch.compile(model, dynamic=dynamic) if recipe["compile"] else model
-        self.optimizer, self.schedule = optimizer_of(model, recipe, steps)
+        self.objective = (objective or LabelLoss()).to(device)
+        self.trained = [*model.parameters(), *self.objective.parameters()]
+        self.optimizer, self.schedule = optimizer_of(self.trained, recipe, steps)
         self.scaler = torch.amp.GradScaler(device, enabled=amp == "fp16")
         self.mixed = torch.autocast(device, dtype=AMP[amp], enabled=amp != "off")
 
@@ -75,7 +88,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         loss = sum(self.gradients(micro_batches), torch.zeros((), device=self.device))
         self.scaler.unscale_(self.optimizer)
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.schedule.step()
@@ -83,13 +96,12 @@ class Trainer:
 
     def gradients(self, micro_batches: list[Batch]) -> Iterator[torch.Tensor]:
         """Accumulate the gradients of each micro-batch; yield its share of the mean loss."""
-        samples = sum(len(labels) for _, labels in micro_batches)
-        for batch, labels in micro_batches:
-            targets = torch.from_numpy(labels).to(self.device, non_blocking=True)
+        samples = sum(len(targets[LABELS]) for _, targets in micro_batches)
+        for batch, targets in micro_batches:
             with self.mixed:
-                logits = self.forward(**self.inputs(batch)).logits  # [batch, classes]
-            loss = torch.nn.functional.cross_entropy(logits.float(), targets)
-            loss = loss * (len(labels) / samples)
+                outputs = self.forward(**self.inputs(batch), **self.objective.arguments)
+            loss = self.objective(outputs, self.inputs(targets))
+            loss = loss * (len(targets[LABELS]) / samples)
             self.scaler.scale(loss).backward()
             yield loss.detach()
 
@@ -126,7 +138,8 @@ class Trainer:
         """Return the accuracy, in fp32 and not compiled; restores the training mode."""
         training, correct, samples = self.model.training, 0, 0
         self.model.eval()
-        for batch, labels in batches:
+        for batch, targets in batches:
+            labels = targets[LABELS]
             predictions = self.model(**self.inputs(batch)).logits.argmax(-1).cpu().numpy()
             correct, samples = correct + int((predictions == labels).sum()), samples + len(labels)
         self.model.train(training)
@@ -139,7 +152,7 @@ class Trainer:
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return all that a step changes: tensors, and schedule and scaler values as JSON."""
-        tensors = {f"model.{name}": value for name, value in self.values()}
+        tensors = dict(self.values())
         for number, weight in enumerate(self.weights()):
             for name, value in self.optimizer.state.get(weight, {}).items():
                 tensors[f"optimizer.{number}.{name}"] = value
@@ -153,7 +166,7 @@ class Trainer:
     def restore(self, tensors: Tensors, values: dict[str, Any]) -> None:
         """Resume from the `state` of the same training run."""
         for name, value in self.values():
-            value.copy_(tensors[f"model.{name}"])
+            value.copy_(tensors[name])
         for number, weight in enumerate(self.weights()):
             prefix = f"optimizer.{number}."
             saved = {name: tensors[name] for name in tensors if name.startswith(prefix)}
@@ -174,7 +187,11 @@ class Trainer:
 
     def values(self) -> list[tuple[str, torch.Tensor]]:
         """Return name and tensor of each weight and buffer, without duplicates."""
-        return [*self.model.named_parameters(), *self.model.named_buffers()]
+        return [
+            (f"{owner}.{name}", value)
+            for owner, module in (("model", self.model), ("objective", self.objective))
+            for name, value in (*module.named_parameters(), *module.named_buffers())
+        ]
 
     def weights(self) -> list[torch.Tensor]:
         """Return the weights in the order of the optimizer."""
@@ -190,9 +207,11 @@ class Trainer:
         self.model.to(device="cpu", memory_format=torch.contiguous_format)
 
 
-def optimizer_of(model: Any, recipe: Recipe, steps: int) -> tuple[Any, Any]:
+def optimizer_of(
+    weights: Iterable[torch.nn.Parameter], recipe: Recipe, steps: int
+) -> tuple[Any, Any]:
     """Return AdamW over trainable weights (no decay of vectors) and a one-cycle schedule."""
-    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    trained = [weight for weight in weights if weight.requires_grad]
     decayed = [weight for weight in trained if weight.ndim > 1]
     plain = [weight for weight in trained if weight.ndim <= 1]
     groups = [

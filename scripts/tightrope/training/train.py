@@ -18,6 +18,7 @@ from tightrope.training.recipe import Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
 from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
+from tightrope.training.teaching import read_teaching
 
 UNCHANGED = Changes()
 
@@ -27,7 +28,8 @@ class TrainingSettings:
     """How a checkpoint is trained, or only converted if there is no `recipe`.
 
     `inputs` maps to the input names of an ONNX file, `labels` names the outputs of the checkpoint
-    in their order. `changes` are made to the model before training. Folder `state` holds the last
+    in their order. `changes` are made to the model before training. `distill` are the weights of
+    the loss of a student, see `training.objective`. Folder `state` holds the last
     state during training: a killed run resumes from it if `provenance`, which identifies code and
     libraries, has not changed.
     """
@@ -38,6 +40,7 @@ class TrainingSettings:
     seed: int
     changes: Changes = UNCHANGED
     labels: list[str] | None = None
+    distill: dict[str, Any] | None = None
     device: str = "cpu"
     state: Path | str | None = None
     provenance: Any = None
@@ -50,13 +53,15 @@ def train_model(
     *,
     source: Path | str,
     data: Path | str,
+    teacher: Path | str | None = None,
     terminal: TextIO,
 ) -> None:
     """Write the fp32 classifier, its tokenizer or image processor, and last its `manifest`.
 
     With a recipe, the checkpoint of manifest `source` is fine-tuned on the split `data`, each batch
-    in so many `micro_batches`; the same machine and number of threads give the same bytes. An ONNX
-    file is kept as it is. Without training, `data` may be data.json.
+    in so many `micro_batches`; the same machine and number of threads give the same bytes. A
+    student learns from the outputs of its `teacher`. An ONNX file is kept as it is. Without
+    training, `data` may be data.json.
     """
     origin = read_manifest(source, SourceManifest)
     if import_checkpoint := importer_of(origin["source"]):
@@ -64,11 +69,13 @@ def train_model(
         return keep(manifest, source=source, data=data)
     recipe = settings.recipe and whole_recipe(settings.recipe, settings.seed)
     prepare_device(settings.device, settings.threads)
-    load = partial(load_start, changes=settings.changes, names=settings.labels)
+    teaching = read_teaching(teacher, settings.distill) if teacher and settings.distill else None
+    load = partial(load_start, changes=settings.changes, names=settings.labels, teaching=teaching)
     start = load(source, data, recipe, seed=settings.seed)
     training, state = None, None
     if recipe is not None:
-        state = state_of(settings, [[origin["files"], sha256(data)], recipe, repr(start.model)])
+        files = [origin["files"], sha256(data), teacher and sha256(teacher), settings.distill]
+        state = state_of(settings, [files, recipe, repr(start.model)])
         train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
         training = trained(start, recipe, partial(train, micro_batches=micro_batches))
     save(clear_folder(manifest), start)
@@ -77,6 +84,7 @@ def train_model(
         **{name: origin[name] for name in ("task", "source")},
         recipe=recipe,
         **settings.changes.facts(),
+        distill=settings.distill,
         training=training,
         **describe_classifier(start.model),
         **start.input_fields,

@@ -34,6 +34,22 @@ def test_what_a_model_says_itself_holds() -> None:
     assert small["max_sequence"] == 32
 
 
+def test_a_student_has_the_data_of_its_teacher_unless_it_has_its_own() -> None:
+    student = {"checkpoint": "scratch:bert", "distill": {"from": "large"}}
+    made = models(student=student, other={**student, "data": "files:b.csv"})
+    assert (made["student"]["data"], made["student"]["checkpoint"]) == (
+        "files:texts.csv",
+        "scratch:bert",
+    )
+    assert made["other"] == {**student, "data": "files:b.csv"}
+
+
+def test_a_child_of_one_model_may_learn_from_another() -> None:
+    other = {**PARENT, "data": "files:b.csv"}
+    small = models(other=other, small={"from": "large", "distill": {"from": "other"}})["small"]
+    assert (small["data"], small["checkpoint"]) == ("files:texts.csv", "model:large")
+
+
 def test_a_grandchild_inherits_through_its_parent_in_any_order() -> None:
     made = models(tiny={"from": "small"}, small={"from": "large", "max_sequence": 32})
     assert (made["tiny"]["checkpoint"], made["tiny"]["max_sequence"]) == ("model:small", 32)
@@ -54,6 +70,14 @@ def test_a_grandchild_inherits_through_its_parent_in_any_order() -> None:
         (
             {"a": {"from": "b"}, "b": {"from": "a"}},
             "models.b.from = a: a model cannot start from itself (a from b from a)",
+        ),
+        (
+            {"small": {"checkpoint": "scratch:bert", "distill": {"from": "larg"}}},
+            'models.small.distill.from = larg: no model of that name; did you mean "large"?',
+        ),
+        (
+            {"a": {"from": "b"}, "b": {"checkpoint": "scratch:bert", "distill": {"from": "a"}}},
+            "models.b.distill.from = a: a model cannot start from itself (a from b from a)",
         ),
         (
             {"file": {**PARENT, "checkpoint": "onnx:m.onnx"}, "small": {"from": "file"}},

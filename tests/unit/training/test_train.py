@@ -2,7 +2,6 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from safetensors.torch import load_file, save_file
 from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
@@ -19,66 +17,13 @@ from tightrope.model.changes import Changes
 from tightrope.model.fast_swish import FastSwish
 from tightrope.model.module import load_module
 from tightrope.training.recipe import whole_recipe
-from tightrope.training.train import TrainingSettings, train_model
+from tiny_training import RECIPE, logits, prepare_source, prepare_texts, train
 from transformers import (
     AutoModelForSequenceClassification,
     BertConfig,
     GPT2Config,
     GPT2ForSequenceClassification,
 )
-
-TINY = (
-    "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2&intermediate_size=64"
-    "&vocab_size=200&max_position_embeddings=64"
-)
-RECIPE = {"epochs": 4, "batch": 16, "learning_rate": 5e-3, "sequence": 32, "amp": "off"}
-
-
-def prepare_source(folder: Path, source: str = TINY) -> Path:
-    manifest = folder / "checkpoint.json"
-    prepare_checkpoint(manifest, source=source, expected_sha256=None, seed=0)
-    return manifest
-
-
-def prepare_texts(folder: Path, labels: tuple[str, str] = ("bad", "good")) -> Path:
-    """Sentences whose label is told by one word of them."""
-    words = ["film", "book", "song", "play", "story", "actor", "scene", "end", "joke", "plot"]
-    lines = ["text,label"]
-    for i in range(200):
-        a, b = words[i % 10], words[i // 10 % 10]
-        mood = i % 2
-        lines.append(f"{'a fine' if mood else 'an awful'} {a} {b} {i},{labels[mood]}")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "moods.csv").write_text("\n".join(lines))
-    manifest = folder / "data" / "data.json"
-    prepare_splits(
-        manifest,
-        source=f"files:{folder}/moods.csv",
-        columns={"text": "text", "label": "label"},
-        splits={"train": 120, "evaluation": 40},
-        pool=20,
-        seed=0,
-    )
-    return manifest
-
-
-def train(
-    folder: Path, source: Path, data: Path, recipe: dict | None = None, **options: Any
-) -> Path:
-    manifest = folder / "checkpoint.json"
-    given = {"terminal": io.StringIO(), **options}
-    files = {name: given.pop(name) for name in ("terminal", "micro_batches") if name in given}
-    settings = TrainingSettings(recipe=recipe, **{"inputs": {}, "threads": 2, "seed": 0, **given})
-    train_model(manifest, settings, source=source, data=split_of(data, "train"), **files)
-    return manifest
-
-
-def logits(checkpoint: Path, data: Path) -> np.ndarray:
-    rows = load_encoder(checkpoint, max_sequence=32)(read_split(split_of(data, "evaluation")))
-    model = AutoModelForSequenceClassification.from_pretrained(checkpoint.parent).eval()
-    with torch.inference_mode():
-        batch = {name: torch.from_numpy(array) for name, array in stack(rows).items()}
-        return model(**batch).logits.numpy()
 
 
 @pytest.fixture(scope="module")

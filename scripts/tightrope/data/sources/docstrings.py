@@ -62,6 +62,11 @@ def read(source: str, location: str, *, texts: int | None, seed: int, **_setting
     return read_docstrings(source, package_names(location), texts=texts, seed=seed)
 
 
+def read_unlabelled(source: str, location: str, *, seed: int, **_settings: Any) -> list[str]:
+    """Return all texts of the packages."""
+    return [text for text, _ in read(source, location, texts=None, seed=seed).train]
+
+
 def package_names(location: str) -> list[str]:
     """Split a comma-separated list into names, in the given order."""
     return [name.strip() for name in location.split(",") if name.strip()]

@@ -7,7 +7,14 @@ from tightrope.artifacts.provenance import library_versions
 from tightrope.data.material import Material, number_labels, role_of, train_and_evaluation
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.patterns import matching_paths
-from tightrope.sources.tables import ROWS, TABLES, excerpt, read_columns, table_suffix
+from tightrope.sources.tables import (
+    ROWS,
+    TABLES,
+    excerpt,
+    read_columns,
+    read_texts,
+    table_suffix,
+)
 
 
 def matching_files(source: str, pattern: str) -> list[Path]:
@@ -54,6 +61,15 @@ def read(source: str, pattern: str, *, columns: dict[str, str], **_settings: Any
     train, evaluation = files_by_role(source, pattern)
     evaluation_rows = None if evaluation is None else read_tables(evaluation, columns)
     return number_labels(read_tables(train, columns), evaluation_rows)
+
+
+def read_unlabelled(source: str, pattern: str, *, column: str, **_settings: Any) -> list[str]:
+    """Return the texts of every file that `pattern` matches; they need no label."""
+    return [
+        text
+        for file in matching_files(source, pattern)
+        for text in stripped_texts(file, column, read_texts(file, column))
+    ]
 
 
 def read_tables(files: list[Path], columns: dict[str, str]) -> list[tuple[str, Any]]:

@@ -1,0 +1,19 @@
+"""Keep what a teacher says of the examples that its student is trained on."""
+
+from tightrope.jobs.job import current_job
+from tightrope.machine.cores import intra_op_threads
+from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
+
+job = current_job(globals())
+settings = TeacherSettings(
+    **job.params.request,
+    threads=intra_op_threads(job.params.threads),
+    device="cuda" if job.resources.gpu else "cpu",
+)
+write_teacher_outputs(
+    job.output.manifest,
+    settings,
+    teacher=job.input.teacher,
+    data=job.input.data,
+    splits=dict(job.input.items()).get("splits", ()),
+)

@@ -1,0 +1,206 @@
+"""Students learn from a real teacher's outputs, which its job has written."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from splits import split_of
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, TeacherManifest
+from tightrope.errors import TightropeError
+from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.training.objective import DistillationLoss, DistillationWeights, divergence
+from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
+from tightrope.training.teaching import read_teaching
+from tiny_training import RECIPE, TINY, logits, prepare_source, prepare_texts, train
+
+DISTILL = {"from": "large", "temperature": 2.0, "labels": 0.5, "hidden": 1.0, "unlabelled": None}
+SMALL = TINY.replace("num_hidden_layers=2", "num_hidden_layers=1")
+Ask = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepare_texts(tmp_path_factory.mktemp("texts"))
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory, texts: Path) -> Path:
+    folder = tmp_path_factory.mktemp("teacher")
+    return train(folder / "checkpoint", prepare_source(folder / "source"), texts, RECIPE)
+
+
+@pytest.fixture
+def ask(teacher: Path, texts: Path, tmp_path: Path) -> Ask:
+    """Run the teacher on the train split with these settings; return the manifest."""
+
+    def run(**changes: Any) -> Path:
+        given = {"teacher": "large", "sequence": 32, "hidden": True, "threads": 2}
+        manifest = tmp_path / "outputs" / "outputs.json"
+        write_teacher_outputs(
+            manifest,
+            TeacherSettings(**{**given, **changes}),
+            teacher=teacher,
+            data=split_of(texts, "train"),
+            splits=[split_of(texts, "evaluation")],
+        )
+        return manifest
+
+    return run
+
+
+def states_of(checkpoint: Path, row: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    from transformers import AutoModelForSequenceClassification
+
+    model = AutoModelForSequenceClassification.from_pretrained(checkpoint.parent).eval()
+    inputs = {name: torch.from_numpy(array)[None] for name, array in row.items()}
+    with torch.inference_mode():
+        outputs = model(**inputs, output_hidden_states=True)
+    return outputs.logits[0].numpy(), outputs.hidden_states[-1][0].numpy()
+
+
+def test_outputs_are_those_of_the_teacher_for_each_text_alone(
+    ask: Ask, teacher: Path, texts: Path
+) -> None:
+    manifest = ask()
+    teaching = read_teaching(manifest, DISTILL)
+    assert teaching.states is not None
+    document = read_manifest(manifest, TeacherManifest)
+    assert (document["rows"], document["unlabelled"], document["hidden"]) == (120, 0, 32)
+    rows = load_encoder(teacher, max_sequence=32)(read_split(split_of(texts, "train")))
+    for index in (0, 7, 119):
+        expected, states = states_of(teacher, rows[index])
+        np.testing.assert_allclose(teaching.logits[index], expected, atol=1e-5)
+        kept = teaching.states[teaching.starts[index] :][: teaching.tokens[index]]
+        np.testing.assert_allclose(kept, states, atol=5e-3)
+
+
+def test_a_batch_has_the_states_of_its_rows_padded_to_the_longest(ask: Ask) -> None:
+    teaching = read_teaching(ask(), DISTILL)
+    part = teaching.part([5, 60, 100]).batch([2, 0])
+    assert part["teacher_logits"].shape == (2, 2)
+    counts = teaching.tokens[[100, 5]]
+    assert part["teacher_tokens"].sum(1).tolist() == counts.tolist()
+    assert part["teacher_states"].shape == (2, counts.max(), 32)
+    np.testing.assert_array_equal(
+        part["teacher_states"][1, : counts[1]], teaching.states[teaching.starts[5] :][: counts[1]]
+    )
+
+
+def test_a_student_comes_closer_to_its_teacher_than_by_labels_alone(
+    ask: Ask, teacher: Path, texts: Path, tmp_path: Path
+) -> None:
+    source = prepare_source(tmp_path / "source", SMALL)
+    alone = train(tmp_path / "alone", source, texts, RECIPE)
+    student = train(
+        tmp_path / "student", source, texts, RECIPE, teacher=ask(), distill={**DISTILL, "labels": 0}
+    )
+    rows = load_encoder(teacher, max_sequence=32)(read_split(split_of(texts, "evaluation")))[:8]
+
+    def distance(one: Path) -> float:
+        pairs = [(states_of(one, row)[1], states_of(teacher, row)[1]) for row in rows]
+        return float(np.mean([np.square(ours - theirs).mean() for ours, theirs in pairs]))
+
+    assert distance(student) < 0.5 * distance(alone)
+    manifest = read_manifest(student, CheckpointManifest)
+    assert manifest["distill"] == {**DISTILL, "labels": 0}
+    config = json.loads((student.parent / "config.json").read_text())
+    assert config["num_hidden_layers"] == 1
+    assert not any("project" in name for name in saved_weights(student))
+
+
+def saved_weights(checkpoint: Path) -> list[str]:
+    from safetensors import safe_open
+
+    with safe_open(checkpoint.parent / "model.safetensors", "pt") as file:
+        return list(file.keys())
+
+
+def test_a_student_of_another_hidden_size_has_the_tokens_of_its_teacher(
+    ask: Ask, teacher: Path, texts: Path, tmp_path: Path
+) -> None:
+    narrow = SMALL.replace("hidden_size=32", "hidden_size=16").replace("vocab_size=200", "")
+    source = prepare_source(tmp_path / "source", narrow.replace("&&", "&"))
+    student = train(tmp_path / "student", source, texts, RECIPE, teacher=ask(), distill=DISTILL)
+    manifest = read_manifest(student, CheckpointManifest)
+    assert manifest["vocabulary"] == 200
+    same = [(one.parent / "tokenizer.json").read_text() for one in (student, teacher)]
+    assert same[0] == same[1]
+    labels = [example["label"] for example in read_split(split_of(texts, "evaluation"))]
+    assert np.mean(logits(student, texts).argmax(-1) == labels) > 0.95
+
+
+def test_unlabelled_texts_are_learnt_too_but_not_those_that_are_judged(
+    ask: Ask, texts: Path, tmp_path: Path
+) -> None:
+    judged = read_split(split_of(texts, "evaluation"))[0]["text"]
+    known = read_split(split_of(texts, "train"))[0]["text"]
+    lines = ["note", "a fine day 7", judged.upper(), known, "an awful day 8", "A fine day, 7!"]
+    (tmp_path / "notes.csv").write_text("\n".join(f'"{line}"' for line in lines))
+    outputs = ask(unlabelled=f"files:{tmp_path}/notes.csv", column="note")
+    assert read_manifest(outputs, TeacherManifest)["unlabelled"] == 2
+    source = prepare_source(tmp_path / "source", SMALL)
+    options = {"teacher": outputs, "distill": {**DISTILL, "labels": 0.3}}
+    student = train(tmp_path / "student", source, texts, {**RECIPE, "validate": True}, **options)
+    training = read_manifest(student, CheckpointManifest)["training"]
+    assert training is not None
+    # a tenth of the 120 labelled texts, none of the two others
+    assert (training["samples"], training["held_out_samples"]) == (110, 12)
+
+
+def test_texts_that_all_occur_in_the_data_are_an_error(
+    ask: Ask, texts: Path, tmp_path: Path
+) -> None:
+    known = read_split(split_of(texts, "train"))[0]["text"]
+    (tmp_path / "notes.csv").write_text(f"text\n{known}")
+    with pytest.raises(TightropeError, match="every text occurs in the data of the model"):
+        ask(unlabelled=f"files:{tmp_path}/notes.csv")
+
+
+def test_a_teacher_of_other_labels_is_refused(ask: Ask, tmp_path: Path) -> None:
+    source = prepare_source(tmp_path / "source", SMALL)
+    other = prepare_texts(tmp_path / "other", ("no", "yes"))
+    with pytest.raises(TightropeError, match=r"it has the labels bad, good, the data .* no, yes"):
+        train(tmp_path / "student", source, other, RECIPE, teacher=ask(), distill=DISTILL)
+
+
+def test_other_tokens_allow_logits_alone(ask: Ask, texts: Path, tmp_path: Path) -> None:
+    source = prepare_source(tmp_path / "source", SMALL)
+    outputs, shorter = ask(), {**RECIPE, "sequence": 4}
+    with pytest.raises(TightropeError, match=r"other tokens than its teacher large.*hidden to 0"):
+        train(tmp_path / "a", source, texts, shorter, teacher=outputs, distill=DISTILL)
+    student = train(
+        tmp_path / "b", source, texts, shorter, teacher=outputs, distill={**DISTILL, "hidden": 0}
+    )
+    assert read_manifest(student, CheckpointManifest)["training"] is not None
+
+
+def test_the_loss_is_none_where_student_and_teacher_agree() -> None:
+    draw = torch.Generator().manual_seed(0)
+    states = torch.randn(3, 4, 8, generator=draw)
+    real = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]]).bool()
+    found = torch.randn(3, 2, generator=draw)
+    loss = DistillationLoss(DistillationWeights(2.0, 0.0, 1.0), (8, 8))
+    targets = {
+        "labels": torch.tensor([0, 1, -100]),
+        "teacher_logits": found,
+        "teacher_states": torch.where(real[..., None], states, 0).half(),
+        "teacher_tokens": real,
+    }
+    outputs = SimpleNamespace(logits=found, hidden_states=[states])
+    assert loss(outputs, targets).item() == pytest.approx(0, abs=1e-5)
+    # twice the teacher's states: the distance of each token is one
+    outputs.hidden_states = [2 * states]
+    assert loss(outputs, targets).item() == pytest.approx(1, abs=1e-2)
+
+
+def test_the_divergence_is_that_of_its_definition() -> None:
+    ours, theirs = torch.tensor([[1.0, 2.0], [0.0, 3.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0]])
+    p, q = (torch.softmax(one / 2, -1) for one in (theirs, ours))
+    expected = 4 * (p * (p / q).log()).sum(-1).mean()
+    assert divergence(ours, theirs, 2).item() == pytest.approx(expected.item(), rel=1e-5)
