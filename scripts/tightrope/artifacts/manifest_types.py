@@ -83,6 +83,7 @@ class CheckpointManifest(Manifest):
     training: dict[str, Any] | None
     activation: NotRequired[str | None]
     prune: NotRequired[dict[str, Any]]
+    sparsity: NotRequired[dict[str, Any] | None]
     distill: NotRequired[dict[str, Any] | None]
     vocabulary: NotRequired[int]
     inputs: NotRequired[dict[str, str]]

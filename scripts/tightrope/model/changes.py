@@ -6,26 +6,40 @@ from typing import Any, NamedTuple, Self
 
 from tightrope.model.activations import swap_activation
 from tightrope.model.pruning import prune
+from tightrope.model.sparsity import Sparsity, facts
 
 
 class Changes(NamedTuple):
-    """`activation` replaces the checkpoint's; `prune` are the arguments of `pruning.prune`."""
+    """`activation` replaces the checkpoint's; `prune` are the arguments of `pruning.prune`.
+
+    `sparsity` is reached in the course of a training, or at once where there is none.
+    """
 
     activation: str | None = None
     prune: Mapping[str, Any] = MappingProxyType({})
+    sparsity: Sparsity | None = None
 
     @classmethod
     def of(cls, job: Any) -> Self:
         """Return the changes of a job, see `tightrope.jobs.job.current_job`."""
-        return cls(job.params.activation, job.params.prune)
+        asked = job.params.sparsity
+        sparsity = None if asked is None else Sparsity(**asked)
+        return cls(job.params.activation, job.params.prune, sparsity)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, model: Any) -> dict[str, Any]:
         """Return what the manifest of the changed model says of this."""
-        return {"activation": self.activation, "prune": dict(self.prune)}
+        found: dict[str, Any] = {"activation": self.activation, "prune": dict(self.prune)}
+        sparsity = self.sparsity and {**self.sparsity._asdict(), **facts(model)}
+        return {**found, "sparsity": sparsity}
 
-    def apply(self, model: Any) -> None:
-        """Change the model; raise TightropeError where it cannot be pruned so."""
+    def apply(self, model: Any, *, trained: bool) -> None:
+        """Change the model before it is `trained`, if it is.
+
+        Raises TightropeError where it cannot be pruned so.
+        """
         if any(kept is not None for kept in self.prune.values()):
             prune(model, **self.prune)
         if self.activation is not None:
             swap_activation(model, self.activation)
+        if self.sparsity is not None and not trained:
+            self.sparsity.apply(model)

@@ -16,6 +16,7 @@ from tightrope.plan.model_checks import (
     check_quantized,
     check_recipes,
     check_sources,
+    check_sparsity,
     check_training,
 )
 from tightrope.plan.profiles import check_profiles
@@ -214,6 +215,7 @@ CHECKS = (
     check_kinds,
     check_training,
     check_distillation,
+    check_sparsity,
     check_shapes,
     check_buckets,
     check_profiles,

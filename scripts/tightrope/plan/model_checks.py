@@ -58,6 +58,7 @@ def check_labels(config: Document) -> None:
 def check_recipes(config: Document) -> None:
     """A model given as an ONNX file cannot be trained, pruned, nor get another activation."""
     changes = {"train": "be trained", "activation": "get another activation", "prune": "be pruned"}
+    changes |= {"sparsity": "become sparse"}
     for name, model in config["models"].items():
         for key, done in changes.items():
             if is_onnx(model["checkpoint"]) and is_asked(model[key]):
@@ -65,6 +66,17 @@ def check_recipes(config: Document) -> None:
                     f"config: models.{name}.{key}: the model is an ONNX file and cannot {done}; "
                     f"remove {key}, or start from its checkpoint"
                 )
+
+
+def check_sparsity(config: Document) -> None:
+    """Of four neighbours two are zero, so that at most half of all are."""
+    for name, model in config["models"].items():
+        asked = model["sparsity"]
+        if asked and asked["pattern"] == "2:4" and asked["share"] > 0.5:
+            raise ConfigError(
+                f"config: models.{name}.sparsity.share = {asked['share']:g}: at most 0.5 with the "
+                "pattern 2:4; lower it, or take the pattern any"
+            )
 
 
 def is_asked(value: Any) -> bool:

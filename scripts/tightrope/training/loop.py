@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
+from tightrope.model.sparsity import Sparsity
 from tightrope.training.batches import (
     Batch,
     draw_epochs,
@@ -67,12 +68,14 @@ def fine_tune(
     state: TrainingState | None = None,
     micro_batches: int = 1,
     clock: EpochClock | None = None,
+    sparsity: Sparsity | None = None,
 ) -> tuple[History, dict[str, Any]]:
     """Train the model of `subject` in place by a whole recipe; return history and properties.
 
     The properties are `steps`, `amp`, `tf32`, `device`, `samples`, `held_out_samples`. With
     `state`, an interrupted run is resumed and ends with the same weights; a state with fewer
     `micro_batches` per batch is discarded. The measurements of `clock` are kept with each epoch.
+    With `sparsity`, ever more weights are zero until that is reached.
     Raises TightropeError if the loss is not finite, or if the model lacks a module of `frozen`.
     """
     check_recipe(recipe, images=subject.lengths is None)
@@ -87,6 +90,7 @@ def fine_tune(
     dynamic = subject.lengths is not None
     objective = subject.teaching and subject.teaching.objective(subject.model)
     options = {"device": device, "amp": amp, "dynamic": dynamic, "objective": objective}
+    options |= {"sparsity": sparsity}
     trainer = Trainer(subject.model, recipe, steps=steps, **options)
     history, clock = History(micro_batches), clock or EpochClock()
     loop = Loop(trainer, training, validation, size, seed, state, history, AHEAD[device], clock)

@@ -70,7 +70,7 @@ def load_start(
         new_head=recipe is not None or origin["source"].startswith("scratch:"),
         seed=recipe["seed"] if recipe else seed,
     )
-    changes.apply(model)
+    changes.apply(model, trained=recipe is not None)
     examples = read_split(data) if "split" in material else []
     if recipe is not None and not len(examples):
         raise TightropeError(f"{material['source']}: no examples to train on; remove train")

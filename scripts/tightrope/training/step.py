@@ -9,6 +9,7 @@ import torch
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.compiler import missing_compiler
+from tightrope.model.sparsity import SparseTraining, Sparsity
 from tightrope.training.objective import LABELS, LabelLoss
 from tightrope.training.recipe import Recipe
 
@@ -64,10 +65,12 @@ class Trainer:
         amp: str,
         dynamic: bool,
         objective: Any = None,
+        sparsity: Sparsity | None = None,
     ) -> None:
         """Move `model` to the device; if compiled, `dynamic` uses one program for every shape.
 
         `objective` is the loss, of the labels if None; its own weights are trained too.
+        With `sparsity`, ever more weights are zero.
 
         Raises TightropeError if the recipe compiles and there is no compiler.
         """
@@ -80,18 +83,23 @@ class Trainer:
         self.objective = (objective or LabelLoss()).to(device)
         self.trained = [*model.parameters(), *self.objective.parameters()]
         self.optimizer, self.schedule = optimizer_of(self.trained, recipe, steps)
+        self.sparse = sparsity and SparseTraining(model, sparsity, steps=steps)
         self.scaler = torch.amp.GradScaler(device, enabled=amp == "fp16")
         self.mixed = torch.autocast(device, dtype=AMP[amp], enabled=amp != "off")
 
     def learn(self, micro_batches: list[Batch]) -> torch.Tensor:
         """Train on the micro-batches of one batch; return the batch's mean loss, float32 []."""
         self.optimizer.zero_grad(set_to_none=True)
+        if self.sparse:
+            self.sparse.before_step()
         loss = sum(self.gradients(micro_batches), torch.zeros((), device=self.device))
         self.scaler.unscale_(self.optimizer)
         torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.schedule.step()
+        if self.sparse:
+            self.sparse.after_step(self.schedule.last_epoch)
         return loss
 
     def gradients(self, micro_batches: list[Batch]) -> Iterator[torch.Tensor]:

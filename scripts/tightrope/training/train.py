@@ -74,16 +74,17 @@ def train_model(
     start = load(source, data, recipe, seed=settings.seed)
     training, state = None, None
     if recipe is not None:
-        files = [origin["files"], sha256(data), teacher and sha256(teacher), settings.distill]
-        state = state_of(settings, [files, recipe, repr(start.model)])
-        train = partial(fine_tune, device=settings.device, terminal=terminal, state=state)
+        files = [origin["files"], sha256(data), teacher and sha256(teacher)]
+        state = state_of(settings, [files, recipe, repr(start.model), settings.distill])
+        options: dict[str, Any] = {"device": settings.device, "sparsity": settings.changes.sparsity}
+        train = partial(fine_tune, **options, terminal=terminal, state=state)
         training = trained(start, recipe, partial(train, micro_batches=micro_batches))
     save(clear_folder(manifest), start)
     write_manifest(
         manifest,
         **{name: origin[name] for name in ("task", "source")},
         recipe=recipe,
-        **settings.changes.facts(),
+        **settings.changes.facts(start.model),
         distill=settings.distill,
         training=training,
         **describe_classifier(start.model),
@@ -104,7 +105,8 @@ def state_of(settings: TrainingSettings, inputs: list[Any]) -> TrainingState | N
     """Return the saved state of a training of the files, recipe and model `trained`, if any."""
     if settings.state is None:
         return None
-    key = [*inputs, settings.threads, settings.device, settings.provenance]
+    key = [*inputs, settings.changes.sparsity, settings.threads, settings.device]
+    key += [settings.provenance]
     return TrainingState(settings.state, digest(key))
 
 

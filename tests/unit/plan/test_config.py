@@ -614,7 +614,15 @@ def test_what_is_measured_must_lie_within_the_profiles(
     assert "in none of tensorrt.profiles" in refused(config, schema)
 
 
-@pytest.mark.parametrize(("key", "value"), [("train", {"epochs": 1}), ("activation", "relu")])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("train", {"epochs": 1}),
+        ("activation", "relu"),
+        ("prune", {"layers": 1}),
+        ("sparsity", {"share": 0.5}),
+    ],
+)
 def test_an_onnx_file_takes_neither_a_recipe_nor_another_activation(
     schema: Path, config: dict[str, Any], tmp_path: Path, key: str, value: Any
 ) -> None:
@@ -625,6 +633,13 @@ def test_an_onnx_file_takes_neither_a_recipe_nor_another_activation(
     message = refused(config, schema)
     assert message.startswith(f"config: models.tiny.{key}: the model is an ONNX file and cannot ")
     assert message.endswith(f"remove {key}, or start from its checkpoint")
+
+
+def test_of_four_neighbours_at_most_two_are_zero(schema: Path, config: dict[str, Any]) -> None:
+    config["models"]["tiny"]["sparsity"] = {"share": 0.6, "pattern": "2:4"}
+    assert "models.tiny.sparsity.share = 0.6: at most 0.5" in refused(config, schema)
+    config["models"]["tiny"]["sparsity"]["pattern"] = "any"
+    assert checked(config, schema)["models"]["tiny"]["sparsity"]["share"] == 0.6
 
 
 def test_an_unknown_activation_is_refused_with_those_that_there_are(

@@ -8,7 +8,11 @@ from tightrope.plan.training import device_to_train_on, measured_trainings, reci
 
 def config(device: str = "auto", devices: Any = "auto", epochs: int = 2) -> dict[str, Any]:
     recipe = {"epochs": 9, "seed": 4, "validate": True, "device": device, "batch": 8}
-    models = {"trained": {"train": recipe}, "taken": {"train": None}}
+    models = {
+        "trained": {"train": recipe, "distill": None},
+        "taken": {"train": None, "distill": None},
+        "student": {"train": recipe, "distill": {"from": "trained"}},
+    }
     return {"devices": devices, "training": {"epochs": epochs, "seeds": [0]}, "models": models}
 
 
@@ -25,7 +29,7 @@ def test_auto_trains_on_the_cpu_of_a_machine_without_a_gpu() -> None:
     assert device_to_train_on(config(), "trained") == "cpu"
 
 
-def test_models_with_a_recipe_are_measured_where_epochs_are_asked_for() -> None:
+def test_models_with_a_recipe_are_measured_but_no_students_where_epochs_are_asked_for() -> None:
     assert measured_trainings(config()) == ["trained"]
     assert measured_trainings(config(epochs=0)) == []
 
