@@ -7,9 +7,26 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
-from tightrope.plan import announce, builds, code, columns, devices, distillation, graphs
-from tightrope.plan import job_inputs, job_params
-from tightrope.plan import plan, preparation, reports, shapes, stability, throughput, training
+from tightrope.plan import (
+    announce,
+    builds,
+    code,
+    columns,
+    devices,
+    distillation,
+    families,
+    family_jobs,
+    graphs,
+    job_inputs,
+    job_params,
+    plan,
+    preparation,
+    reports,
+    shapes,
+    stability,
+    throughput,
+    training,
+)
 from tightrope.plan.config import checked_or_exit
 from tightrope.plan.devices import environment_of_device, environment_of_variant
 from tightrope.plan.devices import gpus_of_device, gpus_of_variant
@@ -39,6 +56,7 @@ BUILDS_JOBS = columns.columns(PLAN.builds)
 CAUSES_JOBS = columns.columns(PLAN.causes)
 ACTIVATION_JOBS = columns.columns(PLAN.activations)
 RACES = columns.race_columns(PLAN.jobs)
+FAMILIES = families.family_columns(config, PLAN.jobs)
 AUDITED_JOBS = columns.columns(plan.audited(PLAN.jobs))
 SEARCHES = columns.search_columns(config, PLAN.jobs)
 PREPARED = preparation.prepared(config, PLAN.jobs)
@@ -64,6 +82,7 @@ latency_code = partial(code.latency_code, SCRIPTS, PLAN)
 comparison_code = partial(code.variant_code, SCRIPTS, "measure_latency.py")
 accuracy_code = partial(code.variant_code, SCRIPTS, "measure_accuracy.py")
 race_code = partial(code.race_code, SCRIPTS, PLAN)
+family_code = partial(family_jobs.family_code, SCRIPTS, config, PLAN.jobs)
 traffic_code = partial(code.variant_code, SCRIPTS, "measure_traffic.py")
 profile_code = partial(code.variant_code, SCRIPTS, "measure_profile.py")
 throughput_code = partial(code.variant_code, SCRIPTS, "measure_throughput.py")
@@ -84,6 +103,9 @@ reference_engine = partial(plan.reference_engine, PLAN)
 raced_engines = partial(plan.raced, PLAN, "artifacts/{model}/engines/{variant}/engine.json")
 raced_latencies = partial(plan.raced, PLAN, "reports/{model}/{variant}.latency.json")
 raced_accuracies = partial(plan.raced, PLAN, "reports/{model}/{variant}.accuracy.json")
+
+of_family = partial(partial, families.of_variants, config, PLAN.jobs)
+of_members = partial(partial, families.of_members, config, PLAN.jobs)
 
 gpus_of_training = partial(devices.gpus_of_training, config)
 environment_of_training = partial(devices.environment_of_training, config)
@@ -119,6 +141,7 @@ data_libraries = partial(job_params.data_libraries, config)
 checkpoint_libraries = partial(job_params.checkpoint_libraries, config)
 latency_libraries = partial(job_params.latency_libraries, PLAN)
 race_libraries = partial(job_params.race_libraries, PLAN)
+family_libraries = partial(family_jobs.family_libraries, config, PLAN.jobs)
 last_attempt = partial(plan.last_attempt, workflow)
 
 # take an engine, libraries or a split, and return a function of the wildcards

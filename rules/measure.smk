@@ -164,6 +164,49 @@ rule race_finalists:
         "../scripts/race_finalists.py"
 
 
+# A model and those that start from it, in rounds that the engines of all of them share.
+rule race_family:
+    input:
+        engines=of_family("artifacts/{model}/engines/{variant}/engine.json"),
+        latencies=of_family("reports/{model}/{variant}.latency.json"),
+        accuracies=of_family("reports/{model}/{variant}.accuracy.json"),
+        races=of_members("reports/{model}/{device}.race.json"),
+        checkpoints=of_members("artifacts/{model}/checkpoint/checkpoint.json"),
+        data=of_members("artifacts/{model}/splits/timing.json"),
+    output:
+        record=report(
+            ensure("reports/{model}/{device}.family.json", non_empty=True),
+            caption="captions/family.rst",
+            category="Families",
+            labels={"model": "{model}", "device": "{device}"},
+        ),
+    log:
+        "<logs>/race_family/{model}-{device}.log",
+    conda:
+        environment_of_device
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=60,
+        gpu=gpus_of_device,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=family_code,
+        host=host_of_device,
+        baseline=baseline_of_device,
+        shapes=shapes_of_model,
+        latency=latency_settings,
+        decision=lookup("decision", within=config),
+        budget_points=lookup("accuracy_budget_points", within=config),
+        accept_disturbed=lookup("latency/accept_disturbed", within=config),
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=family_libraries,
+    script:
+        "../scripts/race_family.py"
+
+
 rule measure_traffic:
     input:
         engine="artifacts/{model}/engines/{variant}/engine.json",

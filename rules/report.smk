@@ -43,6 +43,7 @@ rule render_report:
                 "idleness",
                 "builds",
                 "activations",
+                "family",
                 "training",
                 "costs",
                 "results",

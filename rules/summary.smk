@@ -11,6 +11,7 @@ rule summarize:
         causes=collect("reports/{model}/{variant}.causes.json", zip, **CAUSES_JOBS),
         activations=collect("reports/{model}/{variant}.activation.json", zip, **ACTIVATION_JOBS),
         races=collect("reports/{model}/{device}.race.json", zip, **RACES),
+        families=collect("reports/{model}/{device}.family.json", zip, **FAMILIES),
         audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),
         sensitivities=collect(
             "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", zip, **SEARCHES

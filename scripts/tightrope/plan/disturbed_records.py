@@ -8,6 +8,8 @@ from tightrope.errors import ArtifactError
 from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs, undisturbed
 from tightrope.records.builds import BuildsRecord
 from tightrope.records.causes import CausesRecord
+from tightrope.records.family import FamilyRecord
+from tightrope.records.family import is_disturbed as any_ratio
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
@@ -82,6 +84,7 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "latency": (LatencyRecord, any_latency),
     "activation": (LatencyRecord, any_latency),
     "race": (RaceRecord, is_undecided),
+    "family": (FamilyRecord, any_ratio),
     "traffic": (TrafficRecord, any_traffic),
     "throughput": (ThroughputRecord, any_throughput),
     "idleness": (IdlenessRecord, any_pauses),

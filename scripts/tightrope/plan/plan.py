@@ -13,15 +13,15 @@ from tightrope.plan import reports
 from tightrope.plan.columns import Jobs
 from tightrope.plan.comparisons import compared, references
 from tightrope.plan.config import Document
+from tightrope.plan.families import Family, family_records
 from tightrope.plan.graphs import graph_columns, graph_records
 from tightrope.plan.job_inputs import (
     audits,
     engine_manifest,
     from_checkpoint,
     int8_files,
-    peaks_file,
 )
-from tightrope.plan.profiled import profiled
+from tightrope.plan.profiled import profiled, shared_by_profiles
 from tightrope.plan.run import (
     DISTURBED,
     delete_disturbed,
@@ -49,6 +49,7 @@ class Plan(NamedTuple):
     timed too, `idleness` those called after pauses, `builds` those built several times,
     `causes` those also measured without the causes of their time,
     `activations` those timed paired with the same variant of the model's reference in `references`,
+    `families` the records by root and device,
     `training` the models whose training is measured, `baselines` the name of the baseline per model
     and device; `host` and `numerics` are the host keys per device.
     """
@@ -63,6 +64,7 @@ class Plan(NamedTuple):
     causes: Jobs
     activations: Jobs
     references: dict[str, str]
+    families: dict[Family, list[str]]
     training: list[str]
     unavailable: list[tuple[str, str, str]]
     baselines: dict[str, dict[str, str]]
@@ -97,6 +99,7 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         causes=profiled(config, jobs) if config["explain"] == "verify" else [],
         activations=compared(config, jobs),
         references=references(config),
+        families=family_records(config, jobs),
         training=measured_trainings(config),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         baselines=baselines,
@@ -181,7 +184,7 @@ def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
 
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
-    """Return the engine and the records of each planned model and variant, and of trainings."""
+    """Return the files of each planned variant, and the records of trainings and families."""
     return {
         (model, str(variant)): [
             engine_manifest(model, variant),
@@ -199,7 +202,10 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
             f"reports/{model}/{variant.device}.race.json",
         ]
         for model, variant in plan.jobs
-    } | {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}
+    } | {
+        **{(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training},
+        **plan.families,
+    }
 
 
 def failing_files(config: Document, plan: Plan) -> list[str]:
@@ -208,13 +214,6 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
     shared = [path for job in plan.jobs for path in int8_files(config, *job)]
     shared += shared_by_profiles(plan.profile)
     return shared + own + graph_records(graph_columns(config, plan.jobs))
-
-
-def shared_by_profiles(jobs: Jobs) -> list[str]:
-    """Return the files that the profiles of a model, or of a device, share."""
-    requests = [f"artifacts/{model}/requests.json" for model, _ in jobs]
-    peaks = [peaks_file(variant) for _, variant in jobs]
-    return [*dict.fromkeys([*requests, *peaks])]
 
 
 def audited(jobs: Jobs) -> Jobs:

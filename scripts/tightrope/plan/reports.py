@@ -17,7 +17,7 @@ OF_ONE_RUN = ("remeasure", "retry_failed", "strict")
 # a quoted word or number that YAML reads in the same way without quotes
 PLAIN = re.compile(r'"([A-Za-z0-9_.+-]+)"')
 GENERATIONS = Path(".snakemake/tightrope")
-# the files of each (model, variant), and of each (model, TRAINING)
+# the files of each (model, variant), each (model, TRAINING) and each (root, device) of a family
 Records = dict[tuple[str, str], list[str]]
 
 
@@ -46,11 +46,12 @@ def summarized_files(records: Records) -> list[Path | str]:
 
 
 def reported_records(summary: Path, records: Records) -> list[str]:
-    """Return the records of the variants and trainings that have an entry in `summary`."""
+    """Return the records of variants, trainings and families with an entry in `summary`."""
     try:
         document = read_json(summary)
         known = [(result["model"], result["variant"]) for result in document["results"]]
         known += [(training["model"], TRAINING) for training in document.get("training", ())]
+        known += [(family["root"], family["device"]) for family in document.get("families", ())]
     except (ArtifactError, KeyError, TypeError):
         return [path for paths in records.values() for path in paths]
     return [path for key in known for path in records.get(key, [])]

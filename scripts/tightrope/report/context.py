@@ -5,6 +5,7 @@ from typing import Any
 
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
+from tightrope.report.sections.family import families_section
 from tightrope.report.sections.figures_by_host import figures_by_host
 from tightrope.report.sections.goal import goal_section
 from tightrope.report.sections.gpu import gpu_memory, streams_section
@@ -41,15 +42,12 @@ def sections(summary: Summary) -> dict[str, Any]:
     """
     hosts = host_names(summary.get("hosts") or {})
     models = [model_section(summary, name, hosts) for name in model_names(summary)]
-    charts: dict[str, Any] = {}
     training = training_section(summary.get("training") or [])
     activations = activations_section(summary, hosts)
+    families = families_section(summary, hosts)
     figures = [figure for model in models for figure in model_figures(model)]
-    tables = [*activations, *(training or {}).get("tables", ())]
+    tables = [*activations, *families, *(training or {}).get("tables", ())]
     figures += [figure for table in tables for figure in table["figures"]]
-    for figure in figures:
-        figure["id"] = f"chart-{len(charts) + 1}"
-        charts[figure["id"]] = figure.pop("chart")
     results, traffic = summary.get("results") or [], summary.get("traffic") or []
     statuses = [result.get("status") for result in results]
     return {
@@ -65,6 +63,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         **asked_for(summary),
         "traffic_failed": failures(traffic),
         "activations": activations,
+        "families": families,
         "training": training,
         "training_not_run": not_run(training["failed"] if training else []),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
@@ -72,8 +71,17 @@ def sections(summary: Summary) -> dict[str, Any]:
         "devices": {result.get("device") for result in results},
         "engines": measured_values(results, "engine"),
         "precisions": measured_values(results, "precision"),
-        "charts": charts,
+        "charts": charts_by_id(figures),
     }
+
+
+def charts_by_id(figures: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the chart of each figure by the id that the figure gets in its place."""
+    charts = {}
+    for number, figure in enumerate(figures, start=1):
+        figure["id"] = f"chart-{number}"
+        charts[figure["id"]] = figure.pop("chart")
+    return charts
 
 
 def model_figures(model: Record) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypedDict
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.paired_accuracy import comparable, compared, hits
 from tightrope.statistics import Interval, mean_divergence, relative_error, share
-from tightrope.summary.result_types import Accuracy, FlippedExample, TopOne
+from tightrope.summary.result_types import Accuracy, AccuracyChange, FlippedExample, TopOne
 
 MOST = 200
 LONGEST = 300
@@ -104,9 +104,9 @@ def baseline_itself(entry: TopOne) -> Accuracy:
     }
 
 
-def change_of(accuracy: Accuracy) -> Interval | None:
+def change_of(accuracy: AccuracyChange) -> Interval | None:
     """Return the change of accuracy with its interval, None if it was not compared."""
-    delta, low, high = (accuracy[name] for name in ("delta", "delta_low", "delta_high"))
+    delta, low, high = accuracy["delta"], accuracy["delta_low"], accuracy["delta_high"]
     return None if delta is None or low is None or high is None else Interval(delta, low, high)
 
 

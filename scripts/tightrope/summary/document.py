@@ -15,6 +15,7 @@ from tightrope.errors import ArtifactError
 from tightrope.summary.builds_types import Builds
 from tightrope.summary.causes_types import Causes
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
+from tightrope.summary.family_types import Family
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
 from tightrope.summary.idleness_types import Idleness
 from tightrope.summary.model_types import Host, Model
@@ -24,8 +25,8 @@ from tightrope.summary.throughput_types import Throughput
 from tightrope.summary.workload_types import Activation, Traffic, Training
 
 
-class Summary(TypedDict):
-    """summary.json."""
+class About(TypedDict):
+    """What wrote the summary, when, and from which configuration."""
 
     schema: Literal[3]
     tightrope: str
@@ -33,6 +34,11 @@ class Summary(TypedDict):
     configuration: list[str]
     overrides: list[str]
     accuracy_budget_points: float
+
+
+class Summary(About):
+    """summary.json."""
+
     hosts: dict[str, Host]
     models: dict[str, Model]
     results: list[Result]
@@ -48,6 +54,7 @@ class Summary(TypedDict):
     causes: list[Causes]
     training: list[Training]
     activations: list[Activation]
+    families: list[Family]
     goal: Goal | None
     goals: list[GoalDecision]
     costs: list[Cost]

@@ -21,7 +21,8 @@ class Inputs:
     pauses, `builds` those of several builds, `causes` those of removed causes, `audits`,
     `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
     trainings, `activations` those of models paired with a reference, `races` those of the races per
-    model and device, `caches` those of calibrations.
+    model and device, `families` those of models timed with the models that start from them,
+    `caches` those of calibrations.
     """
 
     engines: Paths
@@ -41,6 +42,7 @@ class Inputs:
     training: Paths = ()
     activations: Paths = ()
     races: Paths = ()
+    families: Paths = ()
     caches: Paths = ()
 
 

@@ -6,7 +6,8 @@ from typing import Any, Literal, NamedTuple
 
 from tightrope.machine.host import fingerprint
 from tightrope.records.race import RaceRecord
-from tightrope.records.race_statistics import common_rounds, is_equal, leader, ratio, winner
+from tightrope.records.race_choice import race_choice, still_in
+from tightrope.records.race_statistics import common_rounds, is_equal, ratio, winner
 from tightrope.statistics import Interval
 from tightrope.summary.decision_types import Race, RaceOutcome, RaceRatio
 from tightrope.summary.noise import causes
@@ -49,26 +50,24 @@ def race_entries(
                 "host": host,
                 "device": record.device,
                 "shape": shape_of(heats[0]),
-                **outcome_of(record, heats, own, accept_disturbed),
+                **outcome_of(record, heats, place, own, accept_disturbed),
             }
     return found
 
 
 def outcome_of(
-    record: RaceRecord, heats: list[Raced], sizes: Mapping[str, int], accept_disturbed: bool
+    record: RaceRecord,
+    heats: list[Raced],
+    place: int,
+    sizes: Mapping[str, int],
+    accept_disturbed: bool,
 ) -> RaceOutcome:
     """Summarize a race at one shape, see docs/summary-json.md."""
     within = record.decision["equal_within"]
     names = list(dict.fromkeys(name for heat in heats for name in heat["blocks_s"]))
     last = heats[-1]
-    still = still_in(record, last)
-    first = winner(last, still) if still else None
-    provisional = bool(still and first is None and accept_disturbed)
-    if provisional:
-        first = leader(last, still, all_rounds=True)
-    close = close_to(first, last, still, within, all_rounds=provisional) if first else []
-    # which of them is the fastest by estimate differs from run to run; the choice must not
-    chosen = min(close, key=lambda one: (sizes[one], one), default=None)
+    found = race_choice(record, place, sizes, accept_disturbed=accept_disturbed)
+    still, first, close, chosen, provisional = found
     others = [one for one in still if one != chosen]
     equal = [one for one in close if chosen and is_equal(ratio(last, chosen, one), within)]
     equal = [one for one in equal if one != chosen]
@@ -91,14 +90,6 @@ def outcome_of(
     }
 
 
-def close_to(
-    first: str, shape: Raced, still: list[str], within: float, *, all_rounds: bool
-) -> list[str]:
-    """Return `first` and those that are slower by at most the share `within`, by estimate."""
-    leads = {one: ratio(shape, first, one, all_rounds=all_rounds) for one in still if one != first}
-    return [first, *(one for one, lead in leads.items() if lead and lead.value <= 1 + within)]
-
-
 def is_undecided(record: RaceRecord) -> bool:
     """Return whether too few undisturbed rounds leave any shape of the race without a winner."""
     for shape in record.heats[-1]["shapes"] if record.heats else ():
@@ -106,12 +97,6 @@ def is_undecided(record: RaceRecord) -> bool:
         if still and winner(shape, still) is None:
             return True
     return False
-
-
-def still_in(record: RaceRecord, shape: Raced) -> list[str]:
-    """Return the contenders of the last heat that were not beaten and did not fail."""
-    gone = set(shape["out"]) | set(record.left_out)
-    return [name for name in shape["contenders"] if name not in gone]
 
 
 def why_not(record: RaceRecord, shape: Raced, still: list[str]) -> str:

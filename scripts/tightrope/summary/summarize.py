@@ -10,6 +10,7 @@ from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.host import fingerprint
 from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.family import FamilyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed
 from tightrope.records.race import RaceRecord
@@ -17,9 +18,12 @@ from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
 from tightrope.summary.cost import costs
 from tightrope.summary.decision_types import Race, Recommendation
-from tightrope.summary.document import Summary, write_summary
+from tightrope.summary.document import About, Summary, write_summary
 from tightrope.summary.examples import with_examples
 from tightrope.summary.explain import explanations
+from tightrope.summary.families import Known, family_entries
+from tightrope.summary.family_members import read_checkpoints
+from tightrope.summary.family_types import Family
 from tightrope.summary.goal import decisions
 from tightrope.summary.goal_recommendations import for_goal
 from tightrope.summary.goal_types import Cost, GoalDecision
@@ -60,12 +64,7 @@ def summarize(
     traffic, profiles = requested.traffic_entries(), requested.profile_entries()
     goals = goals_of(settings, results, fastest, traffic)
     document: Summary = {
-        "schema": 3,
-        "tightrope": __version__,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "configuration": list(settings.configuration),
-        "overrides": list(settings.overrides),
-        "accuracy_budget_points": settings.budget_points,
+        **about(settings),
         "hosts": hosts([*(record for run in runs for record in run[1:]), *requested.records()]),
         "models": models_of(inputs, splits, results, settings),
         "results": results,
@@ -81,12 +80,25 @@ def summarize(
         "causes": requested.causes_entries(),
         "training": requested.training_entries(),
         "activations": activations_of(inputs, settings, judging),
+        "families": families_of(inputs, results, judging),
         "goal": settings.goal,
         "goals": goals,
         "costs": costs_of(settings, results),
     }
     write_summary(json_target, with_examples(document, judging.judged, splits))
     write_csv(results, document["costs"], csv_target)
+
+
+def about(settings: Settings) -> About:
+    """Return what wrote the summary, when, and from which configuration."""
+    return {
+        "schema": 3,
+        "tightrope": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "configuration": list(settings.configuration),
+        "overrides": list(settings.overrides),
+        "accuracy_budget_points": settings.budget_points,
+    }
 
 
 def raced_results(
@@ -145,6 +157,19 @@ def activations_of(inputs: Inputs, settings: Settings, judging: "Judging") -> li
         baselines=settings.baselines,
         budget=judging.budget,
     )
+
+
+def families_of(inputs: Inputs, results: Sequence[Result], judging: "Judging") -> list[Family]:
+    """Return the comparisons of models with those that start from them."""
+    known = Known(
+        results,
+        judging.judged,
+        read_checkpoints(inputs.checkpoints),
+        judging.baselines,
+        judging.budget,
+        judging.accept_disturbed,
+    )
+    return family_entries(map(FamilyRecord.read, inputs.families), known)
 
 
 class Judging(NamedTuple):

@@ -22,6 +22,7 @@ EMPTY = {
     **{key: [] for key in ("results", "recommendations", "races", "quantization")},
     **{key: [] for key in ("traffic", "throughput", "profiles", "explanations")},
     **{key: [] for key in ("idleness", "builds", "causes", "training", "activations")},
+    "families": [],
     **{"goal": None, "goals": [], "costs": []},
 }
 PICK = {

@@ -1,0 +1,1 @@
+"""Time the models of a family in the same rounds, on one device."""

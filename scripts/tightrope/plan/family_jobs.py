@@ -1,0 +1,19 @@
+"""Code and libraries of the jobs that time a family."""
+
+from typing import Any
+
+from tightrope.artifacts.provenance import code_digest
+from tightrope.plan.code import engine_modules
+from tightrope.plan.families import Document, Jobs, of_variants
+from tightrope.plan.job_params import engine_libraries
+
+
+def family_code(scripts: str, config: Document, jobs: Jobs, wildcards: Any) -> str:
+    """Return the digest of the job, with the engines of all variants of the family."""
+    modules = engine_modules(*of_variants(config, jobs, "{variant}", wildcards))
+    return code_digest(scripts, "race_family.py", *modules)
+
+
+def family_libraries(config: Document, jobs: Jobs, wildcards: Any) -> dict[str, str | None]:
+    """Return installed versions of the runtimes of all variants of the family."""
+    return engine_libraries(*of_variants(config, jobs, "{variant}", wildcards))

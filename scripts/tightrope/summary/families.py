@@ -1,0 +1,203 @@
+"""Family entries of summary.json: models and those that start from them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from tightrope.machine.host import fingerprint
+from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
+from tightrope.summary.family_accuracy import Judged, accuracy_against
+from tightrope.summary.family_members import Checkpoints, member_entries
+from tightrope.summary.family_points import Rows, family_points, rows_at
+from tightrope.summary.family_rounds import FamilyRounds
+from tightrope.summary.family_types import (
+    Against,
+    Comparison,
+    Family,
+    FamilyChoice,
+    FamilyEngine,
+    FamilyMember,
+    FamilyPoint,
+    FamilyShape,
+)
+from tightrope.summary.family_words import member_verdict
+from tightrope.summary.result_types import Result
+from tightrope.summary.results import shape_of
+
+Baselines = Mapping[str, Mapping[str, str]]
+
+
+class Known(NamedTuple):
+    """What families are described from; `budget` is a fraction."""
+
+    results: Sequence[Result]
+    judged: Judged
+    checkpoints: Checkpoints
+    baselines: Baselines
+    budget: float
+    accept_disturbed: bool
+
+
+def family_entries(records: Iterable[FamilyRecord], known: Known) -> list[Family]:
+    """Return an entry per record: per root, host and device."""
+    return [family_entry(record, known) for record in records]
+
+
+def family_entry(record: FamilyRecord, known: Known) -> Family:
+    """Return the entry of a record; without shapes where nothing could be timed."""
+    members = member_entries(record.model, known.checkpoints, record.unraced)
+    places = range(len(record.heats[0]["shapes"])) if record.heats else range(0)
+    rounds = [FamilyRounds(record, place, known.accept_disturbed) for place in places]
+    return {
+        "root": record.model,
+        "host": fingerprint(record.host),
+        "device": record.device,
+        "status": record.status,
+        "reason": record.reason,
+        "measured": record.measured,
+        "members": members,
+        "shapes": [AtShape.of(one, members, known).entry() for one in rounds],
+    }
+
+
+class AtShape(NamedTuple):
+    """A family at one shape: its rounds, its members, and the rows of all their variants."""
+
+    rounds: FamilyRounds
+    members: list[FamilyMember]
+    rows: Rows
+    known: Known
+
+    @classmethod
+    def of(cls, rounds: FamilyRounds, members: list[FamilyMember], known: Known) -> "AtShape":
+        """Return the family at the shape of the rounds."""
+        record, shape = rounds.record, shape_of(rounds.heats[0])
+        rows = rows_at(known.results, fingerprint(record.host), record.device, shape)
+        return cls(rounds, members, rows, known)
+
+    def entry(self) -> FamilyShape:
+        """Return the entry of the shape."""
+        record, known = self.rounds.record, self.known
+        baseline = record.model, known.baselines[record.model][record.device]
+        names = [one["model"] for one in self.members]
+        given = self.rows, known.judged, baseline, known.budget
+        points = family_points(self.rounds, names, *given)
+        engines, disturbed = self.engines(points), self.rounds.disturbed()
+        return {
+            "shape": shape_of(self.rounds.heats[0]),
+            "fastest": fastest(engines),
+            "rounds": self.rounds.rounds(),
+            "stop": self.rounds.heats[-1]["stop"],
+            "disturbed": disturbed,
+            "provisional": bool(disturbed and known.accept_disturbed),
+            "engines": engines,
+            "points": points,
+        }
+
+    def engines(self, points: Sequence[FamilyPoint]) -> list[FamilyEngine]:
+        """Return the recommended engine of each member, and the root's two others."""
+        front = {(one["model"], one["variant"]) for one in points if one["front"]}
+        found = [self.engine(one, self.named(one["model"]), "recommended") for one in self.members]
+        for role in ("baseline", "quantized"):
+            name = self.rounds.engine(role)
+            if name and name != self.named(self.rounds.record.model):
+                found.append(self.engine(self.members[0], name, role))
+        return [{**one, "front": (one["model"], one["variant"]) in front} for one in found]
+
+    def named(self, model: str | None) -> str | None:
+        """Return the recommended engine of a model by its name, None without one."""
+        return self.rounds.chosen.get(model or "")
+
+    def engine(
+        self,
+        member: FamilyMember,
+        name: str | None,
+        role: Literal["recommended", "baseline", "quantized"],
+    ) -> FamilyEngine:
+        """Return the entry of an engine of a member, without its place on the front."""
+        model, variant = member["model"], model_and_variant(name)[1] if name else None
+        result = self.result(model, variant)
+        row = self.rows.get((model, variant or ""))
+        time = self.rounds.seconds(name) if name else None
+        accuracy = result["accuracy"] if result else None
+        against = self.against(member, name) if name else {}
+        return {
+            "model": model,
+            "variant": variant,
+            "role": role,
+            "status": "ok" if time else "failed",
+            "reason": None if time else self.lacks(member, name),
+            "size_bytes": result["size_bytes"] if result else None,
+            "energy_j": row["energy_j"] if row else None,
+            "call_s": time.value if time else None,
+            "low": time.low if time else None,
+            "high": time.high if time else None,
+            "top1": accuracy["top1"] if accuracy else None,
+            "samples": accuracy["samples"] if accuracy else None,
+            "front": False,
+            "against": against,
+            "verdict": member_verdict(model, against) if role == "recommended" else None,
+        }
+
+    def lacks(self, member: FamilyMember, name: str | None) -> str:
+        """Return why an engine of a member has no time."""
+        failed = [
+            f"{model_and_variant(one)[1]}: {reason}"
+            for one, reason in self.rounds.record.left_out.items()
+            if model_and_variant(one)[0] == member["model"]
+        ]
+        if name is not None:
+            return self.rounds.disturbed() or "it was not timed with the root's baseline"
+        return member["reason"] or "; ".join(failed) or "no variant has a latency at this shape"
+
+    def result(self, model: str, variant: str | None) -> Result | None:
+        """Return the result of a variant of a model on the host of the rounds."""
+        host = fingerprint(self.rounds.record.host)
+        key = model, variant, host
+        found = (one for one in self.known.results if one["model"] == model)
+        return next((one for one in found if (model, one["variant"], one["host"]) == key), None)
+
+    def against(self, member: FamilyMember, name: str) -> dict[Against, Comparison]:
+        """Return what an engine is compared with: those of the root, and of the parent."""
+        root, parent = self.rounds.record.model, member["parent"]
+        device, baselines = self.rounds.record.device, self.known.baselines
+        others: dict[Against, str | None] = {
+            "root_baseline": engine_name(root, baselines[root][device]),
+            "root_recommended": self.named(root),
+            "root_quantized": self.rounds.engine("quantized"),
+            "parent_baseline": engine_name(parent, baselines[parent][device]) if parent else None,
+            "parent_recommended": self.named(parent),
+        }
+        return {
+            role: self.comparison(name, other)
+            for role, other in others.items()
+            if other and other != name
+        }
+
+    def comparison(self, name: str, other: str) -> Comparison:
+        """Return the comparison of two engines by their names."""
+        judged = self.known.judged
+        records = judged.get(model_and_variant(name)), judged.get(model_and_variant(other))
+        model, variant = model_and_variant(other)
+        return {
+            "model": model,
+            "variant": variant,
+            "speedup": self.rounds.speedup(name, other),
+            "accuracy": accuracy_against(*records, self.known.budget),
+        }
+
+
+def fastest(engines: Sequence[FamilyEngine]) -> FamilyChoice | None:
+    """Return the fastest of these whose accuracy is kept against the root's baseline."""
+    timed = [one for one in engines if one["call_s"] is not None and keeps_accuracy(one)]
+    best = min(timed, key=lambda one: one["call_s"] or 0.0, default=None)
+    if best is None or best["variant"] is None:
+        return None
+    return {"model": best["model"], "variant": best["variant"]}
+
+
+def keeps_accuracy(engine: FamilyEngine) -> bool:
+    """Return whether the accuracy is kept; without labels, and of the baseline itself, it is."""
+    against = engine["against"].get("root_baseline")
+    if against is None:
+        return engine["variant"] is not None
+    return against["accuracy"] is None or against["accuracy"]["verdict"] == "kept"
