@@ -1,0 +1,216 @@
+"""Families in the summary: planted rounds and answers."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+from manifests import CHECKPOINT
+from raced import HOST, PLACE, SHAPE, planted, race_shape
+from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.family import FAMILY, FamilyRecord, is_disturbed
+from tightrope.summary.families import Known, family_entries
+from tightrope.summary.family_words import member_verdict
+
+EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
+LARGE, SMALL, TINY = f"large/{INT8}", f"small/{INT8}", f"tiny/{INT8}"
+SECONDS = {f"large/{EAGER}": 0.010, LARGE: 0.004, SMALL: 0.002, TINY: 0.001}
+CHOSEN = {"large": LARGE, "small": SMALL, "tiny": TINY}
+PAIRS = [(one, other) for one in (SMALL, TINY) for other in (f"large/{EAGER}", LARGE)]
+
+
+def checkpoint(source: str, parameters: int, **changes: Any) -> CheckpointManifest:
+    made = {**CHECKPOINT, "source": source, "parameters": parameters, "files": {}, "schema": 1}
+    return cast(CheckpointManifest, {**made, **changes})
+
+
+CHECKPOINTS = {
+    "large": checkpoint("path:large", 400, prune={"layers": None}, activation=None),
+    "small": checkpoint("model:large", 200, prune={"layers": 3, "intermediate": None}),
+    "tiny": checkpoint("model:small", 100, activation="relu", recipe={"epochs": 2}),
+    "alone": checkpoint("path:alone", 300),
+}
+
+
+def family(
+    times: Mapping[str, float] = SECONDS, disturbed: int = 0, **changes: Any
+) -> FamilyRecord:
+    """A record of one heat at one shape."""
+    roles = {"chosen": CHOSEN, "baseline": f"large/{EAGER}", "quantized": LARGE}
+    shape = race_shape(planted(times), pairs=PAIRS, disturbed=disturbed, **roles)
+    known = {
+        **{"model": "large", "variant": FAMILY, "device": "cpu", "host": HOST, "libraries": {}},
+        **{"threads": 1, "plan": {}, "decision": {"equal_within": 0.02}, "processors": [0]},
+        **{"engines_sha256": {}, "heats": [{"shapes": [shape]}]},
+    }
+    return FamilyRecord(**{**known, **changes})
+
+
+def answers(model: str, variant: str, wrong: int, data: str = "d") -> AccuracyRecord:
+    """Answers to 1000 examples, the first `wrong` of them wrong."""
+    predictions = [1] * wrong + [0] * (1000 - wrong)
+    given = {"labels": [0] * 1000, "predictions": predictions, "margins": [1.0] * 1000}
+    known = {"host": HOST, "libraries": {}, "data_sha256": data, "logits": [[1.0, 0.0]] * 1000}
+    return AccuracyRecord(model=model, variant=variant, **given, **known)
+
+
+def result(model: str, variant: str, seconds: float, **changes: Any) -> Any:
+    row = {**SHAPE, "paired_s": seconds, "speedup": None, "energy_j": None}
+    own = {"model": model, "variant": variant, "device": "cpu", "host": PLACE, "accuracy": None}
+    return {**own, "size_bytes": 1000, "latency": [{**row, **changes}]}
+
+
+def known(*, wrong: Mapping[str, int], data: str = "d", accept: bool = False) -> Known:
+    """What is known besides: `wrong` answers of each model, `data` those of the smallest."""
+    records = [answers("large", EAGER, wrong["large"]), answers("small", EAGER, wrong["small"])]
+    records += [answers(name, INT8, wrong[name]) for name in ("large", "small")]
+    records += [answers("tiny", one, wrong["tiny"], data) for one in (EAGER, INT8)]
+    results = [result(model, INT8, seconds) for model, seconds in (("large", 0.004), ("tiny", 0.1))]
+    # its speed-up over its own baseline was measured in other minutes
+    results += [result("small", INT8, 0.003), result("small", EAGER, 0.006)]
+    results += [result("large", EAGER, 0.010, energy_j=0.5)]
+    judged = {(one.model, one.variant): one for one in records}
+    baselines = {name: {"cpu": EAGER} for name in CHECKPOINTS}
+    return Known(results, judged, CHECKPOINTS, baselines, 0.01, accept)
+
+
+EQUAL = {"large": 100, "small": 100, "tiny": 100}
+
+
+def engines(entry: Any) -> dict[str, Any]:
+    """The recommended engine of each model at the only shape."""
+    (shape,) = entry["shapes"]
+    return {one["model"]: one for one in shape["engines"] if one["role"] == "recommended"}
+
+
+def test_members_are_a_tree_with_what_was_changed_and_models_of_no_family_are_not_in_it() -> None:
+    (entry,) = family_entries([family()], known(wrong=EQUAL))
+    assert (entry["root"], entry["host"], entry["device"], entry["status"]) == (
+        *("large", PLACE, "cpu"),
+        "ok",
+    )
+    assert [(one["model"], one["parent"]) for one in entry["members"]] == [
+        ("large", None),
+        ("small", "large"),
+        ("tiny", "small"),
+    ]
+    assert [one["changes"] for one in entry["members"]] == [
+        {},
+        {"prune": {"layers": 3}},
+        {"activation": "relu", "train": {"epochs": 2}},
+    ]
+    assert [one["parameters"] for one in entry["members"]] == [400, 200, 100]
+
+
+def test_speed_ups_come_from_shared_rounds_whatever_was_measured_in_other_minutes() -> None:
+    (entry,) = family_entries([family()], known(wrong=EQUAL))
+    tiny = engines(entry)["tiny"]
+    ratios = {role: one["speedup"] for role, one in tiny["against"].items()}
+    assert set(ratios) == {
+        *("root_baseline", "root_recommended", "root_quantized"),
+        *("parent_baseline", "parent_recommended"),
+    }
+    assert ratios["root_baseline"]["ratio"] == pytest.approx(10, rel=0.02)
+    assert ratios["root_recommended"]["ratio"] == pytest.approx(4, rel=0.02)
+    assert ratios["parent_recommended"]["ratio"] == pytest.approx(2, rel=0.02)
+    low, high = (ratios["parent_recommended"][end] for end in ("low", "high"))
+    assert 1.9 < low < 2 < high < 2.1
+    assert ratios["parent_baseline"] is None
+    (shape,) = entry["shapes"]
+    baseline = next(one for one in shape["engines"] if one["role"] == "baseline")
+    assert (baseline["model"], baseline["variant"], baseline["energy_j"]) == ("large", EAGER, 0.5)
+    assert shape["fastest"] == {"model": "tiny", "variant": INT8}
+
+
+def test_accuracy_is_paired_with_the_root_and_the_parent_and_judges_the_verdict() -> None:
+    (entry,) = family_entries([family()], known(wrong={**EQUAL, "small": 103, "tiny": 150}))
+    small, tiny = engines(entry)["small"], engines(entry)["tiny"]
+    against = small["against"]["root_baseline"]["accuracy"]
+    assert (against["delta"], against["lost"], against["flips"], against["verdict"]) == (
+        pytest.approx(-0.003),
+        *(3, 3),
+        "kept",
+    )
+    assert small["verdict"] == (
+        "2 times as fast as the best of large, 0.3 points less accurate than large "
+        f"({EAGER}): within the budget"
+    )
+    assert tiny["against"]["parent_baseline"]["accuracy"]["delta"] == pytest.approx(-0.047)
+    assert "5.0 points less accurate than large" in tiny["verdict"]
+    assert tiny["verdict"].endswith("outside the budget")
+    assert entry["shapes"][0]["fastest"] == {"model": "small", "variant": INT8}
+
+
+def test_the_root_is_compared_with_its_own_baseline() -> None:
+    (entry,) = family_entries([family()], known(wrong=EQUAL))
+    assert engines(entry)["large"]["verdict"] == (
+        "2.5 times as fast as its baseline, as accurate as its baseline: within the budget"
+    )
+
+
+def test_a_model_with_other_examples_has_no_change_but_the_reason_and_no_place_in_the_chart() -> (
+    None
+):
+    (entry,) = family_entries([family()], known(wrong=EQUAL, data="other"))
+    tiny = engines(entry)["tiny"]
+    accuracy = tiny["against"]["root_baseline"]["accuracy"]
+    assert (accuracy["delta"], accuracy["reason"]) == (None, "evaluated on other examples")
+    assert "not compared in accuracy with large" in tiny["verdict"]
+    assert {one["model"] for one in entry["shapes"][0]["points"]} == {"large", "small"}
+    # of what is not known to be within the budget nothing is the fastest
+    assert entry["shapes"][0]["fastest"] == {"model": "small", "variant": INT8}
+
+
+def test_points_are_on_the_scale_of_the_shared_rounds_and_the_front_beats_all_others() -> None:
+    (entry,) = family_entries([family()], known(wrong={"large": 90, "small": 95, "tiny": 200}))
+    points = {(one["model"], one["variant"]): one for one in entry["shapes"][0]["points"]}
+    assert points["large", EAGER]["call_s"] == pytest.approx(0.010, rel=0.1)
+    assert points["small", INT8]["call_s"] == pytest.approx(0.002, rel=0.1)
+    # half as fast as its model's int8, which was measured in other minutes
+    eager = points["small", EAGER]
+    assert (eager["raced"], eager["recommended"]) == (False, False)
+    assert eager["call_s"] == pytest.approx(2 * points["small", INT8]["call_s"])
+    front = [name for name, one in points.items() if one["front"]]
+    assert front == [("tiny", INT8), ("small", INT8), ("large", INT8)]
+    assert [one["front"] for one in entry["shapes"][0]["engines"]] == [True, True, True, False]
+
+
+def test_disturbed_rounds_give_no_number_unless_they_are_accepted() -> None:
+    record = family(disturbed=20)
+    assert is_disturbed(record)
+    assert not is_disturbed(family())
+    (entry,) = family_entries([record], known(wrong=EQUAL))
+    (shape,) = entry["shapes"]
+    assert "rounds are left" in shape["disturbed"]
+    tiny = engines(entry)["tiny"]
+    assert tiny["against"]["root_baseline"]["speedup"]["verdict"] == "disturbed"
+    assert (tiny["status"], tiny["call_s"]) == ("failed", None)
+    (entry,) = family_entries([record], known(wrong=EQUAL, accept=True))
+    assert entry["shapes"][0]["provisional"]
+    assert engines(entry)["tiny"]["status"] == "ok"
+
+
+def test_an_engine_that_died_and_a_model_without_one_are_there_with_the_reason() -> None:
+    record = family(left_out={TINY: "killed"}, unraced={"small": f"{INT8}: out of memory"})
+    record.heats[0]["shapes"][0]["chosen"] = {"large": LARGE, "tiny": TINY}
+    (entry,) = family_entries([record], known(wrong=EQUAL))
+    reasons = {model: one["reason"] for model, one in engines(entry).items()}
+    assert reasons == {
+        "large": None,
+        "small": f"{INT8}: out of memory",
+        "tiny": f"{INT8}: killed",
+    }
+    assert entry["members"][1]["reason"] == f"{INT8}: out of memory"
+
+
+def test_a_family_that_could_not_be_timed_together_has_no_shapes() -> None:
+    record = family(heats=[], status="failed", reason="fewer than two engines to compare")
+    (entry,) = family_entries([record], known(wrong=EQUAL))
+    assert (entry["status"], entry["reason"], entry["shapes"]) == (
+        *("failed", "fewer than two engines to compare"),
+        [],
+    )
+
+
+def test_without_any_comparison_there_is_no_verdict() -> None:
+    assert member_verdict("large", {}) is None
