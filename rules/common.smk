@@ -24,6 +24,7 @@ from tightrope.plan import (
     reports,
     shapes,
     stability,
+    structures,
     throughput,
     training,
 )
@@ -133,6 +134,17 @@ build_libraries = partial(builds.build_libraries, config)
 teacher_request = partial(distillation.teacher_request, config)
 teacher_libraries = partial(distillation.teacher_libraries, config)
 recipe_to_measure = partial(training.recipe_to_measure, config)
+prune_of_model = partial(structures.prune_of_model, config)
+structure_of_model = partial(structures.structure_of_model, config)
+structure_inputs = partial(structures.structure_inputs, config)
+asked_of_model = partial(structures.asked_of_model, config)
+engine_of_model = partial(structures.engine_of_model, config)
+engine_of_table = partial(structures.engine_of_table, config)
+structures_code = partial(structures.structures_code, SCRIPTS, config)
+choice_code = partial(structures.choice_code, SCRIPTS, config)
+table_libraries = partial(structures.table_libraries, config)
+choice_libraries = partial(structures.choice_libraries, config)
+host_of_choice = partial(structures.host_of_choice, PLAN, config)
 goal_of_race = partial(job_params.goal_of_race, config)
 baseline_of_device = partial(plan.baseline_of_device, PLAN)
 limits_of = partial(job_params.limits_of, config)
@@ -162,3 +174,4 @@ wildcard_constraints:
     calibration=CALIBRATION,
     method=either(METHODS),
     samples="[1-9][0-9]*",
+    structures="[a-z0-9_-]+",

@@ -24,6 +24,7 @@ rule run_teacher:
 rule train_model:
     input:
         unpack(taught_inputs),
+        unpack(structure_of_model),
         source="artifacts/{model}/source/checkpoint.json",
         data=training_examples,
     output:
@@ -44,7 +45,7 @@ rule train_model:
         train=lookup("models/{model}/train", within=config),
         inputs=lookup("models/{model}/inputs", within=config),
         activation=lookup("models/{model}/activation", within=config),
-        prune=lookup("models/{model}/prune", within=config),
+        prune=prune_of_model,
         sparsity=lookup("models/{model}/sparsity", within=config),
         distill=lookup("models/{model}/distill", within=config),
         labels=lookup("models/{model}/labels", within=config),
@@ -57,6 +58,7 @@ rule train_model:
 
 rule measure_training:
     input:
+        unpack(structure_of_model),
         source="artifacts/{model}/source/checkpoint.json",
         data="artifacts/{model}/splits/train.json",
     output:
@@ -82,7 +84,7 @@ rule measure_training:
         host=host_of_training,
         train=recipe_to_measure,
         activation=lookup("models/{model}/activation", within=config),
-        prune=lookup("models/{model}/prune", within=config),
+        prune=prune_of_model,
         sparsity=lookup("models/{model}/sparsity", within=config),
         labels=lookup("models/{model}/labels", within=config),
         training=lookup("training", within=config),

@@ -22,6 +22,6 @@ settings = TrainingSettings(
     provenance=[job.params.code, job.params.libraries],
     device="cuda" if job.resources.gpu else "cpu",
 )
-files = dict(job.input.items())
+files = {name: file for name, file in job.input.items() if name != "structure"}
 train = partial(train_model, job.output.manifest, settings, **files, terminal=job.terminal)
 train_or_stop(train, settings.recipe, model=job.wildcards.model, limits=Limits.of(job.resources))

@@ -24,6 +24,7 @@ ENVIRONMENTS = (
     "environment_of_training",
 )
 RELU = {"activation": "relu"}
+TWICE = {"from": MODEL, "prune": {"target": "2x"}}
 # no variant on a CPU
 ON_GPU = {f"build_{name}" for name, engine in ENGINES.items() if "cpu" not in engine.precisions}
 
@@ -134,7 +135,11 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         "training={epochs: 2}",
     )
     unrun.configure(
-        models={MODEL: CONFIG["models"][MODEL], "relu": {**CONFIG["models"][MODEL], **RELU}},
+        models={
+            MODEL: CONFIG["models"][MODEL],
+            "relu": {**CONFIG["models"][MODEL], **RELU},
+            "half": TWICE,
+        },
         engines={
             name: list(engine.precisions["cpu"])
             for name, engine in ENGINES.items()
@@ -162,7 +167,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         assert facts.get("gpu", "0") == "0", name
         exclusive = facts.get("slurm_extra") == "--exclusive"
         timed = (
-            name.startswith(("measure_", "verify_", "compare_", "race_"))
+            name.startswith(("measure_", "verify_", "compare_", "race_", "choose_"))
             and name != "measure_sensitivity"
         )
         assert exclusive == (name == "build_tvm" or timed), name

@@ -1,4 +1,4 @@
-"""Models that start from another model of the configuration, by the manifests of checkpoints."""
+"""Models that are made from another one of the configuration, by the manifests of checkpoints."""
 
 from tightrope.artifacts.manifest_types import CheckpointManifest
 
@@ -7,6 +7,8 @@ KIND = "model:"
 
 
 def parent_of(checkpoint: CheckpointManifest) -> str | None:
-    """Return the model from which the model of a checkpoint starts, None if from no other."""
-    source = checkpoint["source"]
-    return source.removeprefix(KIND) if source.startswith(KIND) else None
+    """Return the model that the model of a checkpoint starts from, else its teacher, else None."""
+    source, distill = checkpoint["source"], checkpoint.get("distill")
+    if source.startswith(KIND):
+        return source.removeprefix(KIND)
+    return None if distill is None else str(distill["from"])

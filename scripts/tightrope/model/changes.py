@@ -4,33 +4,42 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
+from tightrope.artifacts.files import read_json
 from tightrope.model.activations import swap_activation
 from tightrope.model.pruning import prune
 from tightrope.model.sparsity import Sparsity, facts
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Changes(NamedTuple):
     """`activation` replaces the checkpoint's; `prune` are the arguments of `pruning.prune`.
 
-    `sparsity` is reached in the course of a training, or at once where there is none.
+    `target` is what the rule choose_structure found, where it has chosen what is kept. `sparsity`
+    is reached in the course of a training, or at once where there is none.
     """
 
     activation: str | None = None
-    prune: Mapping[str, Any] = MappingProxyType({})
+    prune: Mapping[str, Any] = NOTHING
+    target: Mapping[str, Any] = NOTHING
     sparsity: Sparsity | None = None
 
     @classmethod
     def of(cls, job: Any) -> Self:
         """Return the changes of a job, see `tightrope.jobs.job.current_job`."""
-        asked = job.params.sparsity
+        asked, chosen = job.params.sparsity, dict(job.input.items()).get("structure")
         sparsity = None if asked is None else Sparsity(**asked)
-        return cls(job.params.activation, job.params.prune, sparsity)
+        if chosen is None:
+            return cls(job.params.activation, job.params.prune, sparsity=sparsity)
+        document = read_json(chosen)
+        return cls(job.params.activation, document["prune"], document["target"], sparsity)
 
     def facts(self, model: Any) -> dict[str, Any]:
-        """Return what the manifest of the changed model says of this."""
-        found: dict[str, Any] = {"activation": self.activation, "prune": dict(self.prune)}
+        """Return what the manifest of the changed model says of this, without lists of neurons."""
+        pruned = {name: kept for name, kept in self.prune.items() if name != "neurons"}
+        target = {"target": dict(self.target)} if self.target else {}
         sparsity = self.sparsity and {**self.sparsity._asdict(), **facts(model)}
-        return {**found, "sparsity": sparsity}
+        return {"activation": self.activation, "prune": pruned | target, "sparsity": sparsity}
 
     def apply(self, model: Any, *, trained: bool) -> None:
         """Change the model before it is `trained`, if it is.

@@ -9,29 +9,41 @@ from typing import Any
 import torch
 
 from tightrope.errors import TightropeError
-
-# places of the layers in a base model, and of the two products of a feed-forward layer in one
-LAYERS = ("encoder.layer", "transformer.layer")
-FEED_FORWARD = (("intermediate.dense", "output.dense"), ("ffn.lin1", "ffn.lin2"))
-# names in config.json of the number of layers, and of neurons of a feed-forward layer
-DEPTH, WIDTH = ("num_hidden_layers", "n_layers"), ("intermediate_size", "hidden_dim")
+from tightrope.model.blocks import (
+    DEPTH,
+    DEPTHS,
+    LAYERS,
+    WIDTH,
+    feed_forward_of,
+    module_at,
+    set_size,
+    stages_of,
+)
 
 
 def prune(
-    model: Any, *, layers: int | Sequence[int] | None = None, intermediate: int | None = None
+    model: Any,
+    *,
+    layers: int | Sequence[int] | None = None,
+    intermediate: int | None = None,
+    neurons: Sequence[Sequence[int]] | None = None,
+    blocks: Sequence[Sequence[int]] | None = None,
 ) -> None:
     """Keep so many or these `layers`, and `intermediate` neurons of each feed-forward layer.
 
     Of a number of layers, those at even distances with the last one are kept; of neurons those with
-    the largest product of the norms of their weights, in and out. Raises TightropeError where the
-    model has no such layers, or not so many.
+    the largest product of the norms of their weights, in and out, or those in `neurons`, of each
+    kept layer. `blocks` are the kept blocks of each stage, of a model with stages. All are counted
+    from 0. Raises TightropeError where the model has no such layers, or not so many.
     """
     before = parameters(model)
     if layers is not None:
         keep_layers(model, layers)
+    if blocks is not None:
+        keep_blocks(model, blocks)
     if intermediate is not None:
-        for layer in layers_of(model):
-            narrow(layer, intermediate)
+        for number, layer in enumerate(layers_of(model)):
+            narrow(layer, intermediate, None if neurons is None else neurons[number])
         set_size(model.config, WIDTH, intermediate)
     print(f"{type(model).__name__}: {parameters(model):,} of {before:,} parameters are left")
 
@@ -50,11 +62,22 @@ def keep_layers(model: Any, layers: int | Sequence[int]) -> None:
             f"prune.layers = {layers}: {type(model).__name__} has layers 0 to {len(found) - 1}; "
             "name some of them in ascending order, or how many to keep"
         )
-    numbers = set(kept)
-    for number in reversed(range(len(found))):
-        if number not in numbers:
-            del found[number]
+    keep_only(found, kept)
     set_size(model.config, DEPTH, len(found))
+
+
+def keep_blocks(model: Any, blocks: Sequence[Sequence[int]]) -> None:
+    """Keep these blocks of each stage."""
+    for stage, kept in zip(stages_of(model), blocks, strict=True):
+        keep_only(stage, kept)
+    setattr(model.config, DEPTHS, [len(kept) for kept in blocks])
+
+
+def keep_only(modules: torch.nn.ModuleList, kept: Sequence[int]) -> None:
+    """Delete all but these modules of a list."""
+    for number in reversed(range(len(modules))):
+        if number not in kept:
+            del modules[number]
 
 
 def evenly(count: int, total: int) -> list[int]:
@@ -74,35 +97,21 @@ def layers_of(model: Any) -> torch.nn.ModuleList:
     )
 
 
-def narrow(layer: torch.nn.Module, width: int) -> None:
-    """Keep the `width` most important neurons of the layer's feed-forward layer, in their order."""
-    for places in FEED_FORWARD:
-        into, out = (module_at(layer, place) for place in places)
-        if isinstance(into, torch.nn.Linear) and isinstance(out, torch.nn.Linear):
-            break
-    else:
-        raise TightropeError(f"prune.intermediate: {type(layer).__name__} has no known layers")
+def narrow(layer: torch.nn.Module, width: int, neurons: Sequence[int] | None = None) -> None:
+    """Keep `width` neurons of the layer's feed-forward layer in their order.
+
+    These `neurons`, or the most important by the norms of their weights.
+    """
+    into, out = feed_forward_of(layer)
     if not 0 < width <= into.out_features:
         raise TightropeError(
             f"prune.intermediate = {width}: keep 1 to {into.out_features}, which are there"
         )
     with torch.no_grad():
         importance = into.weight.norm(dim=1) * out.weight.norm(dim=0)
-        kept = importance.topk(width).indices.sort().values
+        largest = importance.topk(width).indices.sort().values
+        kept = largest if neurons is None else torch.tensor(neurons)
         into.weight = torch.nn.Parameter(into.weight[kept])
         into.bias = torch.nn.Parameter(into.bias[kept])
         out.weight = torch.nn.Parameter(out.weight[:, kept])
     into.out_features = out.in_features = width
-
-
-def module_at(module: Any, place: str) -> Any:
-    """Return the module at a place with dots, None where there is none."""
-    for name in place.split("."):
-        module = getattr(module, name, None)
-    return module
-
-
-def set_size(config: Any, names: Sequence[str], size: int) -> None:
-    """Set the size in config.json, under the first of `names` that the architecture uses."""
-    own = next(name for name in names if name in config.to_dict())
-    setattr(config, own, size)

@@ -28,6 +28,7 @@ from tightrope.plan.shapes import (
     shapes_of,
 )
 from tightrope.plan.stability import check_stability
+from tightrope.plan.targets import check_targets
 from tightrope.plan.throughput import check_throughput
 from tightrope.plan.variants import configured, devices_of
 from tightrope.signature import SEQUENCE
@@ -210,6 +211,7 @@ CHECKS = (
     check_heads,
     check_labels,
     check_recipes,
+    check_targets,
     check_quantized,
     check_given,
     check_kinds,

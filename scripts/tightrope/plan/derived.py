@@ -34,6 +34,11 @@ def ancestors(model: Any) -> dict[str, Any]:
     return {key: name for key, name in found.items() if name is not None}
 
 
+def parent_of(model: Any) -> str | None:
+    """Return the model that a model starts from, else its teacher, None if it has neither."""
+    return next(iter(ancestors(model).values()), None)
+
+
 def derived(name: str, models: Document, children: tuple[str, ...] = ()) -> Any:
     """Return a model with what it inherits; `children` are those that are made from it."""
     model, above = models[name], {}

@@ -1,9 +1,9 @@
-"""Families: models and those that start from them, directly or through another one."""
+"""Families: models and those that start from them or learn from them, also through another one."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from tightrope.plan.derived import FROM
+from tightrope.plan.derived import parent_of
 from tightrope.variants import Variant
 
 Document = dict[str, Any]
@@ -14,7 +14,7 @@ Family = tuple[str, str]
 
 def members_of(config: Document, root: str) -> list[str]:
     """Return the model, and after each model those that start from it, in their order."""
-    children = [name for name, model in config["models"].items() if model.get(FROM) == root]
+    children = [name for name, model in config["models"].items() if parent_of(model) == root]
     return [root, *(name for child in children for name in members_of(config, child))]
 
 
@@ -24,7 +24,7 @@ def families(config: Document, jobs: Jobs) -> list[Family]:
     Only devices on which variants of at least two models of the family are planned.
     """
     found: list[Family] = []
-    for root in [name for name, model in config["models"].items() if model.get(FROM) is None]:
+    for root in [name for name, model in config["models"].items() if parent_of(model) is None]:
         members = members_of(config, root)
         places = dict.fromkeys((model, one.device) for model, one in jobs if model in members)
         devices = [device for _, device in places]

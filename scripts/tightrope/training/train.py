@@ -105,8 +105,9 @@ def state_of(settings: TrainingSettings, inputs: list[Any]) -> TrainingState | N
     """Return the saved state of a training of the files, recipe and model `trained`, if any."""
     if settings.state is None:
         return None
-    key = [*inputs, settings.changes.sparsity, settings.threads, settings.device]
-    key += [settings.provenance]
+    # other neurons of the same number are other weights
+    changes = [dict(settings.changes.prune), settings.changes.sparsity]
+    key = [*inputs, changes, settings.threads, settings.device, settings.provenance]
     return TrainingState(settings.state, digest(key))
 
 

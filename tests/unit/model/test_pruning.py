@@ -5,36 +5,16 @@ from typing import Any
 
 import pytest
 import torch
+from pruned_models import logits, model_of
 from tightrope.errors import TightropeError
 from tightrope.model.pruning import evenly, parameters, prune
-from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers import (
+    AutoConfig,
+    AutoModelForImageClassification,
+    AutoModelForSequenceClassification,
+)
 
-SIZES: dict[str, dict[str, int]] = {
-    "bert": {
-        **{"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2},
-        **{"intermediate_size": 32, "vocab_size": 50, "max_position_embeddings": 16},
-    },
-    "distilbert": {
-        **{"dim": 16, "n_layers": 4, "n_heads": 2, "hidden_dim": 32},
-        **{"vocab_size": 50, "max_position_embeddings": 16},
-    },
-    "roberta": {
-        **{"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2},
-        **{"intermediate_size": 32, "vocab_size": 50, "max_position_embeddings": 18},
-    },
-}
-TOKENS = torch.arange(2, 10)[None]
-
-
-def model_of(kind: str) -> Any:
-    torch.manual_seed(0)
-    config = AutoConfig.for_model(kind, **SIZES[kind])
-    return AutoModelForSequenceClassification.from_config(config).eval()
-
-
-def logits(model: Any) -> torch.Tensor:
-    with torch.inference_mode():
-        return model(input_ids=TOKENS, attention_mask=torch.ones_like(TOKENS)).logits
+ENCODERS = ("bert", "distilbert", "roberta")
 
 
 def layers(model: Any) -> Any:
@@ -42,7 +22,7 @@ def layers(model: Any) -> Any:
     return base.transformer.layer if hasattr(base, "transformer") else base.encoder.layer
 
 
-@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("kind", ENCODERS)
 def test_a_pruned_model_is_an_ordinary_checkpoint(kind: str, tmp_path: Path) -> None:
     model = model_of(kind)
     before = parameters(model)
@@ -54,7 +34,7 @@ def test_a_pruned_model_is_an_ordinary_checkpoint(kind: str, tmp_path: Path) -> 
     torch.testing.assert_close(logits(again), logits(model))
 
 
-@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("kind", ENCODERS)
 def test_the_layers_that_are_named_are_kept(kind: str) -> None:
     model, whole = model_of(kind), model_of(kind)
     prune(model, layers=[0, 3])
@@ -80,6 +60,40 @@ def test_neurons_that_do_nothing_go_first() -> None:
     prune(model, intermediate=24)
     assert model.config.intermediate_size == 24
     torch.testing.assert_close(logits(model), expected)
+
+
+def test_the_neurons_that_are_named_are_kept() -> None:
+    model, whole = model_of("bert"), model_of("bert")
+    prune(model, layers=[1, 3], intermediate=2, neurons=[[0, 5], [7, 31]])
+    for ours, place, neurons in zip(layers(model), (1, 3), ([0, 5], [7, 31]), strict=True):
+        theirs = layers(whole)[place]
+        torch.testing.assert_close(
+            ours.intermediate.dense.weight, theirs.intermediate.dense.weight[neurons]
+        )
+        torch.testing.assert_close(
+            ours.intermediate.dense.bias, theirs.intermediate.dense.bias[neurons]
+        )
+        torch.testing.assert_close(ours.output.dense.weight, theirs.output.dense.weight[:, neurons])
+
+
+def test_a_convnext_with_fewer_blocks_is_an_ordinary_checkpoint(tmp_path: Path) -> None:
+    model, whole = model_of("convnext"), model_of("convnext")
+    prune(model, blocks=[[0], [1], [0, 2], [0]])
+    assert model.config.depths == [1, 1, 2, 1]
+    for stage, number, kept in ((1, 0, 1), (2, 0, 0), (2, 1, 2)):
+        torch.testing.assert_close(
+            model.base_model.encoder.stages[stage].layers[number].pwconv1.weight,
+            whole.base_model.encoder.stages[stage].layers[kept].pwconv1.weight,
+        )
+    model.save_pretrained(tmp_path)
+    again = AutoModelForImageClassification.from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(logits(again), logits(model))
+
+
+@pytest.mark.parametrize("changes", [{"layers": 1}, {"intermediate": 8}])
+def test_sizes_that_a_convnext_does_not_have_are_refused(changes: dict[str, int]) -> None:
+    with pytest.raises(TightropeError, match=r"prune: ConvNextModel has no encoder\.layer"):
+        prune(model_of("convnext"), **changes)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+# Of the model that another one starts from: the latency of smaller structures, weights left alone.
+rule measure_structures:
+    input:
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        timing="artifacts/{model}/splits/timing.json",
+    output:
+        structures=ensure("artifacts/{model}/structures/{structures}.json", non_empty=True),
+    log:
+        "<logs>/measure_structures/{model}-{structures}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=240,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=structures_code,
+        host=PLAN.host["cpu"],
+        engine=engine_of_table,
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        threads=lookup("threads", within=config),
+        libraries=table_libraries,
+    script:
+        "../scripts/measure_structures.py"
+
+
+rule choose_structure:
+    input:
+        unpack(structure_inputs),
+        source="artifacts/{model}/source/checkpoint.json",
+        data="artifacts/{model}/splits/train.json",
+    output:
+        structure=ensure("artifacts/{model}/structure.json", non_empty=True),
+    log:
+        "<logs>/choose_structure/{model}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=240,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=choice_code,
+        host=host_of_choice,
+        asked=asked_of_model,
+        engine=engine_of_model,
+        labels=lookup("models/{model}/labels", within=config),
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        seed=lookup("models/{model}/seed", within=config),
+        threads=lookup("threads", within=config),
+        libraries=choice_libraries,
+    script:
+        "../scripts/choose_structure.py"

@@ -1,0 +1,203 @@
+"""Choose the structure of a pruned model that meets a target, and measure it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import write_json
+from tightrope.jobs.child import Limits
+from tightrope.machine.cores import intra_op_threads
+from tightrope.measure.settings import TimingSettings
+from tightrope.measure.structures.build import in_child, timed_structures
+from tightrope.measure.structures.measure import ratio, read_ratios, settings_of
+from tightrope.measure.structures.points import table_of
+from tightrope.model.structures import Stages, Structure, Table, choose, kept_parts
+
+SCHEMA = 1
+# a measured speed-up may miss the asked one by this share; after so many tries the nearest is kept
+TOLERANCE, TRIES = 0.05, 3
+# from a structure to its rounds beside the model itself
+Measure = Callable[[Structure], list[dict[str, Any]]]
+
+
+@dataclass
+class Choice:
+    """A chosen structure: what the table predicts of it, and the rounds that measured it.
+
+    Predicted and measured are seconds per call over the parent's.
+    """
+
+    structure: Structure
+    predicted: float
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    measured: float | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            **self.structure.document(),
+            "predicted": self.predicted,
+            "rounds": self.rounds,
+        }
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """Job `analyse` of `structures.examples`, which imports PyTorch, in a child."""
+
+    source: Path | str
+    data: Path | str
+    names: list[str] | None
+    sequence: int
+    seed: int
+    threads: int
+
+    def __call__(self) -> Any:
+        """Return the Analysis."""
+        from tightrope.measure.structures.examples import analyse
+
+        return analyse(**asdict(self))
+
+
+def choose_by_parameters(
+    target: Path | str, analysed: Analysed, limit: int, *, limits: Limits
+) -> None:
+    """Write the structure with at most `limit` parameters, see `write_structure`."""
+    analysis = in_child(analysed, limits)
+    structure, count = choose(analysis.stages, analysis.parameters, limit)
+    facts = {
+        "asked": {"parameters": limit},
+        "reached": {"parameters": round(count)},
+        "short_by": max(0.0, count / limit - 1),
+    }
+    write_structure(target, analysis.stages, structure, facts)
+
+
+def choose_by_latency(
+    target: Path | str,
+    analysed: Analysed,
+    speedup: float,
+    settings: TimingSettings,
+    *,
+    table: Path | str,
+    checkpoint: Path,
+    timing: Path,
+    host: str,
+) -> None:
+    """Write the structure that is `speedup` times as fast as its parent, see `write_structure`.
+
+    `table` are the rounds of `measure_structures` of the parent, whose manifest is `checkpoint`,
+    and `timing` its split for timing. The chosen structure is measured beside the parent; where it
+    misses the target by more than TOLERANCE the table is corrected by that, up to TRIES times.
+    """
+    execution = settings.execution
+    analysis = in_child(analysed, execution.limits)
+    parent, ratios = read_ratios(table)
+    costs = table_of(ratios, parent)
+    with timed_structures(checkpoint, timing, settings, parent) as timed:
+        tried = choices(analysis.stages, costs, 1 / speedup, lambda one: timed.rounds([one]))
+    best = nearest(tried, 1 / speedup)
+    reached = 1 / (best.measured or best.predicted)
+    facts = {
+        "asked": {"speedup": speedup, **engine_of(settings)},
+        "reached": {"speedup": reached, "predicted": 1 / best.predicted},
+        "short_by": max(0.0, speedup / reached - 1),
+    }
+    measured = {
+        "host": host,
+        "threads": execution.threads,
+        "processors": timed.machine.processors,
+        "libraries": execution.libraries,
+        "tried": [one.document() for one in tried],
+    }
+    write_structure(target, analysis.stages, best.structure, facts, measured)
+
+
+def choices(stages: Stages, table: Table, limit: float, measure: Measure) -> list[Choice]:
+    """Return the structures that were chosen and measured until one is within TOLERANCE.
+
+    A measured miss shifts the limit for the next choice by the error of the prediction.
+    """
+    tried: list[Choice] = []
+    bound = limit
+    while len(tried) < TRIES:
+        structure, predicted = choose(stages, table, bound)
+        if structure in [one.structure for one in tried]:
+            break
+        rounds = measure(structure)
+        measured = ratio(rounds, 1)
+        tried.append(Choice(structure, predicted, rounds, measured))
+        print(f"{structure}: {1 / measured:.2f}x measured, {1 / predicted:.2f}x predicted")
+        if abs(measured / limit - 1) <= TOLERANCE:
+            break
+        bound = limit * predicted / measured
+    return tried
+
+
+def nearest(tried: list[Choice], limit: float) -> Choice:
+    """Return the slowest choice within the limit and TOLERANCE, or the fastest of all."""
+
+    def measured(one: Choice) -> float:
+        return one.predicted if one.measured is None else one.measured
+
+    within = [one for one in tried if measured(one) <= limit * (1 + TOLERANCE)]
+    return max(within, key=measured) if within else min(tried, key=measured)
+
+
+def engine_of(settings: TimingSettings) -> dict[str, Any]:
+    """Return variant and shape that a target is about."""
+    return {"variant": settings.plan["variant"], "shape": settings.shapes[0]}
+
+
+def write_structure(
+    target: Path | str,
+    stages: Stages,
+    structure: Structure,
+    facts: dict[str, Any],
+    measured: dict[str, Any] | None = None,
+) -> None:
+    """Write the structure, what is kept as `pruning.prune` takes it, and the importance.
+
+    `facts` say what was `asked` and `reached`, and by which share that is `short_by`.
+    """
+    if facts["short_by"] > 0:
+        print(f"prune: {facts['asked']} was asked, {facts['reached']} is reached by {structure}")
+    write_json(
+        target,
+        {
+            "schema": SCHEMA,
+            "target": facts,
+            "structure": structure.document(),
+            "prune": kept_parts(stages, structure),
+            "importance": [[one._asdict() for one in blocks] for blocks in stages],
+            **(measured or {}),
+        },
+    )
+
+
+def run_choice(job: Any) -> None:
+    """Write the structure of a job, see `tightrope.jobs.job.current_job`."""
+    params, inputs = job.params, dict(job.input.items())
+    analysed = Analysed(
+        inputs["source"],
+        inputs["data"],
+        names=params.labels,
+        sequence=params.max_sequence,
+        seed=params.seed,
+        threads=intra_op_threads(params.threads),
+    )
+    target = job.output.structure
+    if params.engine is None:
+        limits = Limits.of(job.resources)
+        return choose_by_parameters(target, analysed, params.asked["parameters"], limits=limits)
+    choose_by_latency(
+        target,
+        analysed,
+        params.asked["speedup"],
+        settings_of(job),
+        table=inputs["table"],
+        checkpoint=Path(inputs["checkpoint"]),
+        timing=Path(inputs["timing"]),
+        host=params.host,
+    )

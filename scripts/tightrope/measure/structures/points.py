@@ -1,0 +1,75 @@
+"""Structures whose latency is measured, and that of all others by interpolation."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightrope.model.structures import WIDTH_STEP, Costs, Structure, Table, widths_up_to
+
+# seconds of a call over those of the parent's
+Ratios = Mapping[Structure, float]
+# a stage is measured in the middle too where it has more blocks than this
+FEW_BLOCKS = 4
+
+
+def points(parent: Structure) -> list[Structure]:
+    """Return the structures to measure, the parent first: one stage at a time is shortened.
+
+    Depths are one block, half and all; widths the smallest, half and all.
+    """
+    found = [parent]
+    for width in measured_widths(parent.width):
+        for stage, blocks in enumerate(parent.depths):
+            middle = [(blocks + 1) // 2] if blocks > FEW_BLOCKS else []
+            for depth in (1, *middle, blocks):
+                depths = (*parent.depths[:stage], depth, *parent.depths[stage + 1 :])
+                found.append(Structure(depths, width))
+    return list(dict.fromkeys(found))
+
+
+def measured_widths(width: int | None) -> list[int | None]:
+    """Return the smallest width, about half of the present one, and that itself."""
+    if width is None:
+        return [None]
+    half = max(WIDTH_STEP, round(width / 2 / WIDTH_STEP) * WIDTH_STEP)
+    return [*sorted({min(WIDTH_STEP, width), min(half, width), width})]
+
+
+def table_of(ratios: Ratios, parent: Structure) -> Table:
+    """Return the costs of all structures, as shares of the parent's seconds per call.
+
+    Linear between the measured depths and widths; stages add up.
+    """
+    widths = measured_widths(parent.width)
+    rows = np.stack([costs_at(ratios, parent, width) for width in widths])
+    if parent.width is None:
+        return {None: split(rows[0], parent)}
+    known = [float(width) for width in widths if width is not None]
+    return {
+        width: split(np.array([np.interp(float(width), known, row) for row in rows.T]), parent)
+        for width in widths_up_to(parent.width)
+        if width is not None
+    }
+
+
+def costs_at(ratios: Ratios, parent: Structure, width: int | None) -> np.ndarray:
+    """Return the ratio of each depth of each stage at a measured width, the stages in a row."""
+    found: list[np.ndarray] = []
+    for stage, blocks in enumerate(parent.depths):
+        others = [*parent.depths[:stage], *parent.depths[stage + 1 :]]
+        known = sorted(
+            (one.depths[stage], ratio)
+            for one, ratio in ratios.items()
+            if one.width == width and [*one.depths[:stage], *one.depths[stage + 1 :]] == others
+        )
+        depths, values = zip(*known, strict=True)
+        found.append(np.interp(np.arange(1, blocks + 1), depths, values))
+    return np.concatenate(found)
+
+
+def split(row: np.ndarray, parent: Structure) -> Costs:
+    """Return a row of `costs_at` as costs: the rest is the ratio with all blocks."""
+    whole = float(row[-1])
+    ends = np.cumsum(parent.depths)
+    stages = np.split(row - whole, ends[:-1])
+    return Costs(whole, [[float(value) for value in stage] for stage in stages])

@@ -1,0 +1,194 @@
+"""Smaller structures of a real tiny model are built, timed beside it and chosen from."""
+
+import io
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from splits import prepare_splits, split_of
+from tightrope.artifacts.files import read_json
+from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.errors import TightropeError
+from tightrope.jobs.child import supervised
+from tightrope.measure.settings import TimingSettings
+from tightrope.measure.structures import choose
+from tightrope.measure.structures.build import in_child, structure_in, timed_structures
+from tightrope.measure.structures.measure import measure_structures, read_ratios
+from tightrope.model.changes import Changes
+from tightrope.model.structures import Structure
+from tightrope.signature import IMAGE
+from tightrope.training.train import TrainingSettings, train_model
+from tiny_model import EXECUTION, LIMITS, LONGEST, OPTIONS, TinyModel
+
+PARENT = Structure((2,), 128)
+SHAPE = {"batch": 1, "sequence": 16}
+VARIANT = "cpu-pytorch-fp32"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short() -> Iterator[None]:
+    """Six rounds of a hundredth of a second: nothing here is about the numbers."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"ROUNDS": 6, "BLOCK_S": 0.01, "WARM_UP_S": 0.05}.items():
+            patch.setattr(f"tightrope.measure.rounds.{name}", value)
+        yield
+
+
+def settings(engine: str = "pytorch", source: str = "checkpoint") -> TimingSettings:
+    options = OPTIONS.get(engine, {})
+    return TimingSettings(
+        shapes=[SHAPE],
+        plan={"variant": f"cpu-{engine}-fp32", "options": options, "source": source},
+        quiet_seconds=0.0,
+        max_sequence=LONGEST,
+        execution=replace(EXECUTION, limits=LIMITS),
+        terminal=sys.__stderr__,
+    )
+
+
+@pytest.fixture(scope="module")
+def source(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkpoint of a model that starts from the tiny one."""
+    manifest = tmp_path_factory.mktemp("child") / "source" / "checkpoint.json"
+    parent = f"path:{tiny.checkpoint.parent}"
+    prepare_checkpoint(manifest, source=parent, expected_sha256=None, seed=0)
+    return manifest
+
+
+@pytest.fixture(scope="module")
+def table(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("structures") / "table.json"
+    measure_structures(tiny.checkpoint, tiny.split("timing"), target, settings(), host="here")
+    return target
+
+
+def analysed(tiny: TinyModel, source: Path) -> choose.Analysed:
+    return choose.Analysed(source, tiny.split("train"), None, LONGEST, seed=0, threads=1)
+
+
+def pruned(source: Path, tiny: TinyModel, structure: Path, target: Path) -> dict[str, Any]:
+    """The model as train_model writes it without a recipe: its manifest."""
+    document = read_json(structure)
+    changes = Changes(None, document["prune"], document["target"])
+    chosen = TrainingSettings(recipe=None, inputs={}, seed=0, threads=1, changes=changes)
+    files = {"source": source, "data": tiny.split("train"), "terminal": io.StringIO()}
+    supervised(partial(train_model, target, chosen, **files), limits=LIMITS)
+    return read_json(target)
+
+
+def test_the_table_has_rounds_of_each_structure_beside_the_model_itself(table: Path) -> None:
+    document = read_json(table)
+    assert (document["variant"], document["shape"]) == (VARIANT, SHAPE)
+    (group,) = document["groups"]
+    assert group["structures"][0] == document["parent"] == PARENT.document()
+    assert all(len(one["blocks_s"]) == 4 for one in group["rounds"])
+    parent, ratios = read_ratios(table)
+    assert parent == PARENT
+    assert set(ratios) == {Structure((depth,), width) for depth in (1, 2) for width in (64, 128)}
+    assert all(ratio > 0 for ratio in ratios.values())
+
+
+def test_nothing_of_the_measured_structures_is_left(tiny: TinyModel, table: Path) -> None:
+    assert not [*(tiny.checkpoint.parents[1] / "work").iterdir()]
+
+
+@pytest.mark.parametrize("speedup", [1.05, 100.0])
+def test_a_speed_up_is_measured_and_what_it_keeps_is_an_ordinary_checkpoint(
+    tiny: TinyModel, source: Path, table: Path, tmp_path: Path, speedup: float
+) -> None:
+    target = tmp_path / "structure.json"
+    files = {"table": table, "checkpoint": tiny.checkpoint, "timing": tiny.split("timing")}
+    judged = analysed(tiny, source)
+    choose.choose_by_latency(target, judged, speedup, settings(), **files, host="here")
+    document = read_json(target)
+    assert 1 <= len(document["tried"]) <= choose.TRIES
+    assert all(one["rounds"] for one in document["tried"])
+    asked = {"speedup": speedup, "variant": VARIANT, "shape": SHAPE}
+    assert document["target"]["asked"] == asked
+    if speedup > 2:
+        assert document["structure"] == Structure((1,), 64).document()
+        assert document["target"]["short_by"] > 1
+    manifest = pruned(source, tiny, target, tmp_path / "checkpoint" / "checkpoint.json")
+    assert manifest["prune"]["target"] == document["target"]
+    assert "neurons" not in manifest["prune"]
+    config = read_json(tmp_path / "checkpoint" / "config.json")
+    kept = {"depths": [config["num_hidden_layers"]], "width": config["intermediate_size"]}
+    assert kept == document["structure"]
+
+
+def test_a_number_of_parameters_is_kept_to_and_nothing_is_measured(
+    tiny: TinyModel, source: Path, tmp_path: Path
+) -> None:
+    whole = read_json(tiny.checkpoint)["parameters"]
+    target = tmp_path / "structure.json"
+    limit = round(0.8 * whole)
+    choose.choose_by_parameters(target, analysed(tiny, source), limit, limits=LIMITS)
+    document = read_json(target)
+    assert "tried" not in document
+    manifest = pruned(source, tiny, target, tmp_path / "checkpoint" / "checkpoint.json")
+    assert manifest["parameters"] == document["target"]["reached"]["parameters"] <= limit
+    assert document["target"]["short_by"] == 0.0
+
+
+def test_too_few_parameters_get_the_smallest_structure_and_say_so(
+    tiny: TinyModel, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "structure.json"
+    choose.choose_by_parameters(target, analysed(tiny, source), 100, limits=LIMITS)
+    document = read_json(target)
+    assert document["structure"] == Structure((1,), 64).document()
+    assert document["target"]["short_by"] > 10
+    assert "{'parameters': 100} was asked" in capsys.readouterr().out
+
+
+def test_an_engine_from_onnx_is_exported_and_simplified_first(tiny: TinyModel) -> None:
+    timing, asked = tiny.split("timing"), settings("onnxruntime", "onnx")
+    with timed_structures(tiny.checkpoint, timing, asked, PARENT) as timed:
+        rounds = timed.rounds([Structure((1,), 64)])
+    assert all(len(one["blocks_s"]) == 2 for one in rounds)
+
+
+def test_a_structure_that_exceeds_the_limits_of_the_job_says_so(tiny: TinyModel) -> None:
+    timing, asked = tiny.split("timing"), settings()
+    limits = replace(LIMITS, seconds=0.0)
+    asked = replace(asked, execution=replace(asked.execution, limits=limits))
+    with (
+        timed_structures(tiny.checkpoint, timing, asked, PARENT) as timed,
+        pytest.raises(TightropeError, match="killed after 0 s, the limit of this job"),
+    ):
+        timed.rounds([Structure((1,), 64)])
+
+
+def make_convnext(folder: Path, manifest: Path, data: Path) -> None:
+    """A ConvNeXt of one and three blocks with random weights, and digits."""
+    source = folder / "source" / "checkpoint.json"
+    blocks = "scratch:convnext?num_stages=2&hidden_sizes=[16,32]&depths=[1,3]&image_size=16"
+    prepare_checkpoint(source, source=blocks, expected_sha256=None, seed=0, task=IMAGE)
+    splits: dict[str, int | None] = {"train": 60, "evaluation": 20}
+    names: dict[str, Any] = {"columns": {}, "pool": 10, "seed": 0, "task": IMAGE}
+    prepare_splits(data, source="digits", splits=splits, **names)
+    converted = TrainingSettings(recipe=None, inputs={}, seed=0, threads=1)
+    files = {"source": source, "data": split_of(data, "train"), "terminal": io.StringIO()}
+    train_model(manifest, converted, **files)
+
+
+def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
+    manifest, data = tmp_path / "checkpoint" / "checkpoint.json", tmp_path / "data" / "data.json"
+    supervised(make_convnext, tmp_path, manifest, data, limits=LIMITS)
+    parent = in_child(partial(structure_in, manifest), LIMITS)
+    assert parent == Structure((1, 3), None)
+    shape = {"batch": 1, "height": 16, "width": 16}
+    asked = replace(settings(), shapes=[shape])
+    table, target = tmp_path / "table.json", tmp_path / "structure.json"
+    measure_structures(manifest, split_of(data, "timing"), table, asked, host="here")
+    assert set(read_ratios(table)[1]) == {parent, Structure((1, 1), None)}
+    # 100 parameters are less than any structure has: one block of each stage is left
+    source = tmp_path / "source" / "checkpoint.json"
+    judged = choose.Analysed(source, split_of(data, "train"), None, 1, seed=0, threads=1)
+    choose.choose_by_parameters(target, judged, 100, limits=LIMITS)
+    kept = read_json(target)["prune"]["blocks"]
+    assert [len(stage) for stage in kept] == [1, 1]

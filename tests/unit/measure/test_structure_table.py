@@ -1,0 +1,96 @@
+"""The table of latencies between measured structures, and the choice that is measured."""
+
+from typing import Any
+
+import pytest
+from tightrope.measure.structures.choose import TOLERANCE, choices, nearest
+from tightrope.measure.structures.measure import ratio
+from tightrope.measure.structures.points import points, table_of
+from tightrope.model.structures import Importance, Structure
+
+BERT, CONVNEXT = Structure((6,), 256), Structure((3, 3, 9, 3), None)
+
+
+def linear(structure: Structure) -> float:
+    """A call that takes a tenth for the rest, and as long for a layer as for 256 neurons."""
+    (depth,), width = structure.depths, structure.width or 0
+    return 0.1 + 0.9 * depth * (1 + width / 256) / 12
+
+
+def by_stage(structure: Structure) -> float:
+    """Blocks of the stages take 4, 3, 2 and 1 parts of the time."""
+    parts = zip((4, 3, 2, 1), structure.depths, strict=True)
+    whole = zip((4, 3, 2, 1), CONVNEXT.depths, strict=True)
+    share = sum(part * depth for part, depth in parts) / sum(part * depth for part, depth in whole)
+    return 0.2 + 0.8 * share
+
+
+def rounds_of(own: float, *, count: int = 8, foreign: float = 0.0) -> list[dict[str, Any]]:
+    blocks = {"blocks_s": [[0.002] * 3, [0.002 * own] * 3], "foreign_cores": foreign}
+    return [blocks] * count
+
+
+def test_few_structures_are_measured_the_parent_first() -> None:
+    found = points(BERT)
+    assert found[0] == BERT
+    assert set(found) == {
+        Structure((depth,), width) for depth in (1, 3, 6) for width in (64, 128, 256)
+    }
+    stages = points(CONVNEXT)
+    assert len(stages) == len(set(stages)) == 6
+    assert Structure((3, 3, 5, 3), None) in stages
+
+
+def test_times_between_the_measured_ones_are_interpolated() -> None:
+    table = table_of({one: linear(one) for one in points(BERT)}, BERT)
+    assert list(table) == [64, 128, 192, 256]
+    for width, costs in table.items():
+        for depth in range(1, 7):
+            expected = linear(Structure((depth,), width))
+            assert costs.of([depth]) == pytest.approx(expected)
+
+
+def test_stages_add_up() -> None:
+    table = table_of({one: by_stage(one) for one in points(CONVNEXT)}, CONVNEXT)
+    for depths in ((1, 1, 1, 1), (2, 3, 4, 1), (3, 1, 8, 2), (3, 3, 9, 3)):
+        expected = by_stage(Structure(depths, None))
+        assert table[None].of(depths) == pytest.approx(expected)
+
+
+def stages() -> list[list[Importance]]:
+    return [[Importance([float(index % 7) for index in range(256)], 100.0)] * 6]
+
+
+def test_a_prediction_that_is_right_is_measured_once() -> None:
+    table = table_of({one: linear(one) for one in points(BERT)}, BERT)
+    (only,) = choices(stages(), table, 0.5, lambda one: rounds_of(linear(one)))
+    assert only.predicted == pytest.approx(only.measured)
+    assert 0.45 < only.predicted <= 0.5
+
+
+def test_a_prediction_that_is_wrong_is_corrected() -> None:
+    """Each structure takes a fifth longer than what lies between the measured ones."""
+    table = table_of({one: linear(one) for one in points(BERT)}, BERT)
+    tried = choices(stages(), table, 0.5, lambda one: rounds_of(1.2 * linear(one)))
+    assert len(tried) > 1
+    assert tried[0].measured == pytest.approx(1.2 * tried[0].predicted)
+    best = nearest(tried, 0.5)
+    assert best is tried[-1]
+    assert best.measured is not None
+    assert 0.45 < best.measured <= 0.5 * (1 + TOLERANCE)
+
+
+def test_a_target_out_of_reach_gets_the_smallest_structure_measured_once() -> None:
+    table = table_of({one: linear(one) for one in points(BERT)}, BERT)
+    tried = choices(stages(), table, 0.01, lambda one: rounds_of(linear(one)))
+    assert [one.structure for one in tried] == [Structure((1,), 64)]
+
+
+def test_disturbed_rounds_count_only_where_there_are_too_few_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    quiet, disturbed = rounds_of(0.5), rounds_of(2.0, foreign=1.5)
+    assert ratio(quiet + disturbed, 1) == pytest.approx(0.5)
+    assert capsys.readouterr().out == ""
+    assert ratio(disturbed, 1) == pytest.approx(2.0)
+    assert "8 of 8 rounds were disturbed by other load" in capsys.readouterr().out

@@ -1,0 +1,107 @@
+"""The choice of a structure within a cost, against all structures that there are."""
+
+import random
+from itertools import product
+
+import pytest
+from pruned_models import model_of
+from tightrope.model.blocks import width_of
+from tightrope.model.pruning import parameters, prune
+from tightrope.model.sizes import parameter_table
+from tightrope.model.structures import (
+    Costs,
+    Importance,
+    Structure,
+    Table,
+    choose,
+    kept_parts,
+    widths_up_to,
+)
+
+
+def random_stages(seed: int, sizes: list[int], neurons: int) -> list[list[Importance]]:
+    draw = random.Random(seed)
+    return [
+        [Importance([draw.random() for _ in range(neurons)], draw.random() * 20) for _ in range(n)]
+        for n in sizes
+    ]
+
+
+def random_table(seed: int, sizes: list[int], widths: list[int | None]) -> Table:
+    draw = random.Random(seed)
+    return {
+        width: Costs(
+            draw.random(),
+            [
+                [(depth + 1) * cost * (width or 1) for depth in range(n)]
+                for n, cost in zip(sizes, [draw.uniform(0.5, 2) for _ in sizes], strict=True)
+            ],
+        )
+        for width in widths
+    }
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_other_structure_within_the_limit_keeps_more(seed: int) -> None:
+    sizes, widths = [2, 3, 4], [None] if seed % 2 else [1, 2, 4]
+    stages = random_stages(seed, sizes, 0 if seed % 2 else 4)
+    table = random_table(seed, sizes, widths)
+    limit = table[widths[-1]].of(sizes) * 0.6
+    structure, cost = choose(stages, table, limit)
+    assert cost == pytest.approx(table[structure.width].of(structure.depths))
+    assert cost <= limit
+    kept = []
+    for width in widths:
+        for depths in product(*(range(1, size + 1) for size in sizes)):
+            if table[width].of(depths) <= limit:
+                best = (
+                    sum(sorted((one.kept(width) for one in stage), reverse=True)[:depth])
+                    for stage, depth in zip(stages, depths, strict=True)
+                )
+                kept.append(sum(best))
+    chosen = sum(
+        sum(sorted((one.kept(structure.width) for one in stage), reverse=True)[:depth])
+        for stage, depth in zip(stages, structure.depths, strict=True)
+    )
+    assert chosen == pytest.approx(max(kept))
+
+
+def test_a_limit_that_nothing_meets_gets_the_smallest_structure() -> None:
+    stages, table = random_stages(0, [3], 4), random_table(0, [3], [1, 2, 4])
+    cheapest = min(
+        (costs.of([depth]), width, depth) for width, costs in table.items() for depth in (1, 2, 3)
+    )
+    structure, cost = choose(stages, table, 0.0)
+    assert (cost, structure) == (cheapest[0], Structure((cheapest[2],), cheapest[1]))
+
+
+def test_the_most_important_layers_and_neurons_are_kept() -> None:
+    stages = [
+        [Importance([5, 1, 2], 1), Importance([1, 1, 1], 0), Importance([0, 3, 4], 2)],
+    ]
+    assert kept_parts(stages, Structure((2,), 2)) == {
+        "layers": [0, 2],
+        "intermediate": 2,
+        "neurons": [[0, 2], [1, 2]],
+    }
+    blocks = [[Importance([], 1.0)], [Importance([], 1.0), Importance([], 3.0)]]
+    assert kept_parts(blocks, Structure((1, 1), None)) == {"blocks": [[0], [1]]}
+
+
+def test_the_table_of_parameters_counts_as_a_pruned_model_does() -> None:
+    table = parameter_table(model_of("bert"))
+    assert list(table) == widths_up_to(32) == [32]
+    model = model_of("bert")
+    prune(model, layers=3)
+    assert table[32].of([3]) == parameters(model)
+    wide, narrowed = model_of("wide_bert"), model_of("wide_bert")
+    prune(narrowed, layers=2, intermediate=64)
+    assert width_of(wide) == 160
+    assert parameter_table(wide)[64].of([2]) == parameters(narrowed)
+
+
+def test_parameters_of_a_convnext_are_counted_by_stage() -> None:
+    model = model_of("convnext")
+    table = parameter_table(model)
+    prune(model, blocks=[[0], [0], [1, 2], [0]])
+    assert table[None].of([1, 1, 2, 1]) == parameters(model)
