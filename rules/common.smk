@@ -10,6 +10,7 @@ from tightrope.data.ranges import SPLITS
 from tightrope.plan import (
     announce,
     builds,
+    cascades,
     code,
     columns,
     devices,
@@ -90,6 +91,7 @@ throughput_code = partial(code.variant_code, SCRIPTS, "measure_throughput.py")
 idleness_code = partial(code.variant_code, SCRIPTS, "measure_idleness.py")
 builds_code = partial(code.variant_code, SCRIPTS, "measure_builds.py")
 causes_code = partial(code.variant_code, SCRIPTS, "verify_causes.py")
+cascade_code = partial(code.cascade_code, SCRIPTS, PLAN)
 
 local_data_files = partial(job_inputs.local_data_files, config)
 training_examples = partial(job_inputs.training_examples, config)
@@ -101,6 +103,7 @@ counted_inputs = partial(job_inputs.counted_inputs, config, PLAN.jobs)
 graph_inputs = partial(graphs.graph_inputs, SEARCHES)
 baseline_engine = partial(plan.baseline_engine, PLAN)
 reference_engine = partial(plan.reference_engine, PLAN)
+cascade_inputs = partial(cascades.cascade_inputs, PLAN)
 raced_engines = partial(plan.raced, PLAN, "artifacts/{model}/engines/{variant}/engine.json")
 raced_latencies = partial(plan.raced, PLAN, "reports/{model}/{variant}.latency.json")
 raced_accuracies = partial(plan.raced, PLAN, "reports/{model}/{variant}.accuracy.json")
@@ -110,6 +113,9 @@ of_members = partial(partial, families.of_members, config, PLAN.jobs)
 
 gpus_of_training = partial(devices.gpus_of_training, config)
 environment_of_training = partial(devices.environment_of_training, config)
+gpus_of_cascade = partial(devices.gpus_of_cascade, PLAN)
+environment_of_cascade = partial(devices.environment_of_cascade, PLAN)
+host_of_cascade = partial(devices.host_of_cascade, PLAN)
 host_of_device = partial(devices.host_of_device, PLAN)
 host_of_variant = partial(devices.host_of_variant, PLAN)
 host_of_training = partial(devices.host_of_training, PLAN, config)
@@ -133,6 +139,8 @@ build_options = partial(builds.build_options, config)
 build_libraries = partial(builds.build_libraries, config)
 teacher_request = partial(distillation.teacher_request, config)
 teacher_libraries = partial(distillation.teacher_libraries, config)
+cascade_members = partial(cascades.cascade_members, config, PLAN)
+cascade_settings = partial(cascades.cascade_settings, config)
 recipe_to_measure = partial(training.recipe_to_measure, config)
 prune_of_model = partial(structures.prune_of_model, config)
 structure_of_model = partial(structures.structure_of_model, config)
@@ -154,6 +162,7 @@ checkpoint_libraries = partial(job_params.checkpoint_libraries, config)
 latency_libraries = partial(job_params.latency_libraries, PLAN)
 race_libraries = partial(job_params.race_libraries, PLAN)
 family_libraries = partial(family_jobs.family_libraries, config, PLAN.jobs)
+cascade_libraries = partial(job_params.cascade_libraries, PLAN)
 last_attempt = partial(plan.last_attempt, workflow)
 
 # take an engine, libraries or a split, and return a function of the wildcards
@@ -167,6 +176,7 @@ wildcard_constraints:
     model=either(config["models"]),
     variant=either(set(JOBS["variant"])),
     device=either(DEVICES),
+    cascade=either(PLAN.cascades),
     rest=either(plan.variant_suffixes(PLAN)),
     scheme=either(SCHEMES),
     split=either(SPLITS),

@@ -469,3 +469,37 @@ rule verify_causes:
         libraries=build_libraries,
     script:
         "../scripts/verify_causes.py"
+
+
+# A small and a large model that are served as one, paired with each of them alone.
+rule measure_cascade:
+    input:
+        unpack(cascade_inputs),
+    output:
+        record=report(
+            ensure("reports/{cascade}.cascade.json", non_empty=True),
+            caption="captions/cascade.rst",
+            category="Cascades",
+            labels={"cascade": "{cascade}"},
+        ),
+    log:
+        "<logs>/measure_cascade/{cascade}.log",
+    conda:
+        environment_of_cascade
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=60,
+        gpu=gpus_of_cascade,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=cascade_code,
+        host=host_of_cascade,
+        members=cascade_members,
+        cascade=cascade_settings,
+        budget_points=lookup("accuracy_budget_points", within=config),
+        threads=lookup("threads", within=config),
+        libraries=cascade_libraries,
+    script:
+        "../scripts/measure_cascade.py"

@@ -42,6 +42,7 @@ rule render_report:
                 "causes",
                 "idleness",
                 "builds",
+                "cascades",
                 "activations",
                 "family",
                 "training",

@@ -18,6 +18,7 @@ rule summarize:
         ),
         searches=collect("artifacts/{model}/search/{scheme}-{calibration}.json", zip, **SEARCHES),
         caches=collect("artifacts/{model}/calibration/{cache}.json", zip, **CACHES),
+        cascades=collect("reports/{cascade}.cascade.json", cascade=list(PLAN.cascades)),
         training=collect("reports/{model}/training.json", model=PLAN.training),
         checkpoints=collect("artifacts/{model}/checkpoint/checkpoint.json", model=PLAN.models),
         splits=collect("artifacts/{model}/splits/{split}.json", model=PLAN.models, split=SPLITS),

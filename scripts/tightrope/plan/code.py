@@ -61,6 +61,12 @@ def latency_code(scripts: str, plan: Plan, wildcards: Any) -> str:
     return code_digest(scripts, "measure_latency.py", *modules)
 
 
+def cascade_code(scripts: str, plan: Plan, wildcards: Any) -> str:
+    """Return the digest for the job that measures a cascade, with both its engines."""
+    variants = [str(variant) for _, variant in plan.cascades[wildcards.cascade]]
+    return code_digest(scripts, "measure_cascade.py", *engine_modules(*variants))
+
+
 def race_code(scripts: str, plan: Plan, wildcards: Any) -> str:
     """Return the digest for the race of a model on a device, with all its engines."""
     modules = engine_modules(*raced(plan, "{variant}", wildcards))

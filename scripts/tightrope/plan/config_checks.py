@@ -7,6 +7,7 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
 from tightrope.machine.host import describe_host
+from tightrope.plan.cascade_checks import check_cascades
 from tightrope.plan.distillation import check_distillation
 from tightrope.plan.goal_checks import check_goal
 from tightrope.plan.model_checks import (
@@ -222,4 +223,5 @@ CHECKS = (
     check_buckets,
     check_profiles,
     check_goal,
+    check_cascades,
 )

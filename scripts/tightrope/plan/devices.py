@@ -28,6 +28,26 @@ def gpus_of_variant(wildcards: Any) -> int:
     return gpus(parse(wildcards.variant).device)
 
 
+def device_of_cascade(plan: Plan, wildcards: Any) -> str:
+    """Return the device of a cascade, on which both its engines run."""
+    return plan.cascades[wildcards.cascade][0][1].device
+
+
+def gpus_of_cascade(plan: Plan, wildcards: Any) -> int:
+    """Return the GPUs for a job that measures the cascade."""
+    return gpus(device_of_cascade(plan, wildcards))
+
+
+def environment_of_cascade(plan: Plan, wildcards: Any) -> str:
+    """Return the conda file for a job that measures the cascade, relative to the rules."""
+    return environment(device_of_cascade(plan, wildcards))
+
+
+def host_of_cascade(plan: Plan, wildcards: Any) -> str:
+    """Return the host key for timing the cascade."""
+    return plan.host[device_of_cascade(plan, wildcards)]
+
+
 def gpus_of_training(config: Document, wildcards: Any) -> int:
     """Return the GPUs for a job that trains the model."""
     return gpus(device_to_train_on(config, wildcards.model))

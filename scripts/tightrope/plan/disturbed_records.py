@@ -7,6 +7,7 @@ from typing import Any
 from tightrope.errors import ArtifactError
 from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs, undisturbed
 from tightrope.records.builds import BuildsRecord
+from tightrope.records.cascade import CascadeRecord
 from tightrope.records.causes import CausesRecord
 from tightrope.records.family import FamilyRecord
 from tightrope.records.family import is_disturbed as any_ratio
@@ -18,6 +19,7 @@ from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.builds import why_disturbed as why_builds_were
+from tightrope.summary.cascades import why_disturbed as why_cascade_was
 from tightrope.summary.causes import why_disturbed as why_causes_were
 from tightrope.summary.idleness import why_disturbed as why_pauses_were
 from tightrope.summary.races import is_undecided
@@ -79,6 +81,11 @@ def any_training(record: TrainingRecord) -> bool:
     return why_training_was(record) is not None
 
 
+def any_cascade(record: CascadeRecord) -> bool:
+    """Return whether too few rounds of a cascade were undisturbed."""
+    return why_cascade_was(record) is not None
+
+
 # by the suffix before .json
 KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "latency": (LatencyRecord, any_latency),
@@ -91,4 +98,5 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "builds": (BuildsRecord, any_builds),
     "causes": (CausesRecord, any_causes),
     "training": (TrainingRecord, any_training),
+    "cascade": (CascadeRecord, any_cascade),
 }

@@ -10,6 +10,7 @@ from tightrope.machine.compiler import missing_compiler
 from tightrope.machine.gpu import missing_packages
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.plan import reports
+from tightrope.plan.cascades import cascade_jobs, cascade_records
 from tightrope.plan.columns import Jobs
 from tightrope.plan.comparisons import compared, references
 from tightrope.plan.config import Document
@@ -50,7 +51,8 @@ class Plan(NamedTuple):
     `causes` those also measured without the causes of their time,
     `activations` those timed paired with the same variant of the model's reference in `references`,
     `families` the records by root and device,
-    `training` the models whose training is measured, `baselines` the name of the baseline per model
+    `training` the models whose training is measured, `cascades` the jobs of the small and of the
+    large model of each cascade, `baselines` the name of the baseline per model
     and device; `host` and `numerics` are the host keys per device.
     """
 
@@ -66,6 +68,7 @@ class Plan(NamedTuple):
     references: dict[str, str]
     families: dict[Family, list[str]]
     training: list[str]
+    cascades: dict[str, Jobs]
     unavailable: list[tuple[str, str, str]]
     baselines: dict[str, dict[str, str]]
     host: dict[str, str]
@@ -101,6 +104,7 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         references=references(config),
         families=family_records(config, jobs),
         training=measured_trainings(config),
+        cascades=cascade_jobs(config, jobs),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         baselines=baselines,
         host=keys(fingerprint, host) if auto else given,
@@ -184,36 +188,41 @@ def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
 
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
-    """Return the files of each planned variant, and the records of trainings and families."""
-    return {
+    """Return the files of each planned variant, of trainings, families and cascades."""
+    measured = {
+        **{"traffic": plan.traffic, "throughput": plan.throughput, "profile": plan.profile},
+        **{"idleness": plan.idleness, "builds": plan.builds, "causes": plan.causes},
+        "activation": plan.activations,
+    }
+    found = {
         (model, str(variant)): [
             engine_manifest(model, variant),
             *audits(model, variant),
             f"reports/{model}/{variant}.latency.json",
             f"reports/{model}/{variant}.accuracy.json",
-            *[f"reports/{model}/{variant}.traffic.json"] * ((model, variant) in plan.traffic),
-            *[f"reports/{model}/{variant}.throughput.json"] * ((model, variant) in plan.throughput),
-            *[f"reports/{model}/{variant}.profile.json"] * ((model, variant) in plan.profile),
-            *[f"reports/{model}/{variant}.idleness.json"] * ((model, variant) in plan.idleness),
-            *[f"reports/{model}/{variant}.builds.json"] * ((model, variant) in plan.builds),
-            *[f"reports/{model}/{variant}.causes.json"] * ((model, variant) in plan.causes),
-            *[f"reports/{model}/{variant}.activation.json"]
-            * ((model, variant) in plan.activations),
+            *(
+                f"reports/{model}/{variant}.{kind}.json"
+                for kind, jobs in measured.items()
+                if (model, variant) in jobs
+            ),
             f"reports/{model}/{variant.device}.race.json",
         ]
         for model, variant in plan.jobs
-    } | {
-        **{(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training},
-        **plan.families,
     }
+    training = {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}
+    return found | training | plan.families | cascade_records(plan.cascades)
 
 
 def failing_files(config: Document, plan: Plan) -> list[str]:
     """Return the files that may hold a failure, including those that variants share."""
     own = [path for paths in records(plan).values() for path in paths]
-    shared = [path for job in plan.jobs for path in int8_files(config, *job)]
-    shared += shared_by_profiles(plan.profile)
-    return shared + own + graph_records(graph_columns(config, plan.jobs))
+    int8 = [path for job in plan.jobs for path in int8_files(config, *job)]
+    return (
+        int8
+        + shared_by_profiles(plan.profile)
+        + own
+        + graph_records(graph_columns(config, plan.jobs))
+    )
 
 
 def audited(jobs: Jobs) -> Jobs:

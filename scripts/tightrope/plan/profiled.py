@@ -1,4 +1,4 @@
-"""Which variants are profiled."""
+"""Which variants are profiled, and the files that profiles share."""
 
 from tightrope.plan.columns import Jobs
 from tightrope.plan.config import Document

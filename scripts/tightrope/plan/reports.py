@@ -8,6 +8,7 @@ from typing import Any
 
 from tightrope.artifacts.files import read_bytes, read_json, write_bytes
 from tightrope.errors import ArtifactError
+from tightrope.records.cascade import CASCADE
 from tightrope.records.record import TRAINING
 
 REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
@@ -17,7 +18,8 @@ OF_ONE_RUN = ("remeasure", "retry_failed", "strict")
 # a quoted word or number that YAML reads in the same way without quotes
 PLAIN = re.compile(r'"([A-Za-z0-9_.+-]+)"')
 GENERATIONS = Path(".snakemake/tightrope")
-# the files of each (model, variant), each (model, TRAINING) and each (root, device) of a family
+# the files of each (model, variant), each (model, TRAINING), each (root, device) of a family and
+# each (cascade, CASCADE)
 Records = dict[tuple[str, str], list[str]]
 
 
@@ -52,6 +54,7 @@ def reported_records(summary: Path, records: Records) -> list[str]:
         known = [(result["model"], result["variant"]) for result in document["results"]]
         known += [(training["model"], TRAINING) for training in document.get("training", ())]
         known += [(family["root"], family["device"]) for family in document.get("families", ())]
+        known += [(cascade["cascade"], CASCADE) for cascade in document.get("cascades", ())]
     except (ArtifactError, KeyError, TypeError):
         return [path for paths in records.values() for path in paths]
     return [path for key in known for path in records.get(key, [])]

@@ -13,6 +13,7 @@ import msgspec
 from tightrope.artifacts.files import read_bytes, write_json
 from tightrope.errors import ArtifactError
 from tightrope.summary.builds_types import Builds
+from tightrope.summary.cascade_types import Cascade
 from tightrope.summary.causes_types import Causes
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.family_types import Family
@@ -53,6 +54,7 @@ class Summary(About):
     builds: list[Builds]
     causes: list[Causes]
     training: list[Training]
+    cascades: list[Cascade]
     activations: list[Activation]
     families: list[Family]
     goal: Goal | None

@@ -4,11 +4,16 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json
+from tightrope.records.cascade import CASCADE
 from tightrope.records.record import TRAINING
 
 
 def failures(summary: Path) -> list[dict[str, Any]]:
-    """Return the results and measured trainings with status `failed`."""
+    """Return the results, measured trainings and cascades with status `failed`."""
     document = read_json(summary)
     trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
-    return [one for one in document["results"] + trainings if one["status"] == "failed"]
+    cascades = [
+        {**one, "model": one["cascade"], "variant": CASCADE} for one in document.get("cascades", ())
+    ]
+    every = [*document["results"], *trainings, *cascades]
+    return [one for one in every if one["status"] == "failed"]

@@ -20,9 +20,9 @@ class Inputs:
     `throughputs` those of several instances, `profiles` those of operators, `idleness` those of
     pauses, `builds` those of several builds, `causes` those of removed causes, `audits`,
     `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
-    trainings, `activations` those of models paired with a reference, `races` those of the races per
-    model and device, `families` those of models timed with the models that start from them,
-    `caches` those of calibrations.
+    trainings, `cascades` those of two models served as one, `activations` those of models paired
+    with a reference, `races` those of the races per model and device, `families` those of models
+    timed with the models that start from them, `caches` those of calibrations.
     """
 
     engines: Paths
@@ -40,6 +40,7 @@ class Inputs:
     sensitivities: Paths = ()
     searches: Paths = ()
     training: Paths = ()
+    cascades: Paths = ()
     activations: Paths = ()
     races: Paths = ()
     families: Paths = ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tightrope.records.builds import BuildsRecord
+from tightrope.records.cascade import CascadeRecord
 from tightrope.records.causes import CausesRecord
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.profile import ProfileRecord
@@ -14,6 +15,8 @@ from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.builds import builds_entry
 from tightrope.summary.builds_types import Builds
+from tightrope.summary.cascade_types import Cascade
+from tightrope.summary.cascades import cascade_entry
 from tightrope.summary.causes import causes_entry
 from tightrope.summary.causes_types import Causes
 from tightrope.summary.idleness import idleness_entry
@@ -29,7 +32,7 @@ from tightrope.summary.workload_types import Traffic, Training
 
 @dataclass(frozen=True)
 class Requested:
-    """Records of traffic, several instances, operators, pauses, builds, causes and trainings.
+    """Records of traffic, instances, operators, pauses, builds, causes, trainings and cascades.
 
     With `accept_disturbed` what other load disturbed has numbers too, and they are provisional.
     """
@@ -41,6 +44,7 @@ class Requested:
     builds: list[BuildsRecord]
     causes: list[CausesRecord]
     trainings: list[TrainingRecord]
+    cascades: list[CascadeRecord]
     accept_disturbed: bool
 
     @classmethod
@@ -54,6 +58,7 @@ class Requested:
             [BuildsRecord.read(path) for path in inputs.builds],
             [CausesRecord.read(path) for path in inputs.causes],
             [TrainingRecord.read(path) for path in inputs.training],
+            [CascadeRecord.read(path) for path in inputs.cascades],
             accept_disturbed,
         )
 
@@ -61,6 +66,7 @@ class Requested:
         """Yield all records."""
         yield from (*self.traffic, *self.throughputs, *self.profiles)
         yield from (*self.idleness, *self.builds, *self.causes, *self.trainings)
+        yield from self.cascades
 
     def traffic_entries(self) -> list[Traffic]:
         """Return `traffic` of the summary, in record order."""
@@ -92,3 +98,8 @@ class Requested:
     def training_entries(self) -> list[Training]:
         """Return `training` of the summary, in record order."""
         return training_entries(self.trainings, accept_disturbed=self.accept_disturbed)
+
+    def cascade_entries(self) -> list[Cascade]:
+        """Return `cascades` of the summary, in record order."""
+        accept = self.accept_disturbed
+        return [cascade_entry(one, accept_disturbed=accept) for one in self.cascades]

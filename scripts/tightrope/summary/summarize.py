@@ -79,6 +79,7 @@ def summarize(
         "builds": requested.builds_entries(),
         "causes": requested.causes_entries(),
         "training": requested.training_entries(),
+        "cascades": requested.cascade_entries(),
         "activations": activations_of(inputs, settings, judging),
         "families": families_of(inputs, results, judging),
         "goal": settings.goal,

@@ -21,7 +21,7 @@ EMPTY = {
     "models": {},
     **{key: [] for key in ("results", "recommendations", "races", "quantization")},
     **{key: [] for key in ("traffic", "throughput", "profiles", "explanations")},
-    **{key: [] for key in ("idleness", "builds", "causes", "training", "activations")},
+    **{key: [] for key in ("idleness", "builds", "causes", "training", "activations", "cascades")},
     "families": [],
     **{"goal": None, "goals": [], "costs": []},
 }

@@ -5,6 +5,7 @@ from typing import Any
 
 from tightrope.report.sections.builds import WORD as BUILDS
 from tightrope.report.sections.builds import builds_section, builds_words
+from tightrope.report.sections.cascades import cascades_section
 from tightrope.report.sections.causes import causes_section
 from tightrope.report.sections.explanations import explanations_by_shape
 from tightrope.report.sections.idleness import WORD as PAUSES
@@ -21,8 +22,11 @@ Record = Mapping[str, Any]
 Place = tuple[Any, ...]
 
 
-def asked_for(summary: Summary) -> dict[str, Any]:
-    """Return of each kind whether there is something to show, and how many of it failed."""
+def asked_for(summary: Summary, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """Return of each kind whether there is something to show, and how many of it failed.
+
+    And the parts of the section on cascades, which belong to two models each.
+    """
     kinds: dict[str, Sequence[Record]] = {
         "throughput": summary.get("throughput") or [],
         "profiles": summary.get("profiles") or [],
@@ -30,8 +34,10 @@ def asked_for(summary: Summary) -> dict[str, Any]:
         "idleness": summary.get("idleness") or [],
         "builds": summary.get("builds") or [],
     }
-    return {name: bool(entries) for name, entries in kinds.items()} | {
-        f"{name}_failed": failures(entries) for name, entries in kinds.items()
+    return {
+        **{name: bool(entries) for name, entries in kinds.items()},
+        **{f"{name}_failed": failures(entries) for name, entries in kinds.items()},
+        "cascades": cascades_section(summary.get("cascades") or [], hosts),
     }
 
 

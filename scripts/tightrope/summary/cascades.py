@@ -1,0 +1,144 @@
+"""Cascades entries of summary.json."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tightrope.records.cascade import BOTH, LARGE, SMALL, CascadeRecord
+from tightrope.records.paired_accuracy import Change, change
+from tightrope.records.rounds import FEWEST_ROUNDS, blocks_of, time_ratio, undisturbed_rounds
+from tightrope.statistics import AccuracyVerdict, Interval, share, trimmed_mean
+from tightrope.summary.accuracy import top_one
+from tightrope.summary.cascade_types import Agreement, Cascade, Chosen, Served
+from tightrope.summary.cascade_words import verdict_and_sentence
+from tightrope.summary.measured import measured_entry
+from tightrope.summary.noise import too_few_rounds
+from tightrope.summary.ratios import ratio_entry
+from tightrope.summary.result_types import Ratio
+
+Answers = Mapping[str, Any]
+Rounds = Sequence[dict[str, Any]]
+NAMES = {SMALL: "small", LARGE: "large", BOTH: "cascade"}
+
+
+def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> Cascade:
+    """Return the entry of a cascade's record.
+
+    One that other load left too few rounds has no times; with `accept_disturbed` all rounds count
+    for it, and it is `provisional`.
+    """
+    kept_rounds, why = undisturbed_rounds(record.rounds), why_disturbed(record)
+    provisional = why is not None and accept_disturbed
+    counted = record.rounds if provisional else kept_rounds
+    timed = counted if len(counted) >= FEWEST_ROUNDS else []
+    answers = record.evaluation
+    entry: Cascade = {
+        **measured_entry(record),
+        "cascade": record.cascade,
+        "small_model": record.small_model,
+        "small_variant": record.small_variant,
+        "agreement": record.agreement,
+        "budget_points": record.budget_points,
+        "batch": record.batch,
+        "threshold": record.threshold,
+        "chosen": chosen(record),
+        "share": 1 - mean(answers["escalated"]) if answers else None,
+        "small": served(record, SMALL, timed),
+        "large": served(record, LARGE, timed),
+        "both": served(record, BOTH, timed),
+        "agreed": agreed(answers) if answers else None,
+        "against_large": against(record, LARGE),
+        "against_small": against(record, SMALL),
+        "kept": None,
+        "over_large": speed_ratio(timed, LARGE),
+        "over_small": speed_ratio(timed, SMALL),
+        "rounds": len(counted),
+        "disturbed_rounds": len(record.rounds) - len(kept_rounds),
+        "disturbed": why,
+        "provisional": provisional,
+        "verdict": "failed",
+        "sentence": "",
+    }
+    entry["kept"] = kept(entry)
+    entry["verdict"], entry["sentence"] = verdict_and_sentence(entry, record.tests)
+    return entry
+
+
+def why_disturbed(record: CascadeRecord) -> str | None:
+    """Return why other load left too few rounds; None where it did not."""
+    return too_few_rounds(record.rounds, "a round of the cascade", record.busiest)
+
+
+def mean(values: Sequence[bool]) -> float:
+    """Return the share of true values."""
+    return sum(values) / len(values)
+
+
+def chosen(record: CascadeRecord) -> Chosen | None:
+    """Return what the chosen threshold does on the calibration split, None without one."""
+    tests = [test for test in record.tests if test["threshold"] == record.threshold]
+    if not tests or record.calibration is None:
+        return None
+    (test,), samples = tests, len(record.calibration["small"])
+    return {
+        "samples": samples,
+        "share": test["answered"] / samples,
+        "lost": test["lost"],
+        "gained": test["gained"],
+        "p_value": test["p_value"],
+    }
+
+
+def served(record: CascadeRecord, which: int, rounds: Rounds) -> Served:
+    """Return accuracy, throughput and memory of a model alone or of the cascade."""
+    right, rate, memory = hits(record.evaluation, which), None, record.peak_rss_bytes
+    if rounds and record.block_samples is not None:
+        seconds = [block[0] for block in blocks_of(rounds, which)]
+        rate = trimmed_mean([record.block_samples / one for one in seconds])
+    return {
+        "accuracy": top_one(right) if right else None,
+        "samples_per_s": rate and rate.value,
+        "low": rate and max(0.0, rate.low),
+        "high": rate and rate.high,
+        "peak_rss_bytes": memory[which] if memory else None,
+    }
+
+
+def hits(answers: Answers | None, which: int) -> list[bool]:
+    """Return for each prediction whether it equals the label; empty without answers or labels."""
+    if answers is None or answers["labels"] is None:
+        return []
+    pairs = zip(answers[NAMES[which]], answers["labels"], strict=True)
+    return [prediction == label for prediction, label in pairs]
+
+
+def against(record: CascadeRecord, which: int) -> Change | None:
+    """Return the change of accuracy of the cascade against a model alone, None without labels."""
+    own, other = hits(record.evaluation, BOTH), hits(record.evaluation, which)
+    return change(own, other, record.budget_points / 100) if own else None
+
+
+def agreed(answers: Answers) -> Agreement:
+    """Return how many answers of the cascade are those of the large model."""
+    pairs = zip(answers["cascade"], answers["large"], strict=True)
+    same = [own == theirs for own, theirs in pairs]
+    found = share(sum(same), len(same))
+    return {"share": found.value, "low": found.low, "high": found.high, "samples": len(same)}
+
+
+def kept(entry: Cascade) -> AccuracyVerdict | None:
+    """Return whether the evaluation split shows that the budget, or the agreement, is kept."""
+    if entry["agreement"] is None:
+        return entry["against_large"]["verdict"] if entry["against_large"] else None
+    if entry["agreed"] is None:
+        return None
+    if entry["agreed"]["low"] >= entry["agreement"]:
+        return "kept"
+    return "dropped" if entry["agreed"]["high"] < entry["agreement"] else "undecided"
+
+
+def speed_ratio(rounds: Rounds, which: int) -> Ratio | None:
+    """Return samples per second of the cascade over those of a model alone, None without rounds."""
+    if not rounds:
+        return None
+    ratio: Interval = time_ratio(blocks_of(rounds, which), blocks_of(rounds, BOTH))
+    return ratio_entry(ratio)
