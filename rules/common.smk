@@ -9,6 +9,7 @@ from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
 from tightrope.plan import (
     announce,
+    begin,
     builds,
     cascades,
     code,
@@ -64,13 +65,13 @@ SEARCHES = columns.search_columns(config, PLAN.jobs)
 PREPARED = preparation.prepared(config, PLAN.jobs)
 CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
-RUN_LOCK = plan.begin_run(workflow, config, PLAN)
-GENERATIONS = plan.generations(workflow, config, PLAN, RUN_LOCK)
+RUN_LOCK = begin.begin_run(workflow, config, PLAN)
+GENERATIONS = begin.generations(workflow, config, PLAN, RUN_LOCK)
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)
 announce.announce(workflow, config, PLAN, executing=False)
 
-os.environ.setdefault(plan.ATTEMPTS, "1")
+os.environ.setdefault(begin.ATTEMPTS, "1")
 
 
 # functions of the wildcards, for the rules
@@ -163,7 +164,7 @@ latency_libraries = partial(job_params.latency_libraries, PLAN)
 race_libraries = partial(job_params.race_libraries, PLAN)
 family_libraries = partial(family_jobs.family_libraries, config, PLAN.jobs)
 cascade_libraries = partial(job_params.cascade_libraries, PLAN)
-last_attempt = partial(plan.last_attempt, workflow)
+last_attempt = partial(begin.last_attempt, workflow)
 
 # take an engine, libraries or a split, and return a function of the wildcards
 inputs_of = partial(partial, job_inputs.engine_inputs, config)

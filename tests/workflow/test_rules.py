@@ -22,6 +22,7 @@ ENVIRONMENTS = (
     "environment_of_device",
     "environment_of_variant",
     "environment_of_training",
+    "environment_of_cascade",
 )
 RELU = {"activation": "relu"}
 TWICE = {"from": MODEL, "prune": {"target": "2x"}}
@@ -139,7 +140,9 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
             MODEL: CONFIG["models"][MODEL],
             "relu": {**CONFIG["models"][MODEL], **RELU},
             "half": TWICE,
+            "student": {"from": MODEL, "distill": {"from": MODEL}, "train": {"epochs": 1}},
         },
+        cascades={"fast": {"small": "half", "large": MODEL}},
         engines={
             name: list(engine.precisions["cpu"])
             for name, engine in ENGINES.items()

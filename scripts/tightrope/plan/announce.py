@@ -10,8 +10,9 @@ from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
 from tightrope.machine.nvml import ambiguous_gpu
 from tightrope.plan.config import Document
-from tightrope.plan.plan import Plan, records
+from tightrope.plan.plan import Plan
 from tightrope.plan.rebuilds import bucket_lines
+from tightrope.plan.records import records
 from tightrope.plan.run import DISTURBED, disturbed_among, this_run_executes_jobs
 from tightrope.plan.sample_sizes import can_tell, enough_samples
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE

@@ -1,45 +1,28 @@
-"""Interface for the Snakefile: the plan of jobs from the configuration, and their inputs."""
+"""The plan of jobs from the configuration, and what their rules ask of it."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tightrope.engine_table import ENGINES
 from tightrope.machine.compiler import missing_compiler
 from tightrope.machine.gpu import missing_packages
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
-from tightrope.plan import reports
-from tightrope.plan.cascades import cascade_jobs, cascade_records
+from tightrope.plan.cascades import cascade_jobs
 from tightrope.plan.columns import Jobs
 from tightrope.plan.comparisons import compared, references
 from tightrope.plan.config import Document
 from tightrope.plan.families import Family, family_records
-from tightrope.plan.graphs import graph_columns, graph_records
 from tightrope.plan.job_inputs import (
     audits,
     engine_manifest,
     from_checkpoint,
-    int8_files,
 )
-from tightrope.plan.profiled import profiled, shared_by_profiles
-from tightrope.plan.run import (
-    DISTURBED,
-    delete_disturbed,
-    delete_failed,
-    end_strictly,
-    take_run_lock,
-    this_run_executes_jobs,
-)
+from tightrope.plan.profiled import profiled
 from tightrope.plan.stability import requested
 from tightrope.plan.throughput import measured_throughputs
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
-from tightrope.records.record import TRAINING
-from tightrope.terminal.start import start_terminal
 from tightrope.variants import DEVICES, Variant, baseline, is_onnx, parse
-
-ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 
 
 class Plan(NamedTuple):
@@ -141,88 +124,6 @@ def unavailable_reason(
     if emulated := only_emulated(config, variant, host):
         return emulated
     return missing_compiler() if engine.compiler else None
-
-
-def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
-    """Prepare a run in the main process before the DAG is built; return the run lock to keep."""
-    if not workflow.is_main_process or not this_run_executes_jobs():
-        return None
-    lock = take_run_lock()
-    if lock is not None and config["retry_failed"]:
-        delete_failed(failing_files(config, plan))
-    if lock is not None and config["remeasure"] == DISTURBED:
-        delete_disturbed([path for paths in records(plan).values() for path in paths])
-    if config["strict"]:
-        end_strictly("reports/summary.json")
-    start_terminal(workflow)
-    return lock
-
-
-def generations(
-    workflow: Any, config: Document, plan: Plan, lock: IO[str] | None
-) -> dict[str, int]:
-    """Return `reports.generation` of each rule that reports; who holds `lock` persists it.
-
-    In the process of a job, files are missing that the run is about to make: they do not count.
-    """
-    files: dict[str, list[Path | str]] = {
-        "summarize": reports.summarized_files(records(plan)),
-        "render_report": [*graph_records(graph_columns(config, plan.jobs))],
-    }
-    main = workflow.is_main_process
-    return {
-        rule: reports.generation(rule, paths if main else [], persist=lock is not None)
-        for rule, paths in files.items()
-    }
-
-
-def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
-    """Return 1 when no attempt of the job follows this one, else 0.
-
-    The main process knows Snakemake's --retries. On a cluster's nodes --retries is 0; they read the
-    number of attempts from the environment that the main process passes on.
-    """
-    if workflow.is_main_process and workflow.execution_settings is not None:
-        os.environ[ATTEMPTS] = str(workflow.execution_settings.retries + 1)
-    return int(attempt >= int(os.environ.setdefault(ATTEMPTS, "1")))
-
-
-def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
-    """Return the files of each planned variant, of trainings, families and cascades."""
-    measured = {
-        **{"traffic": plan.traffic, "throughput": plan.throughput, "profile": plan.profile},
-        **{"idleness": plan.idleness, "builds": plan.builds, "causes": plan.causes},
-        "activation": plan.activations,
-    }
-    found = {
-        (model, str(variant)): [
-            engine_manifest(model, variant),
-            *audits(model, variant),
-            f"reports/{model}/{variant}.latency.json",
-            f"reports/{model}/{variant}.accuracy.json",
-            *(
-                f"reports/{model}/{variant}.{kind}.json"
-                for kind, jobs in measured.items()
-                if (model, variant) in jobs
-            ),
-            f"reports/{model}/{variant.device}.race.json",
-        ]
-        for model, variant in plan.jobs
-    }
-    training = {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}
-    return found | training | plan.families | cascade_records(plan.cascades)
-
-
-def failing_files(config: Document, plan: Plan) -> list[str]:
-    """Return the files that may hold a failure, including those that variants share."""
-    own = [path for paths in records(plan).values() for path in paths]
-    int8 = [path for job in plan.jobs for path in int8_files(config, *job)]
-    return (
-        int8
-        + shared_by_profiles(plan.profile)
-        + own
-        + graph_records(graph_columns(config, plan.jobs))
-    )
 
 
 def audited(jobs: Jobs) -> Jobs:

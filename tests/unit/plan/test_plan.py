@@ -35,14 +35,13 @@ from tightrope.plan.plan import (
     audited,
     baseline_engine,
     baseline_of,
-    failing_files,
     make_plan,
     raced,
-    records,
     unavailable_reason,
     variant_suffixes,
 )
 from tightrope.plan.profiled import ENGINES as PROFILED
+from tightrope.plan.records import failing_files, records
 from tightrope.signature import IMAGE
 from tightrope.variants import UNQUANTIZED, Variant, parse
 

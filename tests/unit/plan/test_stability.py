@@ -8,7 +8,8 @@ from snakemake.iocontainers import Wildcards
 from tightrope.errors import ConfigError
 from tightrope.plan.columns import columns
 from tightrope.plan.config import checked
-from tightrope.plan.plan import make_plan, records
+from tightrope.plan.plan import make_plan
+from tightrope.plan.records import records
 from tightrope.plan.stability import stability_settings, stability_shape
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=64", "data": "random"}

@@ -1,0 +1,47 @@
+"""The files of a plan that hold a record or may hold a failure."""
+
+from tightrope.plan.cascades import cascade_records
+from tightrope.plan.config import Document
+from tightrope.plan.graphs import graph_columns, graph_records
+from tightrope.plan.job_inputs import audits, engine_manifest, int8_files
+from tightrope.plan.plan import Plan
+from tightrope.plan.profiled import shared_by_profiles
+from tightrope.records.record import TRAINING
+
+
+def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
+    """Return the files of each planned variant, of trainings, families and cascades."""
+    measured = {
+        **{"traffic": plan.traffic, "throughput": plan.throughput, "profile": plan.profile},
+        **{"idleness": plan.idleness, "builds": plan.builds, "causes": plan.causes},
+        "activation": plan.activations,
+    }
+    found = {
+        (model, str(variant)): [
+            engine_manifest(model, variant),
+            *audits(model, variant),
+            f"reports/{model}/{variant}.latency.json",
+            f"reports/{model}/{variant}.accuracy.json",
+            *(
+                f"reports/{model}/{variant}.{kind}.json"
+                for kind, jobs in measured.items()
+                if (model, variant) in jobs
+            ),
+            f"reports/{model}/{variant.device}.race.json",
+        ]
+        for model, variant in plan.jobs
+    }
+    training = {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}
+    return found | training | plan.families | cascade_records(plan.cascades)
+
+
+def failing_files(config: Document, plan: Plan) -> list[str]:
+    """Return the files that may hold a failure, including those that variants share."""
+    own = [path for paths in records(plan).values() for path in paths]
+    int8 = [path for job in plan.jobs for path in int8_files(config, *job)]
+    return (
+        int8
+        + shared_by_profiles(plan.profile)
+        + own
+        + graph_records(graph_columns(config, plan.jobs))
+    )
