@@ -43,6 +43,7 @@ rule train_model:
         code=training_code,
         state="artifacts/{model}/work/training",
         train=lookup("models/{model}/train", within=config),
+        qat=lookup("models/{model}/qat", within=config),
         inputs=lookup("models/{model}/inputs", within=config),
         activation=lookup("models/{model}/activation", within=config),
         prune=prune_of_model,

@@ -12,6 +12,7 @@ from tightrope.training.train import TrainingSettings, train_model
 job = current_job(globals())
 settings = TrainingSettings(
     recipe=job.params.train,
+    qat=job.params.qat,
     inputs=job.params.inputs,
     changes=Changes.of(job),
     labels=job.params.labels,
@@ -24,4 +25,5 @@ settings = TrainingSettings(
 )
 files = {name: file for name, file in job.input.items() if name != "structure"}
 train = partial(train_model, job.output.manifest, settings, **files, terminal=job.terminal)
-train_or_stop(train, settings.recipe, model=job.wildcards.model, limits=Limits.of(job.resources))
+limits = Limits.of(job.resources)
+train_or_stop(train, settings.asked, model=job.wildcards.model, limits=limits)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 # calibration methods for the ranges of an ONNX file; nncf collects its own statistics
-RANGES = ("minmax", "entropy", "percentile", "random")
+RANGES = ("minmax", "entropy", "percentile", "random", "qat")
 # per type, names of a host's `isa` with multiply instructions for it; instruction sets that only
 # convert (avx_ne_convert) or store the type compute products in fp32
 INSTRUCTIONS = {
@@ -27,6 +27,8 @@ class Engine(NamedTuple):
     methods: tuple[str, ...] = ()
     # scheme of the quantized ONNX that it is built from, by device; None where it quantizes itself
     schemes: dict[str, str] | None = None
+    # methods by which it quantizes itself, though it has a scheme for the others
+    own_statistics: tuple[str, ...] = ()
     # precisions with u8 x s8 products that it quantizes itself, to 7 bits with `reduce_range`;
     # PyTorch's int8-dynamic always uses 7 bits
     reducible: tuple[str, ...] = ()
@@ -76,7 +78,7 @@ ENGINES = {
         {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
         ("torch", "transformers", "torchao"),
         "checkpoint",
-        ("minmax",),
+        ("minmax", "qat"),
         reducible=("int8",),
         compiler=True,
         cuda=("autotune", "graphs"),
@@ -107,7 +109,9 @@ ENGINES = {
         {"cpu": ("fp32", "bf16", "int8", "int8-bf16")},
         ("openvino", "nncf"),
         "onnx",
-        ("nncf",),
+        ("nncf", "qat"),
+        {"cpu": "u8s8"},
+        own_statistics=("nncf",),
         reducible=("int8",),
         static=True,
         # no bf16 on ARM; with only AVX2 it silently executes fp32

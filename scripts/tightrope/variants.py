@@ -7,7 +7,9 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 
 DEVICES = ("cpu", "cuda")
-METHODS = ("minmax", "entropy", "percentile", "random", "nncf")
+# qat takes the ranges that a model has learnt; it is planned for no other, and never configured
+QAT = "qat"
+METHODS = ("minmax", "entropy", "percentile", "random", "nncf", QAT)
 CALIBRATED = ("int8", "int8-auto", "int8-bf16", "int8-fp16", "fp8")
 # the types of an ONNX file that is quantized already; never listed in the configuration
 GIVEN = "given"
@@ -49,7 +51,10 @@ class Variant(NamedTuple):
     @property
     def scheme(self) -> str | None:
         """Return the scheme of the quantized ONNX that it is built from, None without a scheme."""
-        found = (ENGINES[self.engine].schemes or {}).get(self.device) if self.calibration else None
+        engine, method = ENGINES[self.engine], (self.calibration or "").partition("-")[0]
+        if not method or method in engine.own_statistics or self.quantized_as is not None:
+            return None
+        found = (engine.schemes or {}).get(self.device)
         return "e4m3" if found and self.precision == "fp8" else found
 
     @property

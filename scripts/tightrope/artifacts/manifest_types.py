@@ -70,7 +70,8 @@ class CheckpointManifest(Manifest):
     """checkpoint/checkpoint.json: the classifier that is exported and built.
 
     `height` and `width` are those of a model of images, `inputs` maps the pipeline's input names
-    to those of an ONNX file from outside, whose output `output_order[i]` is that of label i.
+    to those of an ONNX file from outside, whose output `output_order[i]` is that of label i. `qat`
+    is the `scheme` of a quantization-aware training, and its `ranges`: [low, high] by module.
     """
 
     task: str
@@ -85,6 +86,7 @@ class CheckpointManifest(Manifest):
     prune: NotRequired[dict[str, Any]]
     sparsity: NotRequired[dict[str, Any] | None]
     distill: NotRequired[dict[str, Any] | None]
+    qat: NotRequired[dict[str, Any] | None]
     vocabulary: NotRequired[int]
     inputs: NotRequired[dict[str, str]]
     output_order: NotRequired[list[int] | None]

@@ -10,12 +10,15 @@ from torch._inductor import config as inductor
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.inputs.arrays import Arrays
+from tightrope.int8.cache import read_cache
 from tightrope.int8.calibrate import calibration_batches
+from tightrope.int8.learnt_ranges import LearntRanges
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module
 from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
+from tightrope.runtimes.torch.observers import set_ranges
 from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn
 from tightrope.signature import Signature, of_checkpoint
+from tightrope.variants import QAT
 
 FILE = "model.pt2"
 ROWS, TOKENS = 2, 16
@@ -50,8 +53,7 @@ def build(
     with torch.no_grad(), inductor.patch({**COMPILED[device], "max_autotune": tuned}):
         if precision == "int8":
             float_module = exported(module, input_signature, longest, device).module()
-            batches = calibration_batches(**(samples or {}))
-            module = quantized(float_module, batches, reduced=options["reduce_range"])
+            module = quantized(float_module, samples or {}, reduced=options["reduce_range"])
         graph, package = exported(module, input_signature, longest, device), str(target / FILE)
         aoti_compile_and_package(graph, package_path=package)
     program, example = (
@@ -85,9 +87,12 @@ def exported(
     return torch.export.export(module, (), kwargs=example, dynamic_shapes=axes)
 
 
-def quantized(module: torch.nn.Module, batches: list[Arrays], *, reduced: bool) -> torch.nn.Module:
-    """Quantize `module` to int8 with torchao's x86 quantizer: u8 activations by minmax, s8 weights.
+def quantized(
+    module: torch.fx.GraphModule, samples: dict[str, str], *, reduced: bool
+) -> torch.nn.Module:
+    """Quantize `module` to int8 with torchao's x86 quantizer: u8 activations, s8 weights.
 
+    Ranges are minmax on `samples`, or for the method `qat` those that the checkpoint has learnt.
     `reduced` limits activations to 7 bits.
     """
     from torchao.quantization.pt2e import MinMaxObserver
@@ -101,8 +106,13 @@ def quantized(module: torch.nn.Module, batches: list[Arrays], *, reduced: bool) 
     # the default observer is a histogram
     activation = replace(config.input_activation, observer_or_fake_quant_ctr=MinMaxObserver)
     quantizer = X86InductorQuantizer()
-    quantizer.set_global(replace(config, input_activation=activation))
+    learnt = read_cache(samples["calibration"], model=samples["onnx"])["method"] == QAT
+    # the default scale of weights is for -128 to 127; they were trained with -127 to 127
+    weight = replace(config.weight, quant_min=-127) if learnt else config.weight
+    quantizer.set_global(replace(config, input_activation=activation, weight=weight))
     observed = prepare_pt2e(module, quantizer)
-    for batch in batches:
+    for batch in calibration_batches(**samples):
         observed(**{name: torch.from_numpy(array) for name, array in batch.items()})
+    if learnt:
+        set_ranges(observed, LearntRanges(samples["checkpoint"]).of_weights)
     return convert_pt2e(observed)

@@ -1,4 +1,4 @@
-"""OpenVINO on the CPU: one static program per shape bucket; int8 by NNCF."""
+"""OpenVINO on the CPU: one static program per shape bucket; int8 by NNCF, or of a Q/DQ file."""
 
 import shutil
 from pathlib import Path
@@ -36,7 +36,8 @@ def build(
 ) -> dict[str, Any]:
     """Write the OpenVINO IR of an ONNX file or of a checkpoint's manifest into folder `target`.
 
-    int8 needs `samples`, from which NNCF collects its statistics, see `calibration_batches`.
+    int8 with `samples` is quantized by NNCF, which collects its statistics from them, see
+    `calibration_batches`; without, the ONNX file is in Q/DQ already.
     int8-bf16 copies the IR of int8, whose engine.json is `source`. With `blobs` in the options the
     compiled programs are written too.
     """
@@ -44,8 +45,8 @@ def build(
         facts = copied(source, target)
     else:
         model, input_signature, longest = converted(source)
-        if precision == "int8":
-            batches = calibration_batches(**(samples or {}))
+        if precision == "int8" and samples:
+            batches = calibration_batches(**samples)
             model = quantized(model, batches, reduced=options["reduce_range"])
         if precision in ("bf16", "int8"):
             halve_tables(model)

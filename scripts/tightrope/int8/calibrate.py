@@ -32,9 +32,11 @@ def calibrate(
 ) -> None:
     """Write the calibration cache of the first `samples` examples of the split `data`.
 
-    Methods are those of `collect_statistics`, `random` (minmax on uniform random inputs), and
-    `nncf`, which stores the sample list only: NNCF collects statistics in the build.
+    Methods are those of `collect_statistics`, `random` (minmax on uniform random inputs), `qat`
+    (minmax where quantization-aware training of the checkpoint has learnt no range), and `nncf`,
+    which stores the sample list only: NNCF collects statistics in the build.
     """
+    from tightrope.int8.learnt_ranges import with_learnt_ranges
     from tightrope.int8.ranges import collect_statistics
 
     examples = calibration_examples(data, samples, random=method == "random")
@@ -45,6 +47,8 @@ def calibrate(
         fields = collect_statistics(
             onnx_path, rows, method=method, percentile=percentile, threads=threads
         )._asdict()
+    if method == "qat":
+        fields["ranges"] = with_learnt_ranges(fields["ranges"], onnx_path, checkpoint)
     write_cache(
         target,
         method=method,

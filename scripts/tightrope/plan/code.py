@@ -10,6 +10,7 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.plan.config import Document
 from tightrope.plan.plan import Plan, baseline_of, raced
+from tightrope.training.recipe import QUANTIZATION_AWARE
 from tightrope.variants import parse
 
 
@@ -39,7 +40,10 @@ def checkpoint_code(scripts: str, config: Document, wildcards: Any) -> str:
 
 def training_code(scripts: str, config: Document, wildcards: Any) -> str:
     """Return the digest for the job that trains a model, or keeps an untrained checkpoint."""
-    modules = checkpoint_source.importer_modules(config["models"][wildcards.model]["checkpoint"])
+    model = config["models"][wildcards.model]
+    modules = checkpoint_source.importer_modules(model["checkpoint"])
+    if model.get("qat"):
+        modules = [*modules, f"{QUANTIZATION_AWARE}.py"]
     return code_digest(scripts, "train_model.py", *modules)
 
 

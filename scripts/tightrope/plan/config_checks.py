@@ -14,6 +14,7 @@ from tightrope.plan.model_checks import (
     check_heads,
     check_kinds,
     check_labels,
+    check_qat,
     check_quantized,
     check_recipes,
     check_sources,
@@ -188,9 +189,10 @@ def check_shapes(config: Document) -> None:
         shapes = shapes_of(config, name)
         lengths = {f"shapes: sequence = {one[SEQUENCE]}": one[SEQUENCE] for one in shapes}
         lengths[f"models.{name}.max_sequence = {model['max_sequence']}"] = model["max_sequence"]
-        if model["train"]:
-            length = model["train"]["sequence"]
-            lengths[f"models.{name}.train.sequence = {length}"] = length
+        for key in ("train", "qat"):
+            if model[key]:
+                length = model[key]["sequence"]
+                lengths[f"models.{name}.{key}.sequence = {length}"] = length
         if isinstance(config["buckets"], dict) and has_static_engines(config):
             edges = config["buckets"]["sequence"]
             lengths |= {f"buckets.sequence = {edge}": edge for edge in edges}
@@ -213,6 +215,7 @@ CHECKS = (
     check_labels,
     check_recipes,
     check_targets,
+    check_qat,
     check_quantized,
     check_given,
     check_kinds,

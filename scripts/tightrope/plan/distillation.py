@@ -21,13 +21,20 @@ def check_distillation(config: Document) -> None:
         place = f"config: models.{name}.distill"
         if is_onnx(model["checkpoint"]):
             raise ConfigError(f"{place}: the model is an ONNX file and learns nothing; remove it")
-        if model["train"] is None:
+        recipe = recipe_of(model)
+        if recipe is None:
             raise ConfigError(f"{place}: a student needs a recipe; say train: {{epochs: 3}}")
-        if model["train"]["augmentation"] != "off":
+        if recipe["augmentation"] != "off":
             raise ConfigError(
                 f"{place}: the teacher sees the images as they are; remove train.augmentation"
             )
         check_unlabelled(place, model)
+
+
+def recipe_of(model: Document) -> Document | None:
+    """Return the recipe of a model, with float or with quantized values, None if it has none."""
+    recipe: Document | None = model["train"] or model["qat"]
+    return recipe
 
 
 def check_unlabelled(place: str, model: Document) -> None:
@@ -73,10 +80,10 @@ def teacher_inputs(config: Document, wildcards: Any) -> dict[str, Any]:
 def teacher_request(config: Document, wildcards: Any) -> Document:
     """Return what is asked of the teacher of a model: not how its student weighs it."""
     student = config["models"][wildcards.model]
-    distill = student["distill"]
+    distill, recipe = student["distill"], recipe_of(student) or {}
     return {
         "teacher": distill["from"],
-        "sequence": None if is_of_images(config, wildcards.model) else student["train"]["sequence"],
+        "sequence": None if is_of_images(config, wildcards.model) else recipe["sequence"],
         "hidden": distill["hidden"] > 0,
         "unlabelled": distill["unlabelled"],
         "column": student["columns"]["text"],

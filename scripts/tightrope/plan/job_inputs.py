@@ -36,7 +36,7 @@ def training_examples(config: Document, wildcards: Any) -> str:
     Random weights have no tokenizer: theirs is made of the train split.
     """
     model, folder = config["models"][wildcards.model], f"artifacts/{wildcards.model}"
-    learns = model["train"] or model["checkpoint"].startswith("scratch:")
+    learns = model["train"] or model.get("qat") or model["checkpoint"].startswith("scratch:")
     return f"{folder}/splits/train.json" if learns else f"{folder}/data/data.json"
 
 
@@ -107,8 +107,9 @@ def int8_files(config: Document, model: str, variant: Variant) -> list[str]:
         return []
     folder = f"artifacts/{model}"
     found = [f"{folder}/calibration/{variant.statistics}.json"]
-    if variant.quantized_as is not None:
-        found += [engine_manifest(model, variant.quantized_as)]
+    if (shared := variant.quantized_as) is not None:
+        found += [quantized_onnx(config, model, shared)] if shared.scheme else []
+        found += [engine_manifest(model, shared)]
     if variant.precision == AUTO:
         name = f"{scheme_of(config, variant)}-{variant.calibration}"
         kinds = ("sensitivity", "costs", "search")

@@ -18,7 +18,8 @@ def device_to_train_on(config: Document, model: str) -> str:
     variants are planned, as on the head node of a cluster: without the trained weights they would
     fail too.
     """
-    asked = (config["models"][model]["train"] or {"device": "cpu"})["device"]
+    keys = config["models"][model]
+    asked = (keys["train"] or keys.get("qat") or {"device": "cpu"})["device"]
     if asked != "auto":
         return asked
     ready = describe_host()["gpu"] is not None and missing_packages("pytorch") is None

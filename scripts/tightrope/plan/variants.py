@@ -1,5 +1,6 @@
 """Planned variants of a model: configured ones that exist, and their baselines."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tightrope.engine_table import ENGINES
@@ -10,6 +11,7 @@ from tightrope.variants import (
     CALIBRATED,
     DEVICES,
     GIVEN,
+    QAT,
     QUANTIZED,
     UNQUANTIZED,
     Variant,
@@ -39,7 +41,7 @@ def configured(config: Document, model: str, host: Document) -> list[Variant]:
                 for device in devices_with(engine, precision)
                 if device in devices
                 for asked in replaced(Variant(device, engine, precision))
-                for variant in with_calibrations(asked, config)
+                for variant in with_calibrations(asked, config, methods_of(config, model))
             ]
         found += fp32_fallback(config, planned, host) + planned
     return list(dict.fromkeys(found))
@@ -102,8 +104,13 @@ def only_emulated(config: Document, variant: Variant, host: Document) -> str | N
     return missing_instructions(variant, host)
 
 
-def with_calibrations(variant: Variant, config: Document) -> list[Variant]:
-    """Return `variant`, or if it needs calibration one per method and sample count.
+def methods_of(config: Document, model: str) -> list[str]:
+    """Return the calibration methods of a model: of one with learnt ranges, these alone."""
+    return [QAT] if config["models"][model].get("qat") else config["calibration"]["methods"]
+
+
+def with_calibrations(variant: Variant, config: Document, wanted: Sequence[str]) -> list[Variant]:
+    """Return `variant`, or if it needs calibration one per `wanted` method and sample count.
 
     A variant built from quantized ONNX is also returned for each of these with each repair.
     """
@@ -113,11 +120,12 @@ def with_calibrations(variant: Variant, config: Document) -> list[Variant]:
     known = ENGINES[variant.engine].methods
     if variant.precision == AUTO:
         known = tuple(method for method in known if method != "random")
-    methods = [method for method in calibration["methods"] if method in known]
+    methods = [method for method in wanted if method in known]
     if not methods:
         raise ConfigError(
             f"engines.{variant.engine}: {variant.precision} needs one of the calibration methods "
-            f"{', '.join(known)}, calibration.methods has {', '.join(calibration['methods'])}; "
+            f"{', '.join(one for one in known if one != QAT)}, calibration.methods has "
+            f"{', '.join(wanted)}; "
             f"add one of them, or leave {variant.precision} of {variant.engine} out"
         )
     plain = [

@@ -6,6 +6,8 @@ from typing import Any
 from tightrope.errors import TightropeError
 
 Recipe = dict[str, Any]
+# loaded by name, so that only trainings with `qat` depend on it
+QUANTIZATION_AWARE = "tightrope/training/quantization_aware"
 DEFAULTS: Recipe = {
     "epochs": 1,
     "batch": 32,

@@ -52,10 +52,12 @@ def load_start(
     names: list[str] | None = None,
     teaching: Teaching | None = None,
     seed: int,
+    may_get_head: bool = True,
 ) -> Start:
     """Load the model of manifest `source`, and the examples if manifest `data` is a split.
 
     `changes` are made to it; `names` are those of its outputs in the place of its own. With a
+    recipe a new head takes the place of one that does not fit, if it `may_get_head`; with a
     `teaching` the model is its student, and its unlabelled texts are examples too. Raises
     TightropeError if there is a recipe but no examples, if the model cannot be changed so, or if
     it cannot learn from the teacher.
@@ -67,7 +69,7 @@ def load_start(
         task=origin["task"],
         labels=material["labels"],
         names=names,
-        new_head=recipe is not None or origin["source"].startswith("scratch:"),
+        new_head=(recipe is not None and may_get_head) or origin["source"].startswith("scratch:"),
         seed=recipe["seed"] if recipe else seed,
     )
     changes.apply(model, trained=recipe is not None)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,7 +15,7 @@ from tightrope.model.changes import Changes
 from tightrope.training.examples import Subject
 from tightrope.training.loop import History, fine_tune
 from tightrope.training.progress import average_tenths
-from tightrope.training.recipe import Recipe, whole_recipe
+from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
 from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
@@ -27,6 +28,7 @@ UNCHANGED = Changes()
 class TrainingSettings:
     """How a checkpoint is trained, or only converted if there is no `recipe`.
 
+    `qat` is a recipe in its place, of a training with quantized values; it says the `scheme`.
     `inputs` maps to the input names of an ONNX file, `labels` names the outputs of the checkpoint
     in their order. `changes` are made to the model before training. `distill` are the weights of
     the loss of a student, see `training.objective`. Folder `state` holds the last
@@ -39,11 +41,17 @@ class TrainingSettings:
     threads: int
     seed: int
     changes: Changes = UNCHANGED
+    qat: Recipe | None = None
     labels: list[str] | None = None
     distill: dict[str, Any] | None = None
     device: str = "cpu"
     state: Path | str | None = None
     provenance: Any = None
+
+    @property
+    def asked(self) -> Recipe | None:
+        """Return the recipe of the training that is asked for, None for none."""
+        return self.recipe or self.qat
 
 
 def train_model(
@@ -60,24 +68,24 @@ def train_model(
 
     With a recipe, the checkpoint of manifest `source` is fine-tuned on the split `data`, each batch
     in so many `micro_batches`; the same machine and number of threads give the same bytes. A
-    student learns from the outputs of its `teacher`. An ONNX file is kept as it is. Without
-    training, `data` may be data.json.
+    student learns from the outputs of its `teacher`. The ranges that `qat` learns are in the
+    manifest. An ONNX file is kept as it is. Without training, `data` may be data.json.
     """
     origin = read_manifest(source, SourceManifest)
     if import_checkpoint := importer_of(origin["source"]):
         keep = partial(import_checkpoint, inputs=settings.inputs, labels=settings.labels)
         return keep(manifest, source=source, data=data)
-    recipe = settings.recipe and whole_recipe(settings.recipe, settings.seed)
+    recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
     prepare_device(settings.device, settings.threads)
     teaching = read_teaching(teacher, settings.distill) if teacher and settings.distill else None
     load = partial(load_start, changes=settings.changes, names=settings.labels, teaching=teaching)
-    start = load(source, data, recipe, seed=settings.seed)
+    start = load(source, data, recipe, seed=settings.seed, may_get_head=settings.qat is None)
     training, state = None, None
     if recipe is not None:
         files = [origin["files"], sha256(data), teacher and sha256(teacher)]
         state = state_of(settings, [files, recipe, repr(start.model), settings.distill])
         options: dict[str, Any] = {"device": settings.device, "sparsity": settings.changes.sparsity}
-        train = partial(fine_tune, **options, terminal=terminal, state=state)
+        train = partial(fine_tuning(settings.qat), **options, terminal=terminal, state=state)
         training = trained(start, recipe, partial(train, micro_batches=micro_batches))
     save(clear_folder(manifest), start)
     write_manifest(
@@ -86,12 +94,27 @@ def train_model(
         recipe=recipe,
         **settings.changes.facts(start.model),
         distill=settings.distill,
+        qat=learnt_ranges(settings.qat, training),
         training=training,
         **describe_classifier(start.model),
         **start.input_fields,
     )
     if state is not None:
         state.clear()
+
+
+def fine_tuning(qat: Recipe | None) -> Callable[..., Any]:
+    """Return `fine_tune`, or with a recipe of `qat` what trains with quantized values."""
+    if qat is None:
+        return fine_tune
+    return import_module(QUANTIZATION_AWARE.replace("/", ".")).fine_tune_quantized
+
+
+def learnt_ranges(qat: Recipe | None, training: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the scheme, and the ranges that the training learnt, which are taken out of it."""
+    if qat is None or training is None:
+        return None
+    return {"scheme": qat["scheme"], "ranges": training.pop("ranges")}
 
 
 def trained(start: Start, recipe: Recipe, train: Callable[..., Any]) -> dict[str, Any]:

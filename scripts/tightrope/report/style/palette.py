@@ -41,6 +41,7 @@ METHOD_COLOURS = {
     "percentile": ("#471f33", "#b24d80"),
     "random": ("#7f804d", "#b2b280"),
     "nncf": ("#188b8b", "#a8f0f0"),
+    "qat": ("#9018d8", "#f090f0"),
 }
 METHOD_SHAPES = dict(zip(METHOD_COLOURS, SHAPES.values(), strict=False))
 # (light, dark) of highlighted bars; other bars have the quiet ink

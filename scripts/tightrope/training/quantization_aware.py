@@ -1,0 +1,145 @@
+"""Fine-tune a model whose linear layers and convolutions compute with quantized values.
+
+What is left is the float model: its weights, and the range of each activation that it learnt.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn.utils import parametrize
+
+from tightrope.errors import TightropeError
+from tightrope.training.examples import Subject
+from tightrope.training.fake_quantization import GRIDS, Grid, InputQuantizer, WeightQuantizer
+from tightrope.training.loop import History, fine_tune
+from tightrope.training.recipe import Recipe
+
+# training examples on which the first ranges are calibrated, by their lowest and highest value
+SAMPLES = 256
+# least channels, and of E4M3 their divisor, of what TensorRT quantizes (`int8/tensor_cores.py`)
+CHANNELS = 16
+Quantizers = dict[str, InputQuantizer]
+
+
+def fine_tune_quantized(
+    subject: Subject, recipe: Recipe, *, device: str, **options: Any
+) -> tuple[History, dict[str, Any]]:
+    """Train the model of `subject` as `fine_tune` does, fake-quantized by `scheme` of the recipe.
+
+    The properties also hold `ranges`: [low, high] of the input of each quantized module, by name.
+    Normalization and dropout are as in evaluation. Raises TightropeError where the model has no
+    module to quantize, or as `fine_tune` does.
+    """
+    grid, model = GRIDS[recipe["scheme"]], subject.model.eval().to(device)
+    quantizers = calibrated(subject, grid, device)
+
+    def prepare(trained: Any, on: str) -> None:
+        subject.prepare(trained, on)
+        trained.eval()
+
+    with fake_quantized(model, quantizers, grid):
+        trained = replace(subject, prepare=prepare)
+        history, properties = fine_tune(trained, recipe, device=device, **options)
+    ranges = {name: one.range().tolist() for name, one in quantizers.items()}
+    return history, {**properties, "ranges": ranges}
+
+
+@contextmanager
+def fake_quantized(model: Any, quantizers: Quantizers, grid: Grid) -> Iterator[None]:
+    """Quantize weights and inputs of the named modules; leave nothing of that behind.
+
+    The quantizers are in `named_parameters` of the model meanwhile, so they are trained and saved
+    with it.
+    """
+    modules = {name: model.get_submodule(name) for name in quantizers}
+    with ExitStack() as stack:
+        for name, module in modules.items():
+            module.input_quantizer = quantizers[name]
+            stack.callback(delattr, module, "input_quantizer")
+            stack.callback(module.register_forward_pre_hook(quantized_input).remove)
+            parametrize.register_parametrization(module, "weight", WeightQuantizer(grid))
+            stack.callback(
+                parametrize.remove_parametrizations, module, "weight", leave_parametrized=False
+            )
+        yield
+
+
+def quantized_input(module: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Return the inputs of a module with the first one quantized."""
+    return (module.input_quantizer(inputs[0]), *inputs[1:])
+
+
+class Reading(NamedTuple):
+    """What a module read in calibration: the first module that read this tensor, and bounds."""
+
+    first: str
+    low: float
+    high: float
+
+
+def calibrated(subject: Subject, grid: Grid, device: str) -> Quantizers:
+    """Return a quantizer for each module to quantize; modules that read one tensor share theirs.
+
+    Examples are run one by one, so that none of them is padded.
+    """
+    model, found = subject.model, dict[str, Reading]()
+    with torch.inference_mode():
+        for index in range(min(SAMPLES, len(subject.rows))):
+            arrays, _ = subject.batch([index])
+            inputs = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+            with observed(model, grid, inputs, found):
+                model(**inputs)
+    if not found:
+        raise TightropeError(
+            f"qat: {type(model).__name__} has no linear layer or convolution to quantize"
+        )
+    groups: dict[str, list[Reading]] = {}
+    for one in found.values():
+        groups.setdefault(one.first, []).append(one)
+    shared = {
+        first: InputQuantizer(grid, min(one.low for one in group), max(one.high for one in group))
+        for first, group in groups.items()
+    }
+    return {name: shared[one.first] for name, one in found.items()}
+
+
+@contextmanager
+def observed(
+    model: Any, grid: Grid, inputs: dict[str, torch.Tensor], found: dict[str, Reading]
+) -> Iterator[None]:
+    """Add to `found` what the modules to quantize read in one call of the model on `inputs`."""
+    given = {tensor.data_ptr() for tensor in inputs.values()}
+    # the tensors are kept until the end of the call, so that no other gets the id of one
+    readers: dict[int, tuple[str, torch.Tensor]] = {}
+
+    def observe(name: str, module: Any, values: torch.Tensor) -> None:
+        if grid.symmetric and stays_in_float(module, values, grid, given=given):
+            return
+        first, _ = readers.setdefault(id(values), (name, values))
+        low, high = (end.item() for end in values.aminmax())
+        known = found.get(name, Reading(first, low, high))
+        found[name] = Reading(known.first, min(low, known.low), max(high, known.high))
+
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+            if isinstance(module, torch.nn.Linear | torch.nn.Conv2d):
+                hook = module.register_forward_pre_hook(
+                    lambda module, read, name=name: observe(name, module, read[0])
+                )
+                stack.callback(hook.remove)
+        yield
+
+
+def stays_in_float(module: Any, values: torch.Tensor, grid: Grid, *, given: set[int]) -> bool:
+    """Return whether a file for TensorRT keeps the module in float, see `int8/tensor_cores.py`."""
+    if isinstance(module, torch.nn.Conv2d):
+        depthwise = module.groups > 1 and module.weight.shape[1] == 1
+        return depthwise or values.data_ptr() in given
+    sizes = module.weight.shape
+    one_row = values.ndim == 2
+    return (
+        one_row or min(sizes) < CHANNELS or (grid.float8 and any(size % CHANNELS for size in sizes))
+    )
