@@ -44,7 +44,7 @@ def family_chart(
         for rule in ("datum.front", "datum.recommended", "!datum.recommended")
     )
     tooltip = [alt.Tooltip("model:N"), *tooltips("latency", "change")]
-    point = (*position, colour, precision_shape(), *tooltip)
+    point = (*position, colour, precision_shape())
     layers = [
         alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
         *budget_layers(budget_points, y_axis),
@@ -56,9 +56,9 @@ def family_chart(
         recommended.mark_rule(opacity=0.75).encode(
             y_axis, colour, x=clone(x_axis, "latency_low"), x2="latency_high:Q"
         ),
-        others.mark_point(filled=True, size=SMALL, opacity=0.6).encode(*point),
+        others.mark_point(filled=True, size=SMALL, opacity=0.6).encode(*point, tooltip=tooltip),
         recommended.mark_point(style="ring", size=430, shape="circle").encode(*position),
-        recommended.mark_point(filled=True, size=LARGE, opacity=1).encode(*point),
+        recommended.mark_point(filled=True, size=LARGE, opacity=1).encode(*point, tooltip=tooltip),
         *labels(recommended, "model", y_axis, align="left", x=x_axis, dx=12, dy=-13),
     ]
     title = "accuracy change from the root's baseline, points"

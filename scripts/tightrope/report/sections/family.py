@@ -67,15 +67,17 @@ def table_of(
 ) -> dict[str, Any]:
     """Return the table of a shape with its figure; rows are those of a tree.
 
-    The root's baseline and its best quantized engine stand directly below the root.
+    The root's baseline and its best quantized engine stand directly below the root. Only of a
+    `nested` family parents differ from the root.
     """
     members = {member["model"]: member for member in family["members"]}
     engines = sorted(shape["engines"], key=lambda one: list(members).index(one["model"]))
     rows = [row_of(engine, members[engine["model"]], depths) for engine in engines]
+    nested = max(depths.values(), default=0) > 1
     columns = {
         role: title
         for role, title in COLUMNS.items()
-        if any(role in row["speedups"] for row in rows)
+        if any(role in row["speedups"] for row in rows) and (nested or role != "parent_recommended")
     }
     title = join_title(shape_label(shape_of(shape["shape"])), family.get("device"))
     return {
@@ -83,7 +85,7 @@ def table_of(
         "rows": rows,
         "columns": columns,
         "energy": any(row["energy_j"] is not None for row in rows),
-        "grandchildren": max(depths.values(), default=0) > 1,
+        "nested": nested,
         "disturbed": shape.get("disturbed"),
         "provisional": shape.get("provisional"),
         "fastest": shape.get("fastest"),

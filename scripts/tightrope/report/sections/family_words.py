@@ -24,7 +24,7 @@ def prune_words(prune: Record) -> list[str]:
                 whole = isinstance(value, int)
                 found.append(f"{value} layers" if whole else f"layers {listed(value)}")
             case "intermediate":
-                found.append(f"{value} neurons per feed-forward layer")
+                found.append(f"{value} neurons per layer")
             case _:
                 found.append(f"prune {other_words(key, value)}")
     return found

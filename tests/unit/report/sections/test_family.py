@@ -1,0 +1,178 @@
+"""The section on families: a tree of models, a chart of all their variants, reasons."""
+
+import json
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pytest
+from page_parts import PARTS
+from tightrope.report.page import render_page
+from tightrope.report.sections.family import families_section
+from tightrope.report.sections.family_words import change_words, parameter_words
+
+ROOT = Path(__file__).parents[4]
+EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
+FASTER = {"ratio": 2.0, "low": 1.9, "high": 2.1, "verdict": "faster"}
+LESS = {
+    **{"delta": -0.004, "delta_low": -0.008, "delta_high": 0.0, "p_value": 0.02},
+    **{"verdict": "kept", "flips": 7, "reason": None},
+}
+
+
+def comparison(model: str, **changes: Any) -> dict[str, Any]:
+    return {"model": model, "variant": EAGER, "speedup": FASTER, "accuracy": LESS, **changes}
+
+
+def engine(model: str, seconds: float | None, **changes: Any) -> dict[str, Any]:
+    known = {"model": model, "variant": INT8, "role": "recommended", "status": "ok", "reason": None}
+    times = {"size_bytes": 10**6, "energy_j": None, "call_s": seconds, "low": None, "high": None}
+    others = {"top1": 0.9, "samples": 1000, "front": True, "against": {}, "verdict": f"of {model}"}
+    return {**known, **times, **others, **changes}
+
+
+def point(model: str, seconds: float, delta: float, **changes: Any) -> dict[str, Any]:
+    own = {"model": model, "variant": INT8, "recommended": True, "raced": True, "front": True}
+    times = {"call_s": seconds, "low": 0.9 * seconds, "high": 1.1 * seconds}
+    accuracy = {"delta": delta, "delta_low": delta - 0.01, "delta_high": delta + 0.01}
+    return {**own, **times, **accuracy, **changes}
+
+
+def member(model: str, parent: str | None, **changes: Any) -> dict[str, Any]:
+    known = {"model": model, "parent": parent, "changes": {}, "parameters": 2_000_000}
+    return {**known, "reason": None, **changes}
+
+
+ABOVE = comparison("large", variant=INT8)
+TO_BOTH = {"root_baseline": comparison("large"), "root_recommended": comparison("large")}
+FAMILY: dict[str, Any] = {
+    **{"root": "large", "host": "a", "device": "cpu", "status": "ok", "reason": None},
+    "measured": "2026-11-25T12:00:00+00:00",
+    "members": [
+        member("large", None),
+        member("small", "large", changes={"prune": {"layers": 3}}),
+        member("tiny", "small"),
+    ],
+    "shapes": [
+        {
+            "shape": {"batch": 1, "sequence": 64},
+            "fastest": {"model": "small", "variant": INT8},
+            **{"rounds": 20, "stop": "precise", "disturbed": None, "provisional": False},
+            "engines": [
+                engine("large", 0.004),
+                engine("small", 0.002, against={**TO_BOTH, "parent_recommended": ABOVE}),
+                engine(
+                    "tiny",
+                    None,
+                    **{"variant": None, "verdict": None, "status": "failed"},
+                    reason="out of <memory>",
+                ),
+                engine("large", 0.01, role="baseline", variant=EAGER, verdict=None, front=False),
+            ],
+            "points": [
+                point("small", 0.002, -0.004),
+                point("large", 0.004, 0.0),
+                point("large", 0.01, 0.0, variant=EAGER, recommended=False, front=False),
+            ],
+        }
+    ],
+}
+
+
+def summary(*families: dict[str, Any]) -> dict[str, Any]:
+    return {"families": list(families), "accuracy_budget_points": 1.0}
+
+
+def page(folder: Path, *families: dict[str, Any]) -> str:
+    """The page of the summary of the tests with these families."""
+    document = json.loads((ROOT / "tests/data/summary.json").read_text())
+    source = folder / "summary.json"
+    source.write_text(json.dumps({**document, "families": list(families)}))
+    render_page(source, folder / "summary.html", **PARTS)
+    return (folder / "summary.html").read_text()
+
+
+def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
+    (family,) = families_section(summary(FAMILY), {})
+    (shape,) = family["shapes"]
+    assert [(row["model"], row["role"], row["depth"]) for row in shape["rows"]] == [
+        ("large", "recommended", 0),
+        ("large", "baseline", 0),
+        ("small", "recommended", 1),
+        ("tiny", "recommended", 2),
+    ]
+    small = shape["rows"][2]
+    assert small["changes"] == ["3 layers"]
+    assert (small["root"]["change"], small["root"]["flips"]) == ("\N{MINUS SIGN}0.4", 7)
+    assert small["root"]["interval"] == "\N{MINUS SIGN}0.8 to 0.0"
+
+
+def test_a_parent_that_is_the_root_of_all_has_no_column_of_its_own() -> None:
+    flat = deepcopy(FAMILY)
+    flat["members"][2]["parent"] = "large"
+    columns = [
+        list(families_section(summary(one), {})[0]["shapes"][0]["columns"])
+        for one in (FAMILY, flat)
+    ]
+    assert columns == [
+        ["parent_recommended", "root_baseline", "root_recommended"],
+        ["root_baseline", "root_recommended"],
+    ]
+
+
+def test_the_chart_links_each_parent_with_its_child_and_is_valid() -> None:
+    (family,) = families_section(summary(FAMILY), {})
+    (figure,) = family["figures"]
+    alt.Chart.from_dict(figure["chart"], validate=True)
+    drawn = json.dumps(figure["chart"])
+    assert '"latency_ms_child": 2.0' in drawn
+    assert drawn.count('"delta_child": ') == 1
+    assert "of 3 variants at batch" in figure["description"]
+    assert f"small {INT8} (2.00 ms" in figure["description"]
+    assert EAGER not in figure["description"]
+
+
+def test_the_page_has_the_tree_the_verdicts_and_the_reasons(tmp_path: Path) -> None:
+    html = page(tmp_path, FAMILY)
+    assert '<a href="#family">Smaller models</a>' in html
+    assert "Fastest within the budget: <strong>small</strong>" in html
+    section = html[html.index('<section id="family">') :]
+    section = section[: section.index("</section>")]
+    assert "of small" in section
+    assert "out of &lt;memory&gt;" in section
+    assert re.findall(r'<li style="--depth: (\d)"', section) == ["0", "1", "2"]
+
+
+def test_a_family_that_was_not_timed_together_says_why(tmp_path: Path) -> None:
+    failed = {**FAMILY, "status": "failed", "reason": "fewer than two engines", "shapes": []}
+    assert "Not timed together: fewer than two engines." in page(tmp_path, failed)
+
+
+def test_without_a_derived_model_nothing_of_it_is_on_the_page(tmp_path: Path) -> None:
+    html = page(tmp_path)
+    assert 'id="family"' not in html
+    assert "Smaller models" not in html
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, []),
+        ({"prune": {"layers": [0, 2], "intermediate": 64}}, "layers 0, 2|64 neurons per layer"),
+        ({"prune": {"target": 1.5}}, "prune target 1.5"),
+        ({"activation": "relu", "train": {"epochs": 1}}, "activation relu|trained 1 epoch"),
+        ({"distill": {"temperature": 2}, "qat": True}, "distill: temperature 2|qat"),
+    ],
+)
+def test_changes_are_told_in_words(changes: dict[str, Any], words: Any) -> None:
+    assert change_words(changes) == (words.split("|") if words else [])
+
+
+def test_parameters_are_told_in_millions() -> None:
+    assert [parameter_words(one) for one in (None, 9_000, 22_700_000)] == [
+        None,
+        "9,000",
+        "22.7 M",
+    ]
