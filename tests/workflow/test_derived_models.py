@@ -52,6 +52,21 @@ def test_nothing_of_the_parent_is_planned_after_a_change_of_the_child(project: P
     assert project.plan(CHECKPOINT) == {f"train_model/{SMALL}"}
 
 
+def test_a_changed_child_is_measured_again_with_its_family_and_nothing_else_of_its_parent(
+    project: Project,
+) -> None:
+    project.configure(models=family(prune={"layers": 1, "intermediate": 48}))
+    planned = project.plan()
+    of_parent = {job for job in planned if SMALL not in job and not job.startswith("render_")}
+    assert of_parent == {f"race_family/{MODEL}-cpu", "summarize/summarize"}
+    assert f"race_finalists/{SMALL}-cpu" in planned
+
+
+def test_without_a_derived_model_no_family_is_planned(project: Project) -> None:
+    project.configure()
+    assert not [job for job in project.plan() if job.startswith("race_family")]
+
+
 def test_another_recipe_of_the_parent_trains_the_child_again(project: Project) -> None:
     models = family()
     models[MODEL] = {**models[MODEL], "train": {**RECIPE, "epochs": 2}}
