@@ -62,6 +62,27 @@ def test_a_changed_child_is_measured_again_with_its_family_and_nothing_else_of_i
     assert f"race_finalists/{SMALL}-cpu" in planned
 
 
+def test_the_report_compares_the_child_with_its_parent_in_shared_rounds(project: Project) -> None:
+    project.configure(models=family(), engines={"openvino": ["fp32"]}, graphs=[])
+    assert f"race_family/{MODEL}-cpu" in project.run()
+    (found,) = json.loads((project / "reports/summary.json").read_text())["families"]
+    assert (found["root"], found["status"], found["reason"]) == (MODEL, "ok", None)
+    assert [(one["model"], one["parent"]) for one in found["members"]] == [
+        (MODEL, None),
+        (SMALL, MODEL),
+    ]
+    for shape in found["shapes"]:
+        (child,) = [one for one in shape["engines"] if one["model"] == SMALL]
+        assert child["role"] == "recommended"
+        against = child["against"]["root_baseline"]
+        assert (against["model"], against["variant"]) == (MODEL, "cpu-pytorch-fp32")
+        assert against["speedup"]["low"] < against["speedup"]["ratio"]
+        # the same examples, which the child inherits
+        assert against["accuracy"]["reason"] is None
+        assert len(shape["points"]) == 4
+    assert "Smaller models" in (project / "reports/summary.html").read_text()
+
+
 def test_without_a_derived_model_no_family_is_planned(project: Project) -> None:
     project.configure()
     assert not [job for job in project.plan() if job.startswith("race_family")]
