@@ -1,75 +1,44 @@
-"""How much a model's loss depends on each block and on each neuron, by first-order Taylor."""
+"""How much a model's loss depends on each block and on each neuron."""
 
-from collections.abc import Iterable
+import copy
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 
-from tightrope.errors import TightropeError
-from tightrope.model.blocks import feed_forward_of, has_layers, module_at, stages_of
-from tightrope.model.structures import Importance
+from tightrope.model.blocks import feed_forward_of, has_layers, stages_of
+from tightrope.model.pruning import keep_blocks, keep_layers, narrow
+from tightrope.model.structures import Importance, largest, some_widths
 
-# places in a block of the products whose inputs are its units, without feed-forward layers
-OTHER_UNITS = ("attention.output.dense", "attention.out_lin", "pwconv2")
-
+# the loss of narrower layers is measured at these parts of their width, and at the smallest
+JUDGED_PARTS = 4
 # inputs by name, and labels int64 [batch]
 Batch = tuple[dict[str, torch.Tensor], torch.Tensor]
 
 
-def importance_of(model: Any, batches: Iterable[Batch]) -> list[list[Importance]]:
-    """Return the importance of the blocks of each stage.
+def neuron_importance(model: Any, batches: Iterable[Batch]) -> list[list[float]]:
+    """Return the importance of each neuron of each layer, to first order (Taylor).
 
-    A unit is an input channel of the last product of a residual branch. Removing it changes the
-    loss of an example, to first order, by the sum over its positions of activation x gradient,
-    which is the sum of weight x gradient of the unit's weights in that product. Its importance is
-    the mean of the absolute value over examples (Molchanov et al. 2016, arXiv 1611.06440; Michel et
-    al. 2019, arXiv 1905.10650); that of a block is the sum over its units.
-
-    Raises TightropeError for a block of another form.
+    Removing a neuron changes the loss of an example by the sum over its positions of activation x
+    gradient, which is the sum of weight x gradient of its outgoing weights. Its importance is the
+    mean of the absolute value over examples (Molchanov et al. 2016, arXiv 1611.06440). Raises
+    TightropeError for a layer of another form.
     """
-    stages = stages_of(model)
+    (layers,) = stages_of(model)
+    products = [feed_forward_of(layer)[1] for layer in layers]
     sums: dict[torch.nn.Module, torch.Tensor] = {}
-    found = [[Units(block, neurons=has_layers(model)) for block in blocks] for blocks in stages]
-    products = [product for blocks in found for block in blocks for product in block.products]
     hooks = [one.register_forward_pre_hook(partial(add_importance, sums)) for one in products]
     examples = 0
     try:
         for inputs, labels in batches:
-            logits = model(**inputs).logits
-            torch.nn.functional.cross_entropy(logits, labels, reduction="sum").backward()
+            summed_loss(model, inputs, labels).backward()
             model.zero_grad(set_to_none=True)
             examples += len(labels)
     finally:
         for hook in hooks:
             hook.remove()
-    means = {product: value / examples for product, value in sums.items()}
-    return [[block.importance(means) for block in blocks] for blocks in found]
-
-
-class Units:
-    """The units of a block: inputs of the last products of its residual branches."""
-
-    def __init__(self, block: torch.nn.Module, *, neurons: bool) -> None:
-        """Find the products; those of a feed-forward layer where its `neurons` can be removed."""
-        self.out = feed_forward_of(block)[1] if neurons else None
-        places = [module_at(block, place) for place in OTHER_UNITS]
-        self.others = [one for one in places if isinstance(one, torch.nn.Linear)]
-        if not self.others:
-            raise TightropeError(
-                f"prune: {type(block).__name__} has no {' or '.join(OTHER_UNITS)}, whose inputs "
-                "say how important it is; give prune.layers in the place of a target"
-            )
-
-    @property
-    def products(self) -> list[torch.nn.Module]:
-        """Return all products of the block whose inputs are units."""
-        return [*self.others, *([self.out] if self.out is not None else [])]
-
-    def importance(self, means: dict[torch.nn.Module, torch.Tensor]) -> Importance:
-        """Return the importance of the block from that of the units of each product."""
-        neurons = means[self.out].tolist() if self.out is not None else []
-        return Importance(neurons, sum(float(means[one].sum()) for one in self.others))
+    return [(sums[product] / examples).tolist() for product in products]
 
 
 def add_importance(
@@ -83,3 +52,82 @@ def add_importance(
         sums[product] = sums.get(product, torch.zeros_like(effect)) + effect
 
     activation.register_hook(add)
+
+
+def block_importance(model: Any, batches: Sequence[Batch]) -> list[list[float]]:
+    """Return by how much the mean loss grows without each block of each stage, which is measured.
+
+    First-order Taylor says little of whole blocks: it misses that the last one feeds the
+    classifier. A block that is alone in its stage stays, with importance 0.
+    """
+    sizes = [len(blocks) for blocks in stages_of(model)]
+    whole = mean_loss(model, batches)
+    return [
+        [
+            mean_loss(without(model, stage, block), batches) - whole if size > 1 else 0.0
+            for block in range(size)
+        ]
+        for stage, size in enumerate(sizes)
+    ]
+
+
+def without(model: Any, stage: int, block: int) -> Any:
+    """Return a copy of the model without a block."""
+    smaller = copy.deepcopy(model)
+    kept = [list(range(len(blocks))) for blocks in stages_of(model)]
+    kept[stage].remove(block)
+    if has_layers(model):
+        keep_layers(smaller, kept[0])
+    else:
+        keep_blocks(smaller, kept)
+    return smaller
+
+
+def narrowing_losses(
+    model: Any, neurons: Sequence[Sequence[float]], batches: Sequence[Batch]
+) -> dict[int, float]:
+    """Return by how much the mean loss grows with the most important neurons of all layers alone.
+
+    By number of neurons, in ascending order; it never falls with a smaller width.
+    """
+    whole, worst = mean_loss(model, batches), 0.0
+    found: dict[int, float] = {}
+    for width in sorted(some_widths(len(neurons[0]), JUDGED_PARTS), reverse=True):
+        smaller = copy.deepcopy(model)
+        for layer, values in zip(stages_of(smaller)[0], neurons, strict=True):
+            narrow(layer, width, largest(values, width))
+        worst = max(worst, mean_loss(smaller, batches) - whole)
+        found[width] = worst
+    return dict(reversed(found.items()))
+
+
+def mean_loss(model: Any, batches: Iterable[Batch]) -> float:
+    """Return the mean cross-entropy over the examples."""
+    total, examples = 0.0, 0
+    with torch.inference_mode():
+        for inputs, labels in batches:
+            total += float(summed_loss(model, inputs, labels))
+            examples += len(labels)
+    return total / examples
+
+
+def summed_loss(model: Any, inputs: dict[str, torch.Tensor], labels: torch.Tensor) -> torch.Tensor:
+    """Return the cross-entropy summed over the examples of a batch."""
+    logits = model(**inputs).logits
+    return torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+
+
+def importance_of(
+    model: Any, examples: Iterable[Batch], fewer: Sequence[Batch]
+) -> tuple[list[list[Importance]], dict[int, float]]:
+    """Return the importance of the blocks of each stage, and `narrowing_losses`.
+
+    Neurons are judged on `examples`, which is one pass; the rest on `fewer`, a pass for each block.
+    A model with stages has no neurons that config.json knows, and no narrowing.
+    """
+    blocks = block_importance(model, fewer)
+    if not has_layers(model):
+        return [[Importance([], value) for value in stage] for stage in blocks], {}
+    neurons = neuron_importance(model, examples)
+    layers = [Importance(own, value) for own, value in zip(neurons, blocks[0], strict=True)]
+    return [layers], narrowing_losses(model, neurons, fewer)

@@ -7,25 +7,52 @@ is least, but the width is the same in all layers, because config.json knows one
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 # widths are multiples of it
 WIDTH_STEP = 64
 
 
 class Importance(NamedTuple):
-    """Of a block: of each neuron of its feed-forward layer, and of all its other units together.
+    """Of a block: of each neuron of its feed-forward layer, for their order, and of it as a whole.
 
-    Without neurons where config.json has no size for them.
+    `block` is the loss gained without it. Without neurons where config.json has no size for them.
     """
 
     neurons: list[float]
-    other: float
+    block: float
 
-    def kept(self, width: int | None) -> float:
-        """Return the importance that is left with the `width` most important neurons."""
-        return self.other + sum(sorted(self.neurons, reverse=True)[:width])
+    def lost(self, width: int | None) -> float:
+        """Return the importance of all but the `width` most important neurons."""
+        return 0.0 if width is None else sum(sorted(self.neurons, reverse=True)[width:])
 
 
-Stages = Sequence[Sequence[Importance]]
+class Judged(NamedTuple):
+    """Importance of the blocks of each stage, and the loss gained by narrowing all layers.
+
+    `narrowing` is by width, in ascending order, and empty without widths.
+    """
+
+    stages: Sequence[Sequence[Importance]]
+    narrowing: dict[int, float]
+
+    def values(self, width: int | None) -> list[list[float]]:
+        """Return the loss that each block saves by being kept at a width.
+
+        What narrowing costs is interpolated between the measured widths, and is borne by the layers
+        in proportion to the importance of the neurons that they lose.
+        """
+        lost = [[block.lost(width) for block in blocks] for blocks in self.stages]
+        total = sum(map(sum, lost))
+        cost = self.narrowing_at(width) / total if width is not None and total else 0.0
+        return [
+            [block.block - cost * share for block, share in zip(blocks, shares, strict=True)]
+            for blocks, shares in zip(self.stages, lost, strict=True)
+        ]
+
+    def narrowing_at(self, width: int) -> float:
+        """Return the loss gained with so many neurons in each layer."""
+        return float(np.interp(width, [*self.narrowing], [*self.narrowing.values()]))
 
 
 class Structure(NamedTuple):
@@ -70,20 +97,29 @@ class Partial(NamedTuple):
     depths: tuple[int, ...]
 
 
+def some_widths(width: int, parts: int) -> list[int]:
+    """Return the smallest width, the present one, and about its multiples of 1 / `parts`."""
+    between = [
+        max(WIDTH_STEP, round(width * part / parts / WIDTH_STEP) * WIDTH_STEP)
+        for part in range(1, parts)
+    ]
+    return sorted({min(one, width) for one in (WIDTH_STEP, *between, width)})
+
+
 def widths_up_to(width: int | None) -> list[int | None]:
     """Return the widths to choose from: multiples of WIDTH_STEP and the present one."""
     return [None] if width is None else [*range(WIDTH_STEP, width, WIDTH_STEP), width]
 
 
-def choose(stages: Stages, table: Table, limit: float) -> tuple[Structure, float]:
-    """Return the structure of the greatest kept importance that costs at most `limit`, its cost.
+def choose(judged: Judged, table: Table, limit: float) -> tuple[Structure, float]:
+    """Return the structure of the least lost importance that costs at most `limit`, and its cost.
 
     Where none does, the cheapest structure. Each stage keeps a block at least.
     """
     found = [
         (one, width)
         for width, costs in table.items()
-        for one in fronts([[block.kept(width) for block in blocks] for blocks in stages], costs)
+        for one in fronts(judged.values(width), costs)
     ]
     within = [pair for pair in found if pair[0].cost <= limit]
     best, width = (
@@ -102,10 +138,10 @@ def fronts(importances: Sequence[Sequence[float]], costs: Costs) -> list[Partial
     """
     front = [Partial(costs.rest, 0.0, ())]
     for blocks, own in zip(importances, costs.blocks, strict=True):
-        largest = sorted(blocks, reverse=True)
+        ordered = sorted(blocks, reverse=True)
         extended = [
             Partial(
-                one.cost + own[depth - 1], one.kept + sum(largest[:depth]), (*one.depths, depth)
+                one.cost + own[depth - 1], one.kept + sum(ordered[:depth]), (*one.depths, depth)
             )
             for one in front
             for depth in range(1, len(blocks) + 1)
@@ -123,19 +159,14 @@ def undominated(found: list[Partial]) -> list[Partial]:
     return kept
 
 
-def kept_parts(stages: Stages, structure: Structure) -> dict[str, Any]:
+def kept_parts(judged: Judged, structure: Structure) -> dict[str, Any]:
     """Return which blocks and neurons of a structure are kept, as `pruning.prune` takes them."""
-    blocks = [
-        largest([block.kept(structure.width) for block in stage], depth)
-        for stage, depth in zip(stages, structure.depths, strict=True)
-    ]
-    if structure.width is None:
+    values, width = judged.values(structure.width), structure.width
+    blocks = [largest(own, depth) for own, depth in zip(values, structure.depths, strict=True)]
+    if width is None:
         return {"blocks": blocks}
-    return {
-        "layers": blocks[0],
-        "intermediate": structure.width,
-        "neurons": [largest(stages[0][layer].neurons, structure.width) for layer in blocks[0]],
-    }
+    neurons = [largest(judged.stages[0][layer].neurons, width) for layer in blocks[0]]
+    return {"layers": blocks[0], "intermediate": width, "neurons": neurons}
 
 
 def largest(values: Sequence[float], count: int) -> list[int]:

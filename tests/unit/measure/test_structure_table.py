@@ -6,7 +6,7 @@ import pytest
 from tightrope.measure.structures.choose import TOLERANCE, choices, nearest
 from tightrope.measure.structures.measure import ratio
 from tightrope.measure.structures.points import points, table_of
-from tightrope.model.structures import Importance, Structure
+from tightrope.model.structures import Importance, Judged, Structure
 
 BERT, CONVNEXT = Structure((6,), 256), Structure((3, 3, 9, 3), None)
 
@@ -57,13 +57,14 @@ def test_stages_add_up() -> None:
         assert table[None].of(depths) == pytest.approx(expected)
 
 
-def stages() -> list[list[Importance]]:
-    return [[Importance([float(index % 7) for index in range(256)], 100.0)] * 6]
+def judged() -> Judged:
+    layers = [Importance([float(index % 7) for index in range(256)], 1.0)] * 6
+    return Judged([layers], {64: 2.0, 128: 0.5, 256: 0.0})
 
 
 def test_a_prediction_that_is_right_is_measured_once() -> None:
     table = table_of({one: linear(one) for one in points(BERT)}, BERT)
-    (only,) = choices(stages(), table, 0.5, lambda one: rounds_of(linear(one)))
+    (only,) = choices(judged(), table, 0.5, lambda one: rounds_of(linear(one)))
     assert only.predicted == pytest.approx(only.measured)
     assert 0.45 < only.predicted <= 0.5
 
@@ -71,7 +72,7 @@ def test_a_prediction_that_is_right_is_measured_once() -> None:
 def test_a_prediction_that_is_wrong_is_corrected() -> None:
     """Each structure takes a fifth longer than what lies between the measured ones."""
     table = table_of({one: linear(one) for one in points(BERT)}, BERT)
-    tried = choices(stages(), table, 0.5, lambda one: rounds_of(1.2 * linear(one)))
+    tried = choices(judged(), table, 0.5, lambda one: rounds_of(1.2 * linear(one)))
     assert len(tried) > 1
     assert tried[0].measured == pytest.approx(1.2 * tried[0].predicted)
     best = nearest(tried, 0.5)
@@ -82,7 +83,7 @@ def test_a_prediction_that_is_wrong_is_corrected() -> None:
 
 def test_a_target_out_of_reach_gets_the_smallest_structure_measured_once() -> None:
     table = table_of({one: linear(one) for one in points(BERT)}, BERT)
-    tried = choices(stages(), table, 0.01, lambda one: rounds_of(linear(one)))
+    tried = choices(judged(), table, 0.01, lambda one: rounds_of(linear(one)))
     assert [one.structure for one in tried] == [Structure((1,), 64)]
 
 

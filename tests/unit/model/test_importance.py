@@ -1,19 +1,29 @@
-"""Taylor importance of the units of real encoders and of a ConvNeXt."""
+"""Importance of the neurons and blocks of real encoders and of a ConvNeXt."""
 
 import pytest
 import torch
 from pruned_models import logits, model_of, text_batch
 from tightrope.errors import TightropeError
 from tightrope.model.blocks import stages_of
-from tightrope.model.importance import importance_of
+from tightrope.model.importance import (
+    block_importance,
+    importance_of,
+    mean_loss,
+    narrowing_losses,
+    neuron_importance,
+)
+from tightrope.model.pruning import prune
+from tightrope.model.structures import largest
 from transformers import AutoConfig, AutoModelForImageClassification
 
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
-def test_every_neuron_and_attention_of_every_layer_is_judged(kind: str) -> None:
-    (layers,) = importance_of(model_of(kind), [text_batch()])
+def test_every_neuron_and_layer_is_judged(kind: str) -> None:
+    (layers,), narrowing = importance_of(model_of(kind), [text_batch()], [text_batch()])
     assert [len(one.neurons) for one in layers] == [32] * 4
-    assert all(one.other > 0 and min(one.neurons) >= 0 < max(one.neurons) for one in layers)
+    assert all(min(one.neurons) >= 0 < max(one.neurons) for one in layers)
+    assert len({one.block for one in layers}) == 4
+    assert narrowing == {32: 0.0}
 
 
 def test_importance_is_the_change_of_the_loss_to_first_order() -> None:
@@ -21,7 +31,7 @@ def test_importance_is_the_change_of_the_loss_to_first_order() -> None:
     model, share = model_of("bert"), 1e-3
     inputs, labels = text_batch()
     batch = {name: tensor[:1] for name, tensor in inputs.items()}, labels[:1]
-    (layers,) = importance_of(model, [batch])
+    layers = neuron_importance(model, [batch])
 
     def of_one() -> torch.Tensor:
         with torch.inference_mode():
@@ -29,10 +39,10 @@ def test_importance_is_the_change_of_the_loss_to_first_order() -> None:
         return torch.nn.functional.cross_entropy(answer, batch[1])
 
     whole, out = of_one(), stages_of(model)[0][2].output.dense
-    neuron = max(range(32), key=lambda index: layers[2].neurons[index])
+    neuron = max(range(32), key=lambda index: layers[2][index])
     with torch.no_grad():
         out.weight[:, neuron] *= 1 - share
-    expected = layers[2].neurons[neuron]
+    expected = layers[2][neuron]
     assert float(abs(of_one() - whole)) / share == pytest.approx(expected, rel=0.05)
 
 
@@ -42,29 +52,54 @@ def test_neurons_that_do_nothing_have_no_importance() -> None:
     for layer in stages_of(model)[0]:
         with torch.no_grad():
             layer.output.dense.weight[:, idle] = 0
-    (layers,) = importance_of(model, [text_batch()])
-    for one in layers:
-        assert [index for index, value in enumerate(one.neurons) if value == 0] == idle
+    for neurons in neuron_importance(model, [text_batch()]):
+        assert [index for index, value in enumerate(neurons) if value == 0] == idle
 
 
 def test_judging_changes_nothing_of_the_model() -> None:
     model = model_of("bert")
     before = logits(model)
-    importance_of(model, [text_batch()])
+    importance_of(model, [text_batch()], [text_batch()])
     torch.testing.assert_close(logits(model), before)
     assert all(weight.grad is None for weight in model.parameters())
+
+
+def test_a_layer_is_as_important_as_the_loss_that_its_removal_adds() -> None:
+    whole, pruned = model_of("bert"), model_of("bert")
+    ((first, *_),) = block_importance(whole, [text_batch()])
+    prune(pruned, layers=[1, 2, 3])
+    added = mean_loss(pruned, [text_batch()]) - mean_loss(whole, [text_batch()])
+    assert first == pytest.approx(added)
+
+
+def test_a_narrower_model_loses_what_its_neurons_are_worth() -> None:
+    model = model_of("wide_bert")
+    neurons = neuron_importance(model, [text_batch()])
+    found = narrowing_losses(model, neurons, [text_batch()])
+    assert list(found) == [64, 128, 160]
+    assert found[64] >= found[128] >= found[160] == 0
+    pruned = model_of("wide_bert")
+    kept = [largest(values, 64) for values in neurons]
+    prune(pruned, intermediate=64, neurons=kept)
+    added = mean_loss(pruned, [text_batch()]) - mean_loss(model, [text_batch()])
+    assert found[64] == pytest.approx(max(found[128], added))
 
 
 def test_blocks_of_a_convnext_are_judged_by_stage() -> None:
     model = model_of("convnext")
     images = torch.randn(3, 3, 32, 32, generator=torch.manual_seed(1))
-    stages = importance_of(model, [({"pixel_values": images}, torch.tensor([0, 1, 1]))])
+    batch = {"pixel_values": images}, torch.tensor([0, 1, 1])
+    stages, narrowing = importance_of(model, [batch], [batch])
     assert [len(blocks) for blocks in stages] == [1, 2, 3, 1]
-    assert all(block.other > 0 and block.neurons == [] for blocks in stages for block in blocks)
+    assert all(block.neurons == [] for blocks in stages for block in blocks)
+    # those that are alone in their stage stay
+    assert stages[0][0].block == stages[3][0].block == 0
+    assert len({block.block for block in (*stages[1], *stages[2])}) == 5
+    assert narrowing == {}
 
 
 def test_a_model_of_another_form_is_named() -> None:
     config = AutoConfig.for_model("resnet", hidden_sizes=[8, 8], depths=[1, 1], embedding_size=8)
     model = AutoModelForImageClassification.from_config(config)
     with pytest.raises(TightropeError, match=r"prune: ResNetModel has no encoder\.layer or .*yet"):
-        importance_of(model, [])
+        importance_of(model, [], [text_batch()])

@@ -11,6 +11,7 @@ from tightrope.model.sizes import parameter_table
 from tightrope.model.structures import (
     Costs,
     Importance,
+    Judged,
     Structure,
     Table,
     choose,
@@ -19,12 +20,13 @@ from tightrope.model.structures import (
 )
 
 
-def random_stages(seed: int, sizes: list[int], neurons: int) -> list[list[Importance]]:
+def random_judged(seed: int, sizes: list[int], neurons: int) -> Judged:
     draw = random.Random(seed)
-    return [
-        [Importance([draw.random() for _ in range(neurons)], draw.random() * 20) for _ in range(n)]
+    stages = [
+        [Importance([draw.random() for _ in range(neurons)], draw.random() * 2) for _ in range(n)]
         for n in sizes
     ]
+    return Judged(stages, {1: 3.0, 2: 1.0, 4: 0.0} if neurons else {})
 
 
 def random_table(seed: int, sizes: list[int], widths: list[int | None]) -> Table:
@@ -44,10 +46,10 @@ def random_table(seed: int, sizes: list[int], widths: list[int | None]) -> Table
 @pytest.mark.parametrize("seed", range(20))
 def test_no_other_structure_within_the_limit_keeps_more(seed: int) -> None:
     sizes, widths = [2, 3, 4], [None] if seed % 2 else [1, 2, 4]
-    stages = random_stages(seed, sizes, 0 if seed % 2 else 4)
+    judged = random_judged(seed, sizes, 0 if seed % 2 else 4)
     table = random_table(seed, sizes, widths)
     limit = table[widths[-1]].of(sizes) * 0.6
-    structure, cost = choose(stages, table, limit)
+    structure, cost = choose(judged, table, limit)
     assert cost == pytest.approx(table[structure.width].of(structure.depths))
     assert cost <= limit
     kept = []
@@ -55,37 +57,44 @@ def test_no_other_structure_within_the_limit_keeps_more(seed: int) -> None:
         for depths in product(*(range(1, size + 1) for size in sizes)):
             if table[width].of(depths) <= limit:
                 best = (
-                    sum(sorted((one.kept(width) for one in stage), reverse=True)[:depth])
-                    for stage, depth in zip(stages, depths, strict=True)
+                    sum(sorted(values, reverse=True)[:depth])
+                    for values, depth in zip(judged.values(width), depths, strict=True)
                 )
                 kept.append(sum(best))
     chosen = sum(
-        sum(sorted((one.kept(structure.width) for one in stage), reverse=True)[:depth])
-        for stage, depth in zip(stages, structure.depths, strict=True)
+        sum(sorted(values, reverse=True)[:depth])
+        for values, depth in zip(judged.values(structure.width), structure.depths, strict=True)
     )
     assert chosen == pytest.approx(max(kept))
 
 
 def test_a_limit_that_nothing_meets_gets_the_smallest_structure() -> None:
-    stages, table = random_stages(0, [3], 4), random_table(0, [3], [1, 2, 4])
+    judged, table = random_judged(0, [3], 4), random_table(0, [3], [1, 2, 4])
     cheapest = min(
         (costs.of([depth]), width, depth) for width, costs in table.items() for depth in (1, 2, 3)
     )
-    structure, cost = choose(stages, table, 0.0)
+    structure, cost = choose(judged, table, 0.0)
     assert (cost, structure) == (cheapest[0], Structure((cheapest[2],), cheapest[1]))
 
 
 def test_the_most_important_layers_and_neurons_are_kept() -> None:
-    stages = [
-        [Importance([5, 1, 2], 1), Importance([1, 1, 1], 0), Importance([0, 3, 4], 2)],
-    ]
-    assert kept_parts(stages, Structure((2,), 2)) == {
+    layers = [Importance([5, 1, 2], 1), Importance([1, 1, 1], 0), Importance([0, 3, 4], 2)]
+    judged = Judged([layers], {1: 4.0, 3: 0.0})
+    assert kept_parts(judged, Structure((2,), 2)) == {
         "layers": [0, 2],
         "intermediate": 2,
         "neurons": [[0, 2], [1, 2]],
     }
-    blocks = [[Importance([], 1.0)], [Importance([], 1.0), Importance([], 3.0)]]
+    blocks = Judged([[Importance([], 1.0)], [Importance([], 1.0), Importance([], 3.0)]], {})
     assert kept_parts(blocks, Structure((1, 1), None)) == {"blocks": [[0], [1]]}
+
+
+def test_what_narrowing_costs_is_borne_by_the_layers_whose_neurons_are_lost() -> None:
+    layers = [Importance([3.0, 1.0], 1.0), Importance([2.0, 0.0], 1.0)]
+    judged = Judged([layers], {1: 0.5, 2: 0.0})
+    assert judged.values(2) == [[1.0, 1.0]]
+    assert judged.values(1) == [[0.5, 1.0]]
+    assert judged.narrowing_at(1) == 0.5
 
 
 def test_the_table_of_parameters_counts_as_a_pruned_model_does() -> None:

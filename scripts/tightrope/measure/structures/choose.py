@@ -12,7 +12,7 @@ from tightrope.measure.settings import TimingSettings
 from tightrope.measure.structures.build import in_child, timed_structures
 from tightrope.measure.structures.measure import ratio, read_ratios, settings_of
 from tightrope.measure.structures.points import table_of
-from tightrope.model.structures import Stages, Structure, Table, choose, kept_parts
+from tightrope.model.structures import Judged, Structure, Table, choose, kept_parts
 
 SCHEMA = 1
 # a measured speed-up may miss the asked one by this share; after so many tries the nearest is kept
@@ -65,13 +65,13 @@ def choose_by_parameters(
 ) -> None:
     """Write the structure with at most `limit` parameters, see `write_structure`."""
     analysis = in_child(analysed, limits)
-    structure, count = choose(analysis.stages, analysis.parameters, limit)
+    structure, count = choose(analysis.judged, analysis.parameters, limit)
     facts = {
         "asked": {"parameters": limit},
         "reached": {"parameters": round(count)},
         "short_by": max(0.0, count / limit - 1),
     }
-    write_structure(target, analysis.stages, structure, facts)
+    write_structure(target, analysis.judged, structure, facts)
 
 
 def choose_by_latency(
@@ -96,7 +96,7 @@ def choose_by_latency(
     parent, ratios = read_ratios(table)
     costs = table_of(ratios, parent)
     with timed_structures(checkpoint, timing, settings, parent) as timed:
-        tried = choices(analysis.stages, costs, 1 / speedup, lambda one: timed.rounds([one]))
+        tried = choices(analysis.judged, costs, 1 / speedup, lambda one: timed.rounds([one]))
     best = nearest(tried, 1 / speedup)
     reached = 1 / (best.measured or best.predicted)
     facts = {
@@ -111,10 +111,10 @@ def choose_by_latency(
         "libraries": execution.libraries,
         "tried": [one.document() for one in tried],
     }
-    write_structure(target, analysis.stages, best.structure, facts, measured)
+    write_structure(target, analysis.judged, best.structure, facts, measured)
 
 
-def choices(stages: Stages, table: Table, limit: float, measure: Measure) -> list[Choice]:
+def choices(judged: Judged, table: Table, limit: float, measure: Measure) -> list[Choice]:
     """Return the structures that were chosen and measured until one is within TOLERANCE.
 
     A measured miss shifts the limit for the next choice by the error of the prediction.
@@ -122,7 +122,7 @@ def choices(stages: Stages, table: Table, limit: float, measure: Measure) -> lis
     tried: list[Choice] = []
     bound = limit
     while len(tried) < TRIES:
-        structure, predicted = choose(stages, table, bound)
+        structure, predicted = choose(judged, table, bound)
         if structure in [one.structure for one in tried]:
             break
         rounds = measure(structure)
@@ -152,7 +152,7 @@ def engine_of(settings: TimingSettings) -> dict[str, Any]:
 
 def write_structure(
     target: Path | str,
-    stages: Stages,
+    judged: Judged,
     structure: Structure,
     facts: dict[str, Any],
     measured: dict[str, Any] | None = None,
@@ -169,8 +169,9 @@ def write_structure(
             "schema": SCHEMA,
             "target": facts,
             "structure": structure.document(),
-            "prune": kept_parts(stages, structure),
-            "importance": [[one._asdict() for one in blocks] for blocks in stages],
+            "prune": kept_parts(judged, structure),
+            "importance": [[one._asdict() for one in blocks] for blocks in judged.stages],
+            "narrowing": {str(width): lost for width, lost in judged.narrowing.items()},
             **(measured or {}),
         },
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,27 +15,22 @@ from tightrope.errors import TightropeError
 from tightrope.model.changes import Changes
 from tightrope.model.importance import Batch, importance_of
 from tightrope.model.sizes import parameter_table
-from tightrope.model.structures import Importance, Structure, Table
+from tightrope.model.structures import Judged, Table
 from tightrope.training.batches import draw_epochs
 from tightrope.training.examples import Subject
 from tightrope.training.recipe import whole_recipe
 from tightrope.training.start import load_start
 from tightrope.training.step import prepare_device
 
-EXAMPLES, BATCH = 512, 16
+# so many examples judge neurons, and fewer judge blocks, each with a pass of its own
+EXAMPLES, FEWER, BATCH = 512, 128, 16
 
 
 class Analysis(NamedTuple):
-    """Importance of the blocks of each stage, and the number of weights of each structure."""
+    """Importance of the blocks and neurons, and the number of weights of each structure."""
 
-    stages: list[list[Importance]]
+    judged: Judged
     parameters: Table
-
-    @property
-    def parent(self) -> Structure:
-        """Return the structure of the model itself."""
-        width = len(self.stages[0][0].neurons) or None
-        return Structure(tuple(len(blocks) for blocks in self.stages), width)
 
 
 def analyse(
@@ -62,8 +58,9 @@ def analyse(
     start = load_start(source, data, None, changes=Changes(), names=names, seed=seed)
     subject = start.subject(whole_recipe({"sequence": sequence}, seed))
     start.model.eval()
-    stages = importance_of(start.model, batches(subject, seed))
-    return Analysis(stages, parameter_table(start.model))
+    fewer = [*islice(batches(subject, seed), FEWER // BATCH)]
+    judged = Judged(*importance_of(start.model, batches(subject, seed), fewer))
+    return Analysis(judged, parameter_table(start.model))
 
 
 def batches(subject: Subject, seed: int) -> Iterator[Batch]:

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tightrope.model.structures import WIDTH_STEP, Costs, Structure, Table, widths_up_to
+from tightrope.model.structures import Costs, Structure, Table, some_widths, widths_up_to
 
 # seconds of a call over those of the parent's
 Ratios = Mapping[Structure, float]
 # a stage is measured in the middle too where it has more blocks than this
 FEW_BLOCKS = 4
+# widths are measured at these parts of the present one, and at the smallest
+TIMED_PARTS = 2
 
 
 def points(parent: Structure) -> list[Structure]:
@@ -18,7 +20,7 @@ def points(parent: Structure) -> list[Structure]:
     Depths are one block, half and all; widths the smallest, half and all.
     """
     found = [parent]
-    for width in measured_widths(parent.width):
+    for width in widths_to_measure(parent.width):
         for stage, blocks in enumerate(parent.depths):
             middle = [(blocks + 1) // 2] if blocks > FEW_BLOCKS else []
             for depth in (1, *middle, blocks):
@@ -27,12 +29,9 @@ def points(parent: Structure) -> list[Structure]:
     return list(dict.fromkeys(found))
 
 
-def measured_widths(width: int | None) -> list[int | None]:
-    """Return the smallest width, about half of the present one, and that itself."""
-    if width is None:
-        return [None]
-    half = max(WIDTH_STEP, round(width / 2 / WIDTH_STEP) * WIDTH_STEP)
-    return [*sorted({min(WIDTH_STEP, width), min(half, width), width})]
+def widths_to_measure(width: int | None) -> list[int | None]:
+    """Return some widths, or [None] of a model without widths."""
+    return [None] if width is None else [*some_widths(width, TIMED_PARTS)]
 
 
 def table_of(ratios: Ratios, parent: Structure) -> Table:
@@ -40,7 +39,7 @@ def table_of(ratios: Ratios, parent: Structure) -> Table:
 
     Linear between the measured depths and widths; stages add up.
     """
-    widths = measured_widths(parent.width)
+    widths = widths_to_measure(parent.width)
     rows = np.stack([costs_at(ratios, parent, width) for width in widths])
     if parent.width is None:
         return {None: split(rows[0], parent)}
