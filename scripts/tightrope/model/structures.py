@@ -50,6 +50,11 @@ class Judged(NamedTuple):
             for blocks, shares in zip(self.stages, lost, strict=True)
         ]
 
+    def kept(self, structure: "Structure") -> float:
+        """Return the loss that a structure saves with its most important blocks."""
+        kept = zip(self.values(structure.width), structure.depths, strict=True)
+        return sum(sum(sorted(values, reverse=True)[:depth]) for values, depth in kept)
+
     def narrowing_at(self, width: int) -> float:
         """Return the loss gained with so many neurons in each layer."""
         return float(np.interp(width, [*self.narrowing], [*self.narrowing.values()]))

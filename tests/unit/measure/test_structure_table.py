@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tightrope.measure.structures.choose import TOLERANCE, choices, nearest
+from tightrope.measure.structures.choose import TOLERANCE, Choice, best_of, choices
 from tightrope.measure.structures.measure import ratio
 from tightrope.measure.structures.points import points, table_of
 from tightrope.model.structures import Importance, Judged, Structure
@@ -75,9 +75,8 @@ def test_a_prediction_that_is_wrong_is_corrected() -> None:
     tried = choices(judged(), table, 0.5, lambda one: rounds_of(1.2 * linear(one)))
     assert len(tried) > 1
     assert tried[0].measured == pytest.approx(1.2 * tried[0].predicted)
-    best = nearest(tried, 0.5)
+    best = best_of(judged(), tried, 0.5)
     assert best is tried[-1]
-    assert best.measured is not None
     assert 0.45 < best.measured <= 0.5 * (1 + TOLERANCE)
 
 
@@ -85,6 +84,16 @@ def test_a_target_out_of_reach_gets_the_smallest_structure_measured_once() -> No
     table = table_of({one: linear(one) for one in points(BERT)}, BERT)
     tried = choices(judged(), table, 0.01, lambda one: rounds_of(linear(one)))
     assert [one.structure for one in tried] == [Structure((1,), 64)]
+
+
+def test_of_those_that_meet_the_target_the_one_that_keeps_the_most_is_best() -> None:
+    deep, wide, slow = Structure((4,), 64), Structure((2,), 256), Structure((5,), 256)
+    tried = [Choice(deep, 0.5, 0.5, []), Choice(wide, 0.5, 0.4, []), Choice(slow, 0.5, 0.6, [])]
+    assert judged().kept(wide) == pytest.approx(2.0)
+    assert judged().kept(deep) == pytest.approx(4 * (1 - 2 / 6))
+    assert best_of(judged(), tried, 0.5).structure == deep
+    assert best_of(judged(), tried[1:], 0.5).structure == wide
+    assert best_of(judged(), tried, 0.1).structure == wide
 
 
 def test_disturbed_rounds_count_only_where_there_are_too_few_others(

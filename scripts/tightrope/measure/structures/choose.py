@@ -1,7 +1,7 @@
 """Choose the structure of a pruned model that meets a target, and measure it."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tightrope.measure.structures.points import table_of
 from tightrope.model.structures import Judged, Structure, Table, choose, kept_parts
 
 SCHEMA = 1
-# a measured speed-up may miss the asked one by this share; after so many tries the nearest is kept
+# a measured speed-up may miss the asked one by this share; after so many tries the best is kept
 TOLERANCE, TRIES = 0.05, 3
 # from a structure to its rounds beside the model itself
 Measure = Callable[[Structure], list[dict[str, Any]]]
@@ -30,8 +30,8 @@ class Choice:
 
     structure: Structure
     predicted: float
-    rounds: list[dict[str, Any]] = field(default_factory=list)
-    measured: float | None = None
+    measured: float
+    rounds: list[dict[str, Any]]
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -97,8 +97,8 @@ def choose_by_latency(
     costs = table_of(ratios, parent)
     with timed_structures(checkpoint, timing, settings, parent) as timed:
         tried = choices(analysis.judged, costs, 1 / speedup, lambda one: timed.rounds([one]))
-    best = nearest(tried, 1 / speedup)
-    reached = 1 / (best.measured or best.predicted)
+    best = best_of(analysis.judged, tried, 1 / speedup)
+    reached = 1 / best.measured
     facts = {
         "asked": {"speedup": speedup, **engine_of(settings)},
         "reached": {"speedup": reached, "predicted": 1 / best.predicted},
@@ -127,7 +127,7 @@ def choices(judged: Judged, table: Table, limit: float, measure: Measure) -> lis
             break
         rounds = measure(structure)
         measured = ratio(rounds, 1)
-        tried.append(Choice(structure, predicted, rounds, measured))
+        tried.append(Choice(structure, predicted, measured, rounds))
         print(f"{structure}: {1 / measured:.2f}x measured, {1 / predicted:.2f}x predicted")
         if abs(measured / limit - 1) <= TOLERANCE:
             break
@@ -135,14 +135,12 @@ def choices(judged: Judged, table: Table, limit: float, measure: Measure) -> lis
     return tried
 
 
-def nearest(tried: list[Choice], limit: float) -> Choice:
-    """Return the slowest choice within the limit and TOLERANCE, or the fastest of all."""
-
-    def measured(one: Choice) -> float:
-        return one.predicted if one.measured is None else one.measured
-
-    within = [one for one in tried if measured(one) <= limit * (1 + TOLERANCE)]
-    return max(within, key=measured) if within else min(tried, key=measured)
+def best_of(judged: Judged, tried: list[Choice], limit: float) -> Choice:
+    """Return the choice that keeps the most within the limit and TOLERANCE, or the fastest."""
+    within = [one for one in tried if one.measured <= limit * (1 + TOLERANCE)]
+    if within:
+        return max(within, key=lambda one: judged.kept(one.structure))
+    return min(tried, key=lambda one: one.measured)
 
 
 def engine_of(settings: TimingSettings) -> dict[str, Any]:
