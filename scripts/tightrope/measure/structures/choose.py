@@ -10,7 +10,12 @@ from tightrope.jobs.child import Limits
 from tightrope.machine.cores import intra_op_threads
 from tightrope.measure.settings import TimingSettings
 from tightrope.measure.structures.build import in_child, timed_structures
-from tightrope.measure.structures.measure import ratio, read_ratios, settings_of
+from tightrope.measure.structures.measure import (
+    ratio,
+    read_ratios,
+    rounds_that_count,
+    settings_of,
+)
 from tightrope.measure.structures.points import table_of
 from tightrope.model.structures import Judged, Structure, Table, choose, kept_parts
 
@@ -126,7 +131,7 @@ def choices(judged: Judged, table: Table, limit: float, measure: Measure) -> lis
         if structure in [one.structure for one in tried]:
             break
         rounds = measure(structure)
-        measured = ratio(rounds, 1)
+        measured = ratio(rounds_that_count(rounds), 1)
         tried.append(Choice(structure, predicted, measured, rounds))
         print(f"{structure}: {1 / measured:.2f}x measured, {1 / predicted:.2f}x predicted")
         if abs(measured / limit - 1) <= TOLERANCE:

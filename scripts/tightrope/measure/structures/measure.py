@@ -61,8 +61,9 @@ def read_ratios(path: Path | str) -> tuple[Structure, Ratios]:
     parent = structure_from(document["parent"])
     ratios = {parent: 1.0}
     for group in document["groups"]:
+        rounds = rounds_that_count(group["rounds"])
         for number, one in enumerate(group["structures"][1:], start=1):
-            ratios[structure_from(one)] = ratio(group["rounds"], number)
+            ratios[structure_from(one)] = ratio(rounds, number)
     return parent, ratios
 
 
@@ -71,17 +72,21 @@ def structure_from(document: dict[str, Any]) -> Structure:
     return Structure(tuple(document["depths"]), document["width"])
 
 
-def ratio(rounds: Sequence[dict[str, Any]], engine: int) -> float:
-    """Return the seconds per call of an engine over those of the first.
+def rounds_that_count(rounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the undisturbed rounds, or where these are too few all of them, which is printed.
 
-    From undisturbed rounds; where these are too few from all, which is printed: the ratio chooses a
-    structure and is no result, and on a machine that is never quiet there would be none.
+    They choose a structure and are no result; on a machine that is never quiet there would be none.
     """
     quiet = undisturbed_rounds(rounds)
-    if len(quiet) < FEWEST_ROUNDS:
-        print(f"{len(rounds) - len(quiet)} of {len(rounds)} rounds were disturbed by other load")
-        quiet = [*rounds]
-    return time_ratio(blocks_of(quiet, engine), blocks_of(quiet, 0)).value
+    if len(quiet) >= FEWEST_ROUNDS:
+        return quiet
+    print(f"{len(rounds) - len(quiet)} of {len(rounds)} rounds were disturbed by other load")
+    return [*rounds]
+
+
+def ratio(rounds: Sequence[dict[str, Any]], engine: int) -> float:
+    """Return the seconds per call of an engine over those of the first."""
+    return time_ratio(blocks_of(rounds, engine), blocks_of(rounds, 0)).value
 
 
 def settings_of(job: Any) -> TimingSettings:
