@@ -47,8 +47,33 @@ def race_family(
     the record has failed.
     """
     began = time.monotonic()
+    record = empty_record(settings, race, root, device)
+    members = read_members(**vars(files))
+    timed = engines_of(members, record, settings)
+    left = {name: one for name, one in members.items() if name not in record.unraced}
+    rating = Rating(race.baseline, race.budget, race.accept_disturbed)
+    places = range(len(settings.shapes))
+    compared = [comparison(left, root, rating, place) for place in places]
+    name_unraced(record, left, compared)
+    machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
+    if any(len(one.engines().names) > 1 for one in compared):
+        measured = measured_of(left)
+        run_heats(record, timed, measured, compared, machine, settings.execution.limits)
+        add_shapes(record, settings, measured, compared)
+    else:
+        record.status, record.reason = "failed", why_not_raced(record)
+        record.transient = False
+    record.seconds = time.monotonic() - began
+    record.lost_s, record.busiest = machine.lost_s, machine.busiest
+    record.write(target)
+
+
+def empty_record(
+    settings: TimingSettings, race: RaceSettings, root: str, device: str
+) -> FamilyRecord:
+    """Return the record of a family in which nothing was timed."""
     execution = settings.execution
-    record = FamilyRecord(
+    return FamilyRecord(
         model=root,
         variant=FAMILY,
         device=device,
@@ -60,24 +85,6 @@ def race_family(
         processors=pinned_processors(execution.threads),
         engines_sha256={},
     )
-    members = read_members(**vars(files))
-    timed = engines_of(members, record, settings)
-    left = {name: one for name, one in members.items() if name not in record.unraced}
-    rating = Rating(race.baseline, race.budget, race.accept_disturbed)
-    places = range(len(settings.shapes))
-    compared = [comparison(left, root, rating, place) for place in places]
-    name_unraced(record, left, compared)
-    machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
-    if any(len(one.engines().names) > 1 for one in compared):
-        measured = measured_of(left)
-        run_heats(record, timed, measured, compared, machine, execution.limits)
-        add_shapes(record, settings, measured, compared)
-    else:
-        record.status, record.reason = "failed", why_not_raced(record)
-        record.transient = False
-    record.seconds = time.monotonic() - began
-    record.lost_s, record.busiest = machine.lost_s, machine.busiest
-    record.write(target)
 
 
 def engines_of(

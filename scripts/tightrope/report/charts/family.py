@@ -37,29 +37,11 @@ def family_chart(
     ends = ("latency_low", "latency_ms", "latency_high")
     x_axis = log_axis(points, ends, "latency_ms", title="latency, ms (logarithmic)")
     y_axis = accuracy_axis(points, budget_points)
-    colour = alt.Color("model:O", scale=alt.Scale(domain=list(models)), legend=None)
-    marks, position = alt.Chart(), (x_axis, y_axis)
-    front, recommended, others = (
-        marks.transform_filter(rule)
-        for rule in ("datum.front", "datum.recommended", "!datum.recommended")
-    )
-    tooltip = [alt.Tooltip("model:N"), *tooltips("latency", "change")]
-    point = (*position, colour, precision_shape())
     layers = [
         alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
         *budget_layers(budget_points, y_axis),
-        front.mark_line(style="front", interpolate="step-after").encode(*position),
         *link_layers(links, x_axis, y_axis),
-        recommended.mark_rule(opacity=0.75).encode(
-            x_axis, colour, y=clone(y_axis, "delta_low"), y2="delta_high:Q"
-        ),
-        recommended.mark_rule(opacity=0.75).encode(
-            y_axis, colour, x=clone(x_axis, "latency_low"), x2="latency_high:Q"
-        ),
-        others.mark_point(filled=True, size=SMALL, opacity=0.6).encode(*point, tooltip=tooltip),
-        recommended.mark_point(style="ring", size=430, shape="circle").encode(*position),
-        recommended.mark_point(filled=True, size=LARGE, opacity=1).encode(*point, tooltip=tooltip),
-        *labels(recommended, "model", y_axis, align="left", x=x_axis, dx=12, dy=-13),
+        *point_layers(x_axis, y_axis, models),
     ]
     title = "accuracy change from the root's baseline, points"
     if y_axis["scale"]["type"] == "symlog":
@@ -76,3 +58,26 @@ def link_layers(links: Sequence[dict[str, Any]], x_axis: alt.X, y_axis: alt.Y) -
         return []
     chart = alt.Chart(values(links)).mark_rule(style="edge")
     return [chart.encode(x_axis, y_axis, x2="latency_ms_child:Q", y2="delta_child:Q")]
+
+
+def point_layers(x_axis: alt.X, y_axis: alt.Y, models: Sequence[str]) -> list[alt.Chart]:
+    """Return the Pareto front, the marks of all variants, and the names of recommended ones."""
+    colour = alt.Color("model:O", scale=alt.Scale(domain=list(models)), legend=None)
+    position = (x_axis, y_axis)
+    front, recommended, others = (
+        alt.Chart().transform_filter(rule)
+        for rule in ("datum.front", "datum.recommended", "!datum.recommended")
+    )
+    tooltip = [alt.Tooltip("model:N"), *tooltips("latency", "change")]
+    bar = recommended.mark_rule(opacity=0.75)
+    small = others.mark_point(filled=True, size=SMALL, opacity=0.6)
+    large = recommended.mark_point(filled=True, size=LARGE, opacity=1)
+    return [
+        front.mark_line(style="front", interpolate="step-after").encode(*position),
+        bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2="delta_high:Q"),
+        bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2="latency_high:Q"),
+        small.encode(*position, colour, precision_shape(), tooltip=tooltip),
+        recommended.mark_point(style="ring", size=430, shape="circle").encode(*position),
+        large.encode(*position, colour, precision_shape(), tooltip=tooltip),
+        *labels(recommended, "model", y_axis, align="left", x=x_axis, dx=12, dy=-13),
+    ]
