@@ -32,7 +32,8 @@ def otherwise_disturbed(document: Entry) -> list[Entry]:
     points = [one for entry in document.get("throughput", ()) for one in entry["points"]]
     pauses = [one for entry in document.get("idleness", ()) for one in entry["pauses"]]
     whole = (*document.get("builds", ()), *document.get("training", ()))
-    whole = (*whole, *document.get("cascades", ()))
+    shapes = (shape for family in document.get("families", ()) for shape in family["shapes"])
+    whole = (*whole, *document.get("cascades", ()), *shapes)
     others = (*tests, *points, *pauses, *whole)
     return [one for one in others if one.get("disturbed")]
 

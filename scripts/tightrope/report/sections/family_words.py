@@ -3,12 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tightrope.report.style.numbers import TIMES
+
 Record = Mapping[str, Any]
+# pattern of zeros in any place
+ANY = "any"
 
 
 def change_words(changes: Record) -> list[str]:
     """Return a phrase per change: `3 layers`, `512 neurons per layer`, `activation relu`."""
-    known = {"prune": prune_words, "train": train_words}
+    known = {
+        "prune": prune_words,
+        "sparsity": sparsity_words,
+        "distill": distill_words,
+        "train": train_words,
+    }
     found = []
     for key, value in changes.items():
         found += known[key](value) if key in known else [other_words(key, value)]
@@ -25,9 +34,30 @@ def prune_words(prune: Record) -> list[str]:
                 found.append(f"{value} layers" if whole else f"layers {listed(value)}")
             case "intermediate":
                 found.append(f"{value} neurons per layer")
+            case "target":
+                found.append(target_words(value.get("asked") or {}))
             case _:
                 found.append(f"prune {other_words(key, value)}")
     return found
+
+
+def target_words(asked: Record) -> str:
+    """Return what the sizes were chosen for: a speed-up or a number of parameters."""
+    if "parameters" in asked:
+        return f"chosen for at most {parameter_words(asked['parameters'])} parameters"
+    return f"chosen for a speed-up of {asked.get('speedup')}{TIMES}"
+
+
+def sparsity_words(sparsity: Record) -> list[str]:
+    """Return the share of weights that are zero, and in which pattern where they have one."""
+    pattern = sparsity.get("pattern", ANY)
+    share = f"{100 * sparsity.get('zeros', sparsity.get('share', 0)):.0f} % of the weights zero"
+    return [share if pattern == ANY else f"{share} ({pattern})"]
+
+
+def distill_words(distill: Record) -> list[str]:
+    """Return the teacher of a model."""
+    return [f"distilled from {distill.get('from')}"]
 
 
 def train_words(recipe: Record) -> list[str]:

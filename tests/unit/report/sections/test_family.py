@@ -161,9 +161,21 @@ def test_without_a_derived_model_nothing_of_it_is_on_the_page(tmp_path: Path) ->
     [
         ({}, []),
         ({"prune": {"layers": [0, 2], "intermediate": 64}}, "layers 0, 2|64 neurons per layer"),
-        ({"prune": {"target": 1.5}}, "prune target 1.5"),
+        ({"prune": {"heads": 2}}, "prune heads 2"),
+        (
+            {"prune": {"layers": [1], "target": {"asked": {"speedup": 2.0}, "short_by": 0.0}}},
+            "layers 1|chosen for a speed-up of 2.0\N{MULTIPLICATION SIGN}",
+        ),
+        (
+            {"prune": {"target": {"asked": {"parameters": 20_000_000}}}},
+            "chosen for at most 20.0 M parameters",
+        ),
+        ({"sparsity": {"share": 0.8, "pattern": "any"}}, "80 % of the weights zero"),
+        ({"sparsity": {"zeros": 0.5, "pattern": "2:4"}}, "50 % of the weights zero (2:4)"),
         ({"activation": "relu", "train": {"epochs": 1}}, "activation relu|trained 1 epoch"),
-        ({"distill": {"temperature": 2}, "qat": True}, "distill: temperature 2|qat"),
+        ({"distill": {"from": "large", "temperature": 2}}, "distilled from large"),
+        ({"qat": {"steps": 9}}, "qat: steps 9"),
+        ({"qat": True}, "qat"),
     ],
 )
 def test_changes_are_told_in_words(changes: dict[str, Any], words: Any) -> None:
