@@ -17,7 +17,7 @@ from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.cascade.engine import Alone, Cascade
 from tightrope.measure.cascade.members import Member
 from tightrope.measure.cascade.served_engine import Pairs, Serve, ServedEngine
-from tightrope.measure.cascade.threshold import Pool, chosen, test_thresholds
+from tightrope.measure.cascade.threshold import Pool, chosen, ordered_tests
 from tightrope.measure.rounds import ROUNDS, measure_rounds, start, warm_up
 from tightrope.records.cascade import CascadeRecord
 from tightrope.variants import parse
@@ -77,7 +77,7 @@ class Measurement:
         record.calibration = self.answers(CALIBRATION, *alone)
         pool = Pool(*(record.calibration[name] for name in Pool._fields))
         budget = record.budget_points / 100
-        tests = test_thresholds(pool, budget=budget, agreement=record.agreement)
+        tests = ordered_tests(pool, budget=budget, agreement=record.agreement)
         record.tests, record.threshold = [dict(test) for test in tests], chosen(tests)
         if record.threshold is None:
             return

@@ -39,7 +39,7 @@ def confidences(logits: np.ndarray) -> np.ndarray:
     return 1 / np.exp(wide - wide.max(axis=1, keepdims=True)).sum(axis=1)
 
 
-def test_thresholds(
+def ordered_tests(
     pool: Pool, *, budget: float, agreement: float | None = None
 ) -> list[ThresholdTest]:
     """Return the tests of thresholds, from the highest down to the first that fails.
