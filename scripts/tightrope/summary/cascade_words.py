@@ -43,7 +43,8 @@ def verdict_and_sentence(entry: Cascade, tests: Sequence[dict[str, Any]]) -> tup
 def promise_of(entry: Cascade) -> str:
     """Return what the threshold was chosen for."""
     if entry["agreement"] is None:
-        return f"the accuracy within {entry['budget_points']:g} points"
+        points = entry["budget_points"]
+        return f"the accuracy within {points:g} point{'' if points == 1 else 's'}"
     return f"{100 * entry['agreement']:g} % of the answers"
 
 

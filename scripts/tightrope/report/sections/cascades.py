@@ -110,7 +110,7 @@ def threshold_words(entry: Record) -> str | None:
     if threshold is None or chosen is None:
         return None
     if entry.get("agreement") is None:
-        promise = f"at most {entry['budget_points']:g} points of accuracy are lost"
+        promise = f"no more than {entry['budget_points']:g} of 100 answers become wrong on balance"
         changed = f"{chosen['lost']} right answers are lost and {chosen['gained']} gained"
     else:
         promise = f"{100 * entry['agreement']:g} % of the answers are those of the large model"

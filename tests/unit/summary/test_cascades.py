@@ -1,0 +1,115 @@
+"""What summary.json says of a cascade, and what to do with it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from raced import HOST
+from tightrope.records.cascade import CascadeRecord
+from tightrope.records.rounds import FEWEST_ROUNDS
+from tightrope.summary.cascade_types import Cascade
+from tightrope.summary.cascades import cascade_entry
+
+SAMPLES = 2000
+
+
+def passed(threshold: float, **changes: Any) -> dict[str, Any]:
+    test = {"threshold": threshold, "answered": 600, "lost": 1, "gained": 0, "p_value": 0.01}
+    return {**test, **changes}
+
+
+def rounds(*seconds: float, count: int = 12, foreign: float = 0.0) -> list[dict[str, Any]]:
+    """Rounds in which small model, large model and cascade take so long, give or take a percent."""
+    return [
+        {
+            "blocks_s": [[one * (1 + 0.01 * ((n + k) % 3))] for k, one in enumerate(seconds)],
+            "foreign_cores": foreign,
+        }
+        for n in range(count)
+    ]
+
+
+def answers(lost: int, escalated: int, labels: bool = True) -> dict[str, Any]:
+    """Answers of a large model that is always right, and of a cascade that loses so many."""
+    return {
+        "labels": [0] * SAMPLES if labels else None,
+        "small": [1] * (lost + 100) + [0] * (SAMPLES - lost - 100),
+        "large": [0] * SAMPLES,
+        "confidences": [0.5] * SAMPLES,
+        "cascade": [1] * lost + [0] * (SAMPLES - lost),
+        "escalated": [False] * (SAMPLES - escalated) + [True] * escalated,
+    }
+
+
+def record(**changes: Any) -> CascadeRecord:
+    fields = {
+        **{"model": "large", "variant": "cpu-openvino-bf16", "host": HOST, "libraries": {}},
+        **{"cascade": "fast", "small_model": "small", "small_variant": "cpu-openvino-bf16"},
+        **{"small_engine_sha256": "1", "calibration_sha256": "2", "data_sha256": "3"},
+        **{"agreement": None, "budget_points": 1.0, "threads": 2, "processors": [0, 1]},
+        **{"batch": 16, "tests": [passed(0.9), passed(0.8), passed(0.7, p_value=0.2)]},
+        **{"threshold": 0.8, "calibration": answers(3, 0), "evaluation": answers(3, 500)},
+        **{"block_samples": 32, "rounds": rounds(0.1, 0.4, 0.2), "peak_rss_bytes": [1, 2, 3]},
+    }
+    return CascadeRecord(**{**fields, **changes})
+
+
+def test_a_cascade_that_is_faster_and_keeps_the_accuracy_is_to_be_used() -> None:
+    found = cascade_entry(record())
+    assert msgspec.convert(found, Cascade) == found
+    assert (found["verdict"], found["kept"], found["share"]) == ("use it", "kept", 0.75)
+    assert found["over_large"]["ratio"] == pytest.approx(2.0, rel=0.02)
+    assert found["over_small"]["ratio"] == pytest.approx(0.5, rel=0.02)
+    assert found["both"]["samples_per_s"] == pytest.approx(160, rel=0.02)
+    assert (found["against_large"]["lost"], found["against_small"]["gained"]) == (3, 100)
+    assert found["chosen"]["share"] == 600 / SAMPLES
+    assert found["sentence"].startswith("Use it: small answers 75 % of the samples, 2.0")
+    assert found["sentence"].endswith("and it keeps the accuracy within 1 point.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"rounds": rounds(0.1, 0.4, 0.4)}, "no faster"),
+        ({"evaluation": answers(60, 500)}, "accuracy dropped"),
+        ({"evaluation": answers(18, 500)}, "accuracy undecided"),
+        ({"threshold": 0.0, "tests": [passed(0.0)], "evaluation": answers(0, 0)}, "small alone"),
+        ({"rounds": rounds(0.1, 0.4, 0.2, foreign=0.5)}, "disturbed"),
+        ({"status": "failed", "reason": "killed", "evaluation": None, "rounds": []}, "failed"),
+    ],
+)
+def test_anything_else_has_its_verdict(changes: dict[str, Any], verdict: str) -> None:
+    found = cascade_entry(record(**changes))
+    assert msgspec.convert(found, Cascade) == found
+    assert found["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"), [(0, "calibration.pool of at least 3"), (9, "(9 lost, 0 gained)")]
+)
+def test_without_a_threshold_the_large_model_is_alone_and_it_is_said_why(
+    lost: int, words: str
+) -> None:
+    tests = [passed(0.99, lost=lost, p_value=0.3)]
+    nothing = {"threshold": None, "evaluation": None, "rounds": [], "peak_rss_bytes": []}
+    found = cascade_entry(record(tests=tests, **nothing))
+    assert msgspec.convert(found, Cascade) == found
+    assert (found["verdict"], found["share"]) == ("large alone", None)
+    assert words in found["sentence"]
+
+
+def test_equal_answers_are_judged_without_labels() -> None:
+    found = cascade_entry(record(agreement=0.99, evaluation=answers(3, 500, labels=False)))
+    assert msgspec.convert(found, Cascade) == found
+    assert (found["kept"], found["against_large"]) == ("kept", None)
+    assert found["agreed"]["share"] == 1 - 3 / SAMPLES
+    assert "it keeps 99 % of the answers" in found["sentence"]
+
+
+def test_disturbed_rounds_count_where_that_is_accepted() -> None:
+    made = rounds(0.1, 0.4, 0.2, count=FEWEST_ROUNDS - 1)
+    own = record(rounds=made + rounds(0.1, 0.4, 0.2, count=9, foreign=0.5))
+    assert cascade_entry(own)["over_large"] is None
+    accepted = cascade_entry(own, accept_disturbed=True)
+    assert accepted["provisional"]
+    assert accepted["over_large"]["ratio"] == pytest.approx(2.0, rel=0.02)
