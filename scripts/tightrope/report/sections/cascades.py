@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tightrope.report.style.numbers import (
+    bounded,
     megabytes,
     percentage,
     points,
@@ -93,7 +94,7 @@ def served(entry: Record, key: str, against: str | None, over: str | None) -> di
         "change_interval": points_interval({**change, "samples": samples}),
         "kept": change.get("verdict") if key == "large" else None,
         "changed": f"{change['lost']} lost, {change['gained']} gained" if change else None,
-        "p_value": significant(change.get("p_value"), 2),
+        "p_value": bounded(change.get("p_value"), 0.001),
         "samples_per_s": significant(own.get("samples_per_s")),
         "rate_interval": f"{low} to {high}" if low and high else None,
         "ratio": ratio(speed),
