@@ -148,7 +148,6 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
             for name, engine in ENGINES.items()
             if "cpu" in engine.precisions
         },
-        cascades={"fast": {"small": "relu", "large": MODEL}},
         accuracy_budget_points=50.0,  # what a pool of 32 can tell of int8-auto
     )
     done = unrun.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run", *traffic)
