@@ -30,7 +30,10 @@ def verdict_and_sentence(entry: Cascade, tests: Sequence[dict[str, Any]]) -> tup
     )
     part = f"{small} answers {100 * (entry['share'] or 0):.0f} % of the samples"
     if speed.low <= 1:
-        return "no faster", f"Use {large} alone: {part}, which makes the cascade no faster."
+        return (
+            "no faster",
+            f"Use {large} alone: {part}, and nothing shows that the cascade is faster ({much}).",
+        )
     if entry["kept"] == "kept":
         return "use it", f"Use it: {part}, {much} as {large} alone, and it keeps {promise}."
     return (
