@@ -18,6 +18,7 @@ from tightrope.model.sizes import parameter_table
 from tightrope.model.structures import Judged, Table
 from tightrope.training.batches import draw_epochs
 from tightrope.training.examples import Subject
+from tightrope.training.objective import LABELS
 from tightrope.training.recipe import whole_recipe
 from tightrope.training.start import load_start
 from tightrope.training.step import prepare_device
@@ -69,6 +70,6 @@ def batches(subject: Subject, seed: int) -> Iterator[Batch]:
     draw = partial(draw_epochs, len(subject.rows), subject.lengths)
     (drawn,) = draw(size=BATCH, epochs=epochs, seed=seed)
     for indices in tqdm(drawn, desc="importance", mininterval=2):
-        inputs, labels = subject.batch(indices)
+        inputs, targets = subject.batch(indices)
         tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
-        yield tensors, torch.from_numpy(labels)
+        yield tensors, torch.from_numpy(targets[LABELS])
