@@ -16,6 +16,7 @@ def change_words(changes: Record) -> list[str]:
         "prune": prune_words,
         "sparsity": sparsity_words,
         "distill": distill_words,
+        "qat": qat_words,
         "train": train_words,
     }
     found = []
@@ -58,6 +59,11 @@ def sparsity_words(sparsity: Record) -> list[str]:
 def distill_words(distill: Record) -> list[str]:
     """Return the teacher of a model."""
     return [f"distilled from {distill.get('from')}"]
+
+
+def qat_words(qat: Record) -> list[str]:
+    """Return the scheme whose values a model was trained with."""
+    return [f"trained for {qat.get('scheme')}"]
 
 
 def train_words(recipe: Record) -> list[str]:

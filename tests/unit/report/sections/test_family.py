@@ -174,8 +174,9 @@ def test_without_a_derived_model_nothing_of_it_is_on_the_page(tmp_path: Path) ->
         ({"sparsity": {"zeros": 0.5, "pattern": "2:4"}}, "50 % of the weights zero (2:4)"),
         ({"activation": "relu", "train": {"epochs": 1}}, "activation relu|trained 1 epoch"),
         ({"distill": {"from": "large", "temperature": 2}}, "distilled from large"),
-        ({"qat": {"steps": 9}}, "qat: steps 9"),
-        ({"qat": True}, "qat"),
+        ({"qat": {"scheme": "u8s8"}}, "trained for u8s8"),
+        ({"other": {"steps": 9}}, "other: steps 9"),
+        ({"other": True}, "other"),
     ],
 )
 def test_changes_are_told_in_words(changes: dict[str, Any], words: Any) -> None:
