@@ -14,6 +14,7 @@ from tightrope.plan import (
     cascades,
     code,
     columns,
+    compression,
     devices,
     distillation,
     families,
@@ -62,6 +63,7 @@ RACES = columns.race_columns(PLAN.jobs)
 FAMILIES = families.family_columns(config, PLAN.jobs)
 AUDITED_JOBS = columns.columns(plan.audited(PLAN.jobs))
 SEARCHES = columns.search_columns(config, PLAN.jobs)
+SEARCHED = compression.searched(config)
 PREPARED = preparation.prepared(config, PLAN.jobs)
 CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
@@ -154,6 +156,10 @@ choice_code = partial(structures.choice_code, SCRIPTS, config)
 table_libraries = partial(structures.table_libraries, config)
 choice_libraries = partial(structures.choice_libraries, config)
 host_of_choice = partial(structures.host_of_choice, PLAN, config)
+compress_inputs = partial(compression.compress_inputs, config, PLAN)
+compress_recipe = partial(compression.compress_recipe, config)
+compress_code = partial(compression.compress_code, SCRIPTS, config)
+compress_libraries = partial(compression.compress_libraries, config)
 goal_of_race = partial(job_params.goal_of_race, config)
 baseline_of_device = partial(plan.baseline_of_device, PLAN)
 limits_of = partial(job_params.limits_of, config)

@@ -55,3 +55,34 @@ rule choose_structure:
         libraries=choice_libraries,
     script:
         "../scripts/choose_structure.py"
+
+
+rule search_compression:
+    input:
+        unpack(compress_inputs),
+    output:
+        path=ensure("artifacts/{model}/compression.json", non_empty=True),
+    log:
+        "<logs>/search_compression/{model}.log",
+    conda:
+        "../envs/cpu.yaml"
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=480,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=compress_code,
+        host=PLAN.host["cpu"],
+        work="artifacts/{model}/work/compression",
+        asked=compress_recipe,
+        train=lookup("models/{model}/train", within=config),
+        distill=lookup("models/{model}/distill", within=config),
+        labels=lookup("models/{model}/labels", within=config),
+        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        seed=lookup("models/{model}/seed", within=config),
+        threads=lookup("threads", within=config),
+        libraries=compress_libraries,
+    script:
+        "../scripts/search_compression.py"

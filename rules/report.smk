@@ -45,6 +45,7 @@ rule render_report:
                 "cascades",
                 "activations",
                 "family",
+                "compressions",
                 "training",
                 "costs",
                 "results",

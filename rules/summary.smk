@@ -12,6 +12,7 @@ rule summarize:
         activations=collect("reports/{model}/{variant}.activation.json", zip, **ACTIVATION_JOBS),
         races=collect("reports/{model}/{device}.race.json", zip, **RACES),
         families=collect("reports/{model}/{device}.family.json", zip, **FAMILIES),
+        compressions=collect("artifacts/{model}/compression.json", model=SEARCHED),
         audits=collect("artifacts/{model}/audit/{variant}.json", zip, **AUDITED_JOBS),
         sensitivities=collect(
             "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", zip, **SEARCHES

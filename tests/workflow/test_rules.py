@@ -141,6 +141,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
             "relu": {**CONFIG["models"][MODEL], **RELU},
             "half": TWICE,
             "student": {"from": MODEL, "distill": {"from": MODEL}, "train": {"epochs": 1}},
+            "searched": {"from": MODEL, "compress": {"target": "9x"}, "train": {"epochs": 1}},
         },
         cascades={"fast": {"small": "half", "large": MODEL}},
         engines={
@@ -171,6 +172,6 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         exclusive = facts.get("slurm_extra") == "--exclusive"
         timed = (
             name.startswith(("measure_", "verify_", "compare_", "race_", "choose_"))
-            and name != "measure_sensitivity"
-        )
+            or name == "search_compression"
+        ) and name != "measure_sensitivity"
         assert exclusive == (name == "build_tvm" or timed), name

@@ -30,7 +30,7 @@ from tightrope.plan.shapes import (
     shapes_of,
 )
 from tightrope.plan.stability import check_stability
-from tightrope.plan.targets import check_targets
+from tightrope.plan.targets import check_compression, check_targets
 from tightrope.plan.throughput import check_throughput
 from tightrope.plan.variants import configured, devices_of
 from tightrope.signature import SEQUENCE
@@ -215,6 +215,7 @@ CHECKS = (
     check_labels,
     check_recipes,
     check_targets,
+    check_compression,
     check_qat,
     check_quantized,
     check_given,

@@ -8,7 +8,14 @@ from tightrope.plan.config import Document
 from tightrope.plan.job_inputs import from_checkpoint
 from tightrope.plan.job_params import engine_libraries, engine_options
 from tightrope.plan.plan import Plan
-from tightrope.plan.targets import engine_of, is_targeted, shape_of, speedup_of, table_name
+from tightrope.plan.targets import (
+    engine_of,
+    is_targeted,
+    reads_table,
+    shape_of,
+    speedup_of,
+    table_name,
+)
 from tightrope.signature import BATCH, SEQUENCE
 
 # libraries that shape the ONNX file of a structure
@@ -24,8 +31,10 @@ def prune_of_model(config: Document, wildcards: Any) -> Document:
 
 def structure_of_model(config: Document, wildcards: Any) -> dict[str, str]:
     """Return the chosen structure as an input, where the model is pruned to a target."""
-    targeted = is_targeted(config["models"][wildcards.model])
-    return {"structure": f"artifacts/{wildcards.model}/structure.json"} if targeted else {}
+    model, folder = config["models"][wildcards.model], f"artifacts/{wildcards.model}"
+    if model["compress"]:
+        return {"structure": f"{folder}/compression.json"}
+    return {"structure": f"{folder}/structure.json"} if is_targeted(model) else {}
 
 
 def structure_inputs(config: Document, wildcards: Any) -> dict[str, str]:
@@ -68,7 +77,7 @@ def model_of_table(config: Document, wildcards: Any) -> str:
         name
         for name, model in config["models"].items()
         if model["from"] == wildcards.model
-        and speedup_of(model) is not None
+        and reads_table(model)
         and table_name(config, name) == wildcards.structures
     )
 

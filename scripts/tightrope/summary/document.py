@@ -15,6 +15,7 @@ from tightrope.errors import ArtifactError
 from tightrope.summary.builds_types import Builds
 from tightrope.summary.cascade_types import Cascade
 from tightrope.summary.causes_types import Causes
+from tightrope.summary.compression_types import CompressionSearch
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.family_types import Family
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
@@ -57,6 +58,7 @@ class Summary(About):
     cascades: list[Cascade]
     activations: list[Activation]
     families: list[Family]
+    compressions: list[CompressionSearch]
     goal: Goal | None
     goals: list[GoalDecision]
     costs: list[Cost]

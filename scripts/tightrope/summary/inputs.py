@@ -22,7 +22,8 @@ class Inputs:
     `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
     trainings, `cascades` those of two models served as one, `activations` those of models paired
     with a reference, `races` those of the races per model and device, `families` those of models
-    timed with the models that start from them, `caches` those of calibrations.
+    timed with the models that start from them, `compressions` the paths of searches for a smaller
+    model, `caches` those of calibrations.
     """
 
     engines: Paths
@@ -44,6 +45,7 @@ class Inputs:
     activations: Paths = ()
     races: Paths = ()
     families: Paths = ()
+    compressions: Paths = ()
     caches: Paths = ()
 
 

@@ -16,6 +16,7 @@ from tightrope.records.machine_speed import MachineSpeed
 from tightrope.records.race import RaceRecord
 from tightrope.summary.accuracy import Split
 from tightrope.summary.activations import activation_entries
+from tightrope.summary.compressions import compression_entries
 from tightrope.summary.cost import costs
 from tightrope.summary.decision_types import Race, Recommendation
 from tightrope.summary.document import About, Summary, write_summary
@@ -82,6 +83,7 @@ def summarize(
         "cascades": requested.cascade_entries(),
         "activations": activations_of(inputs, settings, judging),
         "families": families_of(inputs, results, judging),
+        "compressions": compression_entries(inputs.compressions),
         "goal": settings.goal,
         "goals": goals,
         "costs": costs_of(settings, results),

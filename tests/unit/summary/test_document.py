@@ -23,6 +23,7 @@ EMPTY = {
     **{key: [] for key in ("traffic", "throughput", "profiles", "explanations")},
     **{key: [] for key in ("idleness", "builds", "causes", "training", "activations", "cascades")},
     "families": [],
+    "compressions": [],
     **{"goal": None, "goals": [], "costs": []},
 }
 PICK = {

@@ -7,6 +7,7 @@ from tightrope.report.sections.builds import WORD as BUILDS
 from tightrope.report.sections.builds import builds_section, builds_words
 from tightrope.report.sections.cascades import cascades_section
 from tightrope.report.sections.causes import causes_section
+from tightrope.report.sections.compressions import compressions_section
 from tightrope.report.sections.explanations import explanations_by_shape
 from tightrope.report.sections.idleness import WORD as PAUSES
 from tightrope.report.sections.idleness import idleness_section, idleness_words
@@ -25,7 +26,7 @@ Place = tuple[Any, ...]
 def asked_for(summary: Summary, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return of each kind whether there is something to show, and how many of it failed.
 
-    And the parts of the section on cascades, which belong to two models each.
+    And the parts of the sections on cascades, which belong to two models each, and on searches.
     """
     kinds: dict[str, Sequence[Record]] = {
         "throughput": summary.get("throughput") or [],
@@ -38,6 +39,7 @@ def asked_for(summary: Summary, hosts: Mapping[str, str]) -> dict[str, Any]:
         **{name: bool(entries) for name, entries in kinds.items()},
         **{f"{name}_failed": failures(entries) for name, entries in kinds.items()},
         "cascades": cascades_section(summary.get("cascades") or [], hosts),
+        "compressions": compressions_section(summary.get("compressions") or []),
     }
 
 

@@ -1,0 +1,1 @@
+"""Search for the smallest model within an accuracy budget."""
