@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tightrope.measure.compression.ladder import LADDER, Asked, Rung, chosen, ending
+from tightrope.measure.compression.search import over_baseline
 
 ASKED = Asked(target=10.0, budget=0.01, seconds=600.0)
 
@@ -46,3 +47,8 @@ def test_the_fastest_within_the_budget_is_chosen_and_none_where_none_is() -> Non
     assert chosen([rung(1, 0.0, 5.0), within, faster], ASKED) == within
     assert chosen([faster], ASKED) is None
     assert chosen([rung(1, None, None, reason="x")], ASKED) is None
+
+
+def test_a_model_that_takes_half_the_time_of_the_baseline_is_twice_as_fast() -> None:
+    rounds = [{"blocks_s": [[0.2, 0.2], [0.1, 0.1]], "foreign_cores": 0.0} for _ in range(6)]
+    assert over_baseline(rounds).value == pytest.approx(2.0)

@@ -11,7 +11,13 @@ from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.compression.ladder import LADDER, Asked, Ending, Rung, chosen, ending
-from tightrope.measure.compression.rung import Files, Recipe, Workshop, parameters_of
+from tightrope.measure.compression.rung import (
+    Files,
+    Recipe,
+    Rounds,
+    Workshop,
+    parameters_of,
+)
 from tightrope.measure.settings import TimingSettings
 from tightrope.measure.structures.build import in_child
 from tightrope.measure.structures.choose import Analysed
@@ -21,7 +27,7 @@ from tightrope.model.structures import Structure, choose, kept_parts
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.paired_accuracy import change, hits
 from tightrope.records.rounds import blocks_of
-from tightrope.statistics import speedup
+from tightrope.statistics import Interval, speedup
 
 SCHEMA = 1
 
@@ -88,8 +94,7 @@ class Search:
             engine = shop.build(checkpoint)
             answers = shop.answers(engine, checkpoint, self.model)
             judged = change(hits(answers), hits(baseline), self.asked.budget)
-            rounds = rounds_that_count(shop.rounds(engine, checkpoint))
-            ratio = speedup(blocks_of(rounds, 0), blocks_of(rounds, 1), loads=1)
+            ratio = over_baseline(shop.rounds(engine, checkpoint))
             rung["delta"] = judged["delta"]
             rung["delta_low"], rung["delta_high"] = judged["delta_low"], judged["delta_high"]
             rung["speedup"], rung["speedup_low"], rung["speedup_high"] = ratio
@@ -117,6 +122,12 @@ class Search:
     def write_state(self, rungs: list[Rung]) -> None:
         """Keep the rungs."""
         write_json(self.work / "rungs.json", {"key": self.key(), "rungs": rungs})
+
+
+def over_baseline(rounds: Rounds) -> Interval:
+    """Return the time of the first engine of the rounds over that of the second."""
+    counted = rounds_that_count(rounds)
+    return speedup(blocks_of(counted, 1), blocks_of(counted, 0), loads=1)
 
 
 def unmeasured(factor: float, structure: Structure, prune: dict[str, Any], parameters: int) -> Rung:
