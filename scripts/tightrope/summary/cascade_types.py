@@ -78,6 +78,7 @@ class Cascade(Measured):
     against_large: Change | None
     against_small: Change | None
     kept: AccuracyVerdict | None
+    small_kept: AccuracyVerdict | None
     over_large: Ratio | None
     over_small: Ratio | None
     rounds: int

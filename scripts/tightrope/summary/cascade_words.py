@@ -19,8 +19,9 @@ def verdict_and_sentence(entry: Cascade, tests: Sequence[dict[str, Any]]) -> tup
     promise = promise_of(entry)
     if entry["kept"] == "dropped":
         return "accuracy dropped", f"Use {large} alone: the cascade does not keep {promise}."
-    if entry["threshold"] == 0 or entry["share"] == 1:
-        sure = "keeps" if entry["kept"] == "kept" else "may keep"
+    # the cascade asks the small model first, so that it is never faster than that one alone
+    if entry["threshold"] == 0 or entry["share"] == 1 or entry["small_kept"] == "kept":
+        sure = "keeps" if "kept" in (entry["kept"], entry["small_kept"]) else "may keep"
         return "small alone", f"No cascade is needed: {small} alone {sure} {promise}."
     speed = interval_of(entry["over_large"])
     if speed is None:

@@ -45,10 +45,11 @@ def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> C
         "small": served(record, SMALL, timed),
         "large": served(record, LARGE, timed),
         "both": served(record, BOTH, timed),
-        "agreed": agreed(answers) if answers else None,
-        "against_large": against(record, LARGE),
-        "against_small": against(record, SMALL),
-        "kept": None,
+        "agreed": agreed(answers, BOTH) if answers else None,
+        "against_large": against(record, BOTH, LARGE),
+        "against_small": against(record, BOTH, SMALL),
+        "kept": kept(record, BOTH) if answers else None,
+        "small_kept": kept(record, SMALL) if answers else None,
         "over_large": speed_ratio(timed, LARGE),
         "over_small": speed_ratio(timed, SMALL),
         "rounds": len(counted),
@@ -58,7 +59,6 @@ def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> C
         "verdict": "failed",
         "sentence": "",
     }
-    entry["kept"] = kept(entry)
     entry["verdict"], entry["sentence"] = verdict_and_sentence(entry, record.tests)
     return entry
 
@@ -111,29 +111,31 @@ def hits(answers: Answers | None, which: int) -> list[bool]:
     return [prediction == label for prediction, label in pairs]
 
 
-def against(record: CascadeRecord, which: int) -> Change | None:
-    """Return the change of accuracy of the cascade against a model alone, None without labels."""
-    own, other = hits(record.evaluation, BOTH), hits(record.evaluation, which)
+def against(record: CascadeRecord, which: int, reference: int) -> Change | None:
+    """Return the change of accuracy of one of the three against another, None without labels."""
+    own, other = hits(record.evaluation, which), hits(record.evaluation, reference)
     return change(own, other, record.budget_points / 100) if own else None
 
 
-def agreed(answers: Answers) -> Agreement:
-    """Return how many answers of the cascade are those of the large model."""
-    pairs = zip(answers["cascade"], answers["large"], strict=True)
+def agreed(answers: Answers, which: int) -> Agreement:
+    """Return how many answers of the small model or of the cascade are those of the large model."""
+    pairs = zip(answers[NAMES[which]], answers["large"], strict=True)
     same = [own == theirs for own, theirs in pairs]
     found = share(sum(same), len(same))
     return {"share": found.value, "low": found.low, "high": found.high, "samples": len(same)}
 
 
-def kept(entry: Cascade) -> AccuracyVerdict | None:
-    """Return whether the evaluation split shows that the budget, or the agreement, is kept."""
-    if entry["agreement"] is None:
-        return entry["against_large"]["verdict"] if entry["against_large"] else None
-    if entry["agreed"] is None:
+def kept(record: CascadeRecord, which: int) -> AccuracyVerdict | None:
+    """Return whether the evaluation split shows that budget or agreement is kept by one of them."""
+    if record.agreement is None:
+        judged = against(record, which, LARGE)
+        return judged["verdict"] if judged else None
+    if record.evaluation is None:
         return None
-    if entry["agreed"]["low"] >= entry["agreement"]:
+    found = agreed(record.evaluation, which)
+    if found["low"] >= record.agreement:
         return "kept"
-    return "dropped" if entry["agreed"]["high"] < entry["agreement"] else "undecided"
+    return "dropped" if found["high"] < record.agreement else "undecided"
 
 
 def speed_ratio(rounds: Rounds, which: int) -> Ratio | None:

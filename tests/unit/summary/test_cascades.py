@@ -67,6 +67,15 @@ def test_a_cascade_that_is_faster_and_keeps_the_accuracy_is_to_be_used() -> None
     assert found["sentence"].endswith("and it keeps the accuracy within 1 point.")
 
 
+def test_a_small_model_that_keeps_the_accuracy_alone_needs_no_cascade() -> None:
+    good = {**answers(3, 500), "small": [1] * 4 + [0] * (SAMPLES - 4)}
+    found = cascade_entry(record(evaluation=good))
+    assert (found["small_kept"], found["kept"], found["verdict"]) == ("kept", "kept", "small alone")
+    assert found["sentence"].startswith("No cascade is needed: small alone keeps the accuracy")
+    equal = cascade_entry(record(evaluation={**good, "labels": None}, agreement=0.99))
+    assert (equal["small_kept"], equal["verdict"]) == ("kept", "small alone")
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [

@@ -79,6 +79,8 @@ def table_of(
         for role, title in COLUMNS.items()
         if any(role in row["speedups"] for row in rows) and (nested or role != "parent_recommended")
     }
+    if all(one_best(row["speedups"]) for row in rows):
+        columns.pop("root_quantized", None)
     title = join_title(shape_label(shape_of(shape["shape"])), family.get("device"))
     return {
         "title": title,
@@ -92,6 +94,12 @@ def table_of(
         "rounds": shape.get("rounds"),
         "figure": family_figure(title, shape, family["members"], budget),
     }
+
+
+def one_best(speedups: Record) -> bool:
+    """Return whether the root's best engine is its best int8, so that one column is enough."""
+    pair = [speedups.get(role) for role in ("root_recommended", "root_quantized")]
+    return pair[0] == pair[1]
 
 
 def row_of(engine: Record, member: Record, depths: Mapping[str, int]) -> dict[str, Any]:
