@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,10 @@ def calibrate(
     (minmax where quantization-aware training of the checkpoint has learnt no range), and `nncf`,
     which stores the sample list only: NNCF collects statistics in the build.
     """
-    from tightrope.int8.learnt_ranges import with_learnt_ranges
-    from tightrope.int8.ranges import collect_statistics
-
     examples = calibration_examples(data, samples, random=method == "random")
     share = {} if percentile is None else {"percentile": percentile}
-    fields: dict[str, Any] = {"ranges": {}, "channels": {}}
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
-    if method != "nncf":
-        fields = collect_statistics(
-            onnx_path, rows, method=method, percentile=percentile, threads=threads
-        )._asdict()
-    if method == "qat":
-        fields["ranges"] = with_learnt_ranges(fields["ranges"], onnx_path, checkpoint)
+    collect = partial(statistics_of, onnx_path, checkpoint, rows, percentile=percentile)
     write_cache(
         target,
         method=method,
@@ -58,8 +50,30 @@ def calibrate(
         samples_sha256=samples_sha256(examples),
         libraries=libraries,
         truncation=truncation_of(rows),
-        **fields,
+        **collect(method=method, threads=threads),
     )
+
+
+def statistics_of(
+    onnx_path: Path | str,
+    checkpoint: Path | str,
+    rows: Sequence[Arrays],
+    *,
+    method: str,
+    percentile: float | None,
+    threads: int,
+) -> dict[str, Any]:
+    """Return `ranges` and `channels` of the cache, empty for `nncf`; see `calibrate`."""
+    from tightrope.int8.learnt_ranges import with_learnt_ranges
+    from tightrope.int8.ranges import collect_statistics
+
+    if method == "nncf":
+        return {"ranges": {}, "channels": {}}
+    options: dict[str, Any] = {"method": method, "percentile": percentile, "threads": threads}
+    fields = collect_statistics(onnx_path, rows, **options)._asdict()
+    if method == "qat":
+        fields["ranges"] = with_learnt_ranges(fields["ranges"], onnx_path, checkpoint)
+    return fields
 
 
 def calibration_examples(

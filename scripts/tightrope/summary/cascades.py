@@ -21,10 +21,9 @@ NAMES = {SMALL: "small", LARGE: "large", BOTH: "cascade"}
 
 
 def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> Cascade:
-    """Return the entry of a cascade's record.
+    """Return the entry of a cascade's record, without times where other load left too few rounds.
 
-    One that other load left too few rounds has no times; with `accept_disturbed` all rounds count
-    for it, and it is `provisional`.
+    With `accept_disturbed` all rounds count for it then, and it is `provisional`.
     """
     kept_rounds, why = undisturbed_rounds(record.rounds), why_disturbed(record)
     provisional = why is not None and accept_disturbed

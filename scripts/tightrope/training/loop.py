@@ -85,25 +85,28 @@ def fine_tune(
     options = {"size": size, "epochs": recipe["epochs"], "seed": seed}
     epochs = list(draw_epochs(len(training.rows), training.lengths, **options))
     steps = sum(map(len, epochs))
-    subject.prepare(subject.model, device)
-    freeze(subject.model, recipe["frozen"])
-    dynamic = subject.lengths is not None
-    objective = subject.teaching and subject.teaching.objective(subject.model)
-    options = {"device": device, "amp": amp, "dynamic": dynamic, "objective": objective}
-    options |= {"sparsity": sparsity}
-    trainer = Trainer(subject.model, recipe, steps=steps, **options)
+    trainer = trainer_of(subject, recipe, steps=steps, device=device, amp=amp, sparsity=sparsity)
     history, clock = History(micro_batches), clock or EpochClock()
     loop = Loop(trainer, training, validation, size, seed, state, history, AHEAD[device], clock)
     loop.restore()
     clock.start()
     if recipe["compile"]:
-        loop.compile(epochs, dynamic=dynamic)
+        loop.compile(epochs, dynamic=subject.lengths is not None)
     loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
     trainer.release()
     held_out = len(validation.rows) if validation else 0
-    facts = {"amp": amp, "tf32": device == "cuda" and rounds_to_tf32(), "device": device}
-    facts |= {"samples": len(training.rows), "held_out_samples": held_out}
-    return loop.history, {"steps": steps, **facts}
+    samples = {"samples": len(training.rows), "held_out_samples": held_out}
+    tf32 = device == "cuda" and rounds_to_tf32()
+    return loop.history, {"steps": steps, "amp": amp, "tf32": tf32, "device": device, **samples}
+
+
+def trainer_of(subject: Subject, recipe: Recipe, *, device: str, **options: Any) -> Trainer:
+    """Return the trainer of the prepared model, with a teacher's loss if there is one."""
+    subject.prepare(subject.model, device)
+    freeze(subject.model, recipe["frozen"])
+    objective = subject.teaching and subject.teaching.objective(subject.model)
+    options |= {"dynamic": subject.lengths is not None, "objective": objective}
+    return Trainer(subject.model, recipe, device=device, **options)
 
 
 def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:

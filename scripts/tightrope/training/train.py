@@ -66,10 +66,9 @@ def train_model(
 ) -> None:
     """Write the fp32 classifier, its tokenizer or image processor, and last its `manifest`.
 
-    With a recipe, the checkpoint of manifest `source` is fine-tuned on the split `data`, each batch
-    in so many `micro_batches`; the same machine and number of threads give the same bytes. A
-    student learns from the outputs of its `teacher`. The ranges that `qat` learns are in the
-    manifest. An ONNX file is kept as it is. Without training, `data` may be data.json.
+    With a recipe, the checkpoint of manifest `source`, no ONNX file, is fine-tuned on the split
+    `data`, each batch in so many `micro_batches`, with outputs of its `teacher`; the same machine
+    and number of threads give the same bytes. Without training, `data` may be data.json.
     """
     origin = read_manifest(source, SourceManifest)
     if import_checkpoint := importer_of(origin["source"]):
@@ -77,16 +76,10 @@ def train_model(
         return keep(manifest, source=source, data=data)
     recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
     prepare_device(settings.device, settings.threads)
-    teaching = read_teaching(teacher, settings.distill) if teacher and settings.distill else None
-    load = partial(load_start, changes=settings.changes, names=settings.labels, teaching=teaching)
-    start = load(source, data, recipe, seed=settings.seed, may_get_head=settings.qat is None)
-    training, state = None, None
-    if recipe is not None:
-        files = [origin["files"], sha256(data), teacher and sha256(teacher)]
-        state = state_of(settings, [files, recipe, repr(start.model), settings.distill])
-        options: dict[str, Any] = {"device": settings.device, "sparsity": settings.changes.sparsity}
-        train = partial(fine_tuning(settings.qat), **options, terminal=terminal, state=state)
-        training = trained(start, recipe, partial(train, micro_batches=micro_batches))
+    start = start_of(source, data, recipe, settings, teacher)
+    state = state_of(settings, [origin["files"], sha256(data), teacher and sha256(teacher)], start)
+    options = {"micro_batches": micro_batches, "state": state, "terminal": terminal}
+    training = recipe and trained(start, recipe, settings, **options)
     save(clear_folder(manifest), start)
     write_manifest(
         manifest,
@@ -99,8 +92,29 @@ def train_model(
         **describe_classifier(start.model),
         **start.input_fields,
     )
-    if state is not None:
+    if state:
         state.clear()
+
+
+def start_of(
+    source: Path | str,
+    data: Path | str,
+    recipe: Recipe | None,
+    settings: TrainingSettings,
+    teacher: Path | str | None,
+) -> Start:
+    """Return what `load_start` does with the changes and the teacher of a training."""
+    teaching = read_teaching(teacher, settings.distill) if teacher and settings.distill else None
+    return load_start(
+        source,
+        data,
+        recipe,
+        changes=settings.changes,
+        names=settings.labels,
+        teaching=teaching,
+        seed=settings.seed,
+        may_get_head=settings.qat is None,
+    )
 
 
 def fine_tuning(qat: Recipe | None) -> Callable[..., Any]:
@@ -117,21 +131,28 @@ def learnt_ranges(qat: Recipe | None, training: dict[str, Any] | None) -> dict[s
     return {"scheme": qat["scheme"], "ranges": training.pop("ranges")}
 
 
-def trained(start: Start, recipe: Recipe, train: Callable[..., Any]) -> dict[str, Any]:
-    """Train the model of `start` with `train`; return what the manifest holds of the training."""
-    subject = start.subject(recipe)
-    history, properties = train(subject, recipe)
+def trained(
+    start: Start, recipe: Recipe, settings: TrainingSettings, **options: Any
+) -> dict[str, Any]:
+    """Train the model of `start`; return what the manifest holds of the training.
+
+    `options` are those of `fine_tune`.
+    """
+    subject, train = start.subject(recipe), fine_tuning(settings.qat)
+    given = {"device": settings.device, "sparsity": settings.changes.sparsity, **options}
+    history, properties = train(subject, recipe, **given)
     return {**properties, **reproducible_results(history, subject)}
 
 
-def state_of(settings: TrainingSettings, inputs: list[Any]) -> TrainingState | None:
-    """Return the saved state of a training of the files, recipe and model `trained`, if any."""
+def state_of(settings: TrainingSettings, files: list[Any], start: Start) -> TrainingState | None:
+    """Return the saved state of a training from `files`, of the model of `start`, if any."""
     if settings.state is None:
         return None
+    recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
     # other neurons of the same number are other weights
-    changes = [dict(settings.changes.prune), settings.changes.sparsity]
-    key = [*inputs, changes, settings.threads, settings.device, settings.provenance]
-    return TrainingState(settings.state, digest(key))
+    changes = [dict(settings.changes.prune), settings.changes.sparsity, settings.distill]
+    key = [files, recipe, repr(start.model), changes, settings.threads, settings.device]
+    return TrainingState(settings.state, digest([*key, settings.provenance]))
 
 
 def describe_classifier(model: Any) -> dict[str, Any]:

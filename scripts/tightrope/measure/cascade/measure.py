@@ -52,9 +52,8 @@ def measure_cascade(
     """Write the CascadeRecord of `cascade`, also if an engine fails.
 
     `members` are the small and the large model, `splits` the manifests of `calibration` and
-    `evaluation`. A transient failure raises TightropeError unless this is the last attempt. Raises
-    TightropeError where the models have other labels, and where accuracy is asked for without
-    labels.
+    `evaluation`. Raises TightropeError for a transient failure unless this is the last attempt,
+    where the models have other labels, and where accuracy is asked for without labels.
     """
     require_same_labels(members)
     small, large = members
