@@ -8,7 +8,8 @@ from snakemake.iocontainers import Wildcards
 from tightrope.errors import ConfigError
 from tightrope.plan.cascades import cascade_inputs, cascade_settings
 from tightrope.plan.config import checked
-from tightrope.plan.plan import make_plan, records
+from tightrope.plan.plan import make_plan
+from tightrope.plan.records import records
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=64", "data": "random"}
 PAIR: dict[str, Any] = {"small": "tiny", "large": "big", "agreement": 0.95}
