@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.int8.calibrate import calibration_batches
 from tightrope.jobs.child import supervised
 from tightrope.signature import of_texts
 from tiny_model import LIMITS, LONGEST, OPTIONS, TinyModel, build_variant, name_variant
@@ -42,9 +41,9 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
         "onnx": model.simplified,
         "calibration": model.minmax,
         "data": model.split("calibration"),
+        "checkpoint": model.checkpoint,
     }
-    batches = calibration_batches(**paths, checkpoint=model.checkpoint)
-    nodes = quantized(graph, batches, reduced=reduced).graph.nodes
+    nodes = quantized(graph, paths, reduced=reduced).graph.nodes
     # tensor, scale, zero point, smallest, largest, type
     return max(one.args[4] for one in nodes if ".quantize_per_tensor." in str(one.target))
 
