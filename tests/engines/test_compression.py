@@ -19,7 +19,7 @@ from tiny_model import EXECUTION, LIMITS, LONGEST, OPTIONS, TinyModel, build_var
 
 SHAPE = {"batch": 1, "sequence": 16}
 VARIANT = "cpu-onnxruntime-int8-minmax-16"
-TRAINING = {
+TRAINING: dict[str, Any] = {
     "recipe": {"epochs": 1, "batch": 16, "learning_rate": 1e-4, "sequence": 16, "amp": "off"},
     **{"labels": None, "distill": None, "inputs": {}, "threads": 1, "seed": 0},
 }
@@ -131,6 +131,19 @@ def test_a_model_that_cannot_be_built_ends_it_with_the_reason(
     document = read_json(tmp_path / "path.json")
     assert (document["ended"], document["chosen"]) == ("not built", None)
     assert "10000 are asked for" in document["rungs"][0]["reason"]
+    # it is tried again
+    assert many.read_state() == []
+
+
+def test_a_training_that_diverges_ends_it_with_the_reason(
+    files: Files, table: Path, tmp_path: Path
+) -> None:
+    wild = {**TRAINING, "recipe": {**TRAINING["recipe"], "learning_rate": 1e30}}
+    one = search(files, table, tmp_path / "work", Asked(10.0, 1.0, 600.0), training=wild)
+    one.run(tmp_path / "path.json")
+    document = read_json(tmp_path / "path.json")
+    assert (document["ended"], document["chosen"]) == ("not built", None)
+    assert "training diverged" in document["rungs"][0]["reason"]
 
 
 def test_a_state_that_is_torn_counts_as_none(files: Files, table: Path, tmp_path: Path) -> None:

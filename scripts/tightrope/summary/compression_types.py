@@ -24,7 +24,7 @@ class SearchedModel(TypedDict):
     factor: float
     blocks: list[int]
     neurons: int | None
-    parameters: int
+    parameters: int | None
     accuracy: Loss | None
     speedup: Ratio | None
     seconds: float

@@ -25,13 +25,13 @@ class Rung(TypedDict):
     `factor` is that of LADDER, `prune` what is kept, as `pruning.prune` takes it, `delta` the
     change of accuracy on the calibration split against the parent's baseline, a fraction, with its
     interval, `speedup` that over the same baseline with its interval, and `seconds` what the rung
-    took. `reason` says why a rung could not be built; then it has neither.
+    took. `reason` says why a rung could not be trained, built or run; then it has neither.
     """
 
     factor: float
     structure: dict[str, Any]
     prune: dict[str, Any]
-    parameters: int
+    parameters: int | None
     delta: float | None
     delta_low: float | None
     delta_high: float | None

@@ -75,14 +75,14 @@ class Workshop:
     machine: QuietMachine
     folder: Path
 
-    def train(self, prune: Mapping[str, Any], model: str) -> Path:
-        """Return the manifest of the trained smaller model; raise TightropeError where it fails.
+    def train(self, prune: Mapping[str, Any]) -> Path:
+        """Return the manifest of the trained smaller model; raise WorkFailed where it fails.
 
         A training that was killed goes on where it was.
         """
         # imports PyTorch
         from tightrope.model.changes import Changes
-        from tightrope.training.micro_batches import train_or_stop
+        from tightrope.training.micro_batches import run_training
         from tightrope.training.train import TrainingSettings, train_model
 
         settings = TrainingSettings(
@@ -100,8 +100,7 @@ class Workshop:
             teacher=self.files.teacher,
             terminal=self.settings.terminal,
         )
-        limits = self.settings.execution.limits
-        train_or_stop(train, settings.recipe, model=model, limits=limits)
+        run_training(train, settings.recipe, limits=self.settings.execution.limits)
         return manifest
 
     def build(self, checkpoint: Path) -> Path:

@@ -85,12 +85,13 @@ class Search:
     def measured(
         self, factor: float, structure: Structure, prune: dict[str, Any], baseline: AccuracyRecord
     ) -> Rung:
-        """Return a rung, with the reason where it cannot be built or run."""
+        """Return a rung, with the reason where it cannot be trained, built or run."""
         began, shop = time.monotonic(), self.workshop(factor)
         print(f"{self.model}: {factor:g}x: {structure}")
-        checkpoint = shop.train(prune, self.model)
-        rung = unmeasured(factor, structure, prune, parameters_of(checkpoint))
+        rung = unmeasured(factor, structure, prune)
         try:
+            checkpoint = shop.train(prune)
+            rung["parameters"] = parameters_of(checkpoint)
             engine = shop.build(checkpoint)
             answers = shop.answers(engine, checkpoint, self.model)
             judged = change(hits(answers), hits(baseline), self.asked.budget)
@@ -120,8 +121,9 @@ class Search:
             return []
 
     def write_state(self, rungs: list[Rung]) -> None:
-        """Keep the rungs."""
-        write_json(self.work / "rungs.json", {"key": self.key(), "rungs": rungs})
+        """Keep the rungs that were measured: one that failed is tried again."""
+        measured = [one for one in rungs if one["reason"] is None]
+        write_json(self.work / "rungs.json", {"key": self.key(), "rungs": measured})
 
 
 def over_baseline(rounds: Rounds) -> Interval:
@@ -130,13 +132,13 @@ def over_baseline(rounds: Rounds) -> Interval:
     return speedup(blocks_of(counted, 1), blocks_of(counted, 0), loads=1)
 
 
-def unmeasured(factor: float, structure: Structure, prune: dict[str, Any], parameters: int) -> Rung:
+def unmeasured(factor: float, structure: Structure, prune: dict[str, Any]) -> Rung:
     """Return a rung before it is measured."""
     return {
         "factor": factor,
         "structure": structure.document(),
         "prune": prune,
-        "parameters": parameters,
+        "parameters": None,
         "delta": None,
         "delta_low": None,
         "delta_high": None,

@@ -12,7 +12,7 @@ ENDINGS = {
     "budget exceeded": "The last model exceeds the budget, so no smaller one was tried.",
     "time over": "The time that was given is over.",
     "smallest structure": "There is no smaller structure to try.",
-    "not built": "The last model could not be built or run.",
+    "not built": "The last model could not be trained, built or run.",
 }
 
 
