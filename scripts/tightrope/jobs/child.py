@@ -99,6 +99,8 @@ class Child:
         the Snakemake run has ended.
         """
         began = time.monotonic()
+        # here too: requests that are answered within POLL_SECONDS would never reach the limit
+        self.check_deadline()
         try:
             self.pipe.send(Request(arguments))
             while not self.pipe.poll(POLL_SECONDS):
@@ -138,15 +140,19 @@ class Child:
         if self.run is not None and not is_alive(self.run):
             self.kill()
             raise TightropeError("the run of Snakemake that asked for this has ended")
-        if time.monotonic() > self.deadline:
-            self.kill()
-            reason = f"killed after {self.limits.seconds:.0f} s, the limit of this job"
-            raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
+        self.check_deadline()
         if exceeds_memory(self.process.pid, self.limits.memory_bytes):
             self.kill()
             size = self.limits.memory_bytes / 1e9
             reason = f"killed above {size:.1f} {LIMIT_OF_MEMORY}"
             raise self.failed(f"{reason}; {REMEDY.format('mem_mb')}", transient=True)
+
+    def check_deadline(self) -> None:
+        """Kill the child and raise when its time is over."""
+        if time.monotonic() > self.deadline:
+            self.kill()
+            reason = f"killed after {self.limits.seconds:.0f} s, the limit of this job"
+            raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
 
     def how_it_ended(self) -> str:
         """Return how a child that gave no answer ended."""

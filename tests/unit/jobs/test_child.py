@@ -239,6 +239,15 @@ def test_limits_lie_below_those_of_the_job() -> None:
     assert limits.last_attempt is False
 
 
+def test_many_short_requests_reach_the_limit_too() -> None:
+    with (
+        Child(lambda: None, Limits(memory_bytes=64e9, seconds=0.2)) as child,
+        pytest.raises(WorkFailed, match="killed after 0 s, the limit of this job"),
+    ):
+        for _ in range(10**6):
+            child.ask()
+
+
 def starts_a_sleeper(pipe: int) -> None:
     sleeper = subprocess.Popen(["sleep", "600"])
     os.write(pipe, f"{sleeper.pid}\n".encode())
