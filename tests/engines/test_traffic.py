@@ -96,7 +96,7 @@ def logs_beside(target: Path) -> dict[str, str]:
 
 def measured_in(record: TrafficRecord) -> dict[tuple[str, str], dict[str, Any]]:
     """The last test of each padding and scenario."""
-    return {(test["padding"], test["scenario"]): test for test in record.tests}
+    return {(test["name"], test["scenario"]): test for test in record.tests}
 
 
 def rounds_of(record: TrafficRecord, scenario: str) -> list[list[str]]:
@@ -104,7 +104,7 @@ def rounds_of(record: TrafficRecord, scenario: str) -> list[list[str]]:
     rounds: dict[int, list[str]] = {}
     for test in record.tests:
         if test["scenario"] == scenario:
-            rounds.setdefault(test["round"], []).append(test["padding"])
+            rounds.setdefault(test["round"], []).append(test["name"])
     return [rounds[number] for number in sorted(rounds)]
 
 
@@ -209,7 +209,7 @@ def test_every_scenario_is_measured_with_every_padding(record: TrafficRecord) ->
             own = [
                 test["duration_s"]
                 for test in record.tests
-                if (test["padding"], test["scenario"]) == (padding, scenario)
+                if (test["name"], test["scenario"]) == (padding, scenario)
             ]
             assert sum(own) > 0.1
 

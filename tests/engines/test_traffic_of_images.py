@@ -65,7 +65,7 @@ def record(
 def test_every_scenario_is_measured_and_nothing_is_padded(record: TrafficRecord) -> None:
     assert (record.status, record.reason) == ("ok", None)
     tests = {test["scenario"]: test for test in record.tests}
-    assert {test["padding"] for test in record.tests} == {"none"}
+    assert {test["name"] for test in record.tests} == {"none"}
     assert list(tests) == list(SCENARIOS)
     single, offline, server = tests.values()
     assert 0 < single["p50_s"] <= single["p90_s"] <= single["p99_s"] < 1

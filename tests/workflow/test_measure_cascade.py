@@ -18,9 +18,13 @@ MODELS: dict[str, Any] = {
 }
 VARIANTS = {"small": VARIANT, "large": VARIANT}
 # what a pool of 32 examples can prove: 1 - 0.05 ** (1 / 32) is below 0.2
-ALIKE: dict[str, Any] = {"small": SMALL, "large": MODEL, "variants": VARIANTS, "agreement": 0.8}
+ALIKE: dict[str, Any] = {
+    **{"small": SMALL, "large": MODEL, "variants": VARIANTS, "agreement": 0.8, "traffic": True}
+}
+TRAFFIC = {"batch": 4, "seconds": 0.3, "scenarios": ["single_stream", "offline"]}
 # one point of accuracy takes a pool of 301
 EXACT: dict[str, Any] = {"small": SMALL, "large": MODEL, "variants": VARIANTS}
+CASCADES = {"alike": ALIKE, "exact": EXACT}
 PATHS = [f"reports/{name}.cascade.json" for name in ("alike", "exact")]
 
 
@@ -28,7 +32,7 @@ PATHS = [f"reports/{name}.cascade.json" for name in ("alike", "exact")]
 def served(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project after a run that measured two cascades of the same models."""
     project = finished.copy(tmp_path_factory.mktemp("cascade") / "project")
-    project.configure(models=MODELS, cascades={"alike": ALIKE, "exact": EXACT})
+    project.configure(models=MODELS, cascades=CASCADES, traffic=TRAFFIC)
     ran = project.run(*PATHS)
     assert {"measure_cascade/alike", "measure_cascade/exact", f"train_model/{SMALL}"} <= ran
     assert not [job for job in ran if "latency" in job or "accuracy" in job]
@@ -70,6 +74,27 @@ def test_all_three_answer_the_same_examples_in_every_round(served: Project) -> N
     assert len(record.peak_rss_bytes) == 3
 
 
+def test_under_traffic_the_three_answer_the_same_queries_in_turn(served: Project) -> None:
+    record = CascadeRecord.read(served / PATHS[0])
+    assert record.traffic is not None
+    assert record.traffic["samples"] == 40
+    rounds: dict[tuple[str, int], list[str]] = {}
+    for test in record.traffic["tests"]:
+        assert test["valid"]
+        rounds.setdefault((test["scenario"], test["round"]), []).append(test["name"])
+    assert {scenario for scenario, _ in rounds} == set(TRAFFIC["scenarios"])
+    assert all(sorted(names) == ["cascade", "large", "small"] for names in rounds.values())
+    entry = cascade_entry(record, accept_disturbed=True)["traffic"]
+    assert entry is not None
+    assert all(row["samples_per_s"] > 0 for row in entry["rows"])
+    assert CascadeRecord.read(served / PATHS[1]).traffic is None
+
+
+def test_another_batch_of_traffic_plans_the_cascade_that_has_it_alone(project: Project) -> None:
+    project.configure(models=MODELS, cascades=CASCADES, traffic={**TRAFFIC, "batch": 2})
+    assert project.plan(*PATHS) == {"measure_cascade/alike"}
+
+
 def test_a_pool_that_proves_nothing_leaves_the_large_model_alone(served: Project) -> None:
     record = CascadeRecord.read(served / PATHS[1])
     assert (record.status, record.threshold, record.evaluation) == ("ok", None, None)
@@ -92,14 +117,11 @@ def test_the_report_asks_for_every_cascade(project: Project) -> None:
 
 
 def test_another_share_of_equal_answers_plans_that_cascade_alone(project: Project) -> None:
-    project.configure(
-        models=MODELS, cascades={"alike": {**ALIKE, "agreement": 0.7}, "exact": EXACT}
-    )
+    cascades = {**CASCADES, "alike": {**ALIKE, "agreement": 0.7}}
+    project.configure(models=MODELS, cascades=cascades, traffic=TRAFFIC)
     assert project.plan(*PATHS) == {"measure_cascade/alike"}
 
 
 def test_another_budget_trains_and_builds_nothing(project: Project) -> None:
-    project.configure(
-        models=MODELS, cascades={"alike": ALIKE, "exact": EXACT}, accuracy_budget_points=2.0
-    )
+    project.configure(models=MODELS, cascades=CASCADES, traffic=TRAFFIC, accuracy_budget_points=2.0)
     assert project.plan(*PATHS) == {"measure_cascade/alike", "measure_cascade/exact"}

@@ -39,7 +39,7 @@ def project(loaded: Project, copied: Callable[[Project], Project]) -> Project:
 def test_every_scenario_is_measured_with_every_padding(loaded: Project) -> None:
     found = record(loaded)
     assert found["status"] == "ok", found["reason"]
-    assert {(test["padding"], test["scenario"]) for test in found["tests"]} == {
+    assert {(test["name"], test["scenario"]) for test in found["tests"]} == {
         (padding, scenario)
         for padding in ("fixed", "longest", "bucketed")
         for scenario in ("single_stream", "offline", "server")

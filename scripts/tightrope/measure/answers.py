@@ -29,7 +29,7 @@ def answer_chunk(
     found: dict[int, Answer] = {}
     for indices, batch in batches_by_length(rows, size):
         logits = run(batch)
-        best = answers(logits, batch, classes=classes)
+        best = answers(logits, len(indices), classes=classes)
         for index, one, row in zip(indices, best, rounded(logits), strict=True):
             found[index] = Answer(*one, row)
         tell(len(indices))

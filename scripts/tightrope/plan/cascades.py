@@ -12,6 +12,8 @@ from tightrope.variants import CALIBRATED, UNQUANTIZED, Variant, parse
 Document = dict[str, Any]
 Jobs = list[tuple[str, Variant]]
 SMALL, LARGE = "small", "large"
+# settings of traffic that are about engines alone
+OF_ENGINES = ("variants", "padding", "buckets")
 # engines in the order in which a cascade chooses among variants, where it names none
 PREFERRED = ("tensorrt", "openvino", "onnxruntime", "torch_tensorrt", "inductor", "compile")
 
@@ -101,9 +103,15 @@ def cascade_members(config: Document, plan: Any, wildcards: Any) -> Document:
 
 
 def cascade_settings(config: Document, wildcards: Any) -> Document:
-    """Return `agreement` and `batch` of a cascade, the largest batch of `shapes` by default."""
+    """Return `agreement`, `batch` (the largest of `shapes` by default) and `traffic` of a cascade.
+
+    The last is None where it is not asked for, else the settings of traffic without its variants
+    and without those of padding: batches are padded to their longest text.
+    """
     asked = config["cascades"][wildcards.cascade]
-    return {"agreement": asked["agreement"], "batch": batch_of(config, asked)}
+    applied = {key: value for key, value in config["traffic"].items() if key not in OF_ENGINES}
+    traffic = applied if asked["traffic"] else None
+    return {"agreement": asked["agreement"], "batch": batch_of(config, asked), "traffic": traffic}
 
 
 def batch_of(config: Document, asked: Document) -> int:

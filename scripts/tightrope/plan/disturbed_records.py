@@ -20,9 +20,11 @@ from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.summary.builds import why_disturbed as why_builds_were
 from tightrope.summary.cascades import why_disturbed as why_cascade_was
+from tightrope.summary.cascades import why_traffic_was_disturbed as why_its_traffic_was
 from tightrope.summary.causes import why_disturbed as why_causes_were
 from tightrope.summary.idleness import why_disturbed as why_pauses_were
 from tightrope.summary.races import is_undecided
+from tightrope.summary.traffic import Tests
 from tightrope.summary.traffic import why_disturbed as why_traffic_was
 from tightrope.summary.training import why_disturbed as why_training_was
 
@@ -49,7 +51,7 @@ def any_latency(record: LatencyRecord) -> bool:
 
 def any_traffic(record: TrafficRecord) -> bool:
     """Return whether a test of some padding was disturbed."""
-    return any(why_traffic_was(record, padding) for padding in record.plan["padding"])
+    return any(why_traffic_was(Tests.of(record), padding) for padding in record.plan["padding"])
 
 
 def any_throughput(record: ThroughputRecord) -> bool:
@@ -82,8 +84,8 @@ def any_training(record: TrainingRecord) -> bool:
 
 
 def any_cascade(record: CascadeRecord) -> bool:
-    """Return whether too few rounds of a cascade were undisturbed."""
-    return why_cascade_was(record) is not None
+    """Return whether too few rounds of a cascade were undisturbed, or tests of it under traffic."""
+    return bool(why_cascade_was(record) or why_its_traffic_was(record))
 
 
 # by the suffix before .json

@@ -181,9 +181,9 @@ def race_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
 
 
 def cascade_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
-    """Return installed versions of the runtimes of both engines of a cascade, and of SciPy."""
+    """Return installed versions of the runtimes of a cascade, of SciPy and of LoadGen."""
     variants = [str(variant) for _, variant in plan.cascades[wildcards.cascade]]
-    return engine_libraries(*variants) | library_versions("scipy")
+    return engine_libraries(*variants) | library_versions("scipy", "mlcommons-loadgen")
 
 
 def traffic_libraries(wildcards: Any) -> dict[str, str | None]:

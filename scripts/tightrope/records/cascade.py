@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
+from tightrope.records.contents import TrafficTest
 from tightrope.records.record import Record
 from tightrope.records.rounds import Round
 
@@ -10,6 +11,7 @@ from tightrope.records.rounds import Round
 CASCADE = "cascade"
 # the engines in `rounds` and `peak_rss_bytes`, in their order
 SMALL, LARGE, BOTH = range(3)
+NAMES = {SMALL: "small", LARGE: "large", BOTH: "cascade"}
 
 
 class ThresholdTest(TypedDict):
@@ -38,6 +40,17 @@ class Answers(TypedDict):
     escalated: list[bool]
 
 
+class CascadeTraffic(TypedDict):
+    """Tests of LoadGen on the evaluation split, see TrafficRecord.
+
+    Their `name` is small, large or cascade. `plan` are the settings of traffic that apply.
+    """
+
+    plan: dict[str, Any]
+    samples: int
+    tests: list[TrafficTest]
+
+
 @dataclass(kw_only=True)
 class CascadeRecord(Record):
     """A small model answers where it is sure enough, and the large one, `model`, elsewhere.
@@ -51,8 +64,8 @@ class CascadeRecord(Record):
     A request has `batch` examples. `rounds` hold the seconds in which the small model, the large
     model and the cascade answered the same `block_samples` examples of the evaluation split, other
     examples in each round. `peak_rss_bytes` is the memory of their processes, in that order.
-    `lost_s` are the seconds lost to other load, `busiest` the cores that the busiest programs used,
-    by name.
+    `traffic` is None where it was not asked for. `lost_s` are the seconds lost to other load,
+    `busiest` the cores that the busiest programs used, by name.
     """
 
     CONTENTS: ClassVar[dict[str, Any]] = {
@@ -60,6 +73,7 @@ class CascadeRecord(Record):
         "calibration": Answers | None,
         "evaluation": Answers | None,
         "rounds": list[Round],
+        "traffic": CascadeTraffic | None,
     }
 
     cascade: str
@@ -79,6 +93,7 @@ class CascadeRecord(Record):
     evaluation: dict[str, Any] | None = None
     block_samples: int | None = None
     rounds: list[dict[str, Any]] = field(default_factory=list)
+    traffic: dict[str, Any] | None = None
     peak_rss_bytes: list[int] = field(default_factory=list)
     lost_s: float = 0.0
     busiest: dict[str, float] = field(default_factory=dict)

@@ -133,7 +133,7 @@ class Rate(TypedDict, total=False):
 class TrafficTest(TypedDict, total=False):
     """An entry of `tests` of a TrafficRecord."""
 
-    padding: str
+    name: str
     scenario: str
     round: int
     duration_s: float

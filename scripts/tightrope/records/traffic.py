@@ -18,7 +18,7 @@ class TrafficRecord(Record):
     instead, and a single padding, `none`. `data_sha256` is that of the manifest of the
     split, `plan` the `traffic` settings that apply to the model.
 
-    Each of `tests` holds `padding`, `scenario`, `duration_s` and
+    Each of `tests` holds `name` (the padding), `scenario`, `duration_s` and
     - single_stream: `round`, `valid` (LoadGen's verdict), `queries`, `p50_s`, `p90_s`, `p99_s`;
     - offline: `round`, `valid`, `samples`, `samples_per_s`, `batches`; for texts `tokens` (of the
       samples) and `padded_tokens` (added by padding);

@@ -1,4 +1,4 @@
-"""Statistics of the rounds of a TrafficRecord, in which the paddings alternate."""
+"""Statistics of rounds under traffic, in which paddings or engines alternate, by their `name`."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -39,9 +39,9 @@ def counted_rounds(tests: Iterable[Test], scenario: str, *, disturbed: bool = Fa
 
 
 def counted_tests(
-    tests: Sequence[Test], scenario: str, padding: str, *, disturbed: bool = False
+    tests: Sequence[Test], scenario: str, name: str, *, disturbed: bool = False
 ) -> list[Test]:
-    """Return the tests of a padding in the rounds that count, empty if these are too few.
+    """Return the tests of a name in the rounds that count, empty if these are too few.
 
     With `disturbed` disturbed rounds count if the others are too few.
     """
@@ -54,7 +54,7 @@ def counted_tests(
         test
         for number, own in in_rounds(tests, scenario).items()
         for test in own
-        if number in counted and test["padding"] == padding
+        if number in counted and test["name"] == name
     ]
 
 
@@ -63,20 +63,20 @@ def median_of(tests: Sequence[Test], figure: str) -> float | None:
     return statistics.median(test[figure] for test in tests) if tests else None
 
 
-def gain_over_fixed(
-    tests: Sequence[Test], padding: str, *, disturbed: bool = False
+def gain_over(
+    tests: Sequence[Test], name: str, reference: str, *, disturbed: bool = False
 ) -> Interval | None:
-    """Return how many times the samples per second of padding `fixed` another padding has.
+    """Return how many times the samples per second of `reference` the tests of `name` have.
 
     From the ratio of each round, see `statistics.speedup`; the two share one loaded engine. None
     without enough rounds of both.
     """
-    own, fixed = (
-        counted_tests(tests, OFFLINE, name, disturbed=disturbed) for name in (padding, FIXED)
+    own, other = (
+        counted_tests(tests, OFFLINE, one, disturbed=disturbed) for one in (name, reference)
     )
-    if not own or not fixed:
+    if not own or not other:
         return None
-    seconds = [[[1 / test["samples_per_s"]] for test in one] for one in (own, fixed)]
+    seconds = [[[1 / test["samples_per_s"]] for test in one] for one in (own, other)]
     return speedup(*seconds, loads=1)
 
 
@@ -113,7 +113,7 @@ def tokens_of(tests: Iterable[Test], padding: str) -> Tokens | None:
     own = [
         test
         for test in tests
-        if (test["scenario"], test["padding"]) == (OFFLINE, padding) and "tokens" in test
+        if (test["scenario"], test["name"]) == (OFFLINE, padding) and "tokens" in test
     ]
     counts = ("samples", "tokens", "padded_tokens")
     return Tokens(*(sum(test[name] for test in own) for name in counts)) if own else None

@@ -9,6 +9,7 @@ from tightrope.records.paired_accuracy import Change
 from tightrope.statistics import AccuracyVerdict
 from tightrope.summary.measured import Measured
 from tightrope.summary.result_types import Ratio, TopOne
+from tightrope.summary.workload_types import Rates
 
 Verdict = Literal[
     "use it",
@@ -54,12 +55,28 @@ class Agreement(TypedDict):
     samples: int
 
 
+class CascadeRates(Rates):
+    """Rates and tail latency of a model alone or of the cascade; gains are over the large model."""
+
+    served: str
+
+
+class CascadeTraffic(TypedDict):
+    """The three under traffic, in batches of up to `batch`; `p99_bound_s` is that of server."""
+
+    batch: int
+    p99_bound_s: float
+    samples: int
+    rows: list[CascadeRates]
+
+
 class Cascade(Measured):
     """A small and a large model served as one; `model` and `variant` are those of the large one.
 
     The small one answers where its confidence is at least `threshold`: on the evaluation split the
     `share`. None is no threshold that keeps `agreement`, or without it `budget_points`.
     `over_large` and `over_small` are its samples per second over those of each model alone.
+    `traffic` is None where it was not asked for.
     """
 
     cascade: str
@@ -81,6 +98,7 @@ class Cascade(Measured):
     small_kept: AccuracyVerdict | None
     over_large: Ratio | None
     over_small: Ratio | None
+    traffic: CascadeTraffic | None
     rounds: int
     disturbed_rounds: int
     disturbed: str | None

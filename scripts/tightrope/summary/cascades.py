@@ -3,21 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.records.cascade import BOTH, LARGE, SMALL, CascadeRecord
+from tightrope.records.cascade import BOTH, LARGE, NAMES, SMALL, CascadeRecord
 from tightrope.records.paired_accuracy import Change, change
 from tightrope.records.rounds import FEWEST_ROUNDS, blocks_of, time_ratio, undisturbed_rounds
 from tightrope.statistics import AccuracyVerdict, Interval, share, trimmed_mean
 from tightrope.summary.accuracy import top_one
-from tightrope.summary.cascade_types import Agreement, Cascade, Chosen, Served
+from tightrope.summary.cascade_types import Agreement, Cascade, CascadeTraffic, Chosen, Served
 from tightrope.summary.cascade_words import verdict_and_sentence
 from tightrope.summary.measured import measured_entry
 from tightrope.summary.noise import too_few_rounds
 from tightrope.summary.ratios import ratio_entry
 from tightrope.summary.result_types import Ratio
+from tightrope.summary.traffic import Tests, rates_of
+from tightrope.summary.traffic import why_disturbed as why_tests_were
 
 Answers = Mapping[str, Any]
 Rounds = Sequence[dict[str, Any]]
-NAMES = {SMALL: "small", LARGE: "large", BOTH: "cascade"}
 
 
 def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> Cascade:
@@ -51,6 +52,7 @@ def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> C
         "small_kept": kept(record, SMALL) if answers else None,
         "over_large": speed_ratio(timed, LARGE),
         "over_small": speed_ratio(timed, SMALL),
+        "traffic": under_traffic(record, accept_disturbed=accept_disturbed),
         "rounds": len(counted),
         "disturbed_rounds": len(record.rounds) - len(kept_rounds),
         "disturbed": why,
@@ -60,6 +62,34 @@ def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> C
     }
     entry["verdict"], entry["sentence"] = verdict_and_sentence(entry, record.tests)
     return entry
+
+
+def under_traffic(record: CascadeRecord, *, accept_disturbed: bool) -> CascadeTraffic | None:
+    """Return rates and tail latency of the three under traffic, gains over the large model."""
+    if record.traffic is None:
+        return None
+    plan, under = record.traffic["plan"], tests_of(record)
+    return {
+        "batch": plan["batch"],
+        "p99_bound_s": plan["p99_bound_s"],
+        "samples": record.traffic["samples"],
+        "rows": [
+            {"served": name, **rates_of(under, name, accept_disturbed=accept_disturbed)}
+            for name in NAMES.values()
+        ],
+    }
+
+
+def tests_of(record: CascadeRecord) -> Tests:
+    """Return the tests under traffic, empty without any."""
+    tests = record.traffic["tests"] if record.traffic else []
+    return Tests(tests, record.busiest, NAMES[LARGE])
+
+
+def why_traffic_was_disturbed(record: CascadeRecord) -> str | None:
+    """Return which scenarios other load disturbed; None without any."""
+    found = (why_tests_were(tests_of(record), name) for name in NAMES.values())
+    return next((why for why in found if why), None)
 
 
 def why_disturbed(record: CascadeRecord) -> str | None:

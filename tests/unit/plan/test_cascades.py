@@ -41,7 +41,10 @@ def test_a_calibrated_variant_of_openvino_is_taken_where_none_is_named(repositor
     members = [(model, str(variant)) for model, variant in plan.cascades["fast"]]
     assert members == [(name, "cpu-openvino-int8-nncf-8") for name in ("tiny", "big")]
     assert records(plan)["fast", "cascade"] == ["reports/fast.cascade.json"]
-    assert cascade_settings(config, FAST) == {"agreement": 0.95, "batch": 4}
+    assert cascade_settings(config, FAST) == {**{"agreement": 0.95, "batch": 4, "traffic": None}}
+    config["cascades"]["fast"]["traffic"] = True
+    applied = cascade_settings(config, FAST)["traffic"]
+    assert set(applied) == {"scenarios", "batch", "seconds", "p99_bound_s"}
 
 
 def test_the_job_reads_both_engines_and_the_data_of_the_large_model(repository: Path) -> None:

@@ -78,8 +78,8 @@ def test_traffic_is_disturbed_where_other_programs_ran_in_a_test(
     tmp_path: Path, cores: float, expected: bool
 ) -> None:
     rates = [{"foreign_cores": 0.0}, {"foreign_cores": cores}]
-    server = [{"padding": "fixed", "scenario": "server", "rates": rates}]
-    offline = {"padding": "fixed", "scenario": "offline", "valid": True}
+    server = [{"name": "fixed", "scenario": "server", "rates": rates}]
+    offline = {"name": "fixed", "scenario": "offline", "valid": True}
     rounds = [
         {**offline, "round": number, "foreign_cores": cores if number == 3 else 0.0}
         for number in (1, 2, 3)
@@ -92,7 +92,7 @@ def test_traffic_is_disturbed_where_other_programs_ran_in_a_test(
 
 
 def test_traffic_with_enough_undisturbed_rounds_is_not_disturbed(tmp_path: Path) -> None:
-    offline = {"padding": "fixed", "scenario": "offline", "valid": True}
+    offline = {"name": "fixed", "scenario": "offline", "valid": True}
     rounds = [
         {**offline, "round": number, "foreign_cores": 0.9 if number == 2 else 0.0}
         for number in (1, 2, 3, 4)

@@ -59,7 +59,7 @@ TRAFFIC = TrafficRecord(
     threads=2,
     plan={"padding": ["fixed"]},
     longest=64,
-    tests=[{"padding": "fixed", "scenario": "offline", "valid": True, "samples_per_s": 0.1 + 0.2}],
+    tests=[{"name": "fixed", "scenario": "offline", "valid": True, "samples_per_s": 0.1 + 0.2}],
 )
 RACED = RaceRecord(
     model="m",

@@ -8,7 +8,7 @@ from raced import HOST
 from tightrope.records.cascade import CascadeRecord
 from tightrope.records.rounds import FEWEST_ROUNDS
 from tightrope.summary.cascade_types import Cascade
-from tightrope.summary.cascades import cascade_entry
+from tightrope.summary.cascades import cascade_entry, why_traffic_was_disturbed
 
 SAMPLES = 2000
 
@@ -105,6 +105,40 @@ def test_without_a_threshold_the_large_model_is_alone_and_it_is_said_why(
     assert msgspec.convert(found, Cascade) == found
     assert (found["verdict"], found["share"]) == ("large alone", None)
     assert words in found["sentence"]
+
+
+def under_traffic(foreign: float = 0.0) -> dict[str, Any]:
+    """Three rounds, in which the cascade is twice as fast as the large model, half as the small."""
+    rates = {"small": 400.0, "large": 100.0, "cascade": 200.0}
+    facts = {"scenario": "offline", "valid": True, "foreign_cores": foreign}
+    tests = [
+        {"name": name, "round": number, "samples_per_s": rate * (1 + 0.01 * number), **facts}
+        for number in range(1, 4)
+        for name, rate in rates.items()
+    ]
+    plan = {"scenarios": ["offline"], "batch": 8, "seconds": 1.0, "p99_bound_s": 0.1}
+    return {"plan": plan, "samples": SAMPLES, "tests": tests}
+
+
+def test_under_traffic_gains_are_those_over_the_large_model() -> None:
+    found = cascade_entry(record(traffic=under_traffic()))
+    assert msgspec.convert(found, Cascade) == found
+    assert found["traffic"] is not None
+    rows = {row["served"]: row for row in found["traffic"]["rows"]}
+    assert [*rows] == ["small", "large", "cascade"]
+    assert rows["cascade"]["samples_per_s"] == pytest.approx(204.0)
+    assert rows["cascade"]["gain"] == pytest.approx(2.0)
+    assert (rows["large"]["gain"], rows["large"]["gain_low"]) == (1.0, None)
+    assert rows["small"]["server_per_s"] is None
+
+
+def test_disturbed_traffic_gives_no_rates_and_says_why() -> None:
+    made = record(traffic=under_traffic(foreign=0.9), busiest={"other": 0.9})
+    assert why_traffic_was_disturbed(record()) is None
+    assert "other" in (why_traffic_was_disturbed(made) or "")
+    entry = cascade_entry(made)["traffic"]
+    assert entry is not None
+    assert all(row["samples_per_s"] is None and row["disturbed"] for row in entry["rows"])
 
 
 def test_equal_answers_are_judged_without_labels() -> None:

@@ -156,7 +156,7 @@ def write_traffic(folder: Path, **fields: Any) -> Path:
         "host": HOST,
         "libraries": {"mlcommons-loadgen": "6.0.17"},
         "tests": [
-            {"padding": "fixed", "scenario": "offline", "round": one, "valid": True, **offline}
+            {"name": "fixed", "scenario": "offline", "round": one, "valid": True, **offline}
             for one in (1, 2, 3)
         ],
         "answers": {"fixed": {"predictions": [0, 1], "margins": [1.0, 1.0]}},

@@ -65,7 +65,7 @@ EMPTY = {
 def measured_with(padding: str, number: int) -> list[dict[str, Any]]:
     """The tests of a padding in one round, all paddings faster or slower than in the last."""
     rate, padded = OFFLINE[padding]
-    own = {"padding": padding, "round": number, "valid": True, "duration_s": 1.0, **QUIET}
+    own = {"name": padding, "round": number, "valid": True, "duration_s": 1.0, **QUIET}
     latencies = {"p50_s": 0.01, "p90_s": P90_S[number - 1], "p99_s": 0.05, "queries": 64}
     offline = {
         "batches": 13,
@@ -83,7 +83,7 @@ def measured_with(padding: str, number: int) -> list[dict[str, Any]]:
 def all_tests(*paddings: str) -> list[dict[str, Any]]:
     rounds = [measured_with(one, number) for number in ROUNDS for one in paddings]
     server = {"rates": RATES, "highest_per_s": 40.0, "issued_per_s": 39.5, "reason": None}
-    servers = [{"padding": one, "scenario": "server", **server} for one in paddings]
+    servers = [{"name": one, "scenario": "server", **server} for one in paddings]
     return [test for tests in rounds for test in tests] + servers
 
 
@@ -107,7 +107,7 @@ def with_tests(
     """A record whose tests of a scenario and padding in these rounds say something else."""
     made = record()
     for test in made.tests:
-        own = (test["scenario"], test["padding"]) == (scenario, padding)
+        own = (test["scenario"], test["name"]) == (scenario, padding)
         if own and test.get("round", rounds[0]) in rounds:
             test.update(changed)
     return made
@@ -179,10 +179,10 @@ def test_fixed_has_a_gain_of_one_over_itself_and_no_interval() -> None:
 def test_a_gain_whose_interval_holds_one_is_a_tie() -> None:
     made = record()
     factors = iter((1.3, 0.8, 1.2, 0.7))
-    fixed = [test for test in made.tests if test["padding"] == "fixed"]
+    fixed = [test for test in made.tests if test["name"] == "fixed"]
     rates = [test["samples_per_s"] for test in fixed if test["scenario"] == "offline"]
     for test in made.tests:
-        if (test["scenario"], test["padding"]) == ("offline", "longest"):
+        if (test["scenario"], test["name"]) == ("offline", "longest"):
             test["samples_per_s"] = rates[test["round"] - 1] * next(factors)
     row = rows(made)["longest"]
     assert row["gain_verdict"] == "tie"
@@ -270,7 +270,7 @@ def test_a_failed_record_has_no_rows_and_its_reason() -> None:
 
 
 def test_images_have_a_size_one_row_and_nothing_of_padding() -> None:
-    tests = [{**test, "padding": "none"} for test in all_tests("longest")]
+    tests = [{**test, "name": "none"} for test in all_tests("longest")]
     for test in tests:
         test.pop("tokens", None)
         test.pop("padded_tokens", None)

@@ -18,7 +18,8 @@ from tightrope.records.cascade import CascadeRecord
 class CascadeSettings:
     """How a cascade is measured.
 
-    `plan` holds `agreement`, `budget_points` and `batch`, see CascadeRecord. Up to `quiet_seconds`
+    `plan` holds `agreement`, `budget_points` and `batch`, see CascadeRecord, and `traffic`: its
+    settings, or None where the cascade is not put under traffic. Up to `quiet_seconds`
     may be lost to other load; messages about waiting go to `terminal`.
     """
 
@@ -79,5 +80,5 @@ def measure_cascade(
         record.status = "failed"
     else:
         machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
-        Measurement(record, members, splits, machine, execution.limits).run()
+        Measurement(record, members, splits, machine, execution.limits, plan["traffic"]).run()
     record.write(target)

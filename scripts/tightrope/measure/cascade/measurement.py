@@ -12,12 +12,13 @@ from tightrope.artifacts.manifest import classes_of
 from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.jobs.child import Child, Limits, set_failure
+from tightrope.jobs.child import Child, Limits, set_failure, supervised
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.cascade.engine import Alone, Cascade
 from tightrope.measure.cascade.members import Member
 from tightrope.measure.cascade.served_engine import Pairs, Serve, ServedEngine
 from tightrope.measure.cascade.threshold import Pool, chosen, ordered_tests
+from tightrope.measure.cascade.traffic import serve_traffic
 from tightrope.measure.rounds import ROUNDS, measure_rounds, start, warm_up
 from tightrope.records.cascade import CascadeRecord
 from tightrope.variants import parse
@@ -37,11 +38,13 @@ class Measurement:
         splits: dict[str, Path],
         machine: QuietMachine,
         limits: Limits,
+        traffic: dict[str, Any] | None,
     ) -> None:
         self.record = record
         self.members = members
         self.machine = machine
         self.limits = limits
+        self.traffic = traffic
         self.labels: dict[str, list[int] | None] = {}
         self.examples: dict[str, Pairs] = {}
         for name, path in splits.items():
@@ -64,10 +67,12 @@ class Measurement:
         try:
             with ExitStack() as stack:
                 self.measure(stack)
+            record.lost_s, record.busiest = self.machine.lost_s, self.machine.busiest
+            if self.traffic is not None and record.threshold is not None:
+                self.measure_traffic(self.traffic)
         except WorkFailed as error:
             record.rounds = []
             set_failure(record, error, record.variant, self.limits)
-        record.lost_s, record.busiest = self.machine.lost_s, self.machine.busiest
 
     def measure(self, stack: ExitStack) -> None:
         """Choose the threshold, and where there is one, evaluate and time the cascade."""
@@ -92,6 +97,14 @@ class Measurement:
         warm_up(workers)
         record.rounds = measure_rounds(workers, self.machine, "timing the cascade")
         record.peak_rss_bytes = [worker.ask("peak_rss_bytes") for worker in workers]
+
+    def measure_traffic(self, plan: dict[str, Any]) -> None:
+        """Put the three under traffic, in a child of their own."""
+        record, engines = self.record, [one.engine for one in self.members]
+        work = partial(serve_traffic, record, engines, self.examples[EVALUATION], plan)
+        classes = classes_of(self.members[0].checkpoint)
+        work = partial(work, classes=classes, machine=self.machine)
+        record.traffic, record.lost_s, record.busiest = supervised(work, limits=self.limits)
 
     def started(self, stack: ExitStack, load: Any, share: int) -> Child:
         """Return a child, within the life of `stack`, with that part of the job's memory."""

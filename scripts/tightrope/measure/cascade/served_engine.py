@@ -8,7 +8,7 @@ import numpy as np
 
 from tightrope.measure.cascade.engine import Example, Reply, batches_of
 from tightrope.measure.cascade.threshold import confidences
-from tightrope.measure.logits import check_logits
+from tightrope.measure.logits import check_rows
 from tightrope.measure.timed_engine import TimedEngine
 
 Serve = Callable[[Sequence[Example]], Reply]
@@ -77,8 +77,7 @@ class ServedEngine(TimedEngine):
             began = time.perf_counter()
             reply = self.serve(batch)
             spent.append(time.perf_counter() - began)
-            rows = {"examples": np.empty(len(batch))}
-            check_logits(reply.logits, rows, classes=self.classes)
+            check_rows(reply.logits, len(batch), classes=self.classes)
             replies.append(Reply(np.array(reply.logits), reply.escalated))
         logits = np.concatenate([reply.logits for reply in replies])
         return {

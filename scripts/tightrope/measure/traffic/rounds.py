@@ -1,10 +1,9 @@
-"""Scenarios measured in rounds: one test of each padding per round, another one first each time."""
+"""Scenarios measured in rounds: one test of each bench per round, another one first each time."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tightrope.inputs.arrays import length
 from tightrope.machine.interference import MAX_FOREIGN_CORES, window_seconds
 from tightrope.measure.traffic import loadgen
 from tightrope.measure.traffic.bench import Bench, Rehearsal
@@ -12,17 +11,18 @@ from tightrope.measure.traffic.padding import UNPADDED
 from tightrope.measure.traffic.progress import Progress
 from tightrope.records.traffic_rounds import (
     FEWEST_ROUNDS,
+    FIXED,
     OFFLINE,
     SINGLE_STREAM,
     counted_rounds,
-    gain_over_fixed,
+    gain_over,
 )
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 
 Facts = dict[str, Any]
 
 # rounds go on until the interval of each gain is at most this wide, relative to the gain, or the
-# tests have taken this many times `seconds` per padding
+# tests have taken this many times `seconds` per bench
 WIDTH = 0.1
 LONGEST_ROUNDS = 2
 # most rounds, if other load disturbs most of them
@@ -34,12 +34,22 @@ COUNTED = ("batches", "tokens", "padded_tokens")
 
 
 class Rounds:
-    """Rounds of one scenario over the benches of all paddings; `tests` are those run so far."""
+    """Rounds of one scenario over all benches; `tests` are those run so far.
 
-    def __init__(self, scenario: str, benches: Sequence[Bench], progress: Progress) -> None:
+    Gains are those over the bench of the name `reference`.
+    """
+
+    def __init__(
+        self,
+        scenario: str,
+        benches: Sequence[Bench],
+        progress: Progress,
+        reference: str = FIXED,
+    ) -> None:
         self.scenario = scenario
         self.benches = benches
         self.progress = progress
+        self.reference = reference
         self.machine, self.plan = benches[0].machine, benches[0].plan
         self.seconds = round_seconds(benches[0])
         self.tests: list[Facts] = []
@@ -55,7 +65,7 @@ class Rounds:
                 self.machine.wait()
                 one = test(bench, number)
                 self.progress.end()
-                self.tests.append({"padding": bench.padding, "round": number, **one})
+                self.tests.append({"name": bench.name, "round": number, **one})
                 left_s -= one["duration_s"]
                 if one["foreign_cores"] > MAX_FOREIGN_CORES:
                     left_s += self.machine.lose(one["duration_s"])
@@ -65,7 +75,7 @@ class Rounds:
         """Show a test that is expected to take `seconds`."""
         if number > FEWEST_ROUNDS:
             self.progress.expect(seconds)
-        self.progress.begin(f"{self.scenario.replace('_', ' ')}, {bench.padding}", seconds)
+        self.progress.begin(f"{self.scenario.replace('_', ' ')}, {bench.name}", seconds)
 
     def suffice(self, left_s: float) -> bool:
         """Return whether no more rounds are needed, or none are possible."""
@@ -74,8 +84,8 @@ class Rounds:
         return left_s <= 0 or not self.is_wide()
 
     def is_wide(self) -> bool:
-        """Return whether the interval of some gain over `fixed` is still too wide."""
-        gains = [gain_over_fixed(self.tests, bench.padding) for bench in self.benches]
+        """Return whether the interval of some gain is still too wide."""
+        gains = [gain_over(self.tests, bench.name, self.reference) for bench in self.benches]
         return any(one and one.high - one.low > WIDTH * one.value for one in gains)
 
 
@@ -98,31 +108,34 @@ def single_stream_tests(
     }
 
     def test(bench: Bench, number: int) -> Facts:
-        expected = per_s[bench.padding]
+        expected = per_s[bench.name]
         queries = max(SAMPLES_FOR_PERCENTILE[90], math.ceil(rounds.seconds * expected))
         settings = loadgen.single_stream(expected_per_s=expected)
         name = f"{SINGLE_STREAM}-{number}"
         rounds.begin(bench, number, queries / expected)
         facts, _ = bench.test(name, settings, queries=queries, tell=progress.tell)
-        per_s[bench.padding] = 1 / facts["p50_s"]
+        per_s[bench.name] = 1 / facts["p50_s"]
         return {"scenario": SINGLE_STREAM, **facts}
 
     return rounds.run(test)
 
 
 def offline_tests(
-    benches: Sequence[Bench], rehearsals: Mapping[str, Rehearsal], progress: Progress
+    benches: Sequence[Bench],
+    rehearsals: Mapping[str, Rehearsal],
+    progress: Progress,
+    reference: str,
 ) -> list[Facts]:
     """Measure throughput with all samples queued at once.
 
     Each test sends the same samples, `sent_samples`, once or several times.
     """
-    rounds = Rounds(OFFLINE, benches, progress)
+    rounds = Rounds(OFFLINE, benches, progress, reference)
     rates = {name: rehearsed.samples_per_s for name, rehearsed in rehearsals.items()}
     sent = sent_samples(benches[0], round(min(rates.values()) * rounds.seconds))
 
     def test(bench: Bench, number: int) -> Facts:
-        rate = rates[bench.padding]
+        rate = rates[bench.name]
         queries = len(sent) * max(1, round(rate * rounds.seconds / len(sent)))
         rounds.begin(bench, number, queries / rate)
         facts, serving = bench.test(
@@ -132,8 +145,8 @@ def offline_tests(
             tell=progress.tell,
             indices=sent,
         )
-        rates[bench.padding] = facts["samples_per_s"]
-        counted = COUNTED[:1] if bench.padding == UNPADDED else COUNTED
+        rates[bench.name] = facts["samples_per_s"]
+        counted = COUNTED[:1] if bench.name == UNPADDED else COUNTED
         counts = {name: getattr(serving, name) for name in counted}
         return {"scenario": OFFLINE, **facts, **counts}
 
@@ -142,6 +155,6 @@ def offline_tests(
 
 def sent_samples(bench: Bench, count: int) -> list[int]:
     """Return about `count` samples of all lengths in proportion, at least some full batches."""
-    order = sorted(range(len(bench.rows)), key=lambda index: length(bench.rows[index]))
+    order = sorted(range(len(bench.lengths)), key=bench.lengths.__getitem__)
     wanted = min(len(order), max(count, FEWEST_BATCHES * bench.plan["batch"]))
     return sorted(order[place * len(order) // wanted] for place in range(wanted))

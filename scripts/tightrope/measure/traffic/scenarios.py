@@ -1,4 +1,4 @@
-"""All tests of LoadGen on one engine: rehearsals, then each scenario over all paddings."""
+"""All tests of LoadGen: rehearsals, then each scenario over all benches."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,31 +12,32 @@ from tightrope.measure.traffic.rounds import (
     single_stream_tests,
 )
 from tightrope.measure.traffic.server import SERVER, USUAL_RATES, expected_seconds, server_tests
-from tightrope.records.traffic_rounds import FEWEST_ROUNDS, OFFLINE, SINGLE_STREAM, median_of
+from tightrope.records.traffic_rounds import FEWEST_ROUNDS, FIXED, OFFLINE, SINGLE_STREAM, median_of
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 
 Facts = dict[str, Any]
 
 
-def measure_scenarios(benches: Sequence[Bench]) -> tuple[list[Facts], dict[str, Facts]]:
-    """Return the tests of all paddings, and with `offline` the answers by padding.
+def measure_scenarios(
+    benches: Sequence[Bench], *, reference: str = FIXED
+) -> tuple[list[Facts], dict[str, Facts]]:
+    """Return the tests of all benches, and with `offline` the answers by their names.
 
-    Rehearsals without LoadGen come first.
+    Rounds go on until the gains over the bench `reference` are known. Rehearsals without
+    LoadGen come first.
     """
     scenarios = benches[0].plan["scenarios"]
-    rehearsals = {
-        bench.padding: rehearse(bench, answer_all=OFFLINE in scenarios) for bench in benches
-    }
+    rehearsals = {bench.name: rehearse(bench, answer_all=OFFLINE in scenarios) for bench in benches}
     progress = Progress(expected_total(benches, rehearsals))
     tests: list[Facts] = []
     capacities = {name: rehearsed.samples_per_s for name, rehearsed in rehearsals.items()}
     if SINGLE_STREAM in scenarios:
         tests += single_stream_tests(benches, rehearsals, progress)
     if OFFLINE in scenarios:
-        offline = offline_tests(benches, rehearsals, progress)
+        offline = offline_tests(benches, rehearsals, progress, reference)
         tests += offline
         for name in capacities:
-            own = [test for test in offline if test["padding"] == name]
+            own = [test for test in offline if test["name"] == name]
             capacities[name] = median_of(own, "samples_per_s") or capacities[name]
     if SERVER in scenarios:
         long_s = {name: rehearsed.long_s for name, rehearsed in rehearsals.items()}
@@ -50,7 +51,7 @@ def expected_total(benches: Sequence[Bench], rehearsals: Mapping[str, Rehearsal]
     """Return the seconds that all tests are expected to take."""
     total = 0.0
     for bench in benches:
-        rehearsed, scenarios = rehearsals[bench.padding], bench.plan["scenarios"]
+        rehearsed, scenarios = rehearsals[bench.name], bench.plan["scenarios"]
         if SINGLE_STREAM in scenarios:
             fewest = SAMPLES_FOR_PERCENTILE[90] * (rehearsed.short_s + rehearsed.long_s) / 2
             total += FEWEST_ROUNDS * max(round_seconds(bench), fewest)

@@ -1,4 +1,4 @@
-"""Scenario server: the highest query rate of each padding, with the searches in alternation."""
+"""Scenario server: the highest query rate of each bench, with the searches in alternation."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class ServerSearch:
             return
         if len(self.rates) >= USUAL_RATES:
             progress.expect(self.expected_s)
-        progress.begin(f"{SERVER}, {self.bench.padding}", self.expected_s)
+        progress.begin(f"{SERVER}, {self.bench.name}", self.expected_s)
         while True:
             machine.wait()
             rate = self.test(target_per_s, progress)
@@ -90,7 +90,7 @@ class ServerSearch:
 
     def result(self) -> Facts:
         """Return the test of the record, with the highest valid rate or the reason of none."""
-        one = "one image" if self.bench.padding == UNPADDED else "one long sample"
+        one = "one image" if self.bench.name == UNPADDED else "one long sample"
         reason = f"{one} alone takes {self.long_s:.3g} s, the bound of p99 is {self.bound:g} s"
         if self.rates:
             lowest = min(rate["target_per_s"] for rate in self.rates)
@@ -98,7 +98,7 @@ class ServerSearch:
         valid = [rate for rate in self.rates if rate["valid"]]
         best = max(valid, key=lambda rate: rate["target_per_s"], default=None)
         return {
-            "padding": self.bench.padding,
+            "name": self.bench.name,
             "scenario": SERVER,
             "duration_s": sum(rate["duration_s"] for rate in self.rates),
             "rates": self.rates,
@@ -120,9 +120,9 @@ def server_tests(
     long_s: Mapping[str, float],
     progress: Progress,
 ) -> list[Facts]:
-    """Search the highest rate of each padding, one rate of each in turn."""
+    """Search the highest rate of each bench, one rate of each in turn."""
     searches = [
-        ServerSearch(bench, capacities[bench.padding], long_s[bench.padding]) for bench in benches
+        ServerSearch(bench, capacities[bench.name], long_s[bench.name]) for bench in benches
     ]
     while unfinished := [one for one in searches if one.next_per_s is not None]:
         for search in unfinished:

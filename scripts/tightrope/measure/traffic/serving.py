@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from tightrope.inputs.arrays import PIXELS, Arrays, length, stack
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.measure.logits import answers
 
 
@@ -28,32 +26,48 @@ class Query:
     index: int
 
 
+# from indices of samples, and the tokens to pad them to or None, to logits [batch, classes]
+Serve = Callable[[Sequence[int], int | None], Any]
+
+
+@dataclass(frozen=True)
+class Padded:
+    """An engine that answers batches of `rows`, padded to so many tokens, None: to the longest."""
+
+    run: Callable[[Arrays], Any]
+    rows: Sequence[Arrays]
+
+    def __call__(self, indices: Sequence[int], sequence: int | None) -> Any:
+        """Return the logits of one batch."""
+        return self.run(stack([self.rows[index] for index in indices], sequence=sequence))
+
+
 class Serving:
     """Engine that answers queries in batches, in the thread that calls `work`.
 
     Other threads put lists of queries into `inbox`, and None after the last. For each index of
-    `rows`, `predictions` and `margins` (highest logit minus the second) hold the latest answer, -1
-    and 0 before the first. `tokens` counts tokens of samples, `padded_tokens` those added by
-    padding; both stay 0 for images.
+    `lengths`, `predictions` and `margins` (highest logit minus the second) hold the latest answer,
+    -1 and 0 before the first. `tokens` counts tokens of samples, `padded_tokens` those added by
+    padding; of images `lengths` are tokens of equal memory cost.
     """
 
     def __init__(
         self,
-        run: Callable[[Arrays], np.ndarray],
-        rows: Sequence[Arrays],
+        serve: Serve,
+        lengths: Sequence[int],
         padded: Sequence[int | None],
         *,
         batch: int,
         classes: int,
     ) -> None:
-        self.run = run
+        self.serve = serve
         self.classes = classes
-        self.rows = rows
+        self.lengths = lengths
         self.waiting = Waiting(padded, batch)
         self.inbox: SimpleQueue[list[Any] | None] = SimpleQueue()
         self.open = True
-        self.predictions = [-1] * len(rows)
-        self.margins = [0.0] * len(rows)
+        self.predictions = [-1] * len(lengths)
+        self.margins = [0.0] * len(lengths)
         self.batches = self.tokens = self.padded_tokens = 0
 
     def work(self, complete: Callable[[list[int]], None]) -> None:
@@ -100,16 +114,14 @@ class Serving:
 
         Raises WorkFailed unless the logits are finite numbers [batch, classes].
         """
-        rows = [self.rows[index] for index in batch.indices]
-        inputs = stack(rows, sequence=batch.sequence)
-        answered = answers(self.run(inputs), inputs, classes=self.classes)
+        logits = self.serve(batch.indices, batch.sequence)
+        answered = answers(logits, len(batch.indices), classes=self.classes)
         for index, (prediction, margin) in zip(batch.indices, answered, strict=True):
             self.predictions[index], self.margins[index] = prediction, margin
         self.batches += 1
-        if PIXELS not in inputs:
-            real = sum(map(length, rows))
-            self.tokens += real
-            self.padded_tokens += inputs["input_ids"].size - real
+        lengths = [self.lengths[index] for index in batch.indices]
+        self.tokens += sum(lengths)
+        self.padded_tokens += len(lengths) * (batch.sequence or max(lengths)) - sum(lengths)
 
 
 class Waiting:

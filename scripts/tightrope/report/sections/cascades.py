@@ -5,6 +5,7 @@ from typing import Any
 
 from tightrope.report.style.numbers import (
     bounded,
+    is_number,
     megabytes,
     percentage,
     points,
@@ -50,6 +51,7 @@ def part(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
         "sentence": entry.get("sentence"),
         "threshold": threshold_words(entry),
         "rows": [] if failed or entry.get("share") is None else rows(entry),
+        "traffic": traffic(entry),
         "note": entry.get("disturbed"),
         "provisional": entry.get("provisional"),
     }
@@ -78,6 +80,23 @@ def rows(entry: Record) -> list[dict[str, Any]]:
             **served(entry, "both", None, None),
         },
     ]
+
+
+def traffic(entry: Record) -> dict[str, Any] | None:
+    """Return rates and tail latency of the three under traffic, None where it was not asked for.
+
+    As in the summary, with the `model` of each row, None of the cascade, and the `largest` rate.
+    """
+    under = entry.get("traffic")
+    if not under:
+        return None
+    models = {"small": entry.get("small_model"), "large": entry.get("model")}
+    rates = [row["samples_per_s"] for row in under["rows"] if is_number(row["samples_per_s"])]
+    return {
+        **under,
+        "rows": [{**row, "model": models.get(row["served"])} for row in under["rows"]],
+        "largest": max(rates, default=0.0),
+    }
 
 
 def served(entry: Record, key: str, against: str | None, over: str | None) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tightrope.inputs.texts import text_arrays
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.traffic.bench import Bench
@@ -22,10 +21,9 @@ PLAN = {"batch": 4, "seconds": 3.0}
 def benches(lengths: list[int], quiet_seconds: float = 0.0) -> list[Bench]:
     """Two paddings on no processor, which no other program can use."""
     machine = QuietMachine([], quiet_seconds, sys.__stderr__)
-    rows = [text_arrays(np.arange(length)) for length in lengths]
-    padded: list[int | None] = [None] * len(rows)
+    padded: list[int | None] = [None] * len(lengths)
     return [
-        Bench(lambda _: None, rows, padded, PLAN, 2, Path("none"), padding, machine)
+        Bench(lambda *_: None, lengths, padded, PLAN, 2, Path("none"), padding, machine)
         for padding in ("fixed", "longest")
     ]
 
@@ -45,7 +43,7 @@ def rounds(test: Test, quiet_seconds: float = 0.0) -> tuple[int, QuietMachine]:
 
 
 def test_three_rounds_are_enough_where_the_gain_is_known() -> None:
-    number, _ = rounds(lambda bench, _: told(100.0 if bench.padding == "fixed" else 150.0))
+    number, _ = rounds(lambda bench, _: told(100.0 if bench.name == "fixed" else 150.0))
     assert number == 3
 
 
@@ -54,7 +52,7 @@ def test_rounds_go_on_until_the_gain_is_known() -> None:
 
     def test(bench: Bench, number: int) -> dict[str, Any]:
         noise = (1.05, 0.95)[number % 2] if number <= 2 else 1.0
-        return told(100.0 if bench.padding == "fixed" else 150.0 * noise)
+        return told(100.0 if bench.name == "fixed" else 150.0 * noise)
 
     number, _ = rounds(test)
     assert 3 < number <= 6
@@ -62,7 +60,7 @@ def test_rounds_go_on_until_the_gain_is_known() -> None:
 
 def test_rounds_end_after_twice_the_seconds_per_padding() -> None:
     def test(bench: Bench, number: int) -> dict[str, Any]:
-        return told(100.0 if bench.padding == "fixed" else 150.0 * (1.5, 0.5)[number % 2])
+        return told(100.0 if bench.name == "fixed" else 150.0 * (1.5, 0.5)[number % 2])
 
     # 2 x 3 s for each of the two paddings, whose tests take a second each
     assert rounds(test)[0] == 6
@@ -71,8 +69,8 @@ def test_rounds_end_after_twice_the_seconds_per_padding() -> None:
 @pytest.mark.parametrize("disturbed", [1, 4])
 def test_a_disturbed_round_is_followed_by_another_and_its_time_given_back(disturbed: int) -> None:
     def test(bench: Bench, number: int) -> dict[str, Any]:
-        foreign = 0.9 if number <= disturbed and bench.padding == "fixed" else MAX_FOREIGN_CORES
-        return told(100.0 if bench.padding == "fixed" else 150.0, foreign)
+        foreign = 0.9 if number <= disturbed and bench.name == "fixed" else MAX_FOREIGN_CORES
+        return told(100.0 if bench.name == "fixed" else 150.0, foreign)
 
     number, machine = rounds(test, quiet_seconds=60.0)
     assert number == disturbed + 3
@@ -84,7 +82,7 @@ def test_where_all_rounds_are_disturbed_they_end_with_the_time_that_may_be_lost(
     quiet_seconds: float, expected: int
 ) -> None:
     number, _ = rounds(
-        lambda bench, _: told(100.0, 0.9 if bench.padding == "fixed" else 0.0), quiet_seconds
+        lambda bench, _: told(100.0, 0.9 if bench.name == "fixed" else 0.0), quiet_seconds
     )
     assert number == expected < MOST_ROUNDS
 

@@ -48,6 +48,20 @@ def test_it_says_what_to_do_who_answers_and_how_much_faster_it_is(tmp_path: Path
     assert text.count('<tr><th scope="row">') == 3
 
 
+def test_under_traffic_there_is_a_row_for_each_of_the_three(tmp_path: Path) -> None:
+    none = dict.fromkeys(("single_stream_p90_s", "single_stream_p99_s", "server_p99_s"))
+    rates = {**none, "disturbed": None, "provisional": False, "server_per_s": None}
+    gain = {"gain": 2.1, "gain_low": 2.05, "gain_high": 2.16, "gain_verdict": "faster"}
+    row = {**rates, **gain, "samples_per_s": 204.0, "server_reason": "p99 is <too> long"}
+    rows = [{"served": name, **row} for name in ("small", "large", "cascade")]
+    traffic = {"batch": 8, "p99_bound_s": 0.1, "samples": 1500, "rows": rows}
+    text = section(tmp_path, {**ENTRY, "traffic": traffic})
+    assert "1,500 evaluation samples" in text
+    assert text.count('<tr><th scope="row">') == 6
+    assert text.count("2.05 to 2.16") == 2
+    assert "&lt;too&gt;" in text
+
+
 def test_without_cascades_there_is_no_section(tmp_path: Path) -> None:
     assert section(tmp_path) == ""
 
