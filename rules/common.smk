@@ -191,4 +191,5 @@ wildcard_constraints:
     calibration=CALIBRATION,
     method=either(METHODS),
     samples="[1-9][0-9]*",
+    asked=distillation.ASKED,
     structures="[a-z0-9_-]+",

@@ -2,9 +2,9 @@ rule run_teacher:
     input:
         unpack(teacher_inputs),
     output:
-        manifest=ensure("artifacts/{model}/teacher/outputs.json", non_empty=True),
+        manifest=ensure("artifacts/{model}/teacher/{asked}/outputs.json", non_empty=True),
     log:
-        "<logs>/run_teacher/{model}.log",
+        "<logs>/run_teacher/{model}-{asked}.log",
     conda:
         environment_of_training
     threads: WHOLE_MACHINE

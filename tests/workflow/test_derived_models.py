@@ -119,7 +119,7 @@ def test_layers_that_are_not_there_end_the_training_with_a_line(project: Project
 def test_a_student_learns_from_its_parent_whose_outputs_are_kept(project: Project) -> None:
     distill = {"from": MODEL, "hidden": 0.5}
     project.configure(models=family(distill=distill))
-    assert project.run(CHECKPOINT) == {f"run_teacher/{SMALL}", f"train_model/{SMALL}"}
+    assert project.run(CHECKPOINT) == {f"run_teacher/{MODEL}-16-states", f"train_model/{SMALL}"}
     manifest = json.loads((project / CHECKPOINT).read_text())
     assert manifest["distill"]["temperature"] == 2.0
     # the weights of the loss are the student's alone

@@ -95,7 +95,7 @@ class CheckpointManifest(Manifest):
 
 
 class TeacherManifest(Manifest):
-    """teacher/outputs.json: what a teacher says of the examples that a student is trained on.
+    """teacher/…/outputs.json: what a teacher says of the examples that students are trained on.
 
     `rows` examples are those of the train split, then the `unlabelled` texts. `logits.npy` is
     float32 [rows, classes], `states.npy`, if `hidden` is not None, float16 [tokens of all rows,

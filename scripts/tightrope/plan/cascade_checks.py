@@ -6,14 +6,13 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
 from tightrope.machine.host import describe_host
 from tightrope.plan.cascades import LARGE, SMALL, batch_of
+from tightrope.plan.derived import OF_DATA
 from tightrope.plan.shapes import buckets_of
 from tightrope.plan.variants import configured
 from tightrope.signature import BATCH
 from tightrope.variants import parse
 
 Document = dict[str, Any]
-# settings of a model that decide which examples are in which split
-OF_DATA = ("task", "data", "images", "columns", "splits", "seed")
 
 
 def check_cascades(config: Document) -> None:

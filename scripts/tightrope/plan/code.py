@@ -9,6 +9,7 @@ from tightrope.artifacts.provenance import code_digest
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.plan.config import Document
+from tightrope.plan.distillation import own_request
 from tightrope.plan.plan import Plan, baseline_of, raced
 from tightrope.training.recipe import QUANTIZATION_AWARE
 from tightrope.variants import parse
@@ -49,7 +50,7 @@ def training_code(scripts: str, config: Document, wildcards: Any) -> str:
 
 def teacher_code(scripts: str, config: Document, wildcards: Any) -> str:
     """Return the digest for the job that runs a teacher, with the module of unlabelled texts."""
-    source = config["models"][wildcards.model]["distill"]["unlabelled"]
+    source = own_request(config, wildcards).get("unlabelled")
     modules = data_sources.modules(source) if source else []
     return code_digest(scripts, "run_teacher.py", *modules)
 

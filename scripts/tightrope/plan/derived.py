@@ -9,6 +9,8 @@ Document = dict[str, Any]
 FROM, TEACHER, KIND = "from", "distill.from", "model"
 # keys that a model takes from its parent, else from its teacher, unless it has them itself
 INHERITED = ("task", "data", "images", "columns", "splits", "max_sequence", "seed")
+# settings of a model that decide which examples are in which split
+OF_DATA = ("task", "data", "images", "columns", "splits", "seed")
 
 
 def with_parents(config: Document) -> Document:

@@ -4,6 +4,7 @@ from typing import Any
 
 from tightrope.data import source as data_sources
 from tightrope.errors import ConfigError
+from tightrope.plan.derived import OF_DATA
 from tightrope.plan.job_inputs import encoding_libraries
 from tightrope.plan.shapes import is_of_images
 from tightrope.variants import is_onnx
@@ -11,6 +12,10 @@ from tightrope.variants import is_onnx
 Document = dict[str, Any]
 # splits whose texts no student may see
 HELD_OUT = ("calibration", "evaluation")
+# of a teacher's outputs: for a student with examples of its own, or with states of tokens
+STUDENT, STATES = "student", "-states"
+# names of what a teacher is asked for, see `asked_by`
+ASKED = f"{STUDENT}|(images|[1-9][0-9]*)({STATES})?"
 
 
 def check_distillation(config: Document) -> None:
@@ -53,23 +58,46 @@ def check_unlabelled(place: str, model: Document) -> None:
 
 def taught_inputs(config: Document, wildcards: Any) -> dict[str, str]:
     """Return the outputs of the teacher that a model learns from, empty without."""
-    if config["models"][wildcards.model]["distill"] is None:
+    name, models = wildcards.model, config["models"]
+    distill = models[name]["distill"]
+    if distill is None:
         return {}
-    return {"teacher": f"artifacts/{wildcards.model}/teacher/outputs.json"}
+    teacher = models[distill["from"]]
+    alike = all(models[name][key] == teacher[key] for key in OF_DATA)
+    if distill["unlabelled"] is None and alike:
+        return {"teacher": outputs(distill["from"], asked_by(config, name))}
+    return {"teacher": outputs(name, STUDENT)}
+
+
+def outputs(model: str, asked: str) -> str:
+    """Return the manifest of a teacher's outputs for the examples of a model."""
+    return f"artifacts/{model}/teacher/{asked}/outputs.json"
+
+
+def asked_by(config: Document, student: str) -> str:
+    """Return the name of what a student asks its teacher for on the teacher's own examples.
+
+    Students that ask for the same share it: `64-states` are logits and states of tokens of texts
+    that are cut at 64 tokens.
+    """
+    model = config["models"][student]
+    recipe = recipe_of(model) or {}
+    what = "images" if is_of_images(config, student) else str(recipe["sequence"])
+    return what + (STATES if model["distill"]["hidden"] > 0 else "")
 
 
 def teacher_inputs(config: Document, wildcards: Any) -> dict[str, Any]:
-    """Return the teacher's checkpoint, the examples of its student, and unlabelled texts.
+    """Return the teacher's checkpoint, the examples, and unlabelled texts.
 
     Only where there are unlabelled texts, the splits are named in which they must not occur.
     """
-    student, folder = config["models"][wildcards.model], f"artifacts/{wildcards.model}/splits"
-    distill = student["distill"]
+    folder, distill = f"artifacts/{wildcards.model}/splits", own_request(config, wildcards)
+    teacher = distill["from"] if distill else wildcards.model
     inputs = {
-        "teacher": f"artifacts/{distill['from']}/checkpoint/checkpoint.json",
+        "teacher": f"artifacts/{teacher}/checkpoint/checkpoint.json",
         "data": f"{folder}/train.json",
     }
-    if distill["unlabelled"] is None:
+    if not distill or distill["unlabelled"] is None:
         return inputs
     return inputs | {
         "splits": [f"{folder}/{split}.json" for split in HELD_OUT],
@@ -77,22 +105,31 @@ def teacher_inputs(config: Document, wildcards: Any) -> dict[str, Any]:
     }
 
 
+def own_request(config: Document, wildcards: Any) -> Document:
+    """Return `distill` of a student with examples of its own, empty for those of its teacher."""
+    if wildcards.asked != STUDENT:
+        return {}
+    return dict(config["models"][wildcards.model]["distill"])
+
+
 def teacher_request(config: Document, wildcards: Any) -> Document:
-    """Return what is asked of the teacher of a model: not how its student weighs it."""
-    student = config["models"][wildcards.model]
-    distill, recipe = student["distill"], recipe_of(student) or {}
+    """Return what a teacher is asked for: not how its student weighs it."""
+    name, distill = wildcards.model, own_request(config, wildcards)
+    asked = asked_by(config, name) if distill else wildcards.asked
+    what = asked.removesuffix(STATES)
+    model = config["models"][name]
     return {
-        "teacher": distill["from"],
-        "sequence": None if is_of_images(config, wildcards.model) else recipe["sequence"],
-        "hidden": distill["hidden"] > 0,
-        "unlabelled": distill["unlabelled"],
-        "column": student["columns"]["text"],
-        "seed": student["seed"],
+        "teacher": distill["from"] if distill else name,
+        "sequence": int(what) if what.isdecimal() else None,
+        "hidden": asked.endswith(STATES),
+        "unlabelled": distill.get("unlabelled"),
+        "column": model["columns"]["text"],
+        "seed": model["seed"],
     }
 
 
 def teacher_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
     """Return the versions of what runs a teacher, and of what unlabelled texts come from."""
-    source = config["models"][wildcards.model]["distill"]["unlabelled"]
+    source = own_request(config, wildcards).get("unlabelled")
     texts = {} if source is None else data_sources.libraries(source)
     return encoding_libraries(config, ["torch", "transformers"], wildcards) | texts

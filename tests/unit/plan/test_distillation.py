@@ -1,5 +1,6 @@
 """What a student needs in the configuration, and what its teacher is asked for."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
-from tightrope.plan.distillation import taught_inputs, teacher_inputs, teacher_request
+from tightrope.plan.distillation import ASKED, taught_inputs, teacher_inputs, teacher_request
 
 TEXTS = "text,label\n" + "".join(f"text {i},{i % 2}\n" for i in range(20))
 
@@ -36,20 +37,45 @@ def planned(tmp_path: Path, repository: Path) -> Any:
     return plan
 
 
-SMALL = SimpleNamespace(model="small")
+SMALL = SimpleNamespace(model="small", asked="student")
+LARGE = SimpleNamespace(model="large", asked="64-states")
 
 
 def test_a_student_reads_its_teachers_outputs_and_others_do_not(planned: Any) -> None:
-    config = planned()
-    assert taught_inputs(config, SMALL) == {"teacher": "artifacts/small/teacher/outputs.json"}
-    assert taught_inputs(config, SimpleNamespace(model="large")) == {}
-
-
-def test_the_teacher_sees_the_train_split_of_its_student(planned: Any) -> None:
-    assert teacher_inputs(planned(), SMALL) == {
+    config = planned(splits={"train": 7, "evaluation": 4})
+    own = {"teacher": "artifacts/small/teacher/student/outputs.json"}
+    assert taught_inputs(config, SMALL) == own
+    assert taught_inputs(config, LARGE) == {}
+    assert teacher_inputs(config, SMALL) == {
         "teacher": "artifacts/large/checkpoint/checkpoint.json",
         "data": "artifacts/small/splits/train.json",
     }
+
+
+@pytest.mark.parametrize(
+    ("distill", "train", "asked"),
+    [
+        ({}, {}, "64-states"),
+        ({"hidden": 0}, {}, "64"),
+        ({"temperature": 4, "labels": 0.1, "hidden": 0.2}, {"sequence": 32}, "32-states"),
+    ],
+)
+def test_students_with_the_examples_of_their_teacher_share_its_outputs(
+    planned: Any, distill: Any, train: Any, asked: str
+) -> None:
+    config = planned(distill, train=train)
+    path = f"artifacts/large/teacher/{asked}/outputs.json"
+    assert taught_inputs(config, SMALL) == {"teacher": path}
+    wildcards = SimpleNamespace(model="large", asked=asked)
+    assert teacher_inputs(config, wildcards) == {
+        "teacher": "artifacts/large/checkpoint/checkpoint.json",
+        "data": "artifacts/large/splits/train.json",
+    }
+    request = teacher_request(config, wildcards)
+    assert (request["teacher"], request["unlabelled"]) == ("large", None)
+    assert request["sequence"] == (32 if train else 64)
+    assert request["hidden"] == asked.endswith("-states")
+    assert re.fullmatch(ASKED, asked)
 
 
 def test_texts_without_labels_are_inputs_and_held_out_splits_too(
