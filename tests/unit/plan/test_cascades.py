@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import AVX2
 from snakemake.iocontainers import Wildcards
 from tightrope.errors import ConfigError
+from tightrope.plan.announce import cascade_lines
 from tightrope.plan.cascades import cascade_inputs, cascade_settings
 from tightrope.plan.config import checked
 from tightrope.plan.plan import make_plan
@@ -23,7 +25,7 @@ def configured(repository: Path, cascade: dict[str, Any] | None, **changes: Any)
         "devices": ["cpu"],
         "emulated": True,
         "shapes": [{"batch": 4, "sequence": 32}],
-        "engines": {"openvino": ["fp32", "int8"], "onnxruntime": ["int8"]},
+        "engines": {"openvino": ["fp32", "bf16", "int8"], "onnxruntime": ["int8"]},
         "calibration": {"methods": ["minmax", "nncf"], "samples": [8], "pool": 32},
         "models": {"tiny": model, "big": {**model, **changes}},
         "cascades": {} if cascade is None else {"fast": cascade},
@@ -54,6 +56,17 @@ def test_the_job_reads_both_engines_and_the_data_of_the_large_model(repository: 
     assert found["large_engine"].startswith("artifacts/big/engines/cpu-openvino-int8")
     assert found["evaluation"] == "artifacts/big/splits/evaluation.json"
     assert len(found) == 6
+
+
+def test_a_cascade_whose_variant_cannot_run_here_is_left_out_with_a_line(repository: Path) -> None:
+    bf16 = {**PAIR, "variants": {"large": "cpu-openvino-bf16"}}
+    config = {**configured(repository, bf16), "emulated": False}
+    plan = make_plan(config, AVX2)
+    assert plan.cascades == {}
+    (line,) = cascade_lines(config, plan)
+    assert line.startswith("cascades.fast: left out, because cpu-openvino-bf16 cannot run here")
+    whole = configured(repository, PAIR)
+    assert list(cascade_lines(whole, make_plan(whole))) == []
 
 
 @pytest.mark.parametrize(
