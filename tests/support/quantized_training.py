@@ -3,7 +3,7 @@
 import io
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tightrope.artifacts.manifest import write_manifest
 from tiny_model import LONGEST, SAMPLES, TinyModel
@@ -38,8 +38,16 @@ def files_of(tiny: TinyModel, folder: Path) -> QuantizedTraining:
     return QuantizedTraining(tiny.data, *(folder / name for name in names))
 
 
-def make_quantized_training(tiny: TinyModel, folder: Path) -> None:
-    """Train the tiny model on, and make the files; imports PyTorch, so it belongs in a child."""
+def make_quantized_training(
+    tiny: TinyModel,
+    folder: Path,
+    recipe: dict[str, Any] = RECIPE,
+    repair: dict[str, Any] | None = None,
+) -> None:
+    """Train the tiny model on, and make the files; imports PyTorch, so it belongs in a child.
+
+    The quantized ONNX has the repair.
+    """
     from tightrope.int8.calibrate import calibrate
     from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.export import export_onnx
@@ -51,7 +59,7 @@ def make_quantized_training(tiny: TinyModel, folder: Path) -> None:
     source.unlink()
     facts = {"task": "text-classification", "source": "model:tiny", "revision": None}
     write_manifest(source, **facts)
-    settings = TrainingSettings(recipe=None, qat=RECIPE, inputs={}, threads=1, seed=0)
+    settings = TrainingSettings(recipe=None, qat=recipe, inputs={}, threads=1, seed=0)
     files = {"source": source, "data": tiny.split("train"), "terminal": io.StringIO()}
     train_model(made.checkpoint, settings, **files)
     export_onnx(made.checkpoint, folder / "model.onnx", threads=1)
@@ -62,4 +70,4 @@ def make_quantized_training(tiny: TinyModel, folder: Path) -> None:
         **{"method": "qat", "samples": SAMPLES, "max_sequence": LONGEST},
         **{"percentile": None, "threads": 1, "libraries": {}},
     )
-    quantize_onnx(made.simplified, made.cache, made.u8s8, scheme="u8s8")
+    quantize_onnx(made.simplified, made.cache, made.u8s8, scheme="u8s8", repair=repair)

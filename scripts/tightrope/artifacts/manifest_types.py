@@ -71,7 +71,8 @@ class CheckpointManifest(Manifest):
 
     `height` and `width` are those of a model of images, `inputs` maps the pipeline's input names
     to those of an ONNX file from outside, whose output `output_order[i]` is that of label i. `qat`
-    is the `scheme` of a quantization-aware training, and its `ranges`: [low, high] by module.
+    is the `scheme` of a quantization-aware training, and its `ranges`: [low, high] of the input by
+    module, and of the output in `outputs` where the training quantized these too.
     """
 
     task: str

@@ -25,7 +25,7 @@ TOLERANCE = 1e-5
 
 
 class LearntRanges:
-    """The range of the input of each module of a checkpoint, found by the module's weights."""
+    """The ranges of the input, maybe the output, of a checkpoint's modules, found by weights."""
 
     def __init__(self, checkpoint: Path | str) -> None:
         """Read manifest `checkpoint`; raise TightropeError where no ranges were learnt."""
@@ -39,7 +39,9 @@ class LearntRanges:
         if missing := [name for name in names.values() if name not in weights]:
             raise TightropeError(f"{checkpoint}: {WEIGHTS} has no {missing[0]}; train it again")
         self.modules = {name: directions(weights[key]) for name, key in names.items()}
+        self.lengths = {name: row_lengths(weights[key]) for name, key in names.items()}
         self.ranges: Ranges = learnt["ranges"]
+        self.outputs: Ranges = learnt.get("outputs", {})
 
     def of_weights(self, values: np.ndarray) -> list[float] | None:
         """Return [low, high] of the module with the weights [outputs, ...], None without one.
@@ -47,18 +49,47 @@ class LearntRanges:
         They may be multiplied by one number per output channel, as where a normalization or the
         scale of attention is folded into them.
         """
+        name = self.module_of(values)
+        return None if name is None else self.ranges[name]
+
+    def of_output(self, values: np.ndarray) -> list[float] | None:
+        """Return [low, high] of what the module with the weights [outputs, ...] returns.
+
+        That of a convolution is behind the normalization that is folded into it. That of a product
+        has the factor by which all its weights are multiplied; None where they have several.
+        """
+        name = self.module_of(values)
+        if name is None or name not in self.outputs:
+            return None
+        low, high = self.outputs[name]
+        if values.ndim > 2:
+            return [low, high]
+        known, wanted = self.lengths[name], row_lengths(values)
+        signs = np.sign((self.modules[name] * directions(values)).sum(axis=1))
+        factors = (signs * wanted)[known > 0] / known[known > 0]
+        if not len(factors) or not np.allclose(factors, factors[0], rtol=1e-4):
+            return None
+        return sorted(float(end * factors[0]) for end in (low, high))
+
+    def module_of(self, values: np.ndarray) -> str | None:
+        """Return the module whose weights have these directions, None where there is none."""
         wanted = directions(values)
         for name, known in self.modules.items():
             if known.shape == wanted.shape and same_directions(known, wanted):
-                return self.ranges[name]
+                return name
         return None
 
 
 def directions(values: np.ndarray) -> np.ndarray:
     """Return float32 [outputs, others], each row of length 1, or 0 where the weights are 0."""
-    rows = values.reshape(len(values), -1).astype(np.float32)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows, lengths = values.reshape(len(values), -1).astype(np.float32), row_lengths(values)[:, None]
     return rows / np.where(lengths > 0, lengths, 1)
+
+
+def row_lengths(values: np.ndarray) -> np.ndarray:
+    """Return the Euclidean length of the weights of each output channel, float32 [outputs]."""
+    rows = values.reshape(len(values), -1).astype(np.float32)
+    return np.asarray(np.linalg.norm(rows, axis=1))
 
 
 def same_directions(known: np.ndarray, wanted: np.ndarray) -> bool:
@@ -69,18 +100,23 @@ def same_directions(known: np.ndarray, wanted: np.ndarray) -> bool:
 
 
 def with_learnt_ranges(ranges: Ranges, onnx_path: Path | str, checkpoint: Path | str) -> Ranges:
-    """Return `ranges` of tensors, with learnt ones for the inputs of operators with weights.
+    """Return `ranges` of tensors, with learnt ones for operators with weights.
 
-    A tensor that several modules read has the range that holds all of theirs. Raises TightropeError
+    These are of the inputs, and of the outputs where the checkpoint learnt them. A tensor that
+    several modules read or return has the range that holds all of theirs. Raises TightropeError
     where no operator has the weights of a module.
     """
     learnt, model = LearntRanges(checkpoint), load_onnx(onnx_path)
     found: Ranges = {}
     for node in weighted_nodes(model):
-        own = learnt.of_weights(outputs_first(node, weight(model, node)))
-        if own is not None:
-            known = found.get(node.input[0], own)
-            found[node.input[0]] = [min(own[0], known[0]), max(own[1], known[1])]
+        values = outputs_first(node, weight(model, node))
+        for name, own in (
+            (node.input[0], learnt.of_weights(values)),
+            (node.output[0], learnt.of_output(values)),
+        ):
+            if own is not None:
+                known = found.get(name, own)
+                found[name] = [min(own[0], known[0]), max(own[1], known[1])]
     if not found:
         raise TightropeError(f"{onnx_path}: no operator has the weights of {checkpoint}")
     print(f"{len(found)} of {len(ranges)} ranges were learnt in training, the others are minmax")

@@ -21,13 +21,15 @@ class Grid(NamedTuple):
     """Values that a scheme can hold, in multiples of a scale.
 
     `activations` is the largest multiple, the smallest is its negative, or 0 where they are not
-    `symmetric`. `weights` is that of the weights, which are symmetric. `float8` is E4M3.
+    `symmetric`. `weights` is that of the weights, which are symmetric. `float8` is E4M3. Where
+    activations are `centered`, 0 is the middle of their range, so that a single factor is learnt.
     """
 
     activations: float
     weights: float
     symmetric: bool = False
     float8: bool = False
+    centered: bool = False
 
     @property
     def rounding(self) -> Rounding:
@@ -41,6 +43,12 @@ GRIDS = {
     "u8s7": Grid(255, 64),
     "s8s8": Grid(127, 127, symmetric=True),
     "e4m3": Grid(448, 448, symmetric=True, float8=True),
+}
+# of files that round outputs too, which are those of ONNX Runtime: u8 around 128 is its symmetric
+GRIDS_WITH_OUTPUTS = {
+    "u8s8": GRIDS["u8s8"],
+    "u8s7": GRIDS["u8s7"],
+    "s8s8": Grid(255, 127, centered=True),
 }
 
 
@@ -56,11 +64,12 @@ class InputQuantizer(torch.nn.Module):
         """Start from the calibrated range [low, high], extended to include 0."""
         super().__init__()
         low, high = min(low, 0.0), max(high, 0.0)
-        if grid.symmetric:
+        one_factor = grid.symmetric or grid.centered
+        if one_factor:
             low, high = -max(-low, high), max(-low, high)
         self.grid = grid
         self.calibrated = torch.nn.Buffer(torch.tensor([low, high]))
-        self.logarithms = torch.nn.Parameter(torch.zeros(1 if grid.symmetric else 2))
+        self.logarithms = torch.nn.Parameter(torch.zeros(1 if one_factor else 2))
 
     def range(self, gradient: float = RANGE_RATE) -> torch.Tensor:
         """Return [low, high], float32; `gradient` is that of the logarithms of both."""

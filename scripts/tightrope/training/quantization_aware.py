@@ -13,8 +13,22 @@ from torch.nn.utils import parametrize
 
 from tightrope.errors import TightropeError
 from tightrope.training.examples import Subject
-from tightrope.training.fake_quantization import GRIDS, Grid, InputQuantizer, WeightQuantizer
+from tightrope.training.fake_quantization import (
+    GRIDS,
+    GRIDS_WITH_OUTPUTS,
+    Grid,
+    InputQuantizer,
+    WeightQuantizer,
+)
 from tightrope.training.loop import History, fine_tune
+from tightrope.training.quantized_outputs import (
+    OUTPUT,
+    Places,
+    places_of,
+    product_of,
+    quantized_outputs,
+    version_of,
+)
 from tightrope.training.recipe import Recipe
 
 # training examples on which the first ranges are calibrated, by their lowest and highest value
@@ -29,37 +43,49 @@ def fine_tune_quantized(
 ) -> tuple[History, dict[str, Any]]:
     """Train the model of `subject` as `fine_tune` does, fake-quantized by `scheme` of the recipe.
 
-    The properties also hold `ranges`: [low, high] of the input of each quantized module, by name.
-    Normalization and dropout are as in evaluation. Raises TightropeError where the model has no
-    module to quantize, or as `fine_tune` does.
+    The properties also hold `ranges`: [low, high] of the input of each quantized module, by name,
+    and where the recipe has `outputs` those of their outputs in `outputs`. Normalization and
+    dropout are as in evaluation. Raises TightropeError where the model has no module to quantize,
+    or as `fine_tune` does.
     """
-    grid, model = GRIDS[recipe["scheme"]], subject.model.eval().to(device)
-    quantizers = calibrated(subject, grid, device)
+    model, outputs = subject.model.eval().to(device), bool(recipe.get("outputs"))
+    grid = (GRIDS_WITH_OUTPUTS if outputs else GRIDS)[recipe["scheme"]]
+    places = places_of(model, inputs_of(subject, 0, device)) if outputs else None
+    quantizers = calibrated(subject, grid, device, places)
 
     def prepare(trained: Any, on: str) -> None:
         subject.prepare(trained, on)
         trained.eval()
 
-    with fake_quantized(model, quantizers, grid):
+    with fake_quantized(model, quantizers, grid, places):
         trained = replace(subject, prepare=prepare)
         history, properties = fine_tune(trained, recipe, device=device, **options)
-    ranges = {name: one.range().tolist() for name, one in quantizers.items()}
+    learnt = {name: one.range().tolist() for name, one in quantizers.items()}
+    ranges = {name: pair for name, pair in learnt.items() if not name.endswith(OUTPUT)}
+    if places is not None:
+        properties |= {"outputs": {name: learnt[name + OUTPUT] for name in places}}
     return history, {**properties, "ranges": ranges}
 
 
 @contextmanager
-def fake_quantized(model: Any, quantizers: Quantizers, grid: Grid) -> Iterator[None]:
+def fake_quantized(
+    model: Any, quantizers: Quantizers, grid: Grid, places: Places | None = None
+) -> Iterator[None]:
     """Quantize weights and inputs of the named modules; leave nothing of that behind.
 
-    The quantizers are in `named_parameters` of the model meanwhile, so they are trained and saved
-    with it.
+    With `places` also outputs, and what else reads these tensors. The quantizers are in
+    `named_parameters` of the model meanwhile, so they are trained and saved with it.
     """
-    modules = {name: model.get_submodule(name) for name in quantizers}
+    names = [name for name in quantizers if not name.endswith(OUTPUT)]
+    modules = {name: model.get_submodule(name) for name in names}
     with ExitStack() as stack:
+        read = quantized_input
+        if places is not None:
+            read = stack.enter_context(quantized_outputs(model, quantizers, places))
         for name, module in modules.items():
             module.input_quantizer = quantizers[name]
             stack.callback(delattr, module, "input_quantizer")
-            stack.callback(module.register_forward_pre_hook(quantized_input).remove)
+            stack.callback(module.register_forward_pre_hook(read).remove)
             parametrize.register_parametrization(module, "weight", WeightQuantizer(grid))
             stack.callback(
                 parametrize.remove_parametrizations, module, "weight", leave_parametrized=False
@@ -80,17 +106,25 @@ class Reading(NamedTuple):
     high: float
 
 
-def calibrated(subject: Subject, grid: Grid, device: str) -> Quantizers:
+def inputs_of(subject: Subject, index: int, device: str) -> dict[str, torch.Tensor]:
+    """Return the inputs of one example, a batch of 1."""
+    arrays, _ = subject.batch([index])
+    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+
+
+def calibrated(
+    subject: Subject, grid: Grid, device: str, places: Places | None = None
+) -> Quantizers:
     """Return a quantizer for each module to quantize; modules that read one tensor share theirs.
 
-    Examples are run one by one, so that none of them is padded.
+    With `places` also those of outputs, whose keys end with OUTPUT; a module that reads the output
+    of another shares its quantizer. Examples are run one by one, so that none of them is padded.
     """
     model, found = subject.model, dict[str, Reading]()
-    with torch.inference_mode():
+    with torch.no_grad():
         for index in range(min(SAMPLES, len(subject.rows))):
-            arrays, _ = subject.batch([index])
-            inputs = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
-            with observed(model, grid, inputs, found):
+            inputs = inputs_of(subject, index, device)
+            with observed(model, grid, inputs, found, places):
                 model(**inputs)
     if not found:
         raise TightropeError(
@@ -108,28 +142,46 @@ def calibrated(subject: Subject, grid: Grid, device: str) -> Quantizers:
 
 @contextmanager
 def observed(
-    model: Any, grid: Grid, inputs: dict[str, torch.Tensor], found: dict[str, Reading]
+    model: Any,
+    grid: Grid,
+    inputs: dict[str, torch.Tensor],
+    found: dict[str, Reading],
+    places: Places | None,
 ) -> Iterator[None]:
-    """Add to `found` what the modules to quantize read in one call of the model on `inputs`."""
+    """Add to `found` what the modules to quantize read in one call of the model on `inputs`.
+
+    With `places` also what they return, and what a file for TensorRT keeps in float.
+    """
     given = {tensor.data_ptr() for tensor in inputs.values()}
     # the tensors are kept until the end of the call, so that no other gets the id of one
-    readers: dict[int, tuple[str, torch.Tensor]] = {}
+    readers: dict[tuple[int, int | None], tuple[str, torch.Tensor]] = {}
 
-    def observe(name: str, module: Any, values: torch.Tensor) -> None:
-        if grid.symmetric and stays_in_float(module, values, grid, given=given):
-            return
-        first, _ = readers.setdefault(id(values), (name, values))
+    def observe(name: str, values: torch.Tensor) -> None:
+        first, _ = readers.setdefault(version_of(values), (name, values))
         low, high = (end.item() for end in values.aminmax())
         known = found.get(name, Reading(first, low, high))
         found[name] = Reading(known.first, min(low, known.low), max(high, known.high))
+
+    def reads(name: str, module: Any, values: torch.Tensor) -> None:
+        if grid.symmetric and places is None and stays_in_float(module, values, grid, given=given):
+            return
+        observe(name, values)
 
     with ExitStack() as stack:
         for name, module in model.named_modules():
             if isinstance(module, torch.nn.Linear | torch.nn.Conv2d):
                 hook = module.register_forward_pre_hook(
-                    lambda module, read, name=name: observe(name, module, read[0])
+                    lambda module, read, name=name: reads(name, module, read[0])
                 )
                 stack.callback(hook.remove)
+        for name, place in (places or {}).items():
+            one = model.get_submodule(name)
+            hook = model.get_submodule(place.module).register_forward_hook(
+                lambda _, read, output, name=name, place=place, one=one: observe(
+                    name + OUTPUT, product_of(one, output, place)
+                )
+            )
+            stack.callback(hook.remove)
         yield
 
 

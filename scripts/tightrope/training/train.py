@@ -128,7 +128,8 @@ def learnt_ranges(qat: Recipe | None, training: dict[str, Any] | None) -> dict[s
     """Return the scheme, and the ranges that the training learnt, which are taken out of it."""
     if qat is None or training is None:
         return None
-    return {"scheme": qat["scheme"], "ranges": training.pop("ranges")}
+    learnt = {name: training.pop(name) for name in ("ranges", "outputs") if name in training}
+    return {"scheme": qat["scheme"], **learnt}
 
 
 def trained(

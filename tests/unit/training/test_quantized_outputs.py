@@ -1,0 +1,110 @@
+"""Outputs and skip connections are rounded in training where ONNX Runtime's files round them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from onnx import ModelProto
+from safetensors.torch import save_file
+from tightrope.artifacts.manifest import write_manifest
+from tightrope.int8.learnt_ranges import with_learnt_ranges
+from tightrope.int8.qdq_onnxruntime import onnxruntime_qdq
+from tightrope.int8.schemes import SCHEMES
+from tightrope.model.module import logits_only
+from tightrope.onnx.file import save_onnx, simplified
+from tightrope.onnx.session import run_onnx
+from tightrope.onnx.weights import weighted_nodes
+from tightrope.training.examples import Subject, image_subject
+from tightrope.training.fake_quantization import GRIDS_WITH_OUTPUTS
+from tightrope.training.quantization_aware import calibrated, fake_quantized
+from tightrope.training.quantized_outputs import OUTPUT, places_of
+from transformers import (
+    ConvNextConfig,
+    ConvNextForImageClassification,
+    MobileNetV2Config,
+    MobileNetV2ForImageClassification,
+)
+
+PIXELS = torch.tensor(np.float32(np.random.default_rng(0).normal(size=(24, 3, 32, 32))))
+GRID = GRIDS_WITH_OUTPUTS["s8s8"]
+USUAL = {"outputs": True, "activations": "symmetric"}
+
+
+def convnext() -> Any:
+    sizes = {"hidden_sizes": [16, 32], "depths": [1, 2], "num_stages": 2, "image_size": 32}
+    config = ConvNextConfig(**sizes, layer_scale_init_value=0.5, num_labels=4)
+    return ConvNextForImageClassification(config)
+
+
+def mobilenet() -> Any:
+    config = MobileNetV2Config(depth_multiplier=0.25, image_size=32, num_labels=4)
+    return MobileNetV2ForImageClassification(config)
+
+
+def subject_of(made: Any) -> Subject:
+    """Random weights and normalizations."""
+    torch.manual_seed(0)
+    model = made().eval()
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            torch.nn.init.uniform_(module.weight, 0.5, 2)
+            torch.nn.init.normal_(module.bias)
+            torch.nn.init.uniform_(module.running_var, 0.5, 2)
+        elif getattr(module, "bias", None) is not None:
+            torch.nn.init.normal_(module.bias, std=0.3)
+    rows = [{"pixel_values": one} for one in PIXELS.numpy()]
+    return image_subject(model, rows, np.arange(len(rows)) % 4)
+
+
+def exported(model: Any) -> ModelProto:
+    program = torch.onnx.export(
+        logits_only(model),
+        (),
+        kwargs={"pixel_values": PIXELS[:2]},
+        dynamic_shapes={"pixel_values": {0: torch.export.Dim.DYNAMIC}},
+        output_names=["logits"],
+        dynamo=True,
+        verbose=False,
+    )
+    assert program is not None
+    return simplified(program.model_proto)
+
+
+def checkpoint_of(folder: Path, model: Any, pairs: dict[str, list[float]]) -> Path:
+    folder.mkdir()
+    weights = {name: one.contiguous() for name, one in model.state_dict().items()}
+    save_file(weights, folder / "model.safetensors")
+    facts = {"task": "image-classification", "source": "model:m", "labels": ["a", "b"]}
+    none = dict.fromkeys(("architecture", "max_sequence", "recipe", "training"))
+    outputs = {name.removesuffix(OUTPUT): pairs[name] for name in pairs if name.endswith(OUTPUT)}
+    ranges = {name: pair for name, pair in pairs.items() if not name.endswith(OUTPUT)}
+    qat = {"scheme": "s8s8", "ranges": ranges, "outputs": outputs}
+    write_manifest(folder / "checkpoint.json", **facts, **none, parameters=1, qat=qat)
+    return folder / "checkpoint.json"
+
+
+@pytest.mark.parametrize("made", [convnext, mobilenet])
+def test_the_file_of_the_ranges_computes_what_training_does(tmp_path: Path, made: Any) -> None:
+    subject = subject_of(made)
+    model = subject.model
+    float_file = exported(model)
+    places = places_of(model, {"pixel_values": PIXELS[:1]})
+    quantizers = calibrated(subject, GRID, "cpu", places)
+    with torch.no_grad():
+        exact = model(PIXELS).logits.numpy()
+        with fake_quantized(model, quantizers, GRID, places):
+            expected = model(PIXELS).logits.numpy()
+        np.testing.assert_array_equal(model(PIXELS).logits.numpy(), exact)
+    pairs = {name: one.range().tolist() for name, one in quantizers.items()}
+    checkpoint = checkpoint_of(tmp_path / "checkpoint", model, pairs)
+    save_onnx(float_file, tmp_path / "model.onnx")
+    found = with_learnt_ranges({}, tmp_path / "model.onnx", checkpoint)
+    nodes = [node.name for node in weighted_nodes(float_file)]
+    # no other ranges, so that each quantized tensor has a learnt one
+    quantized = onnxruntime_qdq(float_file, found, nodes, SCHEMES["u8s8"], USUAL)
+    batch = {"pixel_values": PIXELS.numpy()}
+    (answers,) = run_onnx(quantized, [batch], threads=1)
+    # logits are rounded too, so that a value on the edge of a step may differ by a whole one
+    assert np.abs(answers - expected).mean() < 0.1 * np.abs(exact - expected).mean()
