@@ -1,6 +1,7 @@
 """Files that round outputs and skip connections too compute what was trained so."""
 
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from quantized_training import METHOD, RECIPE, QuantizedTraining, files_of, make_quantized_training
+from safetensors.numpy import load_file, save_file
 from tightrope.engines.build import build_engine
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
@@ -21,6 +23,7 @@ from tightrope.onnx.weights import weighted_nodes
 from tiny_model import EXECUTION, LIMITS, OPTIONS, TinyModel, evaluation_rows
 
 WIDTH_OF_HEAD = 32
+OUTLIER = 300
 # of the file, by the scheme of the training
 REPAIRS: dict[str, dict[str, Any]] = {
     "u8s8": {"outputs": True},
@@ -102,6 +105,45 @@ def test_each_tensor_that_the_file_quantizes_has_a_learnt_range(trained: Quantiz
         factor = scale if node.name.endswith("query") else 1
         expected = [factor * end for end in known["outputs"][node.name]]
         assert found[node.output[0]] == pytest.approx(expected, rel=1e-4)
+
+
+def test_outliers_of_outputs_cost_less_where_these_were_trained(
+    tiny: TinyModel, batches: list[Arrays], tmp_path: Path
+) -> None:
+    exact = np.concatenate(run_onnx(load_onnx(tiny.simplified), batches, threads=1))
+    source = with_outliers(tiny, tmp_path / "source")
+    errors = {}
+    for outputs in (False, True):
+        chosen = {"outputs": True} if outputs else {}
+        recipe = {**RECIPE, "epochs": 1, "learning_rate": 3e-4, "scheme": "s8s8", **chosen}
+        folder = tmp_path / str(outputs)
+        folder.mkdir()
+        make = partial(make_quantized_training, source, folder, recipe, REPAIRS["s8s8"])
+        supervised(make, limits=LIMITS)
+        made = files_of(source, folder)
+        found = np.concatenate(run_onnx(load_onnx(made.u8s8), batches, threads=1))
+        assert ("outputs" in learnt(made)) == outputs
+        errors[outputs] = np.abs(found - exact).mean()
+    assert errors[True] < 0.6 * errors[False]
+
+
+def with_outliers(tiny: TinyModel, folder: Path) -> TinyModel:
+    """The same answers in float, of a model with a channel of values far beyond all others.
+
+    What multiplies the values of attention is divided by the same factor, and keys by that of the
+    queries.
+    """
+    shutil.copytree(tiny.checkpoint.parent, folder)
+    weights = load_file(folder / "model.safetensors")
+    for layer in range(2):
+        attention = f"bert.encoder.layer.{layer}.attention"
+        for part in ("weight", "bias"):
+            weights[f"{attention}.self.query.{part}"][0] *= OUTLIER
+            weights[f"{attention}.self.key.{part}"][0] /= OUTLIER
+            weights[f"{attention}.self.value.{part}"][0] *= OUTLIER
+        weights[f"{attention}.output.dense.weight"][:, 0] /= OUTLIER
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return tiny._replace(checkpoint=folder / tiny.checkpoint.name)
 
 
 def test_openvino_runs_the_file(

@@ -33,6 +33,28 @@ def test_its_int8_variants_take_the_learnt_ranges_and_no_other_models_do(unrun: 
     assert not [job for job in planned if f"{MODEL}-" in job and "-qat-" in job]
 
 
+def test_outputs_are_trained_for_the_repair_that_rounds_them(unrun: Project) -> None:
+    usual = {"usual": {"outputs": True, "activations": "symmetric"}}
+    models = family(qat={**QAT, "scheme": "s8s8", "outputs": True})
+    unrun.configure(models=models, repairs=usual)
+    file = f"artifacts/{QUANTIZED}/quantized/u8s8-qat-8-usual.onnx"
+    planned = unrun.plan()
+    assert {
+        f"quantize_onnx/{QUANTIZED}-u8s8-qat-8-usual",
+        f"build_onnxruntime/{QUANTIZED}-cpu-int8-qat-8-usual",
+        f"build_openvino/{QUANTIZED}-cpu-int8-qat-8-usual",
+    } <= planned
+    assert f"train_model/{QUANTIZED}" in unrun.run(file)
+    learnt = json.loads((unrun / CHECKPOINT).read_text())["qat"]
+    cache = json.loads((unrun / f"artifacts/{QUANTIZED}/calibration/qat-8.json").read_text())
+    assert set(learnt["outputs"]) == set(learnt["ranges"]) and cache["method"] == "qat"
+    assert learnt["outputs"]["classifier"] == cache["ranges"]["logits"]
+    assert unrun.plan(file) == set()
+    unrun.configure(models=family(qat={**QAT, "scheme": "s8s8"}), repairs=usual)
+    planned = unrun.plan(file)
+    assert f"train_model/{QUANTIZED}" in planned and f"train_model/{MODEL}" not in planned
+
+
 def test_one_training_makes_float_weights_and_ranges_for_the_quantized_file(
     unrun: Project,
 ) -> None:

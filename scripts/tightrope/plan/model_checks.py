@@ -85,12 +85,20 @@ def check_sparsity(config: Document) -> None:
 
 
 def check_qat(config: Document) -> None:
-    """A model is trained with float or with quantized values, one after the other as two models."""
+    """A model is trained with float or with quantized values, one after the other as two models.
+
+    Outputs are quantized in training as in the files of ONNX Runtime, which has no E4M3.
+    """
     for name, model in config["models"].items():
         if model["train"] and model["qat"]:
             raise ConfigError(
                 f"config: models.{name}.qat: the model has train too; move qat to another model, "
                 f"which starts from: {name}"
+            )
+        if model["qat"] and model["qat"].get("outputs") and model["qat"]["scheme"] == "e4m3":
+            raise ConfigError(
+                f"config: models.{name}.qat.outputs: e4m3 is a scheme of TensorRT's files, and "
+                "outputs are trained for those of ONNX Runtime; take s8s8, or leave outputs out"
             )
 
 

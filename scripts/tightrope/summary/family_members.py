@@ -54,11 +54,12 @@ def member_entries(
 def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was changed of a model, by the key of the configuration.
 
-    Not the ranges that it learnt, which are many.
+    Not the ranges that it learnt, which are many, only whether some are of outputs.
     """
     found = {key: without_nothing(checkpoint.get(name)) for key, name in CHANGES.items()}
     if found["qat"]:
-        found["qat"] = {"scheme": found["qat"]["scheme"]}
+        outputs = {"outputs": True} if "outputs" in found["qat"] else {}
+        found["qat"] = {"scheme": found["qat"]["scheme"], **outputs}
     return {key: value for key, value in found.items() if value}
 
 

@@ -23,6 +23,7 @@ from tightrope.training.fake_quantization import (
 from tightrope.training.loop import History, fine_tune
 from tightrope.training.quantized_outputs import (
     OUTPUT,
+    Hook,
     Places,
     places_of,
     product_of,
@@ -79,7 +80,7 @@ def fake_quantized(
     names = [name for name in quantizers if not name.endswith(OUTPUT)]
     modules = {name: model.get_submodule(name) for name in names}
     with ExitStack() as stack:
-        read = quantized_input
+        read: Hook = quantized_input
         if places is not None:
             read = stack.enter_context(quantized_outputs(model, quantizers, places))
         for name, module in modules.items():

@@ -128,8 +128,8 @@ def learnt_ranges(qat: Recipe | None, training: dict[str, Any] | None) -> dict[s
     """Return the scheme, and the ranges that the training learnt, which are taken out of it."""
     if qat is None or training is None:
         return None
-    learnt = {name: training.pop(name) for name in ("ranges", "outputs") if name in training}
-    return {"scheme": qat["scheme"], **learnt}
+    names = [name for name in ("ranges", "outputs") if name in training]
+    return {"scheme": qat["scheme"], **{name: training.pop(name) for name in names}}
 
 
 def trained(

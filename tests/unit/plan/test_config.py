@@ -643,6 +643,28 @@ def test_of_four_neighbours_at_most_two_are_zero(schema: Path, config: dict[str,
     assert checked(config, schema)["models"]["tiny"]["sparsity"]["share"] == 0.6
 
 
+@pytest.mark.parametrize(
+    ("qat", "said"),
+    [
+        ({"scheme": "e4m3", "outputs": True}, "qat.outputs: e4m3 is a scheme of TensorRT's files"),
+        ({"scheme": "s8s8", "outputs": "some"}, "qat.outputs = 'some'"),
+        ({"scheme": "s8s8", "output": True}, 'did you mean "outputs"?'),
+    ],
+)
+def test_outputs_that_cannot_be_trained_are_refused(
+    schema: Path, config: dict[str, Any], qat: dict[str, Any], said: str
+) -> None:
+    config["models"]["tiny"] |= {"train": None, "qat": qat}
+    assert said in refused(config, schema)
+
+
+def test_without_outputs_the_recipe_is_what_it_was(schema: Path, config: dict[str, Any]) -> None:
+    config["models"]["tiny"] |= {"train": None, "qat": {"scheme": "s8s8"}}
+    assert "outputs" not in checked(config, schema)["models"]["tiny"]["qat"]
+    config["models"]["tiny"]["qat"]["outputs"] = True
+    assert checked(config, schema)["models"]["tiny"]["qat"]["outputs"] is True
+
+
 def test_an_unknown_activation_is_refused_with_those_that_there_are(
     schema: Path, config: dict[str, Any]
 ) -> None:

@@ -51,7 +51,7 @@ def subject_of(made: Any) -> Subject:
         if isinstance(module, torch.nn.BatchNorm2d):
             torch.nn.init.uniform_(module.weight, 0.5, 2)
             torch.nn.init.normal_(module.bias)
-            torch.nn.init.uniform_(module.running_var, 0.5, 2)
+            module.get_buffer("running_var").uniform_(0.5, 2)
         elif getattr(module, "bias", None) is not None:
             torch.nn.init.normal_(module.bias, std=0.3)
     rows = [{"pixel_values": one} for one in PIXELS.numpy()]

@@ -62,8 +62,8 @@ def distill_words(distill: Record) -> list[str]:
 
 
 def qat_words(qat: Record) -> list[str]:
-    """Return the scheme whose values a model was trained with."""
-    return [f"trained for {qat.get('scheme')}"]
+    """Return the scheme whose values a model was trained with, and whether with outputs too."""
+    return [f"trained for {qat.get('scheme')}" + (", outputs too" if qat.get("outputs") else "")]
 
 
 def train_words(recipe: Record) -> list[str]:

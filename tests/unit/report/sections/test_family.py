@@ -175,6 +175,7 @@ def test_without_a_derived_model_nothing_of_it_is_on_the_page(tmp_path: Path) ->
         ({"activation": "relu", "train": {"epochs": 1}}, "activation relu|trained 1 epoch"),
         ({"distill": {"from": "large", "temperature": 2}}, "distilled from large"),
         ({"qat": {"scheme": "u8s8"}}, "trained for u8s8"),
+        ({"qat": {"scheme": "s8s8", "outputs": True}}, "trained for s8s8, outputs too"),
         ({"other": {"steps": 9}}, "other: steps 9"),
         ({"other": True}, "other"),
     ],
