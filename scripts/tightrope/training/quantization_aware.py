@@ -25,8 +25,8 @@ from tightrope.training.quantized_outputs import (
     OUTPUT,
     Hook,
     Places,
+    observed_outputs,
     places_of,
-    product_of,
     quantized_outputs,
     version_of,
 )
@@ -175,14 +175,7 @@ def observed(
                     lambda module, read, name=name: reads(name, module, read[0])
                 )
                 stack.callback(hook.remove)
-        for name, place in (places or {}).items():
-            one = model.get_submodule(name)
-            hook = model.get_submodule(place.module).register_forward_hook(
-                lambda _, read, output, name=name, place=place, one=one: observe(
-                    name + OUTPUT, product_of(one, output, place)
-                )
-            )
-            stack.callback(hook.remove)
+        stack.enter_context(observed_outputs(model, places or {}, observe))
         yield
 
 

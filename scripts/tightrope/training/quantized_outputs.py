@@ -75,6 +75,23 @@ def version_of(values: torch.Tensor) -> tuple[int, int | None]:
     return id(values), None if values.is_inference() else values._version
 
 
+@contextmanager
+def observed_outputs(
+    model: Any, places: Places, observe: Callable[[str, torch.Tensor], None]
+) -> Iterator[None]:
+    """Call `observe` with the key of each output and what is quantized of it."""
+    with ExitStack() as stack:
+        for name, place in places.items():
+            module = model.get_submodule(name)
+            hook = model.get_submodule(place.module).register_forward_hook(
+                lambda _, read, output, name=name, module=module, place=place: observe(
+                    name + OUTPUT, product_of(module, output, place)
+                )
+            )
+            stack.callback(hook.remove)
+        yield
+
+
 class RoundedOnce(TorchFunctionMode):
     """Lets each function read a tensor as quantized once a module has read or returned it so."""
 
