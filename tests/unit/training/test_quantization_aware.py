@@ -116,6 +116,35 @@ def kind(module: torch.nn.Module) -> str:
     return type(module).__name__
 
 
+@pytest.mark.parametrize("made", [texts, images])
+def test_outputs_learn_ranges_and_leave_a_plain_model(made: Any) -> None:
+    subject = made()
+    before, linear = weights(subject), (torch.nn.Linear, torch.nn.Conv2d)
+    course, facts = train(subject, changes={"scheme": "s8s8", "outputs": True})
+    assert set(weights(subject)) == set(before) and course.losses[-1] < course.losses[0]
+    assert "forward" not in vars(subject.model)
+    modules = dict(subject.model.named_modules())
+    assert not any(one._forward_hooks or one._forward_pre_hooks for one in modules.values())
+    # of each, also of those that TensorRT keeps in float
+    expected = {name for name, one in modules.items() if isinstance(one, linear)}
+    assert set(facts["outputs"]) == set(facts["ranges"]) == expected
+    assert all(low == -high < 0 for low, high in facts["outputs"].values())
+    assert "outputs" not in train(made(), changes={"scheme": "s8s8"})[1]
+
+
+def test_outputs_go_on_where_a_training_was_interrupted(tmp_path: Path) -> None:
+    changes = {"scheme": "s8s8", "outputs": True}
+    _, facts = train(texts(), changes=changes)
+    with pytest.raises(Killed):
+        state = TrainingState(tmp_path, "key", every_s=0.0)
+        train(texts(), changes=changes, terminal=Breaking(), state=state)
+    terminal = io.StringIO()
+    state = TrainingState(tmp_path, "key")
+    _, found = train(texts(), changes=changes, terminal=terminal, state=state)
+    assert "fine-tuning: goes on after step" in terminal.getvalue()
+    assert found["outputs"] == facts["outputs"] and found["ranges"] == facts["ranges"]
+
+
 def test_modules_that_read_one_tensor_have_one_range_which_is_learnt() -> None:
     subject = texts()
     first = {
