@@ -19,6 +19,7 @@ from tightrope.measure.structures import choose
 from tightrope.measure.structures.build import in_child, structure_in, timed_structures
 from tightrope.measure.structures.measure import measure_structures, read_ratios
 from tightrope.model.changes import Changes
+from tightrope.model.noted_sizes import FIELD
 from tightrope.model.structures import Structure
 from tightrope.signature import IMAGE
 from tightrope.training.train import TrainingSettings, train_model
@@ -166,7 +167,7 @@ def test_a_structure_that_exceeds_the_limits_of_the_job_says_so(tiny: TinyModel)
 def make_convnext(folder: Path, manifest: Path, data: Path) -> None:
     """A ConvNeXt of one and three blocks with random weights, and digits."""
     source = folder / "source" / "checkpoint.json"
-    blocks = "scratch:convnext?num_stages=2&hidden_sizes=[16,32]&depths=[1,3]&image_size=16"
+    blocks = "scratch:convnext?num_stages=2&hidden_sizes=[8,16]&depths=[1,3]&image_size=16"
     prepare_checkpoint(source, source=blocks, expected_sha256=None, seed=0, task=IMAGE)
     splits: dict[str, int | None] = {"train": 60, "evaluation": 20}
     names: dict[str, Any] = {"columns": {}, "pool": 10, "seed": 0, "task": IMAGE}
@@ -180,15 +181,31 @@ def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
     manifest, data = tmp_path / "checkpoint" / "checkpoint.json", tmp_path / "data" / "data.json"
     supervised(make_convnext, tmp_path, manifest, data, limits=LIMITS)
     parent = in_child(partial(structure_in, manifest), LIMITS)
-    assert parent == Structure((1, 3), None)
+    assert parent == Structure((1, 3), 32)
     shape = {"batch": 1, "height": 16, "width": 16}
     asked = replace(settings(), shapes=[shape])
     table, target = tmp_path / "table.json", tmp_path / "structure.json"
     measure_structures(manifest, split_of(data, "timing"), table, asked, host="here")
-    assert set(read_ratios(table)[1]) == {parent, Structure((1, 1), None)}
-    # 100 parameters are less than any structure has: one block of each stage is left
+    measured = {Structure((1, depth), width) for depth in (1, 3) for width in (16, 32)}
+    assert set(read_ratios(table)[1]) == measured
+    # 100 parameters are less than any structure has: one narrow block of each stage is left
     source = tmp_path / "source" / "checkpoint.json"
     judged = choose.Analysed(source, split_of(data, "train"), None, 1, seed=0, threads=1)
     choose.choose_by_parameters(target, judged, 100, limits=LIMITS)
     kept = read_json(target)["prune"]["blocks"]
     assert [len(stage) for stage in kept] == [1, 1]
+    smaller = tmp_path / "smaller" / "checkpoint.json"
+    document = read_json(target)
+    changed = TrainingSettings(
+        recipe=None,
+        inputs={},
+        seed=0,
+        threads=1,
+        changes=Changes(None, document["prune"], document["target"]),
+    )
+    files = {"source": source, "data": split_of(data, "train"), "terminal": io.StringIO()}
+    supervised(partial(train_model, smaller, changed, **files), limits=LIMITS)
+    assert read_json(smaller)["parameters"] == document["target"]["reached"]["parameters"]
+    assert read_json(smaller.with_name("config.json"))[FIELD] == {"inner": [16, 32]}
+    # and it is a parent itself
+    assert in_child(partial(structure_in, smaller), LIMITS) == Structure((1, 1), 16)

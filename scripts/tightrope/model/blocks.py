@@ -1,4 +1,4 @@
-"""Where the blocks of a transformers model are, and the sizes that its config.json knows."""
+"""Where the blocks of a transformers model are, and their sizes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,13 @@ from tightrope.errors import TightropeError
 LAYERS = ("encoder.layer", "transformer.layer")
 STAGES, BLOCKS = "encoder.stages", "layers"
 # places in a block of the two products of its feed-forward layer
-FEED_FORWARD = (("intermediate.dense", "output.dense"), ("ffn.lin1", "ffn.lin2"))
+FEED_FORWARD = (
+    ("intermediate.dense", "output.dense"),
+    ("ffn.lin1", "ffn.lin2"),
+    ("pwconv1", "pwconv2"),
+)
+# between the products of ConvNeXt V2: it has weights for each neuron, which would not fit
+NORMALIZED = "grn"
 # names in config.json of the number of layers, of neurons of a feed-forward layer, and of the
 # numbers of blocks of the stages
 DEPTH, WIDTH = ("num_hidden_layers", "n_layers"), ("intermediate_size", "hidden_dim")
@@ -48,19 +54,39 @@ def has_layers(model: Any) -> bool:
 
 
 def width_of(model: Any) -> int | None:
-    """Return the neurons of each feed-forward layer; None where config.json does not name them."""
-    if not has_layers(model):
-        return None
-    return int(feed_forward_of(stages_of(model)[0][0])[0].out_features)
+    """Return the neurons of each feed-forward layer, with stages those of the first one.
+
+    None for stages whose blocks have no known feed-forward layer. Raises TightropeError for layers.
+    """
+    widths = stage_widths(model)
+    return widths[0] if widths else None
+
+
+def stage_widths(model: Any) -> list[int]:
+    """Return the neurons of a block of each stage; none where `width_of` is None."""
+    firsts = [blocks[0] for blocks in stages_of(model)]
+    if not has_layers(model) and None in map(products_of, firsts):
+        return []
+    return [int(feed_forward_of(block)[0].out_features) for block in firsts]
 
 
 def feed_forward_of(layer: torch.nn.Module) -> tuple[torch.nn.Linear, torch.nn.Linear]:
     """Return the products into and out of the neurons of a layer; raise TightropeError."""
+    found = products_of(layer)
+    if found is None:
+        raise TightropeError(f"prune.intermediate: {type(layer).__name__} has no known layers")
+    return found
+
+
+def products_of(layer: torch.nn.Module) -> tuple[torch.nn.Linear, torch.nn.Linear] | None:
+    """Return what `feed_forward_of` does, None for a layer of another form."""
+    if module_at(layer, NORMALIZED) is not None:
+        return None
     for places in FEED_FORWARD:
         into, out = (module_at(layer, place) for place in places)
         if isinstance(into, torch.nn.Linear) and isinstance(out, torch.nn.Linear):
             return into, out
-    raise TightropeError(f"prune.intermediate: {type(layer).__name__} has no known layers")
+    return None
 
 
 def module_at(module: Any, place: str) -> Any:

@@ -15,6 +15,7 @@ from tightrope.errors import TightropeError
 from tightrope.model.activations import restore_activation
 from tightrope.model.heads import OTHER_PROBLEMS, SINGLE_LABEL, is_classifier, unusable_head
 from tightrope.model.labels import output_order, require_names
+from tightrope.model.noted_sizes import load_sized
 from tightrope.signature import IMAGE
 
 
@@ -42,7 +43,9 @@ def load_classifier(
     torch.manual_seed(seed)
     images = task == IMAGE
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-    model, info = load_model(kind, folder, source, ignore_mismatched_sizes=not fits, **changes)
+    model, info = load_model(
+        kind, folder, source, config, ignore_mismatched_sizes=not fits, **changes
+    )
     if fits and info["missing_keys"]:
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
@@ -84,11 +87,15 @@ def head_fits(
     return fits
 
 
-def load_model(kind: Any, folder: Path, source: str, **options: Any) -> tuple[Any, dict[str, Any]]:
+def load_model(
+    kind: Any, folder: Path, source: str, config: Any, **options: Any
+) -> tuple[Any, dict[str, Any]]:
     """Return the fp32 model in `folder` and what transformers says of its loading."""
     try:
-        model, info = kind.from_pretrained(
+        model, info = load_sized(
+            kind,
             folder,
+            config,
             dtype=torch.float32,
             trust_remote_code=False,
             use_safetensors=True,

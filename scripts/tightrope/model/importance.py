@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from tightrope.model.blocks import feed_forward_of, has_layers, stages_of
-from tightrope.model.pruning import keep_blocks, keep_layers, narrow
-from tightrope.model.structures import Importance, largest, some_widths
+from tightrope.model.blocks import feed_forward_of, stage_widths, stages_of
+from tightrope.model.pruning import keep_blocks, keep_neurons
+from tightrope.model.structures import Importance, in_proportion, largest, some_widths, width_step
 
 # the loss of narrower layers is measured at these parts of their width, and at the smallest
 JUDGED_PARTS = 4
@@ -18,15 +18,14 @@ Batch = tuple[dict[str, torch.Tensor], torch.Tensor]
 
 
 def neuron_importance(model: Any, batches: Iterable[Batch]) -> list[list[float]]:
-    """Return the importance of each neuron of each layer, to first order (Taylor).
+    """Return the importance of each neuron of each block of all stages, to first order (Taylor).
 
     Removing a neuron changes the loss of an example by the sum over its positions of activation x
     gradient, which is the sum of weight x gradient of its outgoing weights. Its importance is the
     mean of the absolute value over examples (Molchanov et al. 2016, arXiv 1611.06440). Raises
     TightropeError for a layer of another form.
     """
-    (layers,) = stages_of(model)
-    products = [feed_forward_of(layer)[1] for layer in layers]
+    products = [feed_forward_of(block)[1] for blocks in stages_of(model) for block in blocks]
     sums: dict[torch.nn.Module, torch.Tensor] = {}
     hooks = [one.register_forward_pre_hook(partial(add_importance, sums)) for one in products]
     examples = 0
@@ -76,10 +75,7 @@ def without(model: Any, stage: int, block: int) -> Any:
     smaller = copy.deepcopy(model)
     kept = [list(range(len(blocks))) for blocks in stages_of(model)]
     kept[stage].remove(block)
-    if has_layers(model):
-        keep_layers(smaller, kept[0])
-    else:
-        keep_blocks(smaller, kept)
+    keep_blocks(smaller, kept)
     return smaller
 
 
@@ -88,14 +84,17 @@ def narrowing_losses(
 ) -> dict[int, float]:
     """Return by how much the mean loss grows with the most important neurons of all layers alone.
 
-    By number of neurons, in ascending order; it never falls with a smaller width.
+    By number of neurons, in ascending order; it never falls with a smaller width. `neurons` is what
+    `neuron_importance` returns.
     """
     whole, worst = mean_loss(model, batches), 0.0
+    first = len(neurons[0])
+    step = width_step(len(stages_of(model)), first)
     found: dict[int, float] = {}
-    for width in sorted(some_widths(len(neurons[0]), JUDGED_PARTS), reverse=True):
+    for width in sorted(some_widths(first, JUDGED_PARTS, step), reverse=True):
         smaller = copy.deepcopy(model)
-        for layer, values in zip(stages_of(smaller)[0], neurons, strict=True):
-            narrow(layer, width, largest(values, width))
+        kept = [largest(own, in_proportion(len(own), width, first)) for own in neurons]
+        keep_neurons(smaller, width, kept)
         worst = max(worst, mean_loss(smaller, batches) - whole)
         found[width] = worst
     return dict(reversed(found.items()))
@@ -123,11 +122,12 @@ def importance_of(
     """Return the importance of the blocks of each stage, and `narrowing_losses`.
 
     Neurons are judged on `examples`, which is one pass; the rest on `fewer`, a pass for each block.
-    A model with stages has no neurons that config.json knows, and no narrowing.
+    Stages whose blocks have no known feed-forward layer have no neurons, and no narrowing.
     """
     blocks = block_importance(model, fewer)
-    if not has_layers(model):
+    if not stage_widths(model):
         return [[Importance([], value) for value in stage] for stage in blocks], {}
     neurons = neuron_importance(model, examples)
-    layers = [Importance(own, value) for own, value in zip(neurons, blocks[0], strict=True)]
-    return [layers], narrowing_losses(model, neurons, fewer)
+    in_order = iter(neurons)
+    stages = [[Importance(next(in_order), value) for value in stage] for stage in blocks]
+    return stages, narrowing_losses(model, neurons, fewer)

@@ -15,6 +15,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import TOKENS, Arrays, example_of
 from tightrope.model.activations import restore_activation
+from tightrope.model.noted_sizes import load_sized
 from tightrope.signature import SEQUENCE, Signature
 
 # transformers imports these if installed; no classifier needs them, and they take half a second
@@ -87,8 +88,10 @@ def classifier_in(folder: Path, dtype: torch.dtype, attention: str | None) -> to
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     images = config.architectures[0].endswith("ForImageClassification")
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-    return kind.from_pretrained(
+    return load_sized(
+        kind,
         folder,
+        config,
         dtype=dtype,
         attn_implementation=attention,
         use_safetensors=True,

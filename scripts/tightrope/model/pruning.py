@@ -1,6 +1,7 @@
-"""Remove layers of a transformers encoder, and neurons of its feed-forward layers.
+"""Remove layers of a transformers encoder or blocks of a ConvNeXt, and neurons of them.
 
-What is left is a model of the same architecture with smaller sizes in its config.json.
+What is left is a model of the same architecture with smaller sizes in its config.json, see
+`tightrope.model.noted_sizes` for those that config.json has no field of its own for.
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,13 @@ from tightrope.model.blocks import (
     LAYERS,
     WIDTH,
     feed_forward_of,
-    module_at,
+    has_layers,
     set_size,
     stages_of,
+    width_of,
 )
+from tightrope.model.noted_sizes import note_sizes
+from tightrope.model.structures import in_proportion
 
 
 def prune(
@@ -33,8 +37,10 @@ def prune(
 
     Of a number of layers, those at even distances with the last one are kept; of neurons those with
     the largest product of the norms of their weights, in and out, or those in `neurons`, of each
-    kept layer. `blocks` are the kept blocks of each stage, of a model with stages. All are counted
-    from 0. Raises TightropeError where the model has no such layers, or not so many.
+    kept layer. `blocks` are the kept blocks of each stage, of a model with stages, where
+    `intermediate` is of the blocks of the first one and the others keep the same share of their
+    neurons. All are counted from 0. Raises TightropeError where the model has no such layers, or
+    not so many.
     """
     before = parameters(model)
     if layers is not None:
@@ -42,9 +48,7 @@ def prune(
     if blocks is not None:
         keep_blocks(model, blocks)
     if intermediate is not None:
-        for number, layer in enumerate(layers_of(model)):
-            narrow(layer, intermediate, None if neurons is None else neurons[number])
-        set_size(model.config, WIDTH, intermediate)
+        keep_neurons(model, intermediate, neurons)
     print(f"{type(model).__name__}: {parameters(model):,} of {before:,} parameters are left")
 
 
@@ -62,15 +66,35 @@ def keep_layers(model: Any, layers: int | Sequence[int]) -> None:
             f"prune.layers = {layers}: {type(model).__name__} has layers 0 to {len(found) - 1}; "
             "name some of them in ascending order, or how many to keep"
         )
-    keep_only(found, kept)
-    set_size(model.config, DEPTH, len(found))
+    keep_blocks(model, [kept])
 
 
 def keep_blocks(model: Any, blocks: Sequence[Sequence[int]]) -> None:
     """Keep these blocks of each stage."""
     for stage, kept in zip(stages_of(model), blocks, strict=True):
         keep_only(stage, kept)
-    setattr(model.config, DEPTHS, [len(kept) for kept in blocks])
+    if has_layers(model):
+        set_size(model.config, DEPTH, len(blocks[0]))
+    else:
+        setattr(model.config, DEPTHS, [len(kept) for kept in blocks])
+
+
+def keep_neurons(model: Any, width: int, neurons: Sequence[Sequence[int]] | None = None) -> None:
+    """Keep `width` neurons, see `prune`, or these `neurons` of each block of all stages."""
+    first = width_of(model)
+    if first is None:
+        kind = type(model.base_model).__name__
+        raise TightropeError(
+            f"prune.intermediate = {width}: {kind} has no known feed-forward layer"
+        )
+    if not 0 < width <= first:
+        raise TightropeError(f"prune.intermediate = {width}: keep 1 to {first}, which are there")
+    for number, block in enumerate(block for blocks in stages_of(model) for block in blocks):
+        own = in_proportion(feed_forward_of(block)[0].out_features, width, first)
+        narrow(block, own, None if neurons is None else neurons[number])
+    if has_layers(model):
+        set_size(model.config, WIDTH, width)
+    note_sizes(model)
 
 
 def keep_only(modules: torch.nn.ModuleList, kept: Sequence[int]) -> None:
@@ -86,11 +110,10 @@ def evenly(count: int, total: int) -> list[int]:
 
 
 def layers_of(model: Any) -> torch.nn.ModuleList:
-    """Return the layers of the encoder; raise TightropeError where they are not found."""
-    for place in LAYERS:
-        found = module_at(model.base_model, place)
-        if isinstance(found, torch.nn.ModuleList):
-            return found
+    """Return the layers, or the blocks of the only stage; raise TightropeError for other models."""
+    found = stages_of(model)
+    if len(found) == 1:
+        return found[0]
     raise TightropeError(
         f"prune: {type(model.base_model).__name__} has no {' or '.join(LAYERS)}; only encoders of "
         "that form, such as BERT, RoBERTa and DistilBERT, are pruned yet"
@@ -103,10 +126,6 @@ def narrow(layer: torch.nn.Module, width: int, neurons: Sequence[int] | None = N
     These `neurons`, or the most important by the norms of their weights.
     """
     into, out = feed_forward_of(layer)
-    if not 0 < width <= into.out_features:
-        raise TightropeError(
-            f"prune.intermediate = {width}: keep 1 to {into.out_features}, which are there"
-        )
     with torch.no_grad():
         importance = into.weight.norm(dim=1) * out.weight.norm(dim=0)
         largest = importance.topk(width).indices.sort().values

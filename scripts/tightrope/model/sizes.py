@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tightrope.model.blocks import feed_forward_of, has_layers, stages_of, width_of
+from tightrope.model.blocks import feed_forward_of, stage_widths, stages_of, width_of
 from tightrope.model.pruning import parameters
-from tightrope.model.structures import Costs, Table, widths_up_to
+from tightrope.model.structures import Costs, Table, in_proportion, width_step, widths_up_to
 
 
 def parameter_table(model: Any) -> Table:
@@ -14,23 +14,26 @@ def parameter_table(model: Any) -> Table:
     rest = parameters(model) - sum(
         size * len(blocks) for size, blocks in zip(sizes, stages, strict=True)
     )
-    neuron = weights_per_neuron(model)
     table: Table = {}
-    for one in widths_up_to(width):
-        removed = 0 if width is None or one is None else neuron * (width - one)
+    for one in widths_up_to(width, width_step(len(stages), width)):
+        removed = removed_weights(model, one)
         table[one] = Costs(
             float(rest),
             [
-                [float(depth * (size - removed)) for depth in range(1, len(blocks) + 1)]
-                for size, blocks in zip(sizes, stages, strict=True)
+                [float(depth * (size - less)) for depth in range(1, len(blocks) + 1)]
+                for size, less, blocks in zip(sizes, removed, stages, strict=True)
             ],
         )
     return table
 
 
-def weights_per_neuron(model: Any) -> int:
-    """Return the weights of a neuron of a feed-forward layer, 0 of a model without widths."""
-    if not has_layers(model):
-        return 0
-    into, out = feed_forward_of(stages_of(model)[0][0])
-    return into.in_features + 1 + out.out_features
+def removed_weights(model: Any, width: int | None) -> list[int]:
+    """Return by how many weights a block of each stage is smaller at a width."""
+    widths = stage_widths(model)
+    if width is None or not widths:
+        return [0 for _ in stages_of(model)]
+    products = [feed_forward_of(blocks[0]) for blocks in stages_of(model)]
+    return [
+        (whole - in_proportion(whole, width, widths[0])) * (into.in_features + 1 + out.out_features)
+        for whole, (into, out) in zip(widths, products, strict=True)
+    ]

@@ -1,7 +1,8 @@
 """Choose how many blocks and neurons of a model to keep within a cost, by dynamic programming.
 
 As in ZipLM (Kurtic et al. 2023, arXiv 2302.04089) costs come from a table and the lost importance
-is least, but the width is the same in all layers, because config.json knows one only.
+is least, but the width is the same in all layers, because config.json knows one only. The blocks
+of a model with stages keep the same share of their neurons; its width is that of the first stage.
 """
 
 from collections.abc import Sequence
@@ -9,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# widths are multiples of it
-WIDTH_STEP = 64
+# widths are multiples of it, or of FINE_STEP in stages that have less than FEW_STEPS of them
+WIDTH_STEP, FINE_STEP, FEW_STEPS = 64, 16, 4
 
 
 class Importance(NamedTuple):
     """Of a block: of each neuron of its feed-forward layer, for their order, and of it as a whole.
 
-    `block` is the loss gained without it. Without neurons where config.json has no size for them.
+    `block` is the loss gained without it. Without neurons where it has no known feed-forward layer.
     """
 
     neurons: list[float]
@@ -42,7 +43,10 @@ class Judged(NamedTuple):
         What narrowing costs is interpolated between the measured widths, and is borne by the layers
         in proportion to the importance of the neurons that they lose.
         """
-        lost = [[block.lost(width) for block in blocks] for blocks in self.stages]
+        lost = [
+            [block.lost(self.width_in(stage, width)) for block in blocks]
+            for stage, blocks in enumerate(self.stages)
+        ]
         total = sum(map(sum, lost))
         cost = self.narrowing_at(width) / total if width is not None and total else 0.0
         return [
@@ -55,13 +59,23 @@ class Judged(NamedTuple):
         kept = zip(self.values(structure.width), structure.depths, strict=True)
         return sum(sum(sorted(values, reverse=True)[:depth]) for values, depth in kept)
 
+    def width_in(self, stage: int, width: int | None) -> int | None:
+        """Return the neurons of a block of a stage where the first stage has `width`."""
+        if width is None:
+            return None
+        whole, first = (len(self.stages[one][0].neurons) for one in (stage, 0))
+        return in_proportion(whole, width, first)
+
     def narrowing_at(self, width: int) -> float:
         """Return the loss gained with so many neurons in each layer."""
         return float(np.interp(width, [*self.narrowing], [*self.narrowing.values()]))
 
 
 class Structure(NamedTuple):
-    """How many blocks each stage has, and neurons each feed-forward layer, None if not known."""
+    """How many blocks each stage has, and neurons each feed-forward layer, None if not known.
+
+    The neurons are those of the first stage, and in the others in proportion to their own.
+    """
 
     depths: tuple[int, ...]
     width: int | None
@@ -72,7 +86,10 @@ class Structure(NamedTuple):
 
     def __str__(self) -> str:
         blocks = " + ".join(map(str, self.depths))
-        return f"{blocks} blocks" + ("" if self.width is None else f" of {self.width} neurons")
+        if self.width is None:
+            return f"{blocks} blocks"
+        first = " in the first stage" if len(self.depths) > 1 else ""
+        return f"{blocks} blocks of {self.width} neurons{first}"
 
 
 class Costs(NamedTuple):
@@ -102,18 +119,26 @@ class Partial(NamedTuple):
     depths: tuple[int, ...]
 
 
-def some_widths(width: int, parts: int) -> list[int]:
+def width_step(stages: int, width: int | None) -> int:
+    """Return what the widths of a model with so many stages are multiples of."""
+    fine = stages > 1 and width is not None and width < FEW_STEPS * WIDTH_STEP
+    return FINE_STEP if fine else WIDTH_STEP
+
+
+def in_proportion(whole: int, width: int, first: int) -> int:
+    """Return the part of `whole` neurons that `width` is of the `first` stage's, at least one."""
+    return max(1, round(whole * width / first))
+
+
+def some_widths(width: int, parts: int, step: int = WIDTH_STEP) -> list[int]:
     """Return the smallest width, the present one, and about its multiples of 1 / `parts`."""
-    between = [
-        max(WIDTH_STEP, round(width * part / parts / WIDTH_STEP) * WIDTH_STEP)
-        for part in range(1, parts)
-    ]
-    return sorted({min(one, width) for one in (WIDTH_STEP, *between, width)})
+    between = [max(step, round(width * part / parts / step) * step) for part in range(1, parts)]
+    return sorted({min(one, width) for one in (step, *between, width)})
 
 
-def widths_up_to(width: int | None) -> list[int | None]:
-    """Return the widths to choose from: multiples of WIDTH_STEP and the present one."""
-    return [None] if width is None else [*range(WIDTH_STEP, width, WIDTH_STEP), width]
+def widths_up_to(width: int | None, step: int = WIDTH_STEP) -> list[int | None]:
+    """Return the widths to choose from: multiples of `step` and the present one."""
+    return [None] if width is None else [*range(step, width, step), width]
 
 
 def choose(judged: Judged, table: Table, limit: float) -> tuple[Structure, float]:
@@ -170,8 +195,13 @@ def kept_parts(judged: Judged, structure: Structure) -> dict[str, Any]:
     blocks = [largest(own, depth) for own, depth in zip(values, structure.depths, strict=True)]
     if width is None:
         return {"blocks": blocks}
-    neurons = [largest(judged.stages[0][layer].neurons, width) for layer in blocks[0]]
-    return {"layers": blocks[0], "intermediate": width, "neurons": neurons}
+    kept = {"layers": blocks[0]} if len(blocks) == 1 else {"blocks": blocks}
+    neurons = [
+        largest(judged.stages[stage][block].neurons, judged.width_in(stage, width) or width)
+        for stage, own in enumerate(blocks)
+        for block in own
+    ]
+    return {**kept, "intermediate": width, "neurons": neurons}
 
 
 def largest(values: Sequence[float], count: int) -> list[int]:

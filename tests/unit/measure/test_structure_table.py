@@ -57,6 +57,22 @@ def test_stages_add_up() -> None:
         assert table[None].of(depths) == pytest.approx(expected)
 
 
+def test_neurons_of_stages_are_measured_in_finer_steps_where_they_are_few() -> None:
+    narrow = Structure((1, 5), 96)
+    expected = {Structure((1, depth), width) for depth in (1, 3, 5) for width in (16, 48, 96)}
+    assert set(points(narrow)) == expected
+    table = table_of({one: 0.5 + by_width(one) for one in expected}, narrow)
+    assert list(table) == [16, 32, 48, 64, 80, 96]
+    for width, costs in table.items():
+        found = Structure((1, 4), width)
+        assert costs.of(found.depths) == pytest.approx(0.5 + by_width(found))
+
+
+def by_width(structure: Structure) -> float:
+    """Blocks take as long as their neurons, the first stage as long as a block of the second."""
+    return sum(structure.depths) * (structure.width or 0) / (6 * 96) / 2
+
+
 def judged() -> Judged:
     layers = [Importance([float(index % 7) for index in range(256)], 1.0)] * 6
     return Judged([layers], {64: 2.0, 128: 0.5, 256: 0.0})

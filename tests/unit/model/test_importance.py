@@ -12,7 +12,7 @@ from tightrope.model.importance import (
     narrowing_losses,
     neuron_importance,
 )
-from tightrope.model.pruning import prune
+from tightrope.model.pruning import narrow, prune
 from tightrope.model.structures import largest
 from transformers import AutoConfig, AutoModelForImageClassification
 
@@ -91,11 +91,29 @@ def test_blocks_of_a_convnext_are_judged_by_stage() -> None:
     batch = {"pixel_values": images}, torch.tensor([0, 1, 1])
     stages, narrowing = importance_of(model, [batch], [batch])
     assert [len(blocks) for blocks in stages] == [1, 2, 3, 1]
-    assert all(block.neurons == [] for blocks in stages for block in blocks)
+    for blocks, dim in zip(stages, (8, 16, 24, 32), strict=True):
+        assert all(len(block.neurons) == 4 * dim for block in blocks)
+        assert all(min(block.neurons) >= 0 < max(block.neurons) for block in blocks)
     # those that are alone in their stage stay
     assert stages[0][0].block == stages[3][0].block == 0
     assert len({block.block for block in (*stages[1], *stages[2])}) == 5
-    assert narrowing == {}
+    assert list(narrowing) == [16, 32]
+    assert narrowing[16] >= narrowing[32] == 0
+
+
+def test_neurons_of_a_convnext_that_do_nothing_have_no_importance() -> None:
+    model = model_of("convnext")
+    idle = list(range(0, 64, 4))
+    with torch.no_grad():
+        model.base_model.encoder.stages[1].layers[1].pwconv2.weight[:, idle] = 0
+    batch = {"pixel_values": torch.randn(2, 3, 32, 32)}, torch.tensor([0, 1])
+    found = neuron_importance(model, [batch])
+    assert [index for index, value in enumerate(found[2]) if value == 0] == idle
+    whole = logits(model)
+    kept = [[*range(len(own))] for own in found]
+    kept[2] = [index for index in kept[2] if index not in idle]
+    narrow(stages_of(model)[1][1], len(kept[2]), kept[2])
+    torch.testing.assert_close(logits(model), whole)
 
 
 def test_a_model_of_another_form_is_named() -> None:

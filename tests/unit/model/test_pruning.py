@@ -7,6 +7,7 @@ import pytest
 import torch
 from pruned_models import logits, model_of
 from tightrope.errors import TightropeError
+from tightrope.model.blocks import stage_widths
 from tightrope.model.pruning import evenly, parameters, prune
 from transformers import (
     AutoConfig,
@@ -90,10 +91,30 @@ def test_a_convnext_with_fewer_blocks_is_an_ordinary_checkpoint(tmp_path: Path) 
     torch.testing.assert_close(logits(again), logits(model))
 
 
-@pytest.mark.parametrize("changes", [{"layers": 1}, {"intermediate": 8}])
-def test_sizes_that_a_convnext_does_not_have_are_refused(changes: dict[str, int]) -> None:
+def test_layers_of_a_convnext_are_refused() -> None:
     with pytest.raises(TightropeError, match=r"prune: ConvNextModel has no encoder\.layer"):
-        prune(model_of("convnext"), **changes)
+        prune(model_of("convnext"), layers=1)
+
+
+def test_blocks_of_a_convnext_keep_the_share_of_neurons_of_the_first_stage() -> None:
+    model, whole = model_of("convnext"), model_of("convnext")
+    neurons = [[*range(0, size, 4)] for size in (32, 64, 96, 96, 128)]
+    prune(model, blocks=[[0], [1], [0, 2], [0]], intermediate=8, neurons=neurons)
+    assert stage_widths(model) == [8, 16, 24, 32]
+    for stage, number, kept, own in ((0, 0, 0, neurons[0]), (2, 1, 2, neurons[3])):
+        ours = model.base_model.encoder.stages[stage].layers[number]
+        theirs = whole.base_model.encoder.stages[stage].layers[kept]
+        torch.testing.assert_close(ours.pwconv1.weight, theirs.pwconv1.weight[own])
+        torch.testing.assert_close(ours.pwconv1.bias, theirs.pwconv1.bias[own])
+        torch.testing.assert_close(ours.pwconv2.weight, theirs.pwconv2.weight[:, own])
+
+
+def test_blocks_with_weights_for_each_neuron_besides_are_refused() -> None:
+    sizes = {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2}
+    model = AutoModelForImageClassification.from_config(AutoConfig.for_model("convnextv2", **sizes))
+    prune(model, blocks=[[0], [0]])
+    with pytest.raises(TightropeError, match=r"ConvNextV2Model has no known feed-forward layer"):
+        prune(model, intermediate=8)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tightrope.model.structures import (
     Table,
     choose,
     kept_parts,
+    width_step,
     widths_up_to,
 )
 
@@ -112,5 +113,29 @@ def test_the_table_of_parameters_counts_as_a_pruned_model_does() -> None:
 def test_parameters_of_a_convnext_are_counted_by_stage() -> None:
     model = model_of("convnext")
     table = parameter_table(model)
+    assert list(table) == [16, 32]
     prune(model, blocks=[[0], [0], [1, 2], [0]])
-    assert table[None].of([1, 1, 2, 1]) == parameters(model)
+    assert table[32].of([1, 1, 2, 1]) == parameters(model)
+    prune(model, intermediate=16)
+    assert table[16].of([1, 1, 2, 1]) == parameters(model)
+    # a model that is narrow already is narrowed in proportion to what it has
+    narrower = parameter_table(model)
+    assert list(narrower) == [16]
+    assert narrower[16].of([1, 1, 2, 1]) == parameters(model)
+
+
+def test_neurons_of_stages_are_kept_in_proportion() -> None:
+    stages = [[Importance([1.0, 2.0], 1.0)], [Importance([4.0, 1.0, 3.0, 2.0], 1.0)]]
+    judged = Judged(stages, {1: 0.5, 2: 0.0})
+    assert kept_parts(judged, Structure((1, 1), 1)) == {
+        "blocks": [[0], [0]],
+        "intermediate": 1,
+        "neurons": [[1], [0, 2]],
+    }
+    assert judged.values(1) == [[1.0 - 0.5 * 1 / 4], [1.0 - 0.5 * 3 / 4]]
+
+
+def test_widths_are_finer_where_the_first_stage_is_narrow() -> None:
+    assert (width_step(4, 384), width_step(4, 160), width_step(1, 160)) == (64, 16, 64)
+    assert widths_up_to(48, 16) == [16, 32, 48]
+    assert str(Structure((1, 3), 48)) == "1 + 3 blocks of 48 neurons in the first stage"

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tightrope.model.structures import Costs, Structure, Table, some_widths, widths_up_to
+from tightrope.model.structures import (
+    Costs,
+    Structure,
+    Table,
+    some_widths,
+    width_step,
+    widths_up_to,
+)
 
 # seconds of a call over those of the parent's
 Ratios = Mapping[Structure, float]
@@ -20,7 +27,7 @@ def points(parent: Structure) -> list[Structure]:
     Depths are one block, half and all; widths the smallest, half and all.
     """
     found = [parent]
-    for width in widths_to_measure(parent.width):
+    for width in widths_to_measure(parent):
         for stage, blocks in enumerate(parent.depths):
             middle = [(blocks + 1) // 2] if blocks > FEW_BLOCKS else []
             for depth in (1, *middle, blocks):
@@ -29,9 +36,16 @@ def points(parent: Structure) -> list[Structure]:
     return list(dict.fromkeys(found))
 
 
-def widths_to_measure(width: int | None) -> list[int | None]:
+def widths_to_measure(parent: Structure) -> list[int | None]:
     """Return some widths, or [None] of a model without widths."""
-    return [None] if width is None else [*some_widths(width, TIMED_PARTS)]
+    if parent.width is None:
+        return [None]
+    return [*some_widths(parent.width, TIMED_PARTS, step_of(parent))]
+
+
+def step_of(parent: Structure) -> int:
+    """Return what widths are multiples of."""
+    return width_step(len(parent.depths), parent.width)
 
 
 def table_of(ratios: Ratios, parent: Structure) -> Table:
@@ -39,14 +53,14 @@ def table_of(ratios: Ratios, parent: Structure) -> Table:
 
     Linear between the measured depths and widths; stages add up.
     """
-    widths = widths_to_measure(parent.width)
+    widths = widths_to_measure(parent)
     rows = np.stack([costs_at(ratios, parent, width) for width in widths])
     if parent.width is None:
         return {None: split(rows[0], parent)}
     known = [float(width) for width in widths if width is not None]
     return {
         width: split(np.array([np.interp(float(width), known, row) for row in rows.T]), parent)
-        for width in widths_up_to(parent.width)
+        for width in widths_up_to(parent.width, step_of(parent))
         if width is not None
     }
 

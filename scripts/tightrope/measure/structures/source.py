@@ -10,10 +10,10 @@ import torch
 from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.manifest import read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.model.blocks import stages_of, width_of
+from tightrope.model.blocks import feed_forward_of, stages_of, width_of
 from tightrope.model.module import load_module
 from tightrope.model.pruning import parameters, prune
-from tightrope.model.structures import Structure
+from tightrope.model.structures import Structure, in_proportion
 from tightrope.onnx.export import export_onnx
 from tightrope.onnx.simplify import simplify_onnx
 
@@ -60,14 +60,26 @@ def write_checkpoint(checkpoint: Path, structure: Structure, target: Path) -> No
     manifest = read_manifest(checkpoint, CheckpointManifest)
     model: Any = load_module(checkpoint.parent, torch.float32)
     blocks = [list(range(depth)) for depth in structure.depths]
-    if structure.width is None:
-        prune(model, blocks=blocks)
-    else:
-        neurons = [list(range(structure.width))] * len(blocks[0])
-        prune(model, layers=blocks[0], intermediate=structure.width, neurons=neurons)
+    prune(
+        model, blocks=blocks, intermediate=structure.width, neurons=first_neurons(model, structure)
+    )
     with storage_errors(target.parent):
         for name in set(manifest["files"]) - WEIGHTS:
             (target.parent / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(checkpoint.parent / name, target.parent / name)
         model.save_pretrained(target.parent)
     write_manifest(target, **{**manifest, "parameters": parameters(model)})
+
+
+def first_neurons(model: Any, structure: Structure) -> list[list[int]] | None:
+    """Return the first neurons of each kept block, as many as the structure has, if any."""
+    first = width_of(model)
+    if structure.width is None or first is None:
+        return None
+    return [
+        list(
+            range(in_proportion(feed_forward_of(blocks[0])[0].out_features, structure.width, first))
+        )
+        for blocks, depth in zip(stages_of(model), structure.depths, strict=True)
+        for _ in range(depth)
+    ]

@@ -30,6 +30,10 @@ def prune_words(prune: Record) -> list[str]:
     found = []
     for key, value in prune.items():
         match key:
+            case "blocks":
+                found.append(f"{' + '.join(str(len(stage)) for stage in value)} blocks")
+            case "intermediate" if "blocks" in prune:
+                found.append(f"{value} neurons per block of the first stage")
             case "layers":
                 whole = isinstance(value, int)
                 found.append(f"{value} layers" if whole else f"layers {listed(value)}")

@@ -161,6 +161,10 @@ def test_without_a_derived_model_nothing_of_it_is_on_the_page(tmp_path: Path) ->
     [
         ({}, []),
         ({"prune": {"layers": [0, 2], "intermediate": 64}}, "layers 0, 2|64 neurons per layer"),
+        (
+            {"prune": {"blocks": [[0], [0, 2]], "intermediate": 64}},
+            "1 + 2 blocks|64 neurons per block of the first stage",
+        ),
         ({"prune": {"heads": 2}}, "prune heads 2"),
         (
             {"prune": {"layers": [1], "target": {"asked": {"speedup": 2.0}, "short_by": 0.0}}},

@@ -1,0 +1,107 @@
+"""Checkpoints with sizes that config.json has no field for: saved, loaded and pruned again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from page_blocks import block
+from pruned_models import logits, model_of
+from tightrope.errors import ArtifactError
+from tightrope.model.blocks import stage_widths
+from tightrope.model.classifier import load_classifier
+from tightrope.model.module import load_module
+from tightrope.model.noted_sizes import FIELD
+from tightrope.model.pruning import parameters, prune
+from tightrope.signature import IMAGE
+from transformers import AutoModelForImageClassification, ConvNextForImageClassification
+
+
+def narrow(folder: Path) -> Any:
+    """A ConvNeXt with half of its neurons, saved in the folder."""
+    model = model_of("convnext")
+    prune(model, intermediate=16)
+    model.save_pretrained(folder)
+    return model
+
+
+def test_a_narrow_convnext_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
+    model = narrow(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config[FIELD] == {"inner": [16, 32, 48, 64]}
+    again: Any = load_module(tmp_path, torch.float32)
+    assert type(again) is ConvNextForImageClassification
+    assert parameters(again) == parameters(model)
+    torch.testing.assert_close(logits(again), logits(model))
+    half: Any = load_module(tmp_path, torch.bfloat16)
+    assert {weight.dtype for weight in half.parameters()} == {torch.bfloat16}
+    torch.testing.assert_close(logits(half.float()), logits(model), atol=0.01, rtol=0.05)
+
+
+def test_transformers_alone_refuses_it(tmp_path: Path) -> None:
+    narrow(tmp_path)
+    with pytest.raises(RuntimeError, match="mismatch"):
+        AutoModelForImageClassification.from_pretrained(tmp_path)
+
+
+def test_the_lines_of_the_page_load_it(tmp_path: Path) -> None:
+    model, names = narrow(tmp_path), {"folder": tmp_path}
+    exec(block("pruning.md", "python", "A narrow ConvNeXt"), names)
+    loaded: Any = names["model"]
+    torch.testing.assert_close(logits(loaded), logits(model))
+
+
+def test_it_is_trained_and_pruned_again_and_its_child_too(tmp_path: Path) -> None:
+    narrow(tmp_path / "first")
+    child: Any = load_module(tmp_path / "first", torch.float32)
+    before = child.base_model.encoder.stages[0].layers[0].pwconv1.weight.detach().clone()
+    optimizer = torch.optim.SGD(child.parameters(), lr=0.1)
+    child.train()(
+        pixel_values=torch.randn(2, 3, 32, 32), labels=torch.tensor([0, 1])
+    ).loss.backward()
+    optimizer.step()
+    assert not torch.equal(child.base_model.encoder.stages[0].layers[0].pwconv1.weight, before)
+    prune(child.eval(), blocks=[[0], [1], [0, 2], [0]], intermediate=8)
+    child.save_pretrained(tmp_path / "second")
+    again: Any = load_module(tmp_path / "second", torch.float32)
+    assert stage_widths(again) == [8, 16, 24, 32]
+    assert again.config.depths == [1, 1, 2, 1]
+    torch.testing.assert_close(logits(again), logits(child))
+
+
+def test_it_gets_a_new_head_and_keeps_its_neurons(tmp_path: Path) -> None:
+    model = narrow(tmp_path)
+    options: Any = {"source": "path:narrow", "task": IMAGE, "new_head": True, "seed": 0}
+    child = load_classifier(tmp_path, labels=["a", "b", "c"], **options)
+    assert child.config.num_labels == 3
+    ours, theirs = (one.base_model.encoder.state_dict() for one in (child, model))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_nothing_is_noted_where_config_json_tells_all(tmp_path: Path) -> None:
+    model = model_of("convnext")
+    prune(model, blocks=[[0], [1], [0, 2], [0]], intermediate=32)
+    model.save_pretrained(tmp_path)
+    assert FIELD not in json.loads((tmp_path / "config.json").read_text())
+    again = AutoModelForImageClassification.from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(logits(again), logits(model))
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        {"inner": [16, 32, 48]},
+        {"inner": [16, 32, 48, 129]},
+        {"inner": [16, 32, 48, 0]},
+        {"inner": 16},
+        {"outer": [16, 32, 48, 64]},
+        [16],
+    ],
+)
+def test_noted_sizes_that_the_model_cannot_have_are_named(noted: Any, tmp_path: Path) -> None:
+    narrow(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, FIELD: noted}))
+    with pytest.raises(ArtifactError, match=rf"{FIELD} = .*ConvNextForImageClassification has no"):
+        load_module(tmp_path, torch.float32)
