@@ -17,11 +17,13 @@ from tightrope.jobs.child import supervised
 from tightrope.model.changes import Changes
 from tightrope.model.module import load_module
 from tightrope.model.noted_sizes import FIELD
+from tightrope.signature import IMAGE, TEXT
 from tightrope.training.train import TrainingSettings, train_model
 from tightrope.variants import parse
 from tiny_images import BUCKETS
 from tiny_model import (
     LIMITS,
+    LONGEST,
     OPTIONS,
     SAMPLES,
     TinyModel,
@@ -41,26 +43,35 @@ TOLERANCES = {
 }
 
 
-def make_narrow(folder: Path, tiny_images: TinyModel) -> TinyModel:
-    """Run in a child: the tiny ConvNeXt with 48 of 64 and 96 of 128 neurons, and its files."""
+# of a ConvNeXt with 64 and 128 neurons, and of a BERT with two heads
+PRUNED = {IMAGE: {"intermediate": 48}, TEXT: {"heads": 1}}
+NOTED = {IMAGE: {"inner": [48, 96]}, TEXT: {"heads": 1}}
+
+
+def make_smaller(folder: Path, parent: TinyModel, task: str) -> TinyModel:
+    """Run in a child: a tiny model that is pruned, and its files."""
     from tightrope.checkpoint.prepare import prepare_checkpoint
     from tightrope.int8.calibrate import calibrate
     from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
-    from tightrope.signature import IMAGE
 
-    model = model_files(folder)._replace(data=tiny_images.data)
+    model = model_files(folder)._replace(data=parent.data)
     source = folder / "source" / "checkpoint.json"
-    parent = f"path:{tiny_images.checkpoint.parent}"
-    prepare_checkpoint(source, source=parent, expected_sha256=None, seed=0, task=IMAGE)
-    changes = Changes(prune={"intermediate": 48})
+    above = f"path:{parent.checkpoint.parent}"
+    prepare_checkpoint(source, source=above, expected_sha256=None, seed=0, task=task)
+    changes = Changes(prune=PRUNED[task])
     settings = TrainingSettings(recipe=None, inputs={}, seed=0, threads=1, changes=changes)
     files = {"source": source, "data": model.split("train")}
     train_model(model.checkpoint, settings, **files, terminal=io.StringIO())
     export_onnx(model.checkpoint, model.onnx, threads=1)
     simplify_onnx(model.onnx, model.checkpoint, model.split("timing"), model.simplified, threads=1)
-    facts: dict[str, Any] = {"max_sequence": 1, "threads": 1, "percentile": None, "libraries": {}}
+    facts: dict[str, Any] = {
+        "max_sequence": LONGEST,
+        "threads": 1,
+        "percentile": None,
+        "libraries": {},
+    }
     inputs = (model.simplified, model.split("calibration"), model.checkpoint, model.minmax)
     calibrate(*inputs, method="minmax", samples=SAMPLES, **facts)
     quantize_onnx(model.simplified, model.minmax, model.u8s8, scheme="u8s8")
@@ -69,14 +80,20 @@ def make_narrow(folder: Path, tiny_images: TinyModel) -> TinyModel:
 
 @pytest.fixture(scope="module")
 def narrow(tiny_images: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
-    return supervised(make_narrow, tmp_path_factory.mktemp("narrow"), tiny_images, limits=LIMITS)
+    folder = tmp_path_factory.mktemp("narrow")
+    return supervised(make_smaller, folder, tiny_images, IMAGE, limits=LIMITS)
 
 
 @pytest.fixture(scope="module")
-def batches(narrow: TinyModel) -> list[Arrays]:
-    rows = load_encoder(narrow.checkpoint, max_sequence=1)(
-        read_split(split_of(narrow.data, "evaluation"))
-    )
+def few_heads(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
+    folder = tmp_path_factory.mktemp("heads")
+    return supervised(make_smaller, folder, tiny, TEXT, limits=LIMITS)
+
+
+def batches_of(model: TinyModel) -> list[Arrays]:
+    """One example, and three, of which texts are padded."""
+    examples = read_split(split_of(model.data, "evaluation"))[:4]
+    rows = load_encoder(model.checkpoint, max_sequence=LONGEST)(examples)
     return [stack(rows[:1]), stack(rows[1:4])]
 
 
@@ -89,31 +106,53 @@ def answer(path: Path, batches: list[Arrays]) -> list[np.ndarray]:
 def reference(folder: Path, batches: list[Arrays]) -> list[np.ndarray]:
     import torch
 
-    module = load_module(folder, torch.float32)
+    module = load_module(folder, torch.float32, attention="eager")
+    tensors = [{name: torch.from_numpy(one) for name, one in batch.items()} for batch in batches]
     with torch.inference_mode():
-        return [module(torch.from_numpy(one["pixel_values"])).logits.numpy() for one in batches]
+        return [module(**one).logits.numpy() for one in tensors]
 
 
-def test_the_manifest_and_config_json_say_what_is_smaller(narrow: TinyModel) -> None:
-    manifest = read_manifest(narrow.checkpoint, CheckpointManifest)
-    assert manifest["prune"]["intermediate"] == 48
-    config = json.loads(narrow.checkpoint.with_name("config.json").read_text())
-    assert config[FIELD] == {"inner": [48, 96]}
+def test_the_manifest_and_config_json_say_what_is_smaller(
+    narrow: TinyModel, few_heads: TinyModel
+) -> None:
+    for task, model in ((IMAGE, narrow), (TEXT, few_heads)):
+        assert read_manifest(model.checkpoint, CheckpointManifest)["prune"] == PRUNED[task]
+        config = json.loads(model.checkpoint.with_name("config.json").read_text())
+        assert config[FIELD] == NOTED[task]
 
 
 @pytest.mark.parametrize("name", TOLERANCES)
 def test_engines_of_a_narrow_convnext_answer_as_pytorch_does(
-    name: str, narrow: TinyModel, batches: list[Arrays], tmp_path: Path
+    name: str, narrow: TinyModel, tmp_path: Path
 ) -> None:
-    variant = parse(name)
-    options = dict(OPTIONS.get(variant.engine, {}))
+    options = dict(OPTIONS.get(parse(name).engine, {}))
     if "buckets" in options:
         options["buckets"] = BUCKETS
-    path = build_variant(narrow, variant, tmp_path / name / "engine.json", options=options)
+    check(name, narrow, tmp_path, options)
+
+
+@pytest.mark.parametrize("name", TOLERANCES)
+def test_engines_of_a_bert_with_fewer_heads_answer_as_pytorch_does(
+    name: str, few_heads: TinyModel, tmp_path: Path
+) -> None:
+    check(name, few_heads, tmp_path, dict(OPTIONS.get(parse(name).engine, {})))
+
+
+def test_fewer_heads_become_one_operator_of_attention_too(
+    few_heads: TinyModel, tmp_path: Path
+) -> None:
+    options = {**OPTIONS["onnxruntime"], "attention_operator": True}
+    check("cpu-onnxruntime-fp32", few_heads, tmp_path, options)
+
+
+def check(name: str, model: TinyModel, folder: Path, options: dict[str, Any]) -> None:
+    """Build the variant and compare its logits with the checkpoint's in plain attention."""
+    variant, batches = parse(name), batches_of(model)
+    path = build_variant(model, variant, folder / name / "engine.json", options=options)
     engine = json.loads(path.read_text())
     skip_where_emulated(variant, engine)
     assert engine["status"] == "ok", engine["reason"]
-    expected = supervised(reference, narrow.checkpoint.parent, batches, limits=LIMITS)
+    expected = supervised(reference, model.checkpoint.parent, batches, limits=LIMITS)
     for ours, theirs in zip(
         supervised(answer, path, batches, limits=LIMITS), expected, strict=True
     ):

@@ -10,6 +10,8 @@ from tightrope.model.pruning import prune
 from tightrope.model.sparsity import Sparsity, facts
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+# arguments of `pruning.prune` that are too long for a manifest
+LISTS = ("neurons", "kept_heads")
 
 
 class Changes(NamedTuple):
@@ -36,7 +38,7 @@ class Changes(NamedTuple):
 
     def facts(self, model: Any) -> dict[str, Any]:
         """Return what the manifest of the changed model says of this, without lists of neurons."""
-        pruned = {name: kept for name, kept in self.prune.items() if name != "neurons"}
+        pruned = {name: kept for name, kept in self.prune.items() if name not in LISTS}
         target = {"target": dict(self.target)} if self.target else {}
         sparsity = self.sparsity and {**self.sparsity._asdict(), **facts(model)}
         return {"activation": self.activation, "prune": pruned | target, "sparsity": sparsity}

@@ -1,15 +1,23 @@
 """How much a model's loss depends on each block and on each neuron."""
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 
+from tightrope.model.attention_heads import keep_heads, layer_heads
 from tightrope.model.blocks import feed_forward_of, stage_widths, stages_of
 from tightrope.model.pruning import keep_blocks, keep_neurons
-from tightrope.model.structures import Importance, in_proportion, largest, some_widths, width_step
+from tightrope.model.structures import (
+    Importance,
+    Judged,
+    in_proportion,
+    largest,
+    some_widths,
+    width_step,
+)
 
 # the loss of narrower layers is measured at these parts of their width, and at the smallest
 JUDGED_PARTS = 4
@@ -25,9 +33,27 @@ def neuron_importance(model: Any, batches: Iterable[Batch]) -> list[list[float]]
     mean of the absolute value over examples (Molchanov et al. 2016, arXiv 1611.06440). Raises
     TightropeError for a layer of another form.
     """
-    products = [feed_forward_of(block)[1] for blocks in stages_of(model) for block in blocks]
+    found = taylor(model, batches, {product: 1 for product in products_out(model)})
+    return [*found.values()]
+
+
+def products_out(model: Any) -> list[torch.nn.Linear]:
+    """Return the product out of the neurons of each block of all stages."""
+    return [feed_forward_of(block)[1] for blocks in stages_of(model) for block in blocks]
+
+
+def taylor(
+    model: Any, batches: Iterable[Batch], groups: dict[torch.nn.Linear, int]
+) -> dict[torch.nn.Linear, list[float]]:
+    """Return the importance of what enters each product, see `neuron_importance`.
+
+    `groups` are how many channels in a row are judged as one, which is the size of a head.
+    """
     sums: dict[torch.nn.Module, torch.Tensor] = {}
-    hooks = [one.register_forward_pre_hook(partial(add_importance, sums)) for one in products]
+    hooks = [
+        product.register_forward_pre_hook(partial(add_importance, sums, size))
+        for product, size in groups.items()
+    ]
     examples = 0
     try:
         for inputs, labels in batches:
@@ -37,17 +63,21 @@ def neuron_importance(model: Any, batches: Iterable[Batch]) -> list[list[float]]
     finally:
         for hook in hooks:
             hook.remove()
-    return [(sums[product] / examples).tolist() for product in products]
+    return {product: (sums[product] / examples).tolist() for product in groups}
 
 
 def add_importance(
-    sums: dict[torch.nn.Module, torch.Tensor], product: torch.nn.Module, inputs: tuple[Any, ...]
+    sums: dict[torch.nn.Module, torch.Tensor],
+    size: int,
+    product: torch.nn.Module,
+    inputs: tuple[Any, ...],
 ) -> None:
-    """Add |activation x gradient| of each channel of the inputs, when their gradient is known."""
+    """Add |activation x gradient| of each `size` channels of the inputs, when it is known."""
     activation = inputs[0]
 
     def add(gradient: torch.Tensor) -> None:
-        effect = (activation.detach() * gradient).flatten(1, -2).sum(1).abs().sum(0)
+        channels = (activation.detach() * gradient).flatten(1, -2).sum(1)
+        effect = channels.unflatten(1, (-1, size)).sum(2).abs().sum(0)
         sums[product] = sums.get(product, torch.zeros_like(effect)) + effect
 
     activation.register_hook(add)
@@ -87,16 +117,44 @@ def narrowing_losses(
     By number of neurons, in ascending order; it never falls with a smaller width. `neurons` is what
     `neuron_importance` returns.
     """
-    whole, worst = mean_loss(model, batches), 0.0
     first = len(neurons[0])
-    step = width_step(len(stages_of(model)), first)
-    found: dict[int, float] = {}
-    for width in sorted(some_widths(first, JUDGED_PARTS, step), reverse=True):
-        smaller = copy.deepcopy(model)
+
+    def narrow(smaller: Any, width: int) -> None:
         kept = [largest(own, in_proportion(len(own), width, first)) for own in neurons]
         keep_neurons(smaller, width, kept)
+
+    step = width_step(len(stages_of(model)), first)
+    return smaller_losses(model, some_widths(first, JUDGED_PARTS, step), narrow, batches)
+
+
+def head_losses(
+    model: Any, heads: Sequence[Sequence[float]], batches: Sequence[Batch]
+) -> dict[int, float]:
+    """Return what `narrowing_losses` does, by the number of attention heads.
+
+    `heads` are the importance of those of each layer.
+    """
+
+    def remove(smaller: Any, count: int) -> None:
+        keep_heads(smaller, count, [largest(own, count) for own in heads])
+
+    return smaller_losses(model, some_widths(len(heads[0]), JUDGED_PARTS, 1), remove, batches)
+
+
+def smaller_losses(
+    model: Any,
+    sizes: Iterable[int],
+    shrink: Callable[[Any, int], None],
+    batches: Sequence[Batch],
+) -> dict[int, float]:
+    """Return by how much the mean loss of copies grows that `shrink` brings to these sizes."""
+    whole, worst = mean_loss(model, batches), 0.0
+    found: dict[int, float] = {}
+    for size in sorted(sizes, reverse=True):
+        smaller = copy.deepcopy(model)
+        shrink(smaller, size)
         worst = max(worst, mean_loss(smaller, batches) - whole)
-        found[width] = worst
+        found[size] = worst
     return dict(reversed(found.items()))
 
 
@@ -116,18 +174,25 @@ def summed_loss(model: Any, inputs: dict[str, torch.Tensor], labels: torch.Tenso
     return torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
 
 
-def importance_of(
-    model: Any, examples: Iterable[Batch], fewer: Sequence[Batch]
-) -> tuple[list[list[Importance]], dict[int, float]]:
-    """Return the importance of the blocks of each stage, and `narrowing_losses`.
+def importance_of(model: Any, examples: Iterable[Batch], fewer: Sequence[Batch]) -> Judged:
+    """Return the importance of the blocks of each stage, and the losses of smaller ones.
 
     Neurons are judged on `examples`, which is one pass; the rest on `fewer`, a pass for each block.
     Stages whose blocks have no known feed-forward layer have no neurons, and no narrowing.
     """
     blocks = block_importance(model, fewer)
     if not stage_widths(model):
-        return [[Importance([], value) for value in stage] for stage in blocks], {}
-    neurons = neuron_importance(model, examples)
-    in_order = iter(neurons)
-    stages = [[Importance(next(in_order), value) for value in stage] for stage in blocks]
-    return stages, narrowing_losses(model, neurons, fewer)
+        return Judged([[Importance([], value) for value in stage] for stage in blocks], {})
+    products, attentions = products_out(model), layer_heads(model)
+    groups = {product: 1 for product in products} | {one.out: one.size for one in attentions}
+    found = taylor(model, examples, groups)
+    neurons = [found[product] for product in products]
+    heads = [found[one.out] for one in attentions]
+    # in the order of the blocks; without known attention none has heads
+    own_neurons, own_heads = iter(neurons), iter(heads)
+    stages = [
+        [Importance(next(own_neurons), value, next(own_heads, [])) for value in stage]
+        for stage in blocks
+    ]
+    fewer_heads = head_losses(model, heads, fewer) if heads else None
+    return Judged(stages, narrowing_losses(model, neurons, fewer), fewer_heads)

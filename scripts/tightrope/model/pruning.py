@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from tightrope.errors import TightropeError
+from tightrope.model.attention_heads import keep_heads
 from tightrope.model.blocks import (
     DEPTH,
     DEPTHS,
@@ -30,8 +31,10 @@ def prune(
     *,
     layers: int | Sequence[int] | None = None,
     intermediate: int | None = None,
+    heads: int | None = None,
     neurons: Sequence[Sequence[int]] | None = None,
     blocks: Sequence[Sequence[int]] | None = None,
+    kept_heads: Sequence[Sequence[int]] | None = None,
 ) -> None:
     """Keep so many or these `layers`, and `intermediate` neurons of each feed-forward layer.
 
@@ -39,8 +42,9 @@ def prune(
     the largest product of the norms of their weights, in and out, or those in `neurons`, of each
     kept layer. `blocks` are the kept blocks of each stage, of a model with stages, where
     `intermediate` is of the blocks of the first one and the others keep the same share of their
-    neurons. All are counted from 0. Raises TightropeError where the model has no such layers, or
-    not so many.
+    neurons. `heads` is how many attention heads each layer keeps, `kept_heads` which, of each kept
+    layer, see `keep_heads`. All are counted from 0. Raises TightropeError where the model has no
+    such layers, or not so many.
     """
     before = parameters(model)
     if layers is not None:
@@ -49,6 +53,9 @@ def prune(
         keep_blocks(model, blocks)
     if intermediate is not None:
         keep_neurons(model, intermediate, neurons)
+    if heads is not None:
+        keep_heads(model, heads, kept_heads)
+    note_sizes(model)
     print(f"{type(model).__name__}: {parameters(model):,} of {before:,} parameters are left")
 
 
@@ -94,7 +101,6 @@ def keep_neurons(model: Any, width: int, neurons: Sequence[Sequence[int]] | None
         narrow(block, own, None if neurons is None else neurons[number])
     if has_layers(model):
         set_size(model.config, WIDTH, width)
-    note_sizes(model)
 
 
 def keep_only(modules: torch.nn.ModuleList, kept: Sequence[int]) -> None:

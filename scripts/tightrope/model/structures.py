@@ -17,46 +17,55 @@ WIDTH_STEP, FINE_STEP, FEW_STEPS = 64, 16, 4
 class Importance(NamedTuple):
     """Of a block: of each neuron of its feed-forward layer, for their order, and of it as a whole.
 
-    `block` is the loss gained without it. Without neurons where it has no known feed-forward layer.
+    `block` is the loss gained without it. Without neurons where it has no known feed-forward layer,
+    and without `heads` where it has no known attention.
     """
 
     neurons: list[float]
     block: float
+    heads: Sequence[float] = ()
 
     def lost(self, width: int | None) -> float:
         """Return the importance of all but the `width` most important neurons."""
         return 0.0 if width is None else sum(sorted(self.neurons, reverse=True)[width:])
 
+    def lost_heads(self, heads: int) -> float:
+        """Return the importance of all but the `heads` most important attention heads."""
+        return sum(sorted(self.heads, reverse=True)[heads:])
+
 
 class Judged(NamedTuple):
     """Importance of the blocks of each stage, and the loss gained by narrowing all layers.
 
-    `narrowing` is by width, in ascending order, and empty without widths.
+    `narrowing` is by width, in ascending order, and empty without widths; `fewer_heads` is the same
+    by the number of attention heads.
     """
 
     stages: Sequence[Sequence[Importance]]
     narrowing: dict[int, float]
+    fewer_heads: dict[int, float] | None = None
 
-    def values(self, width: int | None) -> list[list[float]]:
-        """Return the loss that each block saves by being kept at a width.
+    def values(self, width: int | None, heads: int | None = None) -> list[list[float]]:
+        """Return the loss that each block saves by being kept at a width with so many heads.
 
-        What narrowing costs is interpolated between the measured widths, and is borne by the layers
-        in proportion to the importance of the neurons that they lose.
+        What fewer neurons and heads cost is interpolated between the measured numbers, and is borne
+        by the layers in proportion to the importance of what they lose.
         """
-        lost = [
-            [block.lost(self.width_in(stage, width)) for block in blocks]
-            for stage, blocks in enumerate(self.stages)
-        ]
-        total = sum(map(sum, lost))
-        cost = self.narrowing_at(width) / total if width is not None and total else 0.0
-        return [
-            [block.block - cost * share for block, share in zip(blocks, shares, strict=True)]
-            for blocks, shares in zip(self.stages, lost, strict=True)
-        ]
+        values = [[block.block for block in blocks] for blocks in self.stages]
+        if width is not None:
+            lost = [
+                [block.lost(self.width_in(stage, width)) for block in blocks]
+                for stage, blocks in enumerate(self.stages)
+            ]
+            values = borne(values, lost, self.narrowing_at(width))
+        if heads is not None and self.fewer_heads:
+            lost = [[block.lost_heads(heads) for block in blocks] for blocks in self.stages]
+            values = borne(values, lost, interpolated(self.fewer_heads, heads))
+        return values
 
     def kept(self, structure: "Structure") -> float:
         """Return the loss that a structure saves with its most important blocks."""
-        kept = zip(self.values(structure.width), structure.depths, strict=True)
+        kept = zip(self.values(structure.width, structure.heads), structure.depths, strict=True)
         return sum(sum(sorted(values, reverse=True)[:depth]) for values, depth in kept)
 
     def width_in(self, stage: int, width: int | None) -> int | None:
@@ -68,34 +77,54 @@ class Judged(NamedTuple):
 
     def narrowing_at(self, width: int) -> float:
         """Return the loss gained with so many neurons in each layer."""
-        return float(np.interp(width, [*self.narrowing], [*self.narrowing.values()]))
+        return interpolated(self.narrowing, width)
+
+
+def borne(values: list[list[float]], lost: list[list[float]], cost: float) -> list[list[float]]:
+    """Return the values less a cost, which is borne in proportion to what is lost."""
+    total = sum(map(sum, lost))
+    part = cost / total if total else 0.0
+    return [
+        [value - part * share for value, share in zip(own, shares, strict=True)]
+        for own, shares in zip(values, lost, strict=True)
+    ]
+
+
+def interpolated(losses: dict[int, float], size: int) -> float:
+    """Return the loss at a size, linear between those that were measured."""
+    return float(np.interp(size, [*losses], [*losses.values()]))
 
 
 class Structure(NamedTuple):
     """How many blocks each stage has, and neurons each feed-forward layer, None if not known.
 
-    The neurons are those of the first stage, and in the others in proportion to their own.
+    The neurons are those of the first stage, and in the others in proportion to their own. `heads`
+    are those of each layer's attention, None if not known.
     """
 
     depths: tuple[int, ...]
     width: int | None
+    heads: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {"depths": list(self.depths), "width": self.width}
+        heads = {} if self.heads is None else {"heads": self.heads}
+        return {"depths": list(self.depths), "width": self.width, **heads}
 
     def __str__(self) -> str:
         blocks = " + ".join(map(str, self.depths))
         if self.width is None:
             return f"{blocks} blocks"
         first = " in the first stage" if len(self.depths) > 1 else ""
-        return f"{blocks} blocks of {self.width} neurons{first}"
+        heads = "" if self.heads is None else f" and {self.heads} heads"
+        return f"{blocks} blocks of {self.width} neurons{first}{heads}"
 
 
 class Costs(NamedTuple):
-    """Costs of the structures of one width: the `rest`, and so many blocks of each stage.
+    """Costs of the structures of one width and number of heads.
 
-    `blocks[stage][depth - 1]` is the cost of `depth` blocks.
+    That is the `rest`, and so many blocks of each stage: `blocks[stage][depth - 1]` is the cost of
+    `depth` blocks.
     """
 
     rest: float
@@ -107,8 +136,8 @@ class Costs(NamedTuple):
         return self.rest + sum(own)
 
 
-# by width
-Table = dict[int | None, Costs]
+# by width and number of heads
+Table = dict[tuple[int | None, int | None], Costs]
 
 
 class Partial(NamedTuple):
@@ -147,17 +176,17 @@ def choose(judged: Judged, table: Table, limit: float) -> tuple[Structure, float
     Where none does, the cheapest structure. Each stage keeps a block at least.
     """
     found = [
-        (one, width)
-        for width, costs in table.items()
-        for one in fronts(judged.values(width), costs)
+        (one, sizes)
+        for sizes, costs in table.items()
+        for one in fronts(judged.values(*sizes), costs)
     ]
     within = [pair for pair in found if pair[0].cost <= limit]
-    best, width = (
+    best, sizes = (
         max(within, key=lambda pair: (pair[0].kept, -pair[0].cost))
         if within
         else min(found, key=lambda pair: (pair[0].cost, -pair[0].kept))
     )
-    return Structure(best.depths, width), best.cost
+    return Structure(best.depths, *sizes), best.cost
 
 
 def fronts(importances: Sequence[Sequence[float]], costs: Costs) -> list[Partial]:
@@ -191,17 +220,22 @@ def undominated(found: list[Partial]) -> list[Partial]:
 
 def kept_parts(judged: Judged, structure: Structure) -> dict[str, Any]:
     """Return which blocks and neurons of a structure are kept, as `pruning.prune` takes them."""
-    values, width = judged.values(structure.width), structure.width
+    width, heads = structure.width, structure.heads
+    values = judged.values(width, heads)
     blocks = [largest(own, depth) for own, depth in zip(values, structure.depths, strict=True)]
     if width is None:
         return {"blocks": blocks}
-    kept = {"layers": blocks[0]} if len(blocks) == 1 else {"blocks": blocks}
+    kept: dict[str, Any] = {"layers": blocks[0]} if len(blocks) == 1 else {"blocks": blocks}
     neurons = [
         largest(judged.stages[stage][block].neurons, judged.width_in(stage, width) or width)
         for stage, own in enumerate(blocks)
         for block in own
     ]
-    return {**kept, "intermediate": width, "neurons": neurons}
+    kept |= {"intermediate": width, "neurons": neurons}
+    if heads is None:
+        return kept
+    kept_heads = [largest(judged.stages[0][layer].heads, heads) for layer in blocks[0]]
+    return {**kept, "heads": heads, "kept_heads": kept_heads}
 
 
 def largest(values: Sequence[float], count: int) -> list[int]:

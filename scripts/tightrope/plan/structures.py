@@ -9,6 +9,8 @@ from tightrope.plan.job_inputs import from_checkpoint
 from tightrope.plan.job_params import engine_libraries, engine_options
 from tightrope.plan.plan import Plan
 from tightrope.plan.targets import (
+    HEADS,
+    SIZES,
     engine_of,
     is_targeted,
     reads_table,
@@ -20,13 +22,12 @@ from tightrope.signature import BATCH, SEQUENCE
 
 # libraries that shape the ONNX file of a structure
 EXPORT = ("torch", "transformers", "onnx", "onnxscript", "onnxslim")
-SIZES = ("layers", "intermediate")
 
 
 def prune_of_model(config: Document, wildcards: Any) -> Document:
-    """Return the sizes that `prune` gives, without the keys of a target."""
+    """Return the sizes that `prune` gives, without the keys of a target; `heads` where asked."""
     prune = config["models"][wildcards.model]["prune"]
-    return {name: prune[name] for name in SIZES}
+    return {name: prune[name] for name in SIZES if name != HEADS or prune[name] is not None}
 
 
 def structure_of_model(config: Document, wildcards: Any) -> dict[str, str]:

@@ -13,7 +13,8 @@ from tightrope.variants import Variant, parse
 
 Document = dict[str, Any]
 DEFAULT_ENGINE = "onnxruntime-fp32"
-AIMS, SIZES, OF_SPEEDUP = ("target", "parameters"), ("layers", "intermediate"), ("at", "engine")
+AIMS, OF_SPEEDUP, HEADS = ("target", "parameters"), ("at", "engine"), "heads"
+SIZES = ("layers", "intermediate", HEADS)
 
 
 def is_targeted(model: Document) -> bool:

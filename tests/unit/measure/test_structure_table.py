@@ -43,8 +43,8 @@ def test_few_structures_are_measured_the_parent_first() -> None:
 
 def test_times_between_the_measured_ones_are_interpolated() -> None:
     table = table_of({one: linear(one) for one in points(BERT)}, BERT)
-    assert list(table) == [64, 128, 192, 256]
-    for width, costs in table.items():
+    assert [width for width, _ in table] == [64, 128, 192, 256]
+    for (width, _), costs in table.items():
         for depth in range(1, 7):
             expected = linear(Structure((depth,), width))
             assert costs.of([depth]) == pytest.approx(expected)
@@ -54,7 +54,7 @@ def test_stages_add_up() -> None:
     table = table_of({one: by_stage(one) for one in points(CONVNEXT)}, CONVNEXT)
     for depths in ((1, 1, 1, 1), (2, 3, 4, 1), (3, 1, 8, 2), (3, 3, 9, 3)):
         expected = by_stage(Structure(depths, None))
-        assert table[None].of(depths) == pytest.approx(expected)
+        assert table[None, None].of(depths) == pytest.approx(expected)
 
 
 def test_neurons_of_stages_are_measured_in_finer_steps_where_they_are_few() -> None:
@@ -62,10 +62,30 @@ def test_neurons_of_stages_are_measured_in_finer_steps_where_they_are_few() -> N
     expected = {Structure((1, depth), width) for depth in (1, 3, 5) for width in (16, 48, 96)}
     assert set(points(narrow)) == expected
     table = table_of({one: 0.5 + by_width(one) for one in expected}, narrow)
-    assert list(table) == [16, 32, 48, 64, 80, 96]
-    for width, costs in table.items():
+    assert [width for width, _ in table] == [16, 32, 48, 64, 80, 96]
+    for (width, _), costs in table.items():
         found = Structure((1, 4), width)
         assert costs.of(found.depths) == pytest.approx(0.5 + by_width(found))
+
+
+def test_fewer_heads_save_the_same_at_each_width() -> None:
+    """Two more structures are measured for them, the whole model with half of them and with one."""
+    parent = Structure((6,), 256, 12)
+    found = points(parent)
+    assert set(found) == {one._replace(heads=12) for one in points(BERT)} | {
+        Structure((6,), 256, heads) for heads in (1, 6)
+    }
+    table = table_of({one: with_heads(one) for one in found}, parent)
+    assert len(table) == 4 * 12
+    for width, heads, depth in ((256, 12, 6), (256, 3, 6), (64, 6, 2), (128, 9, 1)):
+        expected = with_heads(Structure((depth,), width, heads))
+        assert table[width, heads].of([depth]) == pytest.approx(expected)
+
+
+def with_heads(structure: Structure) -> float:
+    """Of the time of all layers 0.3 are for the heads."""
+    (depth,), heads = structure.depths, structure.heads or 0
+    return linear(structure) - 0.3 * depth / 6 * (1 - heads / 12)
 
 
 def by_width(structure: Structure) -> float:

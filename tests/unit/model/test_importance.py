@@ -11,6 +11,7 @@ from tightrope.model.importance import (
     mean_loss,
     narrowing_losses,
     neuron_importance,
+    taylor,
 )
 from tightrope.model.pruning import narrow, prune
 from tightrope.model.structures import largest
@@ -19,11 +20,16 @@ from transformers import AutoConfig, AutoModelForImageClassification
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
 def test_every_neuron_and_layer_is_judged(kind: str) -> None:
-    (layers,), narrowing = importance_of(model_of(kind), [text_batch()], [text_batch()])
+    judged = importance_of(model_of(kind), [text_batch()], [text_batch()])
+    (layers,), narrowing, fewer_heads = judged
     assert [len(one.neurons) for one in layers] == [32] * 4
     assert all(min(one.neurons) >= 0 < max(one.neurons) for one in layers)
     assert len({one.block for one in layers}) == 4
     assert narrowing == {32: 0.0}
+    assert [len(one.heads) for one in layers] == [2] * 4
+    assert all(min(one.heads) > 0 for one in layers)
+    assert fewer_heads is not None and list(fewer_heads) == [1, 2]
+    assert fewer_heads[1] >= fewer_heads[2] == 0
 
 
 def test_importance_is_the_change_of_the_loss_to_first_order() -> None:
@@ -44,6 +50,19 @@ def test_importance_is_the_change_of_the_loss_to_first_order() -> None:
         out.weight[:, neuron] *= 1 - share
     expected = layers[2][neuron]
     assert float(abs(of_one() - whole)) / share == pytest.approx(expected, rel=0.05)
+
+
+def test_a_head_is_as_important_as_the_change_of_the_loss_to_first_order() -> None:
+    model, share = model_of("bert").double(), 1e-4
+    inputs, labels = text_batch()
+    batch = {name: tensor[:1] for name, tensor in inputs.items()}, labels[:1]
+    out = stages_of(model)[0][1].attention.output.dense
+    expected = taylor(model, [batch], {out: 8})[out][1]
+    whole = mean_loss(model, [batch])
+    with torch.no_grad():
+        out.weight[:, 8:] *= 1 - share
+    found = abs(mean_loss(model, [batch]) - whole) / share
+    assert found == pytest.approx(expected, rel=0.01)
 
 
 def test_neurons_that_do_nothing_have_no_importance() -> None:
@@ -89,7 +108,7 @@ def test_blocks_of_a_convnext_are_judged_by_stage() -> None:
     model = model_of("convnext")
     images = torch.randn(3, 3, 32, 32, generator=torch.manual_seed(1))
     batch = {"pixel_values": images}, torch.tensor([0, 1, 1])
-    stages, narrowing = importance_of(model, [batch], [batch])
+    stages, narrowing, fewer_heads = importance_of(model, [batch], [batch])
     assert [len(blocks) for blocks in stages] == [1, 2, 3, 1]
     for blocks, dim in zip(stages, (8, 16, 24, 32), strict=True):
         assert all(len(block.neurons) == 4 * dim for block in blocks)
@@ -97,6 +116,7 @@ def test_blocks_of_a_convnext_are_judged_by_stage() -> None:
     # those that are alone in their stage stay
     assert stages[0][0].block == stages[3][0].block == 0
     assert len({block.block for block in (*stages[1], *stages[2])}) == 5
+    assert fewer_heads is None
     assert list(narrowing) == [16, 32]
     assert narrowing[16] >= narrowing[32] == 0
 

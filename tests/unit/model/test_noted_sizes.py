@@ -9,13 +9,18 @@ import torch
 from page_blocks import block
 from pruned_models import logits, model_of
 from tightrope.errors import ArtifactError
+from tightrope.model.attention_heads import heads_of
 from tightrope.model.blocks import stage_widths
 from tightrope.model.classifier import load_classifier
 from tightrope.model.module import load_module
 from tightrope.model.noted_sizes import FIELD
 from tightrope.model.pruning import parameters, prune
 from tightrope.signature import IMAGE
-from transformers import AutoModelForImageClassification, ConvNextForImageClassification
+from transformers import (
+    AutoModelForImageClassification,
+    AutoModelForSequenceClassification,
+    ConvNextForImageClassification,
+)
 
 
 def narrow(folder: Path) -> Any:
@@ -37,6 +42,36 @@ def test_a_narrow_convnext_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     half: Any = load_module(tmp_path, torch.bfloat16)
     assert {weight.dtype for weight in half.parameters()} == {torch.bfloat16}
     torch.testing.assert_close(logits(half.float()), logits(model), atol=0.01, rtol=0.05)
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
+def test_an_encoder_with_fewer_heads_is_loaded_as_it_was_saved(kind: str, tmp_path: Path) -> None:
+    model = model_of(kind)
+    prune(model, layers=3, heads=1)
+    model.save_pretrained(tmp_path / "first")
+    config = json.loads((tmp_path / "first" / "config.json").read_text())
+    assert config[FIELD] == {"heads": 1}
+    with pytest.raises(RuntimeError, match="mismatch"):
+        AutoModelForSequenceClassification.from_pretrained(tmp_path / "first")
+    for attention in ("eager", None):
+        again: Any = load_module(tmp_path / "first", torch.float32, attention=attention)
+        assert parameters(again) == parameters(model)
+        torch.testing.assert_close(logits(again), logits(model))
+    # and its child, of fewer layers
+    prune(again, layers=1)
+    again.save_pretrained(tmp_path / "second")
+    child: Any = load_module(tmp_path / "second", torch.float32)
+    assert heads_of(child) == 1
+    torch.testing.assert_close(logits(child), logits(again))
+
+
+def test_the_lines_of_the_page_load_a_bert_with_fewer_heads(tmp_path: Path) -> None:
+    model, names = model_of("bert"), {"folder": tmp_path}
+    prune(model, heads=1)
+    model.save_pretrained(tmp_path)
+    exec(block("pruning.md", "python", "A BERT with fewer heads"), names)
+    loaded: Any = names["model"]
+    torch.testing.assert_close(logits(loaded), logits(model))
 
 
 def test_transformers_alone_refuses_it(tmp_path: Path) -> None:

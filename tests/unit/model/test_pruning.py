@@ -7,6 +7,7 @@ import pytest
 import torch
 from pruned_models import logits, model_of
 from tightrope.errors import TightropeError
+from tightrope.model.attention_heads import heads_in, heads_of
 from tightrope.model.blocks import stage_widths
 from tightrope.model.pruning import evenly, parameters, prune
 from transformers import (
@@ -107,6 +108,30 @@ def test_blocks_of_a_convnext_keep_the_share_of_neurons_of_the_first_stage() -> 
         torch.testing.assert_close(ours.pwconv1.weight, theirs.pwconv1.weight[own])
         torch.testing.assert_close(ours.pwconv1.bias, theirs.pwconv1.bias[own])
         torch.testing.assert_close(ours.pwconv2.weight, theirs.pwconv2.weight[:, own])
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_heads_that_do_nothing_go_first(kind: str) -> None:
+    model = model_of(kind)
+    for number, layer in enumerate(layers(model)):
+        attention = heads_in(layer)
+        assert attention is not None and attention.number == 2
+        idle = slice(0, 8) if number % 2 else slice(8, 16)
+        with torch.no_grad():
+            attention.out.weight[:, idle] = 0
+    expected, before = logits(model), parameters(model)
+    prune(model, heads=1)
+    assert heads_of(model) == 1
+    # three products of 16 x 8 weights with a bias, and one without, in each of four layers
+    assert before - parameters(model) == 4 * (3 * (16 + 1) * 8 + 16 * 8)
+    torch.testing.assert_close(logits(model), expected)
+
+
+def test_heads_that_are_not_there_are_refused() -> None:
+    with pytest.raises(TightropeError, match=r"prune\.heads = 3: keep 1 to 2, which are there"):
+        prune(model_of("bert"), heads=3)
+    with pytest.raises(TightropeError, match=r"ConvNextModel has no attention of a known form"):
+        prune(model_of("convnext"), heads=1)
 
 
 def test_blocks_with_weights_for_each_neuron_besides_are_refused() -> None:

@@ -33,7 +33,7 @@ def random_judged(seed: int, sizes: list[int], neurons: int) -> Judged:
 def random_table(seed: int, sizes: list[int], widths: list[int | None]) -> Table:
     draw = random.Random(seed)
     return {
-        width: Costs(
+        (width, None): Costs(
             draw.random(),
             [
                 [(depth + 1) * cost * (width or 1) for depth in range(n)]
@@ -49,14 +49,14 @@ def test_no_other_structure_within_the_limit_keeps_more(seed: int) -> None:
     sizes, widths = [2, 3, 4], [None] if seed % 2 else [1, 2, 4]
     judged = random_judged(seed, sizes, 0 if seed % 2 else 4)
     table = random_table(seed, sizes, widths)
-    limit = table[widths[-1]].of(sizes) * 0.6
+    limit = table[widths[-1], None].of(sizes) * 0.6
     structure, cost = choose(judged, table, limit)
-    assert cost == pytest.approx(table[structure.width].of(structure.depths))
+    assert cost == pytest.approx(table[structure.width, None].of(structure.depths))
     assert cost <= limit
     kept = []
     for width in widths:
         for depths in product(*(range(1, size + 1) for size in sizes)):
-            if table[width].of(depths) <= limit:
+            if table[width, None].of(depths) <= limit:
                 best = (
                     sum(sorted(values, reverse=True)[:depth])
                     for values, depth in zip(judged.values(width), depths, strict=True)
@@ -72,7 +72,9 @@ def test_no_other_structure_within_the_limit_keeps_more(seed: int) -> None:
 def test_a_limit_that_nothing_meets_gets_the_smallest_structure() -> None:
     judged, table = random_judged(0, [3], 4), random_table(0, [3], [1, 2, 4])
     cheapest = min(
-        (costs.of([depth]), width, depth) for width, costs in table.items() for depth in (1, 2, 3)
+        (costs.of([depth]), width, depth)
+        for (width, _), costs in table.items()
+        for depth in (1, 2, 3)
     )
     structure, cost = choose(judged, table, 0.0)
     assert (cost, structure) == (cheapest[0], Structure((cheapest[2],), cheapest[1]))
@@ -100,28 +102,77 @@ def test_what_narrowing_costs_is_borne_by_the_layers_whose_neurons_are_lost() ->
 
 def test_the_table_of_parameters_counts_as_a_pruned_model_does() -> None:
     table = parameter_table(model_of("bert"))
-    assert list(table) == widths_up_to(32) == [32]
+    assert widths_up_to(32) == [32]
+    assert list(table) == [(32, 1), (32, 2)]
     model = model_of("bert")
     prune(model, layers=3)
-    assert table[32].of([3]) == parameters(model)
+    assert table[32, 2].of([3]) == parameters(model)
     wide, narrowed = model_of("wide_bert"), model_of("wide_bert")
     prune(narrowed, layers=2, intermediate=64)
     assert width_of(wide) == 160
-    assert parameter_table(wide)[64].of([2]) == parameters(narrowed)
+    assert parameter_table(wide)[64, 2].of([2]) == parameters(narrowed)
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
+def test_heads_are_counted_in_the_table_of_parameters(kind: str) -> None:
+    model = model_of(kind)
+    table = parameter_table(model)
+    prune(model, layers=3, heads=1)
+    assert table[32, 1].of([3]) == parameters(model)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_structure_with_fewer_heads_keeps_more(seed: int) -> None:
+    draw = random.Random(seed)
+    layers = [
+        Importance([draw.random() for _ in range(4)], 2 * draw.random(), [draw.random(), 1.0])
+        for _ in range(3)
+    ]
+    judged = Judged([layers], {2: draw.random(), 4: 0.0}, {1: draw.random(), 2: 0.0})
+    table: Table = {
+        (width, heads): Costs(0.1, [[depth * (width / 4 + heads / 2) for depth in (1, 2, 3)]])
+        for width in (2, 4)
+        for heads in (1, 2)
+    }
+    structure, cost = choose(judged, table, 3.0)
+    assert cost == pytest.approx(table[structure.width, structure.heads].of(structure.depths))
+    within = [
+        Structure((depth,), *sizes)
+        for sizes, costs in table.items()
+        for depth in (1, 2, 3)
+        if costs.of([depth]) <= 3.0
+    ]
+    assert structure in within
+    assert judged.kept(structure) == max(map(judged.kept, within))
+
+
+def test_the_most_important_heads_are_kept() -> None:
+    layers = [Importance([5, 1], 1, [1.0, 2.0]), Importance([1, 3], 2, [4.0, 0.0])]
+    judged = Judged([layers], {1: 4.0, 2: 0.0}, {1: 3.0, 2: 0.0})
+    assert judged.values(2, 2) == [[1.0, 2.0]]
+    # a loss of 3 for heads of 1 and 0
+    assert judged.values(2, 1) == [[-2.0, 2.0]]
+    assert kept_parts(judged, Structure((2,), 1, 1)) == {
+        "layers": [0, 1],
+        "intermediate": 1,
+        "neurons": [[0], [1]],
+        "heads": 1,
+        "kept_heads": [[1], [0]],
+    }
 
 
 def test_parameters_of_a_convnext_are_counted_by_stage() -> None:
     model = model_of("convnext")
     table = parameter_table(model)
-    assert list(table) == [16, 32]
+    assert list(table) == [(16, None), (32, None)]
     prune(model, blocks=[[0], [0], [1, 2], [0]])
-    assert table[32].of([1, 1, 2, 1]) == parameters(model)
+    assert table[32, None].of([1, 1, 2, 1]) == parameters(model)
     prune(model, intermediate=16)
-    assert table[16].of([1, 1, 2, 1]) == parameters(model)
+    assert table[16, None].of([1, 1, 2, 1]) == parameters(model)
     # a model that is narrow already is narrowed in proportion to what it has
     narrower = parameter_table(model)
-    assert list(narrower) == [16]
-    assert narrower[16].of([1, 1, 2, 1]) == parameters(model)
+    assert list(narrower) == [(16, None)]
+    assert narrower[16, None].of([1, 1, 2, 1]) == parameters(model)
 
 
 def test_neurons_of_stages_are_kept_in_proportion() -> None:

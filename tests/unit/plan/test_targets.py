@@ -31,6 +31,9 @@ def test_sizes_without_a_target_plan_nothing_and_are_the_parameters_as_before(sc
     config = checked(family({"layers": 2}), schema)
     assert structures.structure_of_model(config, NAMES) == {}
     assert structures.prune_of_model(config, NAMES) == {"layers": 2, "intermediate": None}
+    config = checked(family({"heads": 1}), schema)
+    kept = structures.prune_of_model(config, NAMES)
+    assert kept == {"layers": None, "intermediate": None, "heads": 1}
 
 
 def test_a_speed_up_reads_a_table_of_the_parent_at_the_first_shape(schema: Path) -> None:

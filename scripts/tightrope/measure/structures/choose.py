@@ -175,6 +175,7 @@ def write_structure(
             "prune": kept_parts(judged, structure),
             "importance": [[one._asdict() for one in blocks] for blocks in judged.stages],
             "narrowing": {str(width): lost for width, lost in judged.narrowing.items()},
+            "fewer_heads": {str(heads): lost for heads, lost in (judged.fewer_heads or {}).items()},
             **(measured or {}),
         },
     )

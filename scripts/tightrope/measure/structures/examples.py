@@ -60,7 +60,7 @@ def analyse(
     subject = start.subject(whole_recipe({"sequence": sequence}, seed))
     start.model.eval()
     fewer = [*islice(batches(subject, seed), FEWER // BATCH)]
-    judged = Judged(*importance_of(start.model, batches(subject, seed), fewer))
+    judged = importance_of(start.model, batches(subject, seed), fewer)
     return Analysis(judged, parameter_table(start.model))
 
 

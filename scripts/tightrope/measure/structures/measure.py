@@ -69,7 +69,7 @@ def read_ratios(path: Path | str) -> tuple[Structure, Ratios]:
 
 def structure_from(document: dict[str, Any]) -> Structure:
     """Return the structure of a `Structure.document`."""
-    return Structure(tuple(document["depths"]), document["width"])
+    return Structure(tuple(document["depths"]), document["width"], document.get("heads"))
 
 
 def rounds_that_count(rounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

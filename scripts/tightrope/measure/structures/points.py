@@ -24,7 +24,8 @@ TIMED_PARTS = 2
 def points(parent: Structure) -> list[Structure]:
     """Return the structures to measure, the parent first: one stage at a time is shortened.
 
-    Depths are one block, half and all; widths the smallest, half and all.
+    Depths are one block, half and all; widths the smallest, half and all; and at the parent's depth
+    and width, attention heads one, half and all.
     """
     found = [parent]
     for width in widths_to_measure(parent):
@@ -32,7 +33,10 @@ def points(parent: Structure) -> list[Structure]:
             middle = [(blocks + 1) // 2] if blocks > FEW_BLOCKS else []
             for depth in (1, *middle, blocks):
                 depths = (*parent.depths[:stage], depth, *parent.depths[stage + 1 :])
-                found.append(Structure(depths, width))
+                found.append(Structure(depths, width, parent.heads))
+    if parent.heads is not None:
+        fewer = some_widths(parent.heads, TIMED_PARTS, 1)
+        found += [Structure(parent.depths, parent.width, heads) for heads in fewer]
     return list(dict.fromkeys(found))
 
 
@@ -51,8 +55,41 @@ def step_of(parent: Structure) -> int:
 def table_of(ratios: Ratios, parent: Structure) -> Table:
     """Return the costs of all structures, as shares of the parent's seconds per call.
 
-    Linear between the measured depths and widths; stages add up.
+    Linear between the measured depths, widths and heads; stages add up, and so do the heads: fewer
+    of them save the same in each layer, whatever its width.
     """
+    saved = saved_by_heads(ratios, parent)
+    return {
+        (width, heads): less(costs, share)
+        for width, costs in costs_by_width(ratios, parent).items()
+        for heads, share in saved.items()
+    }
+
+
+def saved_by_heads(ratios: Ratios, parent: Structure) -> dict[int | None, float]:
+    """Return the share of the parent's time that each number of heads saves in all its layers."""
+    if parent.heads is None:
+        return {None: 0.0}
+    known = sorted(
+        (one.heads, 1 - ratio)
+        for one, ratio in ratios.items()
+        if one.heads is not None and one._replace(heads=parent.heads) == parent
+    )
+    heads, shares = zip(*known, strict=True)
+    return {one: float(np.interp(one, heads, shares)) for one in range(1, parent.heads + 1)}
+
+
+def less(costs: Costs, share: float) -> Costs:
+    """Return costs that are less by a share of the parent's, in proportion to the blocks."""
+    blocks = [
+        [cost - share * depth / len(own) for depth, cost in enumerate(own, start=1)]
+        for own in costs.blocks
+    ]
+    return Costs(costs.rest, blocks)
+
+
+def costs_by_width(ratios: Ratios, parent: Structure) -> dict[int | None, Costs]:
+    """Return the costs of all widths with the heads of the parent."""
     widths = widths_to_measure(parent)
     rows = np.stack([costs_at(ratios, parent, width) for width in widths])
     if parent.width is None:
@@ -73,7 +110,8 @@ def costs_at(ratios: Ratios, parent: Structure, width: int | None) -> np.ndarray
         known = sorted(
             (one.depths[stage], ratio)
             for one, ratio in ratios.items()
-            if one.width == width and [*one.depths[:stage], *one.depths[stage + 1 :]] == others
+            if (one.width, one.heads) == (width, parent.heads)
+            and [*one.depths[:stage], *one.depths[stage + 1 :]] == others
         )
         depths, values = zip(*known, strict=True)
         found.append(np.interp(np.arange(1, blocks + 1), depths, values))

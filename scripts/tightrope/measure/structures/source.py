@@ -10,6 +10,7 @@ import torch
 from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.manifest import read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.model.attention_heads import heads_of
 from tightrope.model.blocks import feed_forward_of, stages_of, width_of
 from tightrope.model.module import load_module
 from tightrope.model.pruning import parameters, prune
@@ -23,7 +24,9 @@ WEIGHTS = {"model.safetensors", "config.json"}
 def structure_of(checkpoint: Path) -> Structure:
     """Return the structure of a checkpoint; raise TightropeError for a model of another form."""
     model = load_module(checkpoint.parent, torch.float32)
-    return Structure(tuple(len(blocks) for blocks in stages_of(model)), width_of(model))
+    return Structure(
+        tuple(len(blocks) for blocks in stages_of(model)), width_of(model), heads_of(model)
+    )
 
 
 def write_sources(
@@ -56,13 +59,14 @@ def write_sources(
 
 
 def write_checkpoint(checkpoint: Path, structure: Structure, target: Path) -> None:
-    """Write the checkpoint with the first blocks and neurons of its model."""
+    """Write the checkpoint with the first blocks, neurons and heads of its model."""
     manifest = read_manifest(checkpoint, CheckpointManifest)
     model: Any = load_module(checkpoint.parent, torch.float32)
     blocks = [list(range(depth)) for depth in structure.depths]
-    prune(
-        model, blocks=blocks, intermediate=structure.width, neurons=first_neurons(model, structure)
-    )
+    sizes: dict[str, Any] = {"intermediate": structure.width, "heads": structure.heads}
+    if structure.heads is not None:
+        sizes["kept_heads"] = [list(range(structure.heads))] * len(blocks[0])
+    prune(model, blocks=blocks, neurons=first_neurons(model, structure), **sizes)
     with storage_errors(target.parent):
         for name in set(manifest["files"]) - WEIGHTS:
             (target.parent / name).parent.mkdir(parents=True, exist_ok=True)

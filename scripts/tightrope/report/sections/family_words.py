@@ -39,6 +39,8 @@ def prune_words(prune: Record) -> list[str]:
                 found.append(f"{value} layers" if whole else f"layers {listed(value)}")
             case "intermediate":
                 found.append(f"{value} neurons per layer")
+            case "heads":
+                found.append(f"{value} attention heads per layer")
             case "target":
                 found.append(target_words(value.get("asked") or {}))
             case _:

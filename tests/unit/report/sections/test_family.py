@@ -165,7 +165,8 @@ def test_without_a_derived_model_nothing_of_it_is_on_the_page(tmp_path: Path) ->
             {"prune": {"blocks": [[0], [0, 2]], "intermediate": 64}},
             "1 + 2 blocks|64 neurons per block of the first stage",
         ),
-        ({"prune": {"heads": 2}}, "prune heads 2"),
+        ({"prune": {"heads": 2}}, "2 attention heads per layer"),
+        ({"prune": {"tails": 2}}, "prune tails 2"),
         (
             {"prune": {"layers": [1], "target": {"asked": {"speedup": 2.0}, "short_by": 0.0}}},
             "layers 1|chosen for a speed-up of 2.0\N{MULTIPLICATION SIGN}",
