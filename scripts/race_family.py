@@ -10,12 +10,7 @@ race_family(
     FamilyFiles(**dict(job.input.items())),
     job.output.record,
     TimingSettings.of(job),
-    RaceSettings(
-        baseline=job.params.baseline,
-        decision=job.params.decision,
-        budget=job.params.budget_points / 100,
-        accept_disturbed=job.params.accept_disturbed,
-    ),
+    RaceSettings.of(job),
     root=job.wildcards.model,
     device=job.wildcards.device,
 )

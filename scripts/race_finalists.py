@@ -9,13 +9,7 @@ race_finalists(
     Entrants(**dict(job.input.items())),
     job.output.record,
     TimingSettings.of(job),
-    RaceSettings(
-        baseline=job.params.baseline,
-        decision=job.params.decision,
-        budget=job.params.budget_points / 100,
-        accept_disturbed=job.params.accept_disturbed,
-        goal=job.params.goal,
-    ),
+    RaceSettings.of(job),
     model=job.wildcards.model,
     device=job.wildcards.device,
 )

@@ -2,32 +2,27 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tightrope.artifacts.manifest import classes_of, open_manifest
+from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.build import build_engine
-from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.timing_batches import timing_batches
-from tightrope.jobs.child import Child, set_failure
+from tightrope.jobs.child import set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.engine_worker import engine_worker
 from tightrope.measure.latency import why_not_timed
-from tightrope.measure.logits import check_logits
 from tightrope.measure.rounds import measure_rounds, start, warm_up
 from tightrope.measure.run import facts_of_run
 from tightrope.measure.settings import TimingSettings
-from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.builds import BuildsRecord
-from tightrope.variants import parse
 
 
 def measure_builds(
@@ -126,19 +121,16 @@ def time_builds(
     machine: QuietMachine,
 ) -> None:
     """Add the rounds of all builds, each in a process; they share the memory limit of the job."""
-    limits = settings.execution.limits
-    limits = replace(limits, memory_bytes=limits.memory_bytes / len(manifests))
     batches = timing_batches(
         artifacts.checkpoint, artifacts.data, settings.shapes, max_sequence=settings.max_sequence
     )
-    check = partial(check_logits, classes=classes_of(artifacts.checkpoint))
-    device = parse(record.variant).device
+    inputs = artifacts.checkpoint, batches, settings.execution.limits
+    threads, share = record.threads, len(manifests)
     with ExitStack() as stack:
-        workers = []
-        for path in manifests:
-            load = partial(load_engine, path, threads=record.threads)
-            engine = TimedEngine(load, batches, record.processors, check, device=device)
-            workers.append(stack.enter_context(Child(engine, limits)))
+        workers = [
+            stack.enter_context(engine_worker(path, *inputs, threads=threads, share=share))
+            for path in manifests
+        ]
         start(workers, machine)
         warm_up(workers)
         record.rounds = measure_rounds(workers, machine, "timing builds")

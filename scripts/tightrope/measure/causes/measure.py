@@ -1,18 +1,16 @@
 """Build a profiled variant again without each cause that a setting removes, and time both."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
+from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.build import build_engine
-from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
@@ -21,11 +19,10 @@ from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.causes.predict import Cause, Change, Profiled, causes
-from tightrope.measure.logits import check_logits
+from tightrope.measure.engine_worker import engine_worker
 from tightrope.measure.rounds import measure_rounds, start, warm_up
 from tightrope.measure.run import facts_of_run
 from tightrope.measure.settings import TimingSettings
-from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.causes import CausesRecord
 from tightrope.records.profile import ProfileRecord
 from tightrope.variants import parse
@@ -163,12 +160,8 @@ class Pairs:
 
     def worker(self, engine: Path, threads: int) -> Child:
         """Return the child that times an engine; two share the memory limit of the job."""
-        limits = self.settings.execution.limits
-        load: Callable[[], Any] = partial(load_engine, engine, threads=threads)
-        check = partial(check_logits, classes=classes_of(self.artifacts.checkpoint))
-        device = parse(read_manifest(engine, EngineManifest)["variant"]).device
-        timed = TimedEngine(load, self.batches, pinned_processors(threads), check, device=device)
-        return Child(timed, replace(limits, memory_bytes=limits.memory_bytes / 2))
+        inputs = self.artifacts.checkpoint, self.batches, self.settings.execution.limits
+        return engine_worker(engine, *inputs, threads=threads, share=2)
 
 
 def settings_of(job: Any) -> TimingSettings:

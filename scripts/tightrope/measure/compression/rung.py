@@ -3,28 +3,25 @@
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.manifest import classes_of, open_manifest
+from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.build import build_engine
-from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.int8.calibrate import calibrate
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.jobs.child import Child, supervised
-from tightrope.machine.cores import pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.accuracy import measure_accuracy
-from tightrope.measure.logits import check_logits
+from tightrope.measure.engine_worker import engine_worker
 from tightrope.measure.rounds import measure_rounds, start, warm_up
 from tightrope.measure.settings import TimingSettings
-from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.accuracy import AccuracyRecord
 
 Rounds = list[dict[str, Any]]
@@ -175,10 +172,7 @@ class Workshop:
             self.settings.shapes,
             max_sequence=self.settings.max_sequence,
         )
-        load = partial(load_engine, engine, threads=threads)
-        check = partial(check_logits, classes=classes_of(checkpoint))
-        timed = TimedEngine(load, batches, pinned_processors(threads), check)
-        return Child(timed, replace(limits, memory_bytes=limits.memory_bytes / 2))
+        return engine_worker(engine, checkpoint, batches, limits, threads=threads, share=2)
 
     def clear(self) -> None:
         """Delete what was made."""

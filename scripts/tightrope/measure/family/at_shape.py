@@ -1,6 +1,6 @@
 """Rounds at one shape until the ratios of all pairs are known."""
 
-from tightrope.measure.race.at_shape import LOOK_FACTOR, RaceAtShape
+from tightrope.measure.race.at_shape import RaceAtShape
 from tightrope.records.race_statistics import ratio
 
 # why the rounds ended before the time limit
@@ -20,10 +20,8 @@ class FamilyAtShape(RaceAtShape):
 
     def look(self) -> None:
         """After enough rounds, stop if all ratios are known precisely."""
-        if len(self.loads) < self.next_look:
+        if not self.begins_look():
             return
-        self.looks += 1
-        self.next_look = int(LOOK_FACTOR * len(self.loads)) + 1
         if self.is_precise():
             self.stop = PRECISE
         else:

@@ -83,12 +83,18 @@ class RaceAtShape:
         names = [name for name in self.blocks if name in still]
         return names if len(names) > 1 else []
 
-    def look(self) -> None:
-        """After enough rounds, eliminate significantly slower engines; stop if all is decided."""
+    def begins_look(self) -> bool:
+        """Return whether there are enough rounds for a look, which then counts as taken."""
         if len(self.loads) < self.next_look:
-            return
+            return False
         self.looks += 1
         self.next_look = int(LOOK_FACTOR * len(self.loads)) + 1
+        return True
+
+    def look(self) -> None:
+        """After enough rounds, eliminate significantly slower engines; stop if all is decided."""
+        if not self.begins_look():
+            return
         shape = self.recorded()
         for loser, winner in beaten_by(shape, self.contenders(), self.looks).items():
             self.out[loser] = {"round": len(self.loads), "by": winner}

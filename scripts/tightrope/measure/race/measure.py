@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, Self, TextIO
 
 import psutil
 
@@ -62,6 +62,18 @@ class RaceSettings:
     budget: float
     accept_disturbed: bool
     goal: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, job: Any) -> Self:
+        """Return the settings of a job, see `tightrope.jobs.job.current_job`."""
+        params = job.params
+        return cls(
+            baseline=params.baseline,
+            decision=params.decision,
+            budget=params.budget_points / 100,
+            accept_disturbed=params.accept_disturbed,
+            goal=dict(params.items()).get("goal"),
+        )
 
 
 def race_finalists(

@@ -3,26 +3,24 @@
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tightrope.artifacts.manifest import classes_of, open_manifest
+from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.build import build_engine
-from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Child, Limits, supervised
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.logits import check_logits
+from tightrope.measure.engine_worker import engine_worker
 from tightrope.measure.rounds import measure_rounds, start, warm_up
 from tightrope.measure.settings import TimingSettings
-from tightrope.measure.timed_engine import TimedEngine
 from tightrope.model.structures import Structure
 
 
@@ -82,13 +80,9 @@ class TimedStructures:
 
     def worker(self, engine: Path, count: int) -> Child:
         """Return the child that times an engine; `count` share the memory limit of the job."""
-        execution = self.settings.execution
-        processors = pinned_processors(execution.threads)
-        load = partial(load_engine, engine, threads=execution.threads)
-        check = partial(check_logits, classes=classes_of(self.checkpoint))
-        timed = TimedEngine(load, self.batches, processors, check)
-        limits = execution.limits
-        return Child(timed, replace(limits, memory_bytes=limits.memory_bytes / count))
+        threads, limits = self.settings.execution.threads, self.settings.execution.limits
+        inputs = self.checkpoint, self.batches, limits
+        return engine_worker(engine, *inputs, threads=threads, share=count)
 
     @cached_property
     def batches(self) -> list[Arrays]:
