@@ -45,12 +45,12 @@ def test_two_targets_of_a_parent_share_its_table(unrun: Project) -> None:
 
 
 @pytest.fixture
-def pruned(unrun: Project) -> Project:
+def pruned(project: Project) -> Project:
     """After a run in which a model was pruned to a number of parameters and trained on."""
     # of 26,000 with two layers
-    unrun.configure(models=family(small={"parameters": 20_000}))
-    assert unrun.run(CHECKPOINT) >= CHOSEN
-    return unrun
+    project.configure(models=family(small={"parameters": 20_000}))
+    assert project.run(CHECKPOINT) >= CHOSEN
+    return project
 
 
 def test_a_number_of_parameters_is_kept_to_and_changed_alone(pruned: Project) -> None:
