@@ -5,11 +5,28 @@ is a request as JSON, see `warm_snakemake`; each line of the output an exit code
 file is what a job knows its Snakemake by.
 """
 
+import gc
+import importlib
 import json
 import os
 import sys
 
 from snakemake import cli
+
+# what each run imports besides, but for the project's own modules, which tests change
+for name in (
+    "jsonschema",
+    "msgspec",
+    "nbformat",
+    "pyarrow.parquet",
+    "smart_open",
+    "snakemake.profiles",
+    "snakemake.report.html_reporter",
+    "snakemake.storage",
+):
+    importlib.import_module(name)
+# no fork looks through these modules for garbage
+gc.freeze()
 
 
 def main() -> None:
