@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -204,8 +205,17 @@ class Project:
 
     def copy(self, folder: Path) -> "Project":
         """The same project elsewhere, modification times and Snakemake's metadata kept."""
-        shutil.copytree(self.folder, folder, symlinks=True)
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=copy_file)
         return Project(folder, self.models)
+
+
+def copy_file(source: str, target: str) -> None:
+    """Copy a file; link one of bytecode or a digest, which is only ever replaced as a whole."""
+    if Path(source).parent.name == "__pycache__":
+        with suppress(OSError):
+            os.link(source, target)
+            return
+    shutil.copy2(source, target)
 
 
 def write_own_onnx(project: Project, made: Project) -> None:

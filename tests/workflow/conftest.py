@@ -21,6 +21,9 @@ def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
     project = Project(folder)
     project.configure()
     write_texts(project / "texts.csv", seed=0)
+    # bytecode and syntax digests, for which the first run in every copy would take a second
+    project.plan()
+    shutil.rmtree(project / ".snakemake")
     return project
 
 

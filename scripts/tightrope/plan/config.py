@@ -15,6 +15,7 @@ from tightrope.plan.derived import with_parents
 from tightrope.plan.table_checks import check_tables
 
 Document = dict[str, Any]
+SCHEMA_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def checked_or_exit(workflow: Any, config: Document, schema: str) -> Document:
@@ -39,7 +40,8 @@ def checked(config: Document, schema: Path | str, *, read_tables: bool = True) -
             "(profiles/default does so by itself)"
         )
     check_words_and_numbers(config)
-    document = yaml.safe_load(Path(schema).read_text())
+    # every job parses it again, which takes a parser in Python eight times as long
+    document = yaml.load(Path(schema).read_text(), Loader=SCHEMA_LOADER)
     config = with_parents(with_types(config, document))
     check_schema(config, document)
     filled = with_defaults(config, document)
