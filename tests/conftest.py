@@ -3,7 +3,8 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,17 @@ def built(tiny: TinyModel, made_once: Callable[..., Path]) -> Callable[[Variant]
         return made_once(str(variant), make) / "engine.json"
 
     return build
+
+
+@pytest.fixture(scope="module")
+def compiled_once() -> Iterator[None]:
+    """What a build by torch.compile has compiled is found when the engine is loaded.
+
+    The engine compiles in a cache of its own, so that its times are those of a new machine.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tightrope.engines.compile.fresh_cache", nullcontext)
+        yield
 
 
 @pytest.fixture

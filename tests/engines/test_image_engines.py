@@ -42,6 +42,7 @@ TOLERANCES = {
     "cpu-tvm-fp32": 1e-4,
 }
 Build = Callable[[str], Path]
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 
 def answer(path: Path, batches: list[Arrays]) -> list[np.ndarray]:
