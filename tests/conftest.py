@@ -95,6 +95,15 @@ def built(tiny: TinyModel, made_once: Callable[..., Path]) -> Callable[[Variant]
 
 
 @pytest.fixture(scope="module")
+def short_rounds() -> Iterator[None]:
+    """Six rounds of a hundredth of a second: nothing here is about the numbers."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"ROUNDS": 6, "BLOCK_S": 0.01, "WARM_UP_S": 0.05}.items():
+            patch.setattr(f"tightrope.measure.rounds.{name}", value)
+        yield
+
+
+@pytest.fixture(scope="module")
 def compiled_once() -> Iterator[None]:
     """What a build by torch.compile has compiled is found when the engine is loaded.
 

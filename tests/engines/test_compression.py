@@ -1,48 +1,25 @@
 """A search for a smaller model of a real tiny one: trained, quantized, built, timed and judged."""
 
-import sys
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from short_timing import timing_settings
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.measure.compression.ladder import Asked
 from tightrope.measure.compression.rung import Files, Recipe
 from tightrope.measure.compression.search import Search
-from tightrope.measure.settings import TimingSettings
 from tightrope.measure.structures.choose import Analysed
 from tightrope.measure.structures.measure import measure_structures
-from tiny_model import EXECUTION, LIMITS, LONGEST, OPTIONS, TinyModel, build_variant, name_variant
+from tiny_model import LONGEST, OPTIONS, TinyModel, build_variant, name_variant
 
-SHAPE = {"batch": 1, "sequence": 16}
 VARIANT = "cpu-onnxruntime-int8-minmax-16"
+pytestmark = pytest.mark.usefixtures("short_rounds")
 TRAINING: dict[str, Any] = {
     "recipe": {"epochs": 1, "batch": 16, "learning_rate": 1e-4, "sequence": 16, "amp": "off"},
     **{"labels": None, "distill": None, "inputs": {}, "threads": 1, "seed": 0},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short() -> Iterator[None]:
-    """Six rounds of a hundredth of a second: nothing here is about the numbers."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"ROUNDS": 6, "BLOCK_S": 0.01, "WARM_UP_S": 0.05}.items():
-            patch.setattr(f"tightrope.measure.rounds.{name}", value)
-        yield
-
-
-def settings(**plan: Any) -> TimingSettings:
-    return TimingSettings(
-        shapes=[SHAPE],
-        plan=plan,
-        quiet_seconds=0.0,
-        max_sequence=LONGEST,
-        execution=replace(EXECUTION, limits=LIMITS),
-        terminal=sys.__stderr__,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +42,8 @@ def files(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Files:
 def table(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("structures") / "table.json"
     plan = {"variant": "cpu-pytorch-fp32", "options": {}, "source": "checkpoint"}
-    measure_structures(tiny.checkpoint, tiny.split("timing"), target, settings(**plan), host="here")
+    asked = timing_settings(**plan)
+    measure_structures(tiny.checkpoint, tiny.split("timing"), target, asked, host="here")
     return target
 
 
@@ -77,7 +55,7 @@ def search(files: Files, table: Path, work: Path, asked: Asked, **changes: Any) 
         files=files,
         recipe=Recipe(**{**recipe, "method": "minmax", "samples": 16, **changes}),
         asked=asked,
-        settings=settings(),
+        settings=timing_settings(),
         analysed=Analysed(files.source, files.train, None, LONGEST, seed=0, threads=1),
         table=table,
         work=work,

@@ -1,14 +1,13 @@
 """Smaller structures of a real tiny model are built, timed beside it and chosen from."""
 
 import io
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from short_timing import SHAPE, timing_settings
 from splits import prepare_splits, split_of
 from tightrope.artifacts.files import read_json
 from tightrope.checkpoint.prepare import prepare_checkpoint
@@ -23,32 +22,16 @@ from tightrope.model.noted_sizes import FIELD
 from tightrope.model.structures import Structure
 from tightrope.signature import IMAGE
 from tightrope.training.train import TrainingSettings, train_model
-from tiny_model import EXECUTION, LIMITS, LONGEST, OPTIONS, TinyModel
+from tiny_model import LIMITS, LONGEST, OPTIONS, TinyModel
 
 PARENT = Structure((2,), 128, 2)
-SHAPE = {"batch": 1, "sequence": 16}
 VARIANT = "cpu-pytorch-fp32"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short() -> Iterator[None]:
-    """Six rounds of a hundredth of a second: nothing here is about the numbers."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"ROUNDS": 6, "BLOCK_S": 0.01, "WARM_UP_S": 0.05}.items():
-            patch.setattr(f"tightrope.measure.rounds.{name}", value)
-        yield
+pytestmark = pytest.mark.usefixtures("short_rounds")
 
 
 def settings(engine: str = "pytorch", source: str = "checkpoint") -> TimingSettings:
     options = OPTIONS.get(engine, {})
-    return TimingSettings(
-        shapes=[SHAPE],
-        plan={"variant": f"cpu-{engine}-fp32", "options": options, "source": source},
-        quiet_seconds=0.0,
-        max_sequence=LONGEST,
-        execution=replace(EXECUTION, limits=LIMITS),
-        terminal=sys.__stderr__,
-    )
+    return timing_settings(variant=f"cpu-{engine}-fp32", options=options, source=source)
 
 
 @pytest.fixture(scope="module")
