@@ -31,7 +31,8 @@ pytestmark = pytest.mark.usefixtures("short_rounds")
 
 def settings(engine: str = "pytorch", source: str = "checkpoint") -> TimingSettings:
     options = OPTIONS.get(engine, {})
-    return timing_settings(variant=f"cpu-{engine}-fp32", options=options, source=source)
+    plan = {"variant": f"cpu-{engine}-fp32", "options": options, "source": source}
+    return timing_settings(**plan, heads=True)
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +130,11 @@ def test_too_few_parameters_get_the_smallest_structure_and_say_so(
     tiny: TinyModel, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "structure.json"
-    choose.choose_by_parameters(target, analysed(tiny, source), 100, limits=LIMITS)
-    document = read_json(target)
-    assert document["structure"] == Structure((1,), 64, 1).document()
+    for heads in (False, True):
+        given = analysed(tiny, source)
+        choose.choose_by_parameters(target, given, 100, limits=LIMITS, fewer_heads=heads)
+        document = read_json(target)
+        assert document["structure"] == Structure((1,), 64, 1 if heads else 2).document()
     assert document["target"]["short_by"] > 10
     assert "{'parameters': 100} was asked" in capsys.readouterr().out
 

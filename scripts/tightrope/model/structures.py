@@ -170,6 +170,12 @@ def widths_up_to(width: int | None, step: int = WIDTH_STEP) -> list[int | None]:
     return [None] if width is None else [*range(step, width, step), width]
 
 
+def with_all_heads(table: Table) -> Table:
+    """Return the structures of a table that keep all attention heads."""
+    most = max((heads for _, heads in table if heads is not None), default=None)
+    return {sizes: costs for sizes, costs in table.items() if sizes[1] == most}
+
+
 def choose(judged: Judged, table: Table, limit: float) -> tuple[Structure, float]:
     """Return the structure of the least lost importance that costs at most `limit`, and its cost.
 

@@ -9,8 +9,10 @@ from tightrope.plan.job_inputs import from_checkpoint
 from tightrope.plan.job_params import engine_libraries, engine_options
 from tightrope.plan.plan import Plan
 from tightrope.plan.targets import (
+    AUTO,
     HEADS,
     SIZES,
+    chooses_heads,
     engine_of,
     is_targeted,
     reads_table,
@@ -27,7 +29,8 @@ EXPORT = ("torch", "transformers", "onnx", "onnxscript", "onnxslim")
 def prune_of_model(config: Document, wildcards: Any) -> Document:
     """Return the sizes that `prune` gives, without the keys of a target; `heads` where asked."""
     prune = config["models"][wildcards.model]["prune"]
-    return {name: prune[name] for name in SIZES if name != HEADS or prune[name] is not None}
+    given = {name: None if prune[name] == AUTO else prune[name] for name in SIZES}
+    return {name: size for name, size in given.items() if name != HEADS or size is not None}
 
 
 def structure_of_model(config: Document, wildcards: Any) -> dict[str, str]:
@@ -52,12 +55,13 @@ def structure_inputs(config: Document, wildcards: Any) -> dict[str, str]:
 
 
 def asked_of_model(config: Document, wildcards: Any) -> Document:
-    """Return what a model is pruned to: `speedup` or `parameters`."""
+    """Return what a model is pruned to: `speedup` or `parameters`, and `heads` if these may go."""
     model = config["models"][wildcards.model]
     speedup = speedup_of(model)
+    heads = {HEADS: True} if chooses_heads(model) else {}
     if speedup is None:
-        return {"parameters": model["prune"]["parameters"]}
-    return {"speedup": speedup}
+        return {"parameters": model["prune"]["parameters"], **heads}
+    return {"speedup": speedup, **heads}
 
 
 def engine_of_model(config: Document, wildcards: Any) -> Document | None:
@@ -86,7 +90,7 @@ def model_of_table(config: Document, wildcards: Any) -> str:
 def timed_engine(config: Document, model: str) -> Document:
     """Return variant, options, source and shape of the engine that structures are timed with.
 
-    It has one program for that shape.
+    It has one program for that shape. `heads` where structures have fewer of them too.
     """
     variant, shape = engine_of(config["models"][model]), shape_of(config, model)
     names = Names(model, variant.device, variant.precision)
@@ -95,7 +99,8 @@ def timed_engine(config: Document, model: str) -> Document:
         axes = [axis for axis in (BATCH, SEQUENCE) if axis in shape]
         options["buckets"] = {axis: [shape[axis]] for axis in axes}
     source = "checkpoint" if from_checkpoint(config, variant.engine) else "onnx"
-    return {"variant": str(variant), "options": options, "source": source, "shape": shape}
+    heads = {HEADS: True} if chooses_heads(config["models"][model]) else {}
+    return {"variant": str(variant), "options": options, "source": source, "shape": shape, **heads}
 
 
 class Names:

@@ -15,6 +15,8 @@ Document = dict[str, Any]
 DEFAULT_ENGINE = "onnxruntime-fp32"
 AIMS, OF_SPEEDUP, HEADS = ("target", "parameters"), ("at", "engine"), "heads"
 SIZES = ("layers", "intermediate", HEADS)
+# of HEADS: a target chooses them too
+AUTO = "auto"
 
 
 def is_targeted(model: Document) -> bool:
@@ -26,6 +28,11 @@ def speedup_of(model: Document) -> float | None:
     """Return the speed-up over its parent that a model is pruned to, None without one."""
     target = model["prune"]["target"]
     return float(target.removesuffix("x")) if target is not None else None
+
+
+def chooses_heads(model: Document) -> bool:
+    """Return whether a target of a model chooses its attention heads too."""
+    return bool(model["prune"][HEADS] == AUTO)
 
 
 def reads_table(model: Document) -> bool:
@@ -51,7 +58,8 @@ def table_name(config: Document, model: str) -> str:
     variant, shape = engine_of(config["models"][model]), shape_of(config, model)
     axes = (BATCH, *OF_TEXTS, TOKENS, *OF_IMAGES)
     sizes = "x".join(str(shape[axis]) for axis in axes if axis in shape)
-    return f"{variant.engine}-{variant.precision}-{sizes}"
+    heads = f"-{HEADS}" if chooses_heads(config["models"][model]) else ""
+    return f"{variant.engine}-{variant.precision}-{sizes}{heads}"
 
 
 def check_targets(config: Document) -> None:
@@ -64,8 +72,10 @@ def check_targets(config: Document) -> None:
         for key in OF_SPEEDUP:
             if prune[key] is not None and prune["target"] is None:
                 raise ConfigError(f"{place}.{key}: only for prune.target; remove it, or add one")
+        if chooses_heads(model) and not asked:
+            raise ConfigError(f"{place}.{HEADS} = {AUTO}: only for a target; say how many to keep")
         for key in SIZES:
-            if asked and prune[key] is not None:
+            if asked and prune[key] not in (None, AUTO):
                 raise ConfigError(
                     f"{place}: has {asked[0]}, which chooses the sizes, and {key}; remove one"
                 )

@@ -71,10 +71,11 @@ def test_neurons_of_stages_are_measured_in_finer_steps_where_they_are_few() -> N
 def test_fewer_heads_save_the_same_at_each_width() -> None:
     """Two more structures are measured for them, the whole model with half of them and with one."""
     parent = Structure((6,), 256, 12)
-    found = points(parent)
-    assert set(found) == {one._replace(heads=12) for one in points(BERT)} | {
-        Structure((6,), 256, heads) for heads in (1, 6)
-    }
+    whole = {one._replace(heads=12) for one in points(BERT)}
+    assert set(points(parent)) == whole
+    assert {heads for _, heads in table_of({one: linear(one) for one in whole}, parent)} == {12}
+    found = points(parent, fewer_heads=True)
+    assert set(found) == whole | {Structure((6,), 256, heads) for heads in (1, 6)}
     table = table_of({one: with_heads(one) for one in found}, parent)
     assert len(table) == 4 * 12
     for width, heads, depth in ((256, 12, 6), (256, 3, 6), (64, 6, 2), (128, 9, 1)):

@@ -36,6 +36,19 @@ def test_sizes_without_a_target_plan_nothing_and_are_the_parameters_as_before(sc
     assert kept == {"layers": None, "intermediate": None, "heads": 1}
 
 
+def test_a_target_chooses_heads_where_it_is_told_to(schema: Path) -> None:
+    config = checked(family({"target": "2x", "heads": "auto"}), schema)
+    table = structures.structure_inputs(config, NAMES)["table"]
+    assert table == "artifacts/large/structures/onnxruntime-fp32-2x16-heads.json"
+    assert structures.asked_of_model(config, NAMES) == {"speedup": 2.0, "heads": True}
+    engine = structures.engine_of_model(config, NAMES)
+    assert engine is not None
+    assert engine["heads"] is True
+    assert structures.prune_of_model(config, NAMES) == {"layers": None, "intermediate": None}
+    parameters = checked(family({"parameters": 9000, "heads": "auto"}), schema)
+    assert structures.asked_of_model(parameters, NAMES) == {"parameters": 9000, "heads": True}
+
+
 def test_a_speed_up_reads_a_table_of_the_parent_at_the_first_shape(schema: Path) -> None:
     config = checked(family({"target": "2.5x"}), schema)
     assert structures.structure_of_model(config, NAMES) == {

@@ -17,7 +17,14 @@ from tightrope.measure.structures.measure import (
     settings_of,
 )
 from tightrope.measure.structures.points import table_of
-from tightrope.model.structures import Judged, Structure, Table, choose, kept_parts
+from tightrope.model.structures import (
+    Judged,
+    Structure,
+    Table,
+    choose,
+    kept_parts,
+    with_all_heads,
+)
 
 SCHEMA = 1
 # a measured speed-up may miss the asked one by this share; after so many tries the best is kept
@@ -66,11 +73,20 @@ class Analysed:
 
 
 def choose_by_parameters(
-    target: Path | str, analysed: Analysed, limit: int, *, limits: Limits
+    target: Path | str,
+    analysed: Analysed,
+    limit: int,
+    *,
+    limits: Limits,
+    fewer_heads: bool = False,
 ) -> None:
-    """Write the structure with at most `limit` parameters, see `write_structure`."""
+    """Write the structure with at most `limit` parameters, see `write_structure`.
+
+    All attention heads are kept unless `fewer_heads` is true.
+    """
     analysis = in_child(analysed, limits)
-    structure, count = choose(analysis.judged, analysis.parameters, limit)
+    table = analysis.parameters if fewer_heads else with_all_heads(analysis.parameters)
+    structure, count = choose(analysis.judged, table, limit)
     facts = {
         "asked": {"parameters": limit},
         "reached": {"parameters": round(count)},
@@ -195,7 +211,8 @@ def run_choice(job: Any) -> None:
     target = job.output.structure
     if params.engine is None:
         limits = Limits.of(job.resources)
-        return choose_by_parameters(target, analysed, params.asked["parameters"], limits=limits)
+        limit, heads = params.asked["parameters"], params.asked.get("heads", False)
+        return choose_by_parameters(target, analysed, limit, limits=limits, fewer_heads=heads)
     choose_by_latency(
         target,
         analysed,

@@ -30,7 +30,8 @@ def measure_structures(
     """
     execution = settings.execution
     parent: Structure = in_child(partial(structure_in, checkpoint), execution.limits)
-    smaller, groups = points(parent)[1:], []
+    heads = settings.plan.get("heads", False)
+    smaller, groups = points(parent, fewer_heads=heads)[1:], []
     with timed_structures(checkpoint, data, settings, parent) as timed:
         for first in range(0, len(smaller), GROUP):
             group = smaller[first : first + GROUP]

@@ -21,11 +21,11 @@ FEW_BLOCKS = 4
 TIMED_PARTS = 2
 
 
-def points(parent: Structure) -> list[Structure]:
+def points(parent: Structure, *, fewer_heads: bool = False) -> list[Structure]:
     """Return the structures to measure, the parent first: one stage at a time is shortened.
 
-    Depths are one block, half and all; widths the smallest, half and all; and at the parent's depth
-    and width, attention heads one, half and all.
+    Depths are one block, half and all; widths the smallest, half and all; and with `fewer_heads`,
+    at the parent's depth and width, attention heads one, half and all.
     """
     found = [parent]
     for width in widths_to_measure(parent):
@@ -34,7 +34,7 @@ def points(parent: Structure) -> list[Structure]:
             for depth in (1, *middle, blocks):
                 depths = (*parent.depths[:stage], depth, *parent.depths[stage + 1 :])
                 found.append(Structure(depths, width, parent.heads))
-    if parent.heads is not None:
+    if fewer_heads and parent.heads is not None:
         fewer = some_widths(parent.heads, TIMED_PARTS, 1)
         found += [Structure(parent.depths, parent.width, heads) for heads in fewer]
     return list(dict.fromkeys(found))
@@ -67,7 +67,10 @@ def table_of(ratios: Ratios, parent: Structure) -> Table:
 
 
 def saved_by_heads(ratios: Ratios, parent: Structure) -> dict[int | None, float]:
-    """Return the share of the parent's time that each number of heads saves in all its layers."""
+    """Return the share of the parent's time that each number of heads saves in all its layers.
+
+    From the fewest heads that were measured.
+    """
     if parent.heads is None:
         return {None: 0.0}
     known = sorted(
@@ -76,7 +79,7 @@ def saved_by_heads(ratios: Ratios, parent: Structure) -> dict[int | None, float]
         if one.heads is not None and one._replace(heads=parent.heads) == parent
     )
     heads, shares = zip(*known, strict=True)
-    return {one: float(np.interp(one, heads, shares)) for one in range(1, parent.heads + 1)}
+    return {one: float(np.interp(one, heads, shares)) for one in range(heads[0], parent.heads + 1)}
 
 
 def less(costs: Costs, share: float) -> Costs:
