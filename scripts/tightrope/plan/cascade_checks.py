@@ -66,13 +66,18 @@ def check_variants(config: Document, name: str, asked: Document) -> None:
 
 
 def check_batch(config: Document, name: str, asked: Document) -> None:
-    """Raise ConfigError where the batch is beyond the buckets of an engine with static shapes."""
-    buckets, batch = buckets_of(config, asked[LARGE]), batch_of(config, asked)
+    """Raise ConfigError where a batch is beyond the buckets of an engine with static shapes."""
+    buckets = buckets_of(config, asked[LARGE])
+    batches = {f"cascades.{name}.batch": batch_of(config, asked)}
+    if asked["traffic"]:
+        batches["traffic.batch"] = config["traffic"]["batch"]
     host = describe_host()
     engines = {one.engine for key in (SMALL, LARGE) for one in configured(config, asked[key], host)}
     static = any(ENGINES[engine].static for engine in engines)
-    if static and buckets is not None and batch > max(buckets[BATCH]):
-        raise ConfigError(
-            f"config: cascades.{name}.batch = {batch}: beyond buckets.batch = {buckets[BATCH]}; "
-            "give buckets that hold it, or take a smaller one"
-        )
+    for key, batch in batches.items():
+        if static and buckets is not None and batch > max(buckets[BATCH]):
+            raise ConfigError(
+                f"config: {key} = {batch}: beyond buckets.batch = {buckets[BATCH]}, which the "
+                f"engines of cascades.{name} are built for; give buckets that hold it, or take a "
+                "smaller one"
+            )

@@ -43,12 +43,14 @@ class Answers(TypedDict):
 class CascadeTraffic(TypedDict):
     """Tests of LoadGen on the evaluation split, see TrafficRecord.
 
-    Their `name` is small, large or cascade. `plan` are the settings of traffic that apply.
+    Their `name` is small, large or cascade. `plan` are the settings of traffic that apply, `reason`
+    is why the tests failed, None where they did not.
     """
 
     plan: dict[str, Any]
     samples: int
     tests: list[TrafficTest]
+    reason: str | None
 
 
 @dataclass(kw_only=True)

@@ -62,11 +62,15 @@ class CascadeRates(Rates):
 
 
 class CascadeTraffic(TypedDict):
-    """The three under traffic, in batches of up to `batch`; `p99_bound_s` is that of server."""
+    """The three under traffic, in batches of up to `batch`; `p99_bound_s` is that of server.
+
+    `reason` is why there are no rows.
+    """
 
     batch: int
     p99_bound_s: float
     samples: int
+    reason: str | None
     rows: list[CascadeRates]
 
 

@@ -73,7 +73,10 @@ def under_traffic(record: CascadeRecord, *, accept_disturbed: bool) -> CascadeTr
         "batch": plan["batch"],
         "p99_bound_s": plan["p99_bound_s"],
         "samples": record.traffic["samples"],
-        "rows": [
+        "reason": record.traffic["reason"],
+        "rows": []
+        if record.traffic["reason"]
+        else [
             {"served": name, **rates_of(under, name, accept_disturbed=accept_disturbed)}
             for name in NAMES.values()
         ],

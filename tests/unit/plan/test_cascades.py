@@ -82,6 +82,11 @@ def test_a_cascade_whose_variant_cannot_run_here_is_left_out_with_a_line(reposit
             f'no configured variant of big; did you mean "{OPENVINO}"',
         ),
         ({"batch": 64}, {}, "cascades.fast.batch = 64: beyond buckets.batch"),
+        (
+            {"traffic": True},
+            {},
+            "traffic.batch = 32: beyond buckets.batch = [1, 4], which the engines",
+        ),
         ({"agreement": 1.5}, {}, "cascades.fast.agreement = 1.5"),
         ({"budget": 1}, {}, "cascades.fast.budget: unknown key"),
     ],

@@ -117,7 +117,7 @@ def under_traffic(foreign: float = 0.0) -> dict[str, Any]:
         for name, rate in rates.items()
     ]
     plan = {"scenarios": ["offline"], "batch": 8, "seconds": 1.0, "p99_bound_s": 0.1}
-    return {"plan": plan, "samples": SAMPLES, "tests": tests}
+    return {"plan": plan, "samples": SAMPLES, "tests": tests, "reason": None}
 
 
 def test_under_traffic_gains_are_those_over_the_large_model() -> None:
@@ -130,6 +130,15 @@ def test_under_traffic_gains_are_those_over_the_large_model() -> None:
     assert rows["cascade"]["gain"] == pytest.approx(2.0)
     assert (rows["large"]["gain"], rows["large"]["gain_low"]) == (1.0, None)
     assert rows["small"]["server_per_s"] is None
+
+
+def test_traffic_that_failed_leaves_the_rounds_and_says_why() -> None:
+    failed = {**under_traffic(), "tests": [], "reason": "killed above 2.0 GB"}
+    found = cascade_entry(record(traffic=failed))
+    assert msgspec.convert(found, Cascade) == found
+    assert (found["status"], found["verdict"]) == ("ok", "use it")
+    assert found["traffic"] is not None
+    assert (found["traffic"]["rows"], found["traffic"]["reason"]) == ([], "killed above 2.0 GB")
 
 
 def test_disturbed_traffic_gives_no_rates_and_says_why() -> None:

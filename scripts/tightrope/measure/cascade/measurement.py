@@ -12,7 +12,7 @@ from tightrope.artifacts.manifest import classes_of
 from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.jobs.child import Child, Limits, set_failure, supervised
+from tightrope.jobs.child import Child, Limits, failure, set_failure, supervised
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.cascade.engine import Alone, Cascade
 from tightrope.measure.cascade.members import Member
@@ -99,12 +99,16 @@ class Measurement:
         record.peak_rss_bytes = [worker.ask("peak_rss_bytes") for worker in workers]
 
     def measure_traffic(self, plan: dict[str, Any]) -> None:
-        """Put the three under traffic, in a child of their own."""
+        """Put the three under traffic, in a child of their own; the rounds stay if that fails."""
         record, engines = self.record, [one.engine for one in self.members]
         work = partial(serve_traffic, record, engines, self.examples[EVALUATION], plan)
         classes = classes_of(self.members[0].checkpoint)
         work = partial(work, classes=classes, machine=self.machine)
-        record.traffic, record.lost_s, record.busiest = supervised(work, limits=self.limits)
+        try:
+            record.traffic, record.lost_s, record.busiest = supervised(work, limits=self.limits)
+        except WorkFailed as error:
+            reason = failure(error, record.variant, self.limits)["reason"]
+            record.traffic = {"plan": plan, "samples": 0, "tests": [], "reason": reason}
 
     def started(self, stack: ExitStack, load: Any, share: int) -> Child:
         """Return a child, within the life of `stack`, with that part of the job's memory."""

@@ -48,7 +48,8 @@ def serve_traffic(
             for place, one in served.items()
         ]
         tests, _ = measure_scenarios(benches, reference=NAMES[LARGE])
-    return {"plan": plan, "samples": len(ready), "tests": tests}, machine.lost_s, machine.busiest
+    found = {"plan": plan, "samples": len(ready), "tests": tests, "reason": None}
+    return found, machine.lost_s, machine.busiest
 
 
 class Answer:

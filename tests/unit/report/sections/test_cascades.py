@@ -55,11 +55,16 @@ def test_under_traffic_there_is_a_row_for_each_of_the_three(tmp_path: Path) -> N
     row = {**rates, **gain, "samples_per_s": 204.0, "server_reason": "p99 is <too> long"}
     rows = [{"served": name, **row} for name in ("small", "large", "cascade")]
     traffic = {"batch": 8, "p99_bound_s": 0.1, "samples": 1500, "rows": rows}
+    traffic["reason"] = None
     text = section(tmp_path, {**ENTRY, "traffic": traffic})
     assert "1,500 evaluation samples" in text
     assert text.count('<tr><th scope="row">') == 6
     assert text.count("2.05 to 2.16") == 2
     assert "&lt;too&gt;" in text
+    failed = section(
+        tmp_path, {**ENTRY, "traffic": {**traffic, "rows": [], "reason": "no <memory>"}}
+    )
+    assert "Under real traffic it was not measured: no &lt;memory&gt;." in failed
 
 
 def test_without_cascades_there_is_no_section(tmp_path: Path) -> None:
