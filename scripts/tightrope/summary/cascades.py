@@ -61,7 +61,27 @@ def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> C
         "sentence": "",
     }
     entry["verdict"], entry["sentence"] = verdict_and_sentence(entry, record.tests)
+    if entry["verdict"] == "accuracy dropped":
+        entry["sentence"] += other_samples(record)
     return entry
+
+
+def other_samples(record: CascadeRecord) -> str:
+    """Return that the calibration samples were easier for the small model, empty if not known.
+
+    The two shares of right answers differ where their 95 % intervals do not overlap.
+    """
+    right = [hits(answers, SMALL) for answers in (record.calibration, record.evaluation)]
+    if not all(right):
+        return ""
+    before, now = (share(sum(own), len(own)) for own in right)
+    if before.low <= now.high:
+        return ""
+    return (
+        f" {record.small_model} is right on {100 * before.value:.1f} % of the calibration samples "
+        f"and on {100 * now.value:.1f} % of these: a threshold holds only for samples like those "
+        "that chose it."
+    )
 
 
 def under_traffic(record: CascadeRecord, *, accept_disturbed: bool) -> CascadeTraffic | None:

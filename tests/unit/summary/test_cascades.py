@@ -93,6 +93,16 @@ def test_anything_else_has_its_verdict(changes: dict[str, Any], verdict: str) ->
     assert found["verdict"] == verdict
 
 
+def test_a_dropped_accuracy_is_explained_by_calibration_samples_that_were_easier() -> None:
+    alike = {"calibration": answers(60, 0), "evaluation": answers(60, 500)}
+    dropped = cascade_entry(record(**alike))
+    assert dropped["sentence"].endswith("the cascade does not keep the accuracy within 1 point.")
+    easy = {**answers(3, 500), "small": [1] * 20 + [0] * (SAMPLES - 20)}
+    found = cascade_entry(record(calibration=easy, evaluation=answers(60, 500)))
+    assert found["verdict"] == "accuracy dropped"
+    assert "small is right on 99.0 % of the calibration samples and on 92.0 %" in found["sentence"]
+
+
 @pytest.mark.parametrize(
     ("lost", "words"), [(0, "calibration.pool of at least 3"), (9, "(9 lost, 0 gained)")]
 )

@@ -27,7 +27,8 @@ from transformers import (
     MobileNetV2ForImageClassification,
 )
 
-PIXELS = torch.tensor(np.float32(np.random.default_rng(0).normal(size=(24, 3, 32, 32))))
+# no tensor, whose copy would start threads in the collection of tests that fork
+PIXELS = np.random.default_rng(0).normal(size=(24, 3, 32, 32)).astype(np.float32)
 GRID = GRIDS_WITH_OUTPUTS["s8s8"]
 USUAL = {"outputs": True, "activations": "symmetric"}
 
@@ -54,7 +55,7 @@ def subject_of(made: Any) -> Subject:
             module.get_buffer("running_var").uniform_(0.5, 2)
         elif getattr(module, "bias", None) is not None:
             torch.nn.init.normal_(module.bias, std=0.3)
-    rows = [{"pixel_values": one} for one in PIXELS.numpy()]
+    rows = [{"pixel_values": one} for one in PIXELS]
     return image_subject(model, rows, np.arange(len(rows)) % 4)
 
 
@@ -62,7 +63,7 @@ def exported(model: Any) -> ModelProto:
     program = torch.onnx.export(
         logits_only(model),
         (),
-        kwargs={"pixel_values": PIXELS[:2]},
+        kwargs={"pixel_values": torch.from_numpy(PIXELS[:2])},
         dynamic_shapes={"pixel_values": {0: torch.export.Dim.DYNAMIC}},
         output_names=["logits"],
         dynamo=True,
@@ -90,13 +91,14 @@ def test_the_file_of_the_ranges_computes_what_training_does(tmp_path: Path, made
     subject = subject_of(made)
     model = subject.model
     float_file = exported(model)
-    places = places_of(model, {"pixel_values": PIXELS[:1]})
+    places = places_of(model, {"pixel_values": torch.from_numpy(PIXELS[:1])})
     quantizers = calibrated(subject, GRID, "cpu", places)
     with torch.no_grad():
-        exact = model(PIXELS).logits.numpy()
+        pixels = torch.from_numpy(PIXELS)
+        exact = model(pixels).logits.numpy()
         with fake_quantized(model, quantizers, GRID, places):
-            expected = model(PIXELS).logits.numpy()
-        np.testing.assert_array_equal(model(PIXELS).logits.numpy(), exact)
+            expected = model(pixels).logits.numpy()
+        np.testing.assert_array_equal(model(pixels).logits.numpy(), exact)
     pairs = {name: one.range().tolist() for name, one in quantizers.items()}
     checkpoint = checkpoint_of(tmp_path / "checkpoint", model, pairs)
     save_onnx(float_file, tmp_path / "model.onnx")
@@ -104,7 +106,7 @@ def test_the_file_of_the_ranges_computes_what_training_does(tmp_path: Path, made
     nodes = [node.name for node in weighted_nodes(float_file)]
     # no other ranges, so that each quantized tensor has a learnt one
     quantized = onnxruntime_qdq(float_file, found, nodes, SCHEMES["u8s8"], USUAL)
-    batch = {"pixel_values": PIXELS.numpy()}
+    batch = {"pixel_values": PIXELS}
     (answers,) = run_onnx(quantized, [batch], threads=1)
     # logits are rounded too, so that a value on the edge of a step may differ by a whole one
     assert np.abs(answers - expected).mean() < 0.1 * np.abs(exact - expected).mean()
