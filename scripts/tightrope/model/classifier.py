@@ -39,13 +39,11 @@ def load_classifier(
     if not is_classifier(config.to_dict()):
         labels = labels or ["0", "1"]
     fits = head_fits(config, labels, names, new_head=new_head, source=source)
-    changes = {} if fits else label_fields(labels or [])
+    changes = {"ignore_mismatched_sizes": not fits, **({} if fits else label_fields(labels or []))}
     torch.manual_seed(seed)
     images = task == IMAGE
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-    model, info = load_model(
-        kind, folder, source, config, ignore_mismatched_sizes=not fits, **changes
-    )
+    model, info = load_model(kind, folder, source, config, **changes)
     if fits and info["missing_keys"]:
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")

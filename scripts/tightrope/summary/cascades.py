@@ -29,8 +29,7 @@ def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> C
     kept_rounds, why = undisturbed_rounds(record.rounds), why_disturbed(record)
     provisional = why is not None and accept_disturbed
     counted = record.rounds if provisional else kept_rounds
-    timed = counted if len(counted) >= FEWEST_ROUNDS else []
-    answers = record.evaluation
+    timed, answers = counted if len(counted) >= FEWEST_ROUNDS else [], record.evaluation
     entry: Cascade = {
         **measured_entry(record),
         "cascade": record.cascade,
@@ -60,19 +59,17 @@ def cascade_entry(record: CascadeRecord, *, accept_disturbed: bool = False) -> C
         "verdict": "failed",
         "sentence": "",
     }
-    entry["verdict"], entry["sentence"] = verdict_and_sentence(entry, record.tests)
-    if entry["verdict"] == "accuracy dropped":
-        entry["sentence"] += other_samples(record)
-    return entry
+    entry["verdict"], sentence = verdict_and_sentence(entry, record.tests)
+    return {**entry, "sentence": sentence + other_samples(entry, record)}
 
 
-def other_samples(record: CascadeRecord) -> str:
-    """Return that the calibration samples were easier for the small model, empty if not known.
+def other_samples(entry: Cascade, record: CascadeRecord) -> str:
+    """Return that accuracy dropped on harder samples than chose the threshold, else nothing.
 
     The two shares of right answers differ where their 95 % intervals do not overlap.
     """
     right = [hits(answers, SMALL) for answers in (record.calibration, record.evaluation)]
-    if not all(right):
+    if entry["verdict"] != "accuracy dropped" or not all(right):
         return ""
     before, now = (share(sum(own), len(own)) for own in right)
     if before.low <= now.high:
