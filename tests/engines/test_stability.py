@@ -130,7 +130,7 @@ def test_a_build_that_fails_is_a_failed_record_with_its_number(
 def test_a_build_that_dies_when_it_is_called_is_a_failed_record(
     tiny: TinyModel, engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dies(monkeypatch, "tightrope.measure.builds.measure")
+    dies(monkeypatch, "tightrope.measure.engine_worker")
     own = copied(engine, tmp_path)
     record = builds(tiny, own, tmp_path / "v.builds.json")
     assert (record.status, record.rounds) == ("failed", [])
