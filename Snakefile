@@ -25,6 +25,7 @@ include: "rules/report.smk"
 
 envvars:
     "TIGHTROPE_ATTEMPTS",
+    "TIGHTROPE_CONTINUES",
 
 
 rule all:
@@ -46,3 +47,7 @@ onsuccess:
     sys.stdout.write(
         decision.closing_words("reports/summary.html", "reports/summary.json", since=STARTED)
     )
+
+
+onerror:
+    continuing.continue_to_report(workflow, PLAN, ENDED_JOBS)

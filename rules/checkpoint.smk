@@ -8,7 +8,7 @@ rule prepare_checkpoint:
     conda:
         "../envs/cpu.yaml"
     resources:
-        mem_mb=4000,
+        mem_mb=8000,
         runtime=30,
     params:
         code=checkpoint_code,

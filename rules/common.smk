@@ -7,6 +7,7 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
+from tightrope.jobs import ended
 from tightrope.plan import (
     announce,
     begin,
@@ -15,6 +16,7 @@ from tightrope.plan import (
     code,
     columns,
     compression,
+    continuing,
     devices,
     distillation,
     families,
@@ -37,6 +39,7 @@ from tightrope.plan.devices import gpus_of_device, gpus_of_variant
 from tightrope.plan.job_inputs import audit_input, peaks_of_variant, quantize_inputs
 from tightrope.plan.job_params import accuracy_libraries, traffic_libraries
 from tightrope.terminal import decision, stopping
+from tightrope.terminal.ended import watch_ended_jobs
 from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
 
 # relative: Snakemake compares inputs by path, and the project may be moved
@@ -48,7 +51,7 @@ code_of = partial(code_digest, SCRIPTS)
 versions_of = library_versions
 
 config.update(checked_or_exit(workflow, config, f"{workflow.basedir}/config/schema.yaml"))
-PLAN = plan.make_plan(config)
+PLAN = plan.make_plan(config, failed=ended.known().models)
 # a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]
 JOBS = columns.columns(PLAN.jobs)
@@ -63,17 +66,19 @@ RACES = columns.race_columns(PLAN.jobs)
 FAMILIES = families.family_columns(config, PLAN.jobs)
 AUDITED_JOBS = columns.columns(plan.audited(PLAN.jobs))
 SEARCHES = columns.search_columns(config, PLAN.jobs)
-SEARCHED = compression.searched(config)
+SEARCHED = [model for model in compression.searched(config) if model in PLAN.models]
 PREPARED = preparation.prepared(config, PLAN.jobs)
 CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 RUN_LOCK = begin.begin_run(workflow, config, PLAN)
+ENDED_JOBS = watch_ended_jobs()
 GENERATIONS = begin.generations(workflow, config, PLAN, RUN_LOCK)
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)
 announce.announce(workflow, config, PLAN, executing=False)
 
 os.environ.setdefault(begin.ATTEMPTS, "1")
+os.environ.setdefault(ended.CONTINUES, "")
 
 
 # functions of the wildcards, for the rules

@@ -8,7 +8,7 @@ rule prepare_data:
     conda:
         "../envs/cpu.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=8000,
         runtime=30,
         # only to check that the examples are enough: as params, they would make the data stale
         train_size=size_of("train"),

@@ -10,6 +10,7 @@ rule export_onnx:
     resources:
         mem_mb=8000,
         runtime=30,
+        last_attempt=last_attempt,
     params:
         code=code_of("export_onnx.py"),
         threads=lookup("threads", within=config),
@@ -32,6 +33,7 @@ rule simplify_onnx:
     resources:
         mem_mb=8000,
         runtime=30,
+        last_attempt=last_attempt,
     params:
         code=code_of("simplify_onnx.py"),
         threads=lookup("threads", within=config),

@@ -58,7 +58,7 @@ rule render_report:
         script=f"{SCRIPTS}/tightrope/report/template/page.js",
     output:
         page=report(
-            ensure("reports/summary.html", non_empty=True),
+            ensure(update("reports/summary.html"), non_empty=True),
             caption="captions/summary.rst",
             category="Summary",
         ),
@@ -68,7 +68,7 @@ rule render_report:
     conda:
         "../envs/cpu.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=4000,
         runtime=10,
     params:
         code=code_of("render_report.py"),

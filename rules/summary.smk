@@ -23,22 +23,24 @@ rule summarize:
         training=collect("reports/{model}/training.json", model=PLAN.training),
         checkpoints=collect("artifacts/{model}/checkpoint/checkpoint.json", model=PLAN.models),
         splits=collect("artifacts/{model}/splits/{split}.json", model=PLAN.models, split=SPLITS),
+    # the last report stays until the new one takes its place
     output:
-        json=ensure("reports/summary.json", non_empty=True),
-        csv=ensure("reports/summary.csv", non_empty=True),
+        json=ensure(update("reports/summary.json"), non_empty=True),
+        csv=ensure(update("reports/summary.csv"), non_empty=True),
     log:
         "<logs>/summarize/summarize.log",
     localrule: True
     conda:
         "../envs/cpu.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=4000,
         runtime=10,
     params:
         code=code_of("summarize.py"),
         configuration=CONFIGURATION,
         overrides=OVERRIDES,
         unavailable=PLAN.unavailable,
+        failed=PLAN.failed,
         baselines=PLAN.baselines,
         references=PLAN.references,
         budget_points=lookup("accuracy_budget_points", within=config),

@@ -1,12 +1,16 @@
 """Read the data of a model, and write its distinct examples in their order."""
 
+from functools import partial
+
 from tightrope.data.prepare import prepare_data
 from tightrope.data.ranges import sizes_of
+from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 from tightrope.signature import IMAGE
 
 job = current_job(globals())
-left_out = prepare_data(
+prepare = partial(
+    prepare_data,
     job.output.manifest,
     source=job.params.data,
     columns=job.params.columns,
@@ -16,7 +20,7 @@ left_out = prepare_data(
     task=job.params.task,
     images=job.params.images,
 )
-if left_out:
+if left_out := run_or_stop(prepare, limits=Limits.of(job)):
     image = "rows without image or label, or files that are no images by their names"
     what = image if job.params.task == IMAGE else "rows without text or label"
     print(f"{job.params.data}: left out {left_out} {what}", file=job.terminal)

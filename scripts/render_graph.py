@@ -12,5 +12,5 @@ render_graph(
     job.output.picture,
     job.output.structure,
     title=f"{job.wildcards.model} {job.wildcards.graph}",
-    limits=Limits.of(job.resources),
+    limits=Limits.of(job),
 )

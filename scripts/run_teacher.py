@@ -1,5 +1,8 @@
 """Keep what a teacher says of the examples that its student is trained on."""
 
+from functools import partial
+
+from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
 from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
@@ -10,10 +13,12 @@ settings = TeacherSettings(
     threads=intra_op_threads(job.params.threads),
     device="cuda" if job.resources.gpu else "cpu",
 )
-write_teacher_outputs(
+run = partial(
+    write_teacher_outputs,
     job.output.manifest,
     settings,
     teacher=job.input.teacher,
     data=job.input.data,
     splits=dict(job.input.items()).get("splits", ()),
 )
+run_or_stop(run, limits=Limits.of(job))

@@ -1,10 +1,12 @@
 """Write which rows of a model's data are one split."""
 
+from functools import partial
+
 from tightrope.data.ranges import sizes_of
 from tightrope.data.split import split_data
+from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 
 job = current_job(globals())
-split_data(
-    job.input.data, job.output.manifest, split=job.wildcards.split, sizes=sizes_of(job.resources)
-)
+split = partial(split_data, split=job.wildcards.split, sizes=sizes_of(job.resources))
+run_or_stop(split, job.input.data, job.output.manifest, limits=Limits.of(job))

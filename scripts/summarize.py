@@ -1,16 +1,21 @@
 """Write reports/summary.json and reports/summary.csv from all records."""
 
+from functools import partial
+
+from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.summarize import summarize
 
 job = current_job(globals())
-summarize(
+work = partial(
+    summarize,
     Inputs(**dict(job.input.items())),
     Settings(
         configuration=job.params.configuration,
         overrides=job.params.overrides,
         unavailable=job.params.unavailable,
+        failed=job.params.failed,
         baselines=job.params.baselines,
         references=job.params.references,
         budget_points=job.params.budget_points,
@@ -22,3 +27,4 @@ summarize(
     json_target=job.output.json,
     csv_target=job.output.csv,
 )
+run_or_stop(work, limits=Limits.of(job))

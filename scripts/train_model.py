@@ -25,5 +25,5 @@ settings = TrainingSettings(
 )
 files = {name: file for name, file in job.input.items() if name != "structure"}
 train = partial(train_model, job.output.manifest, settings, **files, terminal=job.terminal)
-limits = Limits.of(job.resources)
+limits = Limits.of(job)
 train_or_stop(train, settings.asked, model=job.wildcards.model, limits=limits)

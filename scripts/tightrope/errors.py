@@ -50,9 +50,14 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return type and first line of an error, short enough for a table."""
+    """Return type and first line of an error, short enough for a table.
+
+    A TightropeError says all by itself: without its type.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else "no message"
+    if isinstance(error, TightropeError):
+        return text
     return f"{type(error).__name__}: {text[:300]}"
 
 

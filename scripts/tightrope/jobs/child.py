@@ -1,57 +1,76 @@
 """Run work in a child process: a crash, hang or out-of-memory becomes a recorded failure."""
 
-import ctypes
 import math
 import multiprocessing
 import os
 import signal
 import tempfile
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import Any
 
 import psutil
 
-from tightrope.artifacts.files import DISK_ERRORS, cannot_be_written
-from tightrope.errors import (
-    ArtifactError,
-    StorageError,
-    TightropeError,
-    WorkFailed,
-    in_one_line,
-    is_out_of_memory,
-)
-from tightrope.jobs.messages import Failed, Raised, Reply, Request, Returned
+from tightrope.errors import TightropeError, WorkFailed
+from tightrope.jobs.ended import reason_of
+from tightrope.jobs.messages import Failed, Raised, Reply, Request
+from tightrope.jobs.served import serve
 from tightrope.machine.processes import exceeds_memory, is_alive, parent_snakemake
 
-PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.5
-REMEDY = "raise its {} with --set-resources and say --config retry_failed=true"
-# errors of the environment, not of the variant: they end the job
-PASSED_ON = (ArtifactError, StorageError)
+REMEDY = (
+    "raise its {} (set-resources of the profile, without one --set-resources) "
+    "and say --config retry_failed=true"
+)
 LIMIT_OF_MEMORY = "GB of memory, the limit of this job"
+
+
+# of a job's memory, what is left to Snakemake on the node: it has two processes in a Slurm job
+RESERVED_MB = 450
+# seconds before the scheduler's end of a job at which its own limit is, at most
+RESERVED_SECONDS = 120
+# when Slurm has started a job, in seconds since the epoch
+SLURM_START = "SLURM_JOB_START_TIME"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a job: memory, time, and whether this is its last attempt."""
+    """Limits of a job: memory, time, whether this is its last attempt, and why it has ended.
+
+    `ended` is the reason why an earlier process of this job was ended from outside; it is not tried
+    again then, and fails for this reason.
+    """
 
     memory_bytes: float
     seconds: float
     last_attempt: bool = True
+    ended: str | None = None
 
     @classmethod
-    def of(cls, resources: Any) -> "Limits":
-        """Return nine tenths of a Snakemake job's `mem_mb` and `runtime` (minutes)."""
+    def of(cls, job: Any) -> "Limits":
+        """Return the limits of a job, see `tightrope.jobs.job.current_job`.
+
+        They lie below its `mem_mb` and `runtime` (minutes), so that the job notices before a
+        scheduler ends it: a tenth and at least RESERVED_MB, a tenth and at most RESERVED_SECONDS.
+        Time counts from the start of the job where Slurm says it, else from now.
+        """
+        memory, seconds = float(job.resources.mem_mb), 60.0 * job.resources.runtime
         return cls(
-            memory_bytes=0.9e6 * resources.mem_mb,
-            seconds=54.0 * resources.runtime,
-            last_attempt=bool(resources.last_attempt),
+            memory_bytes=1e6 * max(memory - max(0.1 * memory, RESERVED_MB), memory / 2),
+            seconds=seconds - min(0.1 * seconds, RESERVED_SECONDS) - seconds_since_start(),
+            last_attempt=bool(getattr(job.resources, "last_attempt", True)),
+            ended=reason_of(path for _, path in job.output.items()),
         )
+
+
+def seconds_since_start() -> float:
+    """Return the seconds since Slurm has started this job, 0 without Slurm."""
+    try:
+        return max(0.0, time.time() - float(os.environ[SLURM_START]))
+    except (KeyError, ValueError):
+        return 0.0
 
 
 class Child:
@@ -60,7 +79,7 @@ class Child:
     It dies with its parent, and sleeps on its pipe between requests. Its temporary files are in a
     folder that this class deletes: a killed child deletes none, and a runtime may unpack a whole
     model there. `role` prefixes the reason of each failure. The time limit counts from `began`
-    (`time.monotonic()`), or from now.
+    (`time.monotonic()`), or from now. Raises WorkFailed for a job that has `ended` before.
     """
 
     def __init__(
@@ -70,6 +89,8 @@ class Child:
         role: str = "",
         began: float | None = None,
     ) -> None:
+        if limits.ended is not None:
+            raise WorkFailed(limits.ended, transient=True)
         context = multiprocessing.get_context("fork")
         self.role = role
         self.limits = limits
@@ -169,6 +190,34 @@ def supervised(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any
         return child.ask(*arguments)
 
 
+def run_or_stop(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
+    """Return `work(*arguments)`, run in a child process, of a step that its model needs.
+
+    Raises a TightropeError of the work unchanged, and any other failure as a TightropeError.
+    """
+    try:
+        value, error = supervised(catch_expected_errors(work), *arguments, limits=limits)
+    except WorkFailed as failed:
+        raise TightropeError(failed.reason) from None
+    if error is not None:
+        raise error
+    return value
+
+
+def catch_expected_errors(
+    work: Callable[..., Any],
+) -> Callable[..., tuple[Any, TightropeError | None]]:
+    """Wrap `work` to return its expected error as a second value instead of failing the child."""
+
+    def run(*arguments: Any) -> tuple[Any, TightropeError | None]:
+        try:
+            return work(*arguments), None
+        except TightropeError as error:
+            return None, error
+
+    return run
+
+
 def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limits) -> None:
     """Set the fields of `record` from `work(*arguments)` in a child, or from its failure.
 
@@ -193,42 +242,6 @@ def failure(error: WorkFailed, what: str, limits: Limits) -> dict[str, Any]:
 
     Raises TightropeError instead while the error is transient and another attempt is left.
     """
-    if error.transient and not limits.last_attempt:
+    if error.transient and not limits.last_attempt and limits.ended is None:
         raise TightropeError(f"{what}: {error.reason}; another attempt follows")
     return {"status": "failed", "reason": error.reason, "transient": error.transient}
-
-
-def serve(
-    handler: Callable[..., Any], there: Connection, pipe: Connection, parent: int, scratch: str
-) -> None:
-    """Answer requests in the child until the pipe closes, with temporary files in `scratch`."""
-    there.close()
-    # the environment variable is for C++ libraries and subprocesses
-    os.environ["TMPDIR"] = tempfile.tempdir = scratch
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if os.getppid() != parent:
-        return
-    while True:
-        try:
-            request = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(answer(handler, request))
-
-
-def answer(handler: Callable[..., Any], request: Request) -> Reply:
-    """Call the handler; return what it returned, or how it failed."""
-    try:
-        return Returned(handler(*request.arguments))
-    except PASSED_ON as error:
-        return Raised(error)
-    except MemoryError:
-        return Failed("out of memory", True)
-    except WorkFailed as error:
-        return Failed(error.reason, error.transient)
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
-            return Raised(cannot_be_written(error.filename or "a file of this job", error))
-        traceback.print_exc()
-        return Failed(in_one_line(error), is_out_of_memory(error))

@@ -24,4 +24,4 @@ class Execution:
         """
         require_host(job.params.host)
         threads = intra_op_threads(job.params.threads)
-        return cls(threads, Limits.of(job.resources), job.params.libraries)
+        return cls(threads, Limits.of(job), job.params.libraries)

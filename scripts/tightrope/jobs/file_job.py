@@ -19,7 +19,7 @@ def run_file_job(job: Any, failed: str, work: Callable[[], None]) -> None:
     known = next(filter(None, (failure_in(path) for _, path in job.input.items())), None)
     if known is not None:
         return write_failure(target, **known)
-    limits = Limits.of(job.resources)
+    limits = Limits.of(job)
     try:
         supervised(work, limits=limits)
     except WorkFailed as error:

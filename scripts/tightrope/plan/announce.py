@@ -8,6 +8,7 @@ from typing import Any
 
 from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
+from tightrope.jobs.ended import continues
 from tightrope.machine.nvml import ambiguous_gpu
 from tightrope.plan.config import Document
 from tightrope.plan.plan import Plan
@@ -24,6 +25,8 @@ MOST_NAMED = 4
 
 def announce(workflow: Any, config: Document, plan: Plan, *, executing: bool) -> None:
     """Print the lines to the error stream, of a run when its first job starts, else at once."""
+    if continues():  # it was said before
+        return
     if workflow.is_main_process and executing == this_run_executes_jobs():
         for line in announced(config, plan):
             print(line, file=sys.stderr)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import IO, Any
 
+from tightrope.jobs.ended import continues
 from tightrope.plan import reports
 from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
@@ -11,7 +12,9 @@ from tightrope.plan.plan import Plan
 from tightrope.plan.records import failing_files, records
 from tightrope.plan.run import (
     DISTURBED,
+    TRANSIENT,
     delete_disturbed,
+    delete_ended,
     delete_failed,
     end_strictly,
     take_run_lock,
@@ -27,8 +30,14 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
     if not workflow.is_main_process or not this_run_executes_jobs():
         return None
     lock = take_run_lock()
+    if continues():
+        start_terminal(workflow)
+        return None
+    if lock is not None:
+        delete_ended(failing_files(config, plan))
     if lock is not None and config["retry_failed"]:
-        delete_failed(failing_files(config, plan))
+        transient = config["retry_failed"] == TRANSIENT
+        delete_failed(failing_files(config, plan), transient=transient)
     if lock is not None and config["remeasure"] == DISTURBED:
         delete_disturbed([path for paths in records(plan).values() for path in paths])
     if config["strict"]:
@@ -40,7 +49,8 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
 def generations(
     workflow: Any, config: Document, plan: Plan, lock: IO[str] | None
 ) -> dict[str, int]:
-    """Return `reports.generation` of each rule that reports; who holds `lock` persists it.
+    """Return `reports.generation` of each rule that reports; who holds `lock` persists it,
+    and so does a run that goes on after that one.
 
     In the process of a job, files are missing that the run is about to make: they do not count.
     """
@@ -48,9 +58,9 @@ def generations(
         "summarize": reports.summarized_files(records(plan)),
         "render_report": [*graph_records(graph_columns(config, plan.jobs))],
     }
-    main = workflow.is_main_process
+    main, keep = workflow.is_main_process, lock is not None or continues()
     return {
-        rule: reports.generation(rule, paths if main else [], persist=lock is not None)
+        rule: reports.generation(rule, paths if main else [], persist=keep)
         for rule, paths in files.items()
     }
 

@@ -1,6 +1,6 @@
 """The plan of jobs from the configuration, and what their rules ask of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tightrope.engine_table import ENGINES
@@ -36,7 +36,9 @@ class Plan(NamedTuple):
     `families` the records by root and device,
     `training` the models whose training is measured, `cascades` the jobs of the small and of the
     large model of each cascade, `baselines` the name of the baseline per model
-    and device; `host` and `numerics` are the host keys per device.
+    and device; `host` and `numerics` are the host keys per device. `unavailable` and `failed` are
+    the variants that are not planned, each with the reason: `failed` those of models without data
+    or checkpoint.
     """
 
     models: list[str]
@@ -53,14 +55,20 @@ class Plan(NamedTuple):
     training: list[str]
     cascades: dict[str, Jobs]
     unavailable: list[tuple[str, str, str]]
+    failed: list[tuple[str, str, str]]
     baselines: dict[str, dict[str, str]]
     host: dict[str, str]
     numerics: dict[str, str]
 
 
-def make_plan(config: Document, host: Document | None = None) -> Plan:
-    """Plan the variants to build on `host`, by default here, with reasons for unavailable ones."""
-    host = host or describe_host()
+def make_plan(
+    config: Document, host: Document | None = None, failed: Mapping[str, str] | None = None
+) -> Plan:
+    """Plan the variants to build on `host`, by default here, with reasons for unavailable ones.
+
+    `failed` are the models that have no data or no checkpoint, each with the reason.
+    """
+    host, failed = host or describe_host(), failed or {}
     auto = config["host"] == "auto"
     given: dict[str, str] = {device: config["host"] for device in DEVICES}
     wanted = [(model, one) for model in config["models"] for one in configured(config, model, host)]
@@ -69,13 +77,14 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         for model, variant in wanted
         if (reason := unavailable_reason(config, variant, host, config["models"][model]))
     }
-    jobs = [job for job in wanted if job not in reasons]
+    possible = [job for job in wanted if job not in reasons]
+    jobs = [(model, variant) for model, variant in possible if model not in failed]
     baselines = {
         name: {device: str(baseline(device, model["checkpoint"])) for device in DEVICES}
         for name, model in config["models"].items()
     }
     return Plan(
-        models=list(config["models"]),
+        models=[model for model in config["models"] if model not in failed],
         jobs=jobs,
         traffic=requested(config, "traffic", jobs),
         throughput=measured_throughputs(config, jobs),
@@ -86,9 +95,10 @@ def make_plan(config: Document, host: Document | None = None) -> Plan:
         activations=compared(config, jobs),
         references=references(config),
         families=family_records(config, jobs),
-        training=measured_trainings(config),
+        training=[model for model in measured_trainings(config) if model not in failed],
         cascades=cascade_jobs(config, jobs),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
+        failed=[(name, str(one), failed[name]) for name, one in possible if name in failed],
         baselines=baselines,
         host=keys(fingerprint, host) if auto else given,
         numerics=keys(numerics_fingerprint, host) if auto else given,

@@ -35,9 +35,15 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     return found | training | plan.families | cascade_records(plan.cascades)
 
 
+def onnx_files(model: str) -> list[str]:
+    """Return the ONNX files that a model's checkpoint is exported to."""
+    return [f"artifacts/{model}/model.onnx", f"artifacts/{model}/model.simplified.onnx"]
+
+
 def failing_files(config: Document, plan: Plan) -> list[str]:
     """Return the files that may hold a failure, including those that variants share."""
     own = [path for paths in records(plan).values() for path in paths]
+    own += [path for model in plan.models for path in onnx_files(model)]
     int8 = [path for job in plan.jobs for path in int8_files(config, *job)]
     return (
         int8

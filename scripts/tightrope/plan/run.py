@@ -8,17 +8,18 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO
 
 from tightrope.artifacts.failures import failure_in, is_onnx_file
 from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
+from tightrope.jobs import ended
 from tightrope.summary.failures import failures
 
-# value of `remeasure` in the configuration
-DISTURBED = "disturbed"
+# values of `remeasure` and of `retry_failed` in the configuration
+DISTURBED, TRANSIENT = "disturbed", "transient"
 # Snakemake command-line options with which it executes no job
 WITHOUT_JOBS = (
     "dryrun",
@@ -91,9 +92,21 @@ def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
     return stream
 
 
-def delete_failed(paths: Iterable[Path | str]) -> list[Path]:
-    """Delete the files that hold a failure or cannot be read; return them without duplicates."""
-    return deleted(files_where(has_failed, paths))
+def delete_failed(paths: Iterable[Path | str], *, transient: bool = False) -> list[Path]:
+    """Delete the files that hold a failure or cannot be read; return them without duplicates.
+
+    With `transient` only those that another attempt may mend: out of memory or time, killed.
+    """
+    return deleted(files_where(has_failed_in_passing if transient else has_failed, paths))
+
+
+def delete_ended(paths: Iterable[Path | str]) -> list[Path]:
+    """Delete the failures of jobs that the last run in this folder went on without; return them."""
+    reasons = set(ended.kept().outputs.values())
+    ended.FILE.unlink(missing_ok=True)
+    if not reasons:
+        return []
+    return deleted(files_where(partial(has_failed_for, reasons), paths))
 
 
 def disturbed_among(paths: Iterable[Path | str]) -> list[Path]:
@@ -119,6 +132,23 @@ def deleted(files: list[Path]) -> list[Path]:
     for path in files:
         path.unlink()
     return files
+
+
+def has_failed_for(reasons: set[str], path: Path) -> bool:
+    """Return whether the file holds a failure for one of the reasons, or cannot be read."""
+    try:
+        reason = (failure_in(path) or {}).get("reason")
+    except ArtifactError:
+        return True
+    return reason is not None and any(one in str(reason) for one in reasons)
+
+
+def has_failed_in_passing(path: Path) -> bool:
+    """Return whether the file holds a failure that is transient, or cannot be read."""
+    try:
+        return bool((failure_in(path) or {}).get("transient"))
+    except ArtifactError:
+        return True
 
 
 def has_failed(path: Path) -> bool:

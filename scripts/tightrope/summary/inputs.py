@@ -55,7 +55,8 @@ class Settings:
 
     `configuration` names its files, `overrides` the values of --config. `unavailable` holds (model,
     variant, reason), `baselines` the baseline variant by model and device, `references` the model
-    with which a model's activation is compared. For `accept_disturbed` see `results.latency_entry`.
+    with which a model's activation is compared. `failed` holds (model, variant, reason) of
+    models without data or checkpoint. For `accept_disturbed` see `results.latency_entry`.
     `prices` are per hour by fingerprint of the host, or `*`; `prepared` are the files made before
     the engine of each variant.
     """
@@ -65,6 +66,7 @@ class Settings:
     budget_points: float
     configuration: Sequence[str] = ()
     overrides: Sequence[str] = ()
+    failed: Sequence[tuple[str, str, str]] = ()
     references: Mapping[str, str] = field(default_factory=dict)
     accept_disturbed: bool = False
     goal: Goal | None = None

@@ -122,14 +122,19 @@ def measured_fields(latency: LatencyRecord) -> MeasuredFields:
     }
 
 
-def unavailable_entry(model: str, variant: str, reason: str) -> Result:
-    """Return an entry of `results` for a variant that cannot run on this machine."""
+def not_planned_entry(
+    model: str, variant: str, reason: str, status: Literal["failed", "unavailable"]
+) -> Result:
+    """Return an entry of `results` for a variant that was not built.
+
+    It cannot run on this machine (`unavailable`), or its model lacks data or checkpoint (`failed`).
+    """
     return {
         "model": model,
         **variant_fields(parse(variant)),
         "baseline": None,
         "host": None,
-        "status": "unavailable",
+        "status": status,
         "reason": reason,
         **NOT_BUILT,
         **NOT_MEASURED,

@@ -40,7 +40,7 @@ from tightrope.summary.races import RaceKey, race_entries
 from tightrope.summary.recommend import recommendations
 from tightrope.summary.requested import Requested
 from tightrope.summary.result_types import Result
-from tightrope.summary.results import result_entry, unavailable_entry
+from tightrope.summary.results import not_planned_entry, result_entry
 from tightrope.summary.speed_scale import with_races
 from tightrope.summary.splits import SplitsByModel, by_model, evaluation_split
 from tightrope.summary.table import write_csv
@@ -114,7 +114,8 @@ def raced_results(
     )
     found = read_records(inputs.audits), made_records(inputs.searches)
     timed = with_speedups_over_bf16(with_races(results, raced), raced)
-    known = timed + [unavailable_entry(*one) for one in settings.unavailable]
+    known = timed + [not_planned_entry(*one, "failed") for one in settings.failed]
+    known += [not_planned_entry(*one, "unavailable") for one in settings.unavailable]
     return [with_int8(result, *found) for result in known], raced
 
 

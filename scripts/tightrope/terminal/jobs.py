@@ -14,6 +14,8 @@ from tightrope.terminal.progress_bars import Progress, progress_in
 RECORDS = (".json", ".onnx")
 # failure records are smaller; larger files are not parsed
 LARGEST_BYTES = 2**20
+# what Snakemake says of a job that a signal ended
+KILLED = re.compile(r"died with <Signals\.(\w+): \d+>")
 # last line of a Python traceback
 RAISED = re.compile(r"^[\w.]*[A-Za-z]\w*(Error|Exception|Interrupt|Exit)\b.*$")
 
@@ -104,8 +106,10 @@ def reason_of_crash(logs: Iterable[str], exception: str) -> str:
     lines = [line.strip() for line in exception.splitlines() if line.strip()]
     if not lines:
         return "ended with an error and left no reason"
+    if killed := KILLED.search(lines[-1]):
+        return f"killed by {killed[1]} (out of memory, or from outside)"
     # remove the command line, which does not explain the error
-    return re.sub(r"^Command .* (?=returned non-zero|died with)", "", lines[-1])
+    return re.sub(r"^Command .* (?=returned non-zero)", "", lines[-1])
 
 
 def reason_in_log(path: Path) -> str | None:

@@ -8,7 +8,8 @@ from typing import Any
 import psutil
 
 from tightrope.errors import TightropeError, WorkFailed, is_out_of_memory
-from tightrope.jobs.child import LIMIT_OF_MEMORY, PASSED_ON, Child, Limits
+from tightrope.jobs.child import LIMIT_OF_MEMORY, Child, Limits, catch_expected_errors
+from tightrope.jobs.served import PASSED_ON
 from tightrope.training.recipe import DEFAULTS, Recipe
 
 Work = Callable[[int], Any]
@@ -47,18 +48,6 @@ def run_training(
         if error is None:
             return value
         raise error if isinstance(error, PASSED_ON) else WorkFailed(str(error), transient=False)
-
-
-def catch_expected_errors(work: Work) -> Callable[[int], tuple[Any, TightropeError | None]]:
-    """Wrap `work` to return its expected error as a second value instead of failing the child."""
-
-    def run(micro_batches: int) -> tuple[Any, TightropeError | None]:
-        try:
-            return work(micro_batches), None
-        except TightropeError as error:
-            return None, error
-
-    return run
 
 
 def surely_out_of_memory(failed: WorkFailed) -> bool:

@@ -13,7 +13,9 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFailed
-from tightrope.jobs.child import Child, Limits, failure, supervised
+from tightrope.jobs.child import Child, Limits, failure, run_or_stop, supervised
+from tightrope.jobs.ended import CONTINUES, Ended
+from tightrope.jobs.job import Section
 from tightrope.machine.processes import peak_rss_bytes
 
 ROOMY = Limits(memory_bytes=64e9, seconds=60)
@@ -68,7 +70,7 @@ def test_a_child_keeps_its_state_between_requests_until_it_is_left() -> None:
         (RuntimeError("\n\n  indented  \n"), "RuntimeError: indented"),
         (KeyError("key"), "KeyError: 'key'"),
         (AssertionError(), "AssertionError: no message"),
-        (TightropeError("not yet"), "TightropeError: not yet"),
+        (TightropeError("not yet"), "not yet"),
         (OSError(errno.EIO, "broken device"), "OSError: [Errno 5] broken device"),
     ],
 )
@@ -231,12 +233,51 @@ def test_a_failure_is_a_record_on_the_last_attempt_and_an_error_before_it() -> N
     assert failure(final, "cpu-x", first) == record
 
 
-def test_limits_lie_below_those_of_the_job() -> None:
-    resources = SimpleNamespace(mem_mb=1000, runtime=10, last_attempt=0)
-    limits = Limits.of(resources)
-    assert 0.5e9 < limits.memory_bytes < 1e9
-    assert 300 < limits.seconds < 600
-    assert limits.last_attempt is False
+def job_of(mem_mb: int, runtime: int) -> SimpleNamespace:
+    resources = SimpleNamespace(mem_mb=mem_mb, runtime=runtime, last_attempt=0)
+    return SimpleNamespace(resources=resources, output=Section(record="reports/a.json"))
+
+
+@pytest.mark.parametrize(
+    ("mem_mb", "runtime", "memory_mb", "seconds"),
+    [(1000, 10, 550, 540), (16000, 240, 14400, 14280), (50, 1, 25, 54)],
+)
+def test_limits_lie_below_those_of_the_job_and_leave_room_for_snakemake(
+    mem_mb: int, runtime: int, memory_mb: float, seconds: float
+) -> None:
+    limits = Limits.of(job_of(mem_mb, runtime))
+    assert limits.memory_bytes == pytest.approx(memory_mb * 1e6)
+    assert limits.seconds == pytest.approx(seconds)
+    assert (limits.last_attempt, limits.ended) == (False, None)
+
+
+def test_the_time_of_a_slurm_job_counts_from_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_START_TIME", str(int(time.time()) - 100))
+    assert 438 < Limits.of(job_of(1000, 10)).seconds <= 441
+
+
+def test_a_job_that_has_ended_before_fails_for_that_reason_in_place_of_its_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Ended(outputs={"reports/a.json": "the node was lost"}).write()
+    assert Limits.of(job_of(1000, 10)).ended is None  # of an earlier run
+    monkeypatch.setenv(CONTINUES, "1")
+    limits = Limits.of(job_of(1000, 10))
+    with pytest.raises(WorkFailed, match="the node was lost") as caught:
+        supervised(int, "1", limits=limits)
+    record = {"status": "failed", "reason": "the node was lost", "transient": True}
+    assert failure(caught.value, "cpu-x", limits) == record
+
+
+def test_a_step_that_a_model_needs_ends_with_one_line() -> None:
+    assert run_or_stop(int, "3", limits=ROOMY) == 3
+    with pytest.raises(ArtifactError, match=r"^a.json: truncated$"):
+        run_or_stop(raises, ArtifactError("a.json: truncated"), limits=ROOMY)
+    with pytest.raises(TightropeError, match=r"^ValueError: no such row$"):
+        run_or_stop(raises, ValueError("no such row"), limits=ROOMY)
+    with pytest.raises(TightropeError, match=r"^killed after 1 s, the limit of this job"):
+        run_or_stop(time.sleep, 60, limits=Limits(memory_bytes=64e9, seconds=1))
 
 
 def test_many_short_requests_reach_the_limit_too() -> None:

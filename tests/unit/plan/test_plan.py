@@ -41,7 +41,7 @@ from tightrope.plan.plan import (
     variant_suffixes,
 )
 from tightrope.plan.profiled import ENGINES as PROFILED
-from tightrope.plan.records import failing_files, records
+from tightrope.plan.records import failing_files, onnx_files, records
 from tightrope.signature import IMAGE
 from tightrope.variants import UNQUANTIZED, Variant, parse
 
@@ -402,6 +402,8 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
         one for own in records(plan).values() for one in own
     }
     assert {path for path in found if path.startswith("artifacts/n/")} == {
+        "artifacts/n/model.onnx",
+        "artifacts/n/model.simplified.onnx",
         "artifacts/n/calibration/minmax-64.json",
         "artifacts/n/calibration/nncf-64.json",
         "artifacts/n/quantized/u8s8-minmax-64.onnx",
@@ -421,6 +423,7 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
     plan = plan_of(config)
     assert failing_files(config, plan) == [
         *(one for own in records(plan).values() for one in own),
+        *(path for model in plan.models for path in onnx_files(model)),
         *(f"reports/{model}/graphs/simplified.json" for model in plan.models),
     ]
 

@@ -48,8 +48,8 @@ def test_a_broken_record_is_a_failure_that_names_the_file(tmp_path: Path) -> Non
     [
         ("error: texts.csv: no column\n", "texts.csv: no column"),
         ("1/2\nTraceback (most recent call last):\n  x\nValueError: bad\n", "ValueError: bad"),
-        ("predicting: 40%|##\n", "died with <Signals.SIGKILL: 9>."),
-        (None, "died with <Signals.SIGKILL: 9>."),
+        ("predicting: 40%|##\n", "killed by SIGKILL (out of memory, or from outside)"),
+        (None, "killed by SIGKILL (out of memory, or from outside)"),
     ],
 )
 def test_a_crash_is_told_in_one_line_from_the_log_or_else_from_the_exception(

@@ -210,7 +210,7 @@ def run_choice(job: Any) -> None:
     )
     target = job.output.structure
     if params.engine is None:
-        limits = Limits.of(job.resources)
+        limits = Limits.of(job)
         limit, heads = params.asked["parameters"], params.asked.get("heads", False)
         return choose_by_parameters(target, analysed, limit, limits=limits, fewer_heads=heads)
     choose_by_latency(

@@ -1,0 +1,125 @@
+"""Jobs that end before they can write a failure: the report is written without them."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tiny_project import MODEL, ONNX_MODELS, RACE, Project
+
+FP32, INT8 = "cpu-openvino-fp32", "cpu-openvino-int8-nncf-8"
+BUILD = "def build(\n    source: Path,"
+# An engine whose build of fp32 ends its whole job, while the file `fault` is there.
+ENDS_ITS_JOB = """
+def build(source, target, *, precision, device, threads, options, samples=None):
+    import os, signal
+
+    if precision == "fp32" and Path("fault").exists():
+        os.kill(os.getppid(), signal.SIGKILL)
+    settings = {"precision": precision, "device": device, "threads": threads, "options": options}
+    return obedient(source, target, **settings, samples=samples)
+
+
+"""
+OTHER = "other"
+# its data cannot be had, which the job alone can tell
+TOO_FEW = {**ONNX_MODELS[MODEL], "splits": {"train": 120, "evaluation": 4000}}
+
+
+def document(project: Project) -> dict[str, Any]:
+    return json.loads((project / "reports/summary.json").read_text())
+
+
+def results(project: Project, model: str = MODEL) -> dict[str, dict[str, Any]]:
+    return {one["variant"]: one for one in document(project)["results"] if one["model"] == model}
+
+
+@pytest.fixture(scope="module")
+def ended(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project after a run in which a job was killed, and its last report was there before."""
+    project = finished_onnx.copy(tmp_path_factory.mktemp("ended") / "project")
+    path = "scripts/tightrope/engines/openvino.py"
+    project.edit(path, BUILD, f"{ENDS_ITS_JOB.lstrip()}{BUILD.replace('build', 'obedient')}")
+    (project / "fault").touch()
+    done = project.snakemake()
+    assert done.returncode == 1, done.stdout
+    (project / "said").write_text(done.stdout)
+    return project
+
+
+def test_a_killed_job_is_a_failed_variant_and_the_report_is_written(ended: Project) -> None:
+    found = results(ended)
+    assert found[FP32]["status"] == "failed"
+    killed = "not built: killed by SIGKILL (out of memory, or from outside)"
+    assert found[FP32]["reason"] == killed
+    assert found[INT8]["status"] == "ok"
+    assert document(ended)["races"]
+    assert found[FP32]["reason"] in (ended / "reports/summary.html").read_text()
+    said = (ended / "said").read_text()
+    assert "A job ended without a result: the report is written without it." in said
+    assert "Report: reports/summary.html" in said
+    assert "Traceback" not in said
+
+
+def test_the_same_command_tries_what_ended_again_and_nothing_else(
+    ended: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(ended)
+    (project / "fault").unlink()
+    assert project.run() == {
+        f"build_openvino/{MODEL}-cpu-fp32",
+        f"measure_latency/{MODEL}-{FP32}",
+        f"measure_accuracy/{MODEL}-{FP32}",
+        *RACE,
+        "summarize/summarize",
+        "render_report/render_report",
+    }
+    assert results(project)[FP32]["status"] == "ok"
+    assert project.plan() == set()
+
+
+def test_a_model_without_data_is_left_out_and_the_others_are_reported(
+    finished_onnx: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(finished_onnx)
+    project.configure(models={**ONNX_MODELS, OTHER: TOO_FEW})
+    done = project.snakemake()
+    assert done.returncode == 1, done.stdout
+    assert {one["status"] for one in results(project).values()} == {"ok"}
+    failed = results(project, OTHER)
+    assert {one["status"] for one in failed.values()} == {"failed"}
+    for one in failed.values():
+        assert one["reason"].startswith(f"prepare data of {OTHER}: ")
+        assert "4000" in one["reason"]
+    assert OTHER not in document(project)["models"]
+    assert f"prepare data of {OTHER}" in (project / "reports/summary.html").read_text()
+    # the next run tries again
+    assert f"prepare_data/{OTHER}" in project.plan()
+
+
+def test_without_a_model_left_the_last_report_stays(
+    finished_onnx: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(finished_onnx)
+    before = (project / "reports/summary.html").read_bytes()
+    project.configure(models={MODEL: TOO_FEW})
+    done = project.snakemake()
+    assert done.returncode == 1, done.stdout
+    assert "without a result" not in done.stdout
+    assert (project / "reports/summary.html").read_bytes() == before
+
+
+def test_a_failed_export_leaves_the_engines_of_pytorch(unrun: Project) -> None:
+    unrun.configure(engines={"pytorch": ["fp32"], "onnxruntime": ["fp32"]})
+    unrun.edit(
+        "scripts/tightrope/onnx/export.py",
+        "    torch.set_num_threads(threads)\n",
+        "    raise ValueError('an operator that ONNX does not have')\n",
+    )
+    done = unrun.snakemake()
+    assert done.returncode == 0, done.stdout
+    found = results(unrun)
+    assert found["cpu-pytorch-fp32"]["status"] == "ok"
+    reason = "not built: not exported: ValueError: an operator that ONNX does not have"
+    assert found["cpu-onnxruntime-fp32"]["reason"] == reason
+    assert unrun.plan() == set()
