@@ -5,6 +5,7 @@ of its files are renamed too, so that it goes on to notice which settings have c
 """
 
 import argparse
+import atexit
 import json
 import shutil
 import sys
@@ -17,7 +18,7 @@ from snakemake.persistence.file import FilePersistence
 from tightrope.artifacts.files import read_json, sha256, write_json
 from tightrope.errors import TightropeError
 from tightrope.jobs.job import print_one_line
-from tightrope.plan.run import take_run_lock
+from tightrope.plan.orphans import take_folder
 
 SNAKEMAKE = Path(".snakemake")
 FOLDERS = ("artifacts", "reports")
@@ -34,9 +35,7 @@ def main() -> None:
     for folder in FOLDERS:
         if Path(folder, words.new).exists():
             raise TightropeError(f"{folder}/{words.new}: exists; remove it or take another name")
-    lock = take_run_lock()
-    if lock is None:
-        raise TightropeError("a run is going on in this folder; wait until it has ended")
+    atexit.register(take_folder().release)
     for folder in FOLDERS:
         if Path(folder, words.old).exists():
             Path(folder, words.old).rename(Path(folder, words.new))

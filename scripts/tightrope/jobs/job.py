@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from tightrope.errors import TightropeError
+from tightrope.jobs.job_lock import hold_job_lock
 
 
 def current_job(namespace: dict[str, Any]) -> Any:
@@ -29,6 +30,7 @@ def current_job(namespace: dict[str, Any]) -> Any:
         os.close(log)
     sys.excepthook = print_one_line
     signal.signal(signal.SIGTERM, end_job)
+    hold_job_lock()
     return job
 
 

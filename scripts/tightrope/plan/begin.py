@@ -1,23 +1,28 @@
-"""The begin of a run: its lock, what is deleted to be made again, and the attempts of its jobs."""
+"""The begin of a run: its lease, what is deleted to be made again, and the attempts of its jobs."""
 
+import atexit
 import os
+import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from tightrope.jobs.ended import continues
+from tightrope.errors import TightropeError
 from tightrope.plan import reports
 from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
+from tightrope.plan.lease import Lease
+from tightrope.plan.orphans import take_folder
 from tightrope.plan.plan import Plan
 from tightrope.plan.records import failing_files, records
 from tightrope.plan.run import (
     DISTURBED,
+    SLURM,
     TRANSIENT,
     delete_disturbed,
     delete_ended,
     delete_failed,
     end_strictly,
-    take_run_lock,
+    executor_of_this_run,
     this_run_executes_jobs,
 )
 from tightrope.terminal.start import start_terminal
@@ -25,32 +30,40 @@ from tightrope.terminal.start import start_terminal
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 
 
-def begin_run(workflow: Any, config: Document, plan: Plan) -> IO[str] | None:
-    """Prepare a run in the main process before the DAG is built; return the run lock to keep."""
+def begin_run(workflow: Any, config: Document, plan: Plan) -> Lease | None:
+    """Prepare a run in the main process before the DAG is built; return the lease of the folder.
+
+    The process ends with one line where another run works there. What continues a run deletes
+    nothing to be made again. Without jobs there is no lease.
+    """
     if not workflow.is_main_process or not this_run_executes_jobs():
         return None
-    lock = take_run_lock()
-    if continues():
-        start_terminal(workflow)
-        return None
-    if lock is not None:
+    lease = folder_or_exit()
+    if lease.owned:
         delete_ended(failing_files(config, plan))
-    if lock is not None and config["retry_failed"]:
+    if lease.owned and config["retry_failed"]:
         transient = config["retry_failed"] == TRANSIENT
         delete_failed(failing_files(config, plan), transient=transient)
-    if lock is not None and config["remeasure"] == DISTURBED:
+    if lease.owned and config["remeasure"] == DISTURBED:
         delete_disturbed([path for paths in records(plan).values() for path in paths])
-    if config["strict"]:
+    if config["strict"] and lease.owned:
         end_strictly("reports/summary.json")
+    # after `end_strictly`, and so before it at the end, which may end the process
+    atexit.register(lease.release)
     start_terminal(workflow)
-    return lock
+    return lease
 
 
-def generations(
-    workflow: Any, config: Document, plan: Plan, lock: IO[str] | None
-) -> dict[str, int]:
-    """Return `reports.generation` of each rule that reports; who holds `lock` persists it,
-    and so does a run that goes on after that one.
+def folder_or_exit() -> Lease:
+    """Return `take_folder` of this run; end the process with one line on an error."""
+    try:
+        return take_folder(slurm=executor_of_this_run() == SLURM)
+    except TightropeError as error:
+        sys.exit(str(error))
+
+
+def generations(workflow: Any, config: Document, plan: Plan, lease: Lease | None) -> dict[str, int]:
+    """Return `reports.generation` of each rule that reports; who has a `lease` persists it.
 
     In the process of a job, files are missing that the run is about to make: they do not count.
     """
@@ -58,9 +71,9 @@ def generations(
         "summarize": reports.summarized_files(records(plan)),
         "render_report": [*graph_records(graph_columns(config, plan.jobs))],
     }
-    main, keep = workflow.is_main_process, lock is not None or continues()
+    main = workflow.is_main_process
     return {
-        rule: reports.generation(rule, paths if main else [], persist=keep)
+        rule: reports.generation(rule, paths if main else [], persist=lease is not None)
         for rule, paths in files.items()
     }
 

@@ -1,16 +1,13 @@
-"""Main-process steps around a run: stale locks, failed records, exit code of `strict`."""
+"""Main-process steps around a run: its executor, failed records, exit code of `strict`."""
 
 import atexit
-import fcntl
 import io
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache, partial
 from pathlib import Path
-from typing import IO
 
 from tightrope.artifacts.failures import failure_in, is_onnx_file
 from tightrope.artifacts.files import read_json
@@ -20,6 +17,8 @@ from tightrope.summary.failures import failures
 
 # values of `remeasure` and of `retry_failed` in the configuration
 DISTURBED, TRANSIENT = "disturbed", "transient"
+# executors of Snakemake; the first is its default
+LOCAL, SLURM = "local", "slurm"
 # Snakemake command-line options with which it executes no job
 WITHOUT_JOBS = (
     "dryrun",
@@ -53,43 +52,33 @@ WITHOUT_JOBS = (
 )
 
 
-def executes_jobs(words: list[str]) -> bool:
-    """Return whether the Snakemake command line `words` (program first) executes jobs.
+def executor_of(words: list[str]) -> str | None:
+    """Return the executor of the jobs that the Snakemake command line `words` executes.
 
-    A Snakefile cannot see the options, so Snakemake's parser parses them again, profiles included;
-    its output is suppressed because Snakemake has already printed it.
+    None where it executes none. The first word is the program. A Snakefile cannot see the options,
+    so Snakemake's parser parses them again, profiles included; its output is suppressed because
+    Snakemake has already printed it.
     """
     from snakemake.cli import parse_args
 
     if Path(words[0]).stem not in ("snakemake", "__main__"):
-        return False
+        return None
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         _, options = parse_args(words[1:])
-    return not any(getattr(options, name, None) for name in WITHOUT_JOBS)
+    if any(getattr(options, name, None) for name in WITHOUT_JOBS):
+        return None
+    return options.executor or LOCAL
 
 
 @cache
+def executor_of_this_run() -> str | None:
+    """Return `executor_of` this process; asked several times, parsing takes 0.2 s."""
+    return executor_of(sys.argv)
+
+
 def this_run_executes_jobs() -> bool:
-    """Return whether this process executes jobs; asked several times, parsing takes 0.2 s."""
-    return executes_jobs(sys.argv)
-
-
-def take_run_lock(folder: Path | str = ".snakemake") -> IO[str] | None:
-    """Hold the run lock of this directory until the process ends; None where it is taken.
-
-    The kernel frees the lock of a killed run, while Snakemake's own lock files stay: the process
-    that gets the run lock removes them. Without the lock they stay, and Snakemake refuses to run.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    stream = (folder / "run.lock").open("w")
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        stream.close()
-        return None
-    shutil.rmtree(folder / "locks", ignore_errors=True)
-    return stream
+    """Return whether this process executes jobs."""
+    return executor_of_this_run() is not None
 
 
 def delete_failed(paths: Iterable[Path | str], *, transient: bool = False) -> list[Path]:

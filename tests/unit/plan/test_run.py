@@ -6,17 +6,10 @@ from pathlib import Path
 
 import pytest
 from tightrope.artifacts.failures import write_failure
-from tightrope.plan.run import delete_failed, executes_jobs, take_run_lock
+from tightrope.plan.run import delete_failed, executor_of
 from tightrope.summary.failures import failures
 from tiny_model import TinyModel
 
-HOLDER = """
-import sys, time
-from tightrope.plan.run import take_run_lock
-stream = take_run_lock(sys.argv[1])
-print("got it" if stream else "another has it", flush=True)
-time.sleep(60 if "hold" in sys.argv else 0)
-"""
 ENDING = """
 import sys
 from tightrope.plan.run import end_strictly
@@ -41,50 +34,29 @@ def write_summary(folder: Path, **statuses: str) -> Path:
     return folder / "summary.json"
 
 
-def test_one_process_at_a_time_has_the_run_lock(repository: Path, tmp_path: Path) -> None:
-    holder = python(repository, HOLDER, str(tmp_path), "hold")
-    assert holder.stdout.readline() == "got it\n"
-    (tmp_path / "locks").mkdir()
-    assert take_run_lock(tmp_path) is None
-    assert (tmp_path / "locks").is_dir()
-    holder.kill()
-    holder.communicate()
-    stream = take_run_lock(tmp_path)
-    assert stream is not None
-    assert not (tmp_path / "locks").exists()
-    other = python(repository, HOLDER, str(tmp_path))
-    assert other.communicate()[0] == "another has it\n"
-    stream.close()
-
-
-def test_the_lock_makes_its_folder(tmp_path: Path) -> None:
-    stream = take_run_lock(tmp_path / "new" / ".snakemake")
-    assert stream is not None
-    stream.close()
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["snakemake", "--cores", "1"], True),
-        (["/a/b/snakemake", "--cores", "1", "reports/summary.html"], True),
-        (["/site-packages/snakemake/__main__.py", "--cores", "1", "--forceall"], True),
-        (["snakemake", "--cores", "1", "--dry-run"], False),
-        (["snakemake", "--cores", "1", "-n"], False),
-        (["snakemake", "--lint"], False),
-        (["snakemake", "--unlock"], False),
-        (["snakemake", "--dag"], False),
-        (["snakemake", "--summary"], False),
-        (["snakemake", "--list-rules"], False),
-        (["pytest", "--cores", "1"], False),
+        (["snakemake", "--cores", "1"], "local"),
+        (["/a/b/snakemake", "--cores", "1", "reports/summary.html"], "local"),
+        (["/site-packages/snakemake/__main__.py", "--cores", "1", "--forceall"], "local"),
+        (["snakemake", "--cores", "1", "--dry-run"], None),
+        (["snakemake", "--cores", "1", "-n"], None),
+        (["snakemake", "--lint"], None),
+        (["snakemake", "--unlock"], None),
+        (["snakemake", "--dag"], None),
+        (["snakemake", "--summary"], None),
+        (["snakemake", "--list-rules"], None),
+        (["pytest", "--cores", "1"], None),
+        (["snakemake", "--jobs", "1", "--executor", "slurm"], "slurm"),
     ],
     ids=str,
 )
 def test_a_command_line_executes_jobs_or_only_tells(
-    words: list[str], expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert executes_jobs(words) is expected
+    assert executor_of(words) == expected
 
 
 def test_failed_and_broken_records_are_deleted_and_no_other(tmp_path: Path) -> None:
