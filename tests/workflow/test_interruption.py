@@ -68,7 +68,7 @@ def test_a_killed_run_goes_on_to_the_same_result_while_a_second_one_is_refused(
     wait_for(running, moments[-1][0], unrun)
     second = unrun.snakemake("--config", "retry_failed=true")
     assert second.returncode != 0
-    assert "Directory cannot be locked" in second.stdout
+    assert "a run works in this folder already" in second.stdout
     output, _ = running.communicate(timeout=300)
     assert running.returncode == 0, output
     assert unrun.plan() == set()
@@ -107,6 +107,49 @@ def test_where_snakemake_alone_is_killed_its_build_ends_and_writes_nothing(
         time.sleep(0.1)
     running.communicate(timeout=30)
     assert not (onnx_project / engine).exists()
+
+
+# a job that waits, and cannot notice that its run has ended
+WAITING = """\
+job = current_job(globals())
+import pathlib, time
+end = time.monotonic() + 300
+while pathlib.Path("wait").exists() and time.monotonic() < end:
+    time.sleep(0.1)
+"""
+
+
+def refused(project: Project, *words: str) -> str:
+    """The line of a run that is refused, after Snakemake's own; it changes nothing."""
+    files = project.files()
+    done = project.snakemake("--config", "retry_failed=true", "--", *words)
+    assert done.returncode == 1
+    profile, line = done.stdout.splitlines()
+    assert profile.startswith("Using workflow specific profile")
+    assert line.startswith(f"{project.folder}: ")
+    assert project.files() == files
+    return line
+
+
+def test_a_second_run_is_refused_also_after_unlock_and_while_orphans_work(unrun: Project) -> None:
+    data = f"artifacts/{MODEL}/data/data.json"
+    unrun.edit("scripts/prepare_data.py", "job = current_job(globals())\n", WAITING)
+    unrun.edit("scripts/tightrope/plan/orphans.py", "GRACE_SECONDS = 10.0", "GRACE_SECONDS = 0.2")
+    (unrun / "wait").touch()
+    first = unrun.start("--", data)
+    wait_for(first, f"prepare_data/{MODEL}", unrun)
+    assert unrun.snakemake("--unlock").returncode == 0
+    assert f"kill {first.pid}. Nothing was changed" in refused(unrun, data)
+    assert unrun.plan("--", data) == {f"prepare_data/{MODEL}"}
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    (orphan,) = [one for one in at_work(unrun) if "prepare_data" in " ".join(one.cmdline())]
+    assert f"end them with: kill {orphan.pid}. Nothing was changed" in refused(unrun, data)
+    orphan.terminate()
+    first.communicate(timeout=30)
+    (unrun / "wait").unlink()
+    assert unrun.run("--", data) == {f"prepare_data/{MODEL}"}
+    assert (unrun / ".snakemake/run.lock").read_bytes() == b""
 
 
 # what a stopped run prints last, and all that it prints of the signal

@@ -26,7 +26,7 @@ from tightrope.plan.holder import Holder, encoded, printable, read_holder, this_
 from tightrope.plan.holder import machine as this_machine
 
 SNAKEMAKE = Path(".snakemake")
-# a heartbeat takes some 30 microseconds, in the process of Snakemake, which waits for its jobs
+# a heartbeat takes some 15 microseconds of one processor, in the process of Snakemake
 BEAT_SECONDS = 10.0
 # a holder on another host that is silent for so long has ended
 SILENCE_SECONDS = 60.0
