@@ -152,6 +152,36 @@ def test_a_second_run_is_refused_also_after_unlock_and_while_orphans_work(unrun:
     assert (unrun / ".snakemake/run.lock").read_bytes() == b""
 
 
+# what Snakemake calls when a job has failed, here to run it again while the first run waits
+CONTINUING = """
+
+onerror:
+    import subprocess
+    os.remove("fail")
+    words = [sys.executable, "-m", "snakemake", "--cores", "1", "--", "{target}"]
+    environment = {{**os.environ, "TIGHTROPE_CONTINUES": str(os.getpid())}}
+    print("continued:", subprocess.run(words, env=environment).returncode, flush=True)
+"""
+FAILING = """\
+job = current_job(globals())
+import pathlib
+assert not pathlib.Path("fail").exists()
+"""
+
+
+def test_a_failed_run_may_continue_in_a_snakemake_that_it_starts(unrun: Project) -> None:
+    data = f"artifacts/{MODEL}/data/data.json"
+    unrun.edit("scripts/prepare_data.py", "job = current_job(globals())\n", FAILING)
+    with (unrun / "Snakefile").open("a") as stream:
+        stream.write(CONTINUING.format(target=data))
+    (unrun / "fail").touch()
+    failed = unrun.snakemake("--", data)
+    assert "continued: 0" in failed.stdout, failed.stdout
+    assert failed.returncode == 1
+    assert (unrun / data).is_file()
+    assert (unrun / ".snakemake/run.lock").read_bytes() == b""
+
+
 # what a stopped run prints last, and all that it prints of the signal
 STOPPED = ["stopped after {} jobs", "To continue, run the same command."]
 CHECKPOINT = f"artifacts/{MODEL}/checkpoint/checkpoint.json"
