@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from tightrope.errors import StorageError, TightropeError
+from tightrope.jobs.ended import CONTINUES
 from tightrope.plan.holder import encoded, read_holder, start_of, this_process
-from tightrope.plan.lease import CONTINUES, require_free, take_lease
+from tightrope.plan.lease import require_free, take_lease
 
 HOLDER = """
 import sys, time
