@@ -218,6 +218,20 @@ def copy_file(source: str, target: str) -> None:
     shutil.copy2(source, target)
 
 
+def new_project(repository: Path, folder: Path) -> Project:
+    """A tiny project in which nothing was run, made of the files of the repository."""
+    folder.mkdir()
+    shutil.copy2(repository / "Snakefile", folder)
+    for name in ("rules", "scripts", "tools", "config", "profiles", "envs"):
+        # what another process of the tests is about to rename
+        ignored = shutil.ignore_patterns("*.part", "*.pyc.*")
+        shutil.copytree(repository / name, folder / name, ignore=ignored)
+    project = Project(folder)
+    project.configure()
+    write_texts(project / "texts.csv", seed=0)
+    return project
+
+
 def write_own_onnx(project: Project, made: Project) -> None:
     """Give the project the ONNX file and tokenizer that another made, its inputs renamed."""
     model = onnx.load(made / f"artifacts/{MODEL}/model.onnx")

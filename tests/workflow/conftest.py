@@ -5,22 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_project import ONNX_MODELS, Project, write_own_onnx, write_texts
+from tiny_project import ONNX_MODELS, Project, new_project, write_own_onnx
 
 
 @pytest.fixture(scope="session")
 def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A tiny project in which nothing was run; to be copied."""
-    folder = tmp_path_factory.mktemp("tightrope") / "fresh"
-    folder.mkdir()
-    shutil.copy2(repository / "Snakefile", folder)
-    for name in ("rules", "scripts", "tools", "config", "profiles", "envs"):
-        # what another process of the tests is about to rename
-        ignored = shutil.ignore_patterns("*.part", "*.pyc.*")
-        shutil.copytree(repository / name, folder / name, ignore=ignored)
-    project = Project(folder)
-    project.configure()
-    write_texts(project / "texts.csv", seed=0)
+    project = new_project(repository, tmp_path_factory.mktemp("tightrope") / "fresh")
     # bytecode and syntax digests, for which the first run in every copy would take a second
     project.plan()
     shutil.rmtree(project / ".snakemake")

@@ -1,0 +1,83 @@
+"""Runs through profiles/slurm on a real Slurm: undisturbed, with a lost node, and killed."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+from slurm_cluster import Cluster, wait_for
+from slurm_project import PROFILE, SECONDS, give_order, statuses, write_profile
+from tiny_project import MODEL, Project
+
+VARIANTS = ("cpu-pytorch-fp32", "cpu-onnxruntime-fp32")
+LATENCY = f"reports/{MODEL}/{VARIANTS[1]}.latency.json"
+# jobs that run where Snakemake does
+LOCAL = {"split_data", "summarize", "render_report"}
+# until the file `orders/begun` is there: the job that makes it hangs, the next one does not
+HANG_ONCE = """
+import time
+try:
+    pathlib.Path("orders/begun").open("x")
+    time.sleep(3600)
+except FileExistsError:
+    pass
+"""
+
+
+def begin(project: Project) -> "subprocess.Popen[str]":
+    """Start a run whose measurement of latency hangs; return when it does."""
+    (project / LATENCY).unlink()
+    give_order(project, "measure_latency", HANG_ONCE)
+    running = project.start("--profile", PROFILE)
+    assert wait_for((project / "orders/begun").exists, SECONDS), running.poll()
+    return running
+
+
+def test_the_tiny_project_ends_in_a_complete_report(finished: Project, cluster: Cluster) -> None:
+    assert statuses(finished) == dict.fromkeys(VARIANTS, "ok")
+    page = (finished / "reports/summary.html").read_text()
+    assert all(variant in page for variant in VARIANTS)
+    logs = {path.parent.name for path in (finished / "artifacts/logs").glob("*/*.log")}
+    jobs = cluster.jobs(finished.folder)
+    rules = {re.sub(r"_wildcards_.*", "", job.comment).removeprefix("rule_") for job in jobs}
+    assert rules == logs - LOCAL
+    assert {job.state for job in jobs} == {"COMPLETED"}
+    # the constraint holds all jobs to one type of node
+    assert {job.node for job in jobs} == {"n1"}
+    assert (finished / "artifacts/hosts/small-node.json").is_file()
+    assert finished.plan("--profile", PROFILE) == set()
+
+
+def test_the_job_of_a_lost_node_runs_again_on_another_one_and_nowhere_else(
+    project: Project, cluster: Cluster
+) -> None:
+    write_profile(project, retries=1, constraint="small|large")
+    running = begin(project)
+    (lost,) = cluster.jobs(project.folder)
+    cluster.ask("scontrol", "update", f"NodeName={lost.node}", "State=DOWN", "Reason=test")
+    output, _ = running.communicate(timeout=SECONDS)
+    assert running.returncode == 0, output
+    assert statuses(project) == dict.fromkeys(VARIANTS, "ok")
+    jobs = [job for job in cluster.jobs(project.folder) if job.comment == lost.comment]
+    assert [job.state for job in jobs] == ["NODE_FAIL", "COMPLETED"]
+    assert jobs[1].node != lost.node
+
+
+def test_the_jobs_of_a_killed_run_are_cancelled_by_the_line_of_the_readme_and_the_run_goes_on(
+    project: Project, cluster: Cluster, repository: Path
+) -> None:
+    running = begin(project)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate(timeout=30)
+    (orphan,) = cluster.at_work()
+    readme = (repository / "profiles/README.md").read_text()
+    (line,) = re.findall(r"^    (squeue .*scancel)$", readme, re.MULTILINE)
+    subprocess.run(line, cwd=project.folder, shell=True, check=True, timeout=60)
+    assert wait_for(lambda: not cluster.at_work(), 60), cluster.jobs()
+    done = project.snakemake("--profile", PROFILE)
+    assert done.returncode == 0, done.stdout
+    assert statuses(project) == dict.fromkeys(VARIANTS, "ok")
+    states = {job.number: job.state for job in cluster.jobs(project.folder)}
+    assert states.pop(orphan.number) == "CANCELLED"
+    assert set(states.values()) == {"COMPLETED"}
