@@ -12,11 +12,11 @@ rule prepare_checkpoint:
         runtime=30,
     params:
         code=checkpoint_code,
-        task=lookup("models/{model}/task", within=config),
-        checkpoint=lookup("models/{model}/checkpoint", within=config),
-        checkpoint_sha256=lookup("models/{model}/checkpoint_sha256", within=config),
-        quantized=lookup("models/{model}/quantized", within=config),
-        seed=lookup("models/{model}/seed", within=config),
+        task=of_model("task"),
+        checkpoint=of_model("checkpoint"),
+        checkpoint_sha256=of_model("checkpoint_sha256"),
+        quantized=of_model("quantized"),
+        seed=of_model("seed"),
         libraries=checkpoint_libraries,
     script:
         "../scripts/prepare_checkpoint.py"

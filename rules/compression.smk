@@ -19,8 +19,8 @@ rule measure_structures:
         code=structures_code,
         host=PLAN.host["cpu"],
         engine=engine_of_table,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=table_libraries,
     script:
         "../scripts/measure_structures.py"
@@ -48,10 +48,10 @@ rule choose_structure:
         host=host_of_choice,
         asked=asked_of_model,
         engine=engine_of_model,
-        labels=lookup("models/{model}/labels", within=config),
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        seed=lookup("models/{model}/seed", within=config),
-        threads=lookup("threads", within=config),
+        labels=of_model("labels"),
+        max_sequence=of_model("max_sequence"),
+        seed=of_model("seed"),
+        threads=config["threads"],
         libraries=choice_libraries,
     script:
         "../scripts/choose_structure.py"
@@ -77,12 +77,12 @@ rule search_compression:
         host=PLAN.host["cpu"],
         work="artifacts/{model}/work/compression",
         asked=compress_recipe,
-        train=lookup("models/{model}/train", within=config),
-        distill=lookup("models/{model}/distill", within=config),
-        labels=lookup("models/{model}/labels", within=config),
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        seed=lookup("models/{model}/seed", within=config),
-        threads=lookup("threads", within=config),
+        train=of_model("train"),
+        distill=of_model("distill"),
+        labels=of_model("labels"),
+        max_sequence=of_model("max_sequence"),
+        seed=of_model("seed"),
+        threads=config["threads"],
         libraries=compress_libraries,
     script:
         "../scripts/search_compression.py"

@@ -16,12 +16,12 @@ rule prepare_data:
         calibration_size=size_of("calibration"),
     params:
         code=data_code,
-        task=lookup("models/{model}/task", within=config),
-        data=lookup("models/{model}/data", within=config),
-        images=lookup("models/{model}/images", within=config),
-        columns=lookup("models/{model}/columns", within=config),
+        task=of_model("task"),
+        data=of_model("data"),
+        images=of_model("images"),
+        columns=of_model("columns"),
         limits=limits_of,
-        seed=lookup("models/{model}/seed", within=config),
+        seed=of_model("seed"),
         libraries=data_libraries,
     script:
         "../scripts/prepare_data.py"

@@ -20,7 +20,7 @@ rule build_pytorch:
         code=engine_code("pytorch"),
         variant="{device}-pytorch-{rest}",
         host=numerics_of_device,
-        threads=lookup("threads", within=config),
+        threads=config["threads"],
         options=options_of("pytorch"),
         libraries=versions_of("torch", "transformers"),
     script:

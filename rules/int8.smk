@@ -18,9 +18,9 @@ rule calibrate:
         last_attempt=last_attempt,
     params:
         code=code_of("calibrate.py"),
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
+        max_sequence=of_model("max_sequence"),
         percentile=percentile_of,
-        threads=lookup("threads", within=config),
+        threads=config["threads"],
         libraries=encoding_with(["onnxruntime"]),
     script:
         "../scripts/calibrate.py"
@@ -72,9 +72,9 @@ rule measure_sensitivity:
         last_attempt=last_attempt,
     params:
         code=code_of("measure_sensitivity.py"),
-        samples=lookup("sensitivity_samples", within=config),
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        samples=config["sensitivity_samples"],
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=encoding_with(["onnxruntime"]),
     script:
         "../scripts/measure_sensitivity.py"
@@ -101,7 +101,7 @@ rule measure_costs:
         code=code_of("measure_costs.py"),
         host=PLAN.host["cpu"],
         shapes=full_shapes_of_model,
-        threads=lookup("threads", within=config),
+        threads=config["threads"],
         libraries=versions_of("onnxruntime"),
     script:
         "../scripts/measure_costs.py"
@@ -130,11 +130,11 @@ rule search_operators:
     params:
         code=code_of("search_operators.py"),
         state="artifacts/{model}/work/search-{scheme}-{method}-{samples}.json",
-        budget_points=lookup("accuracy_budget_points", within=config),
-        smoothquant=lookup("search_smoothquant", within=config),
-        seconds=lookup("search_seconds", within=config),
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        budget_points=config["accuracy_budget_points"],
+        smoothquant=config["search_smoothquant"],
+        seconds=config["search_seconds"],
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=encoding_with(["onnx", "onnxruntime"]),
     script:
         "../scripts/search_operators.py"

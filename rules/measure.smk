@@ -20,8 +20,8 @@ rule audit_variant:
     params:
         code=audit_code,
         host=numerics_of_variant,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=accuracy_libraries,
     script:
         "../scripts/audit_variant.py"
@@ -58,8 +58,8 @@ rule measure_latency:
         shapes=shapes_of_model,
         streams=streams_of_variant,
         latency=latency_settings,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=latency_libraries,
     script:
         "../scripts/measure_latency.py"
@@ -113,9 +113,9 @@ rule measure_accuracy:
     params:
         code=accuracy_code,
         host=numerics_of_variant,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        max_seconds=lookup("accuracy_seconds", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        max_seconds=config["accuracy_seconds"],
+        threads=config["threads"],
         libraries=accuracy_libraries,
     script:
         "../scripts/measure_accuracy.py"
@@ -153,12 +153,12 @@ rule race_finalists:
         baseline=baseline_of_device,
         shapes=shapes_of_model,
         latency=latency_settings,
-        decision=lookup("decision", within=config),
-        budget_points=lookup("accuracy_budget_points", within=config),
+        decision=config["decision"],
+        budget_points=config["accuracy_budget_points"],
         goal=goal_of_race,
-        accept_disturbed=lookup("latency/accept_disturbed", within=config),
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        accept_disturbed=config["latency"]["accept_disturbed"],
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=race_libraries,
     script:
         "../scripts/race_finalists.py"
@@ -197,11 +197,11 @@ rule race_family:
         baseline=baseline_of_device,
         shapes=shapes_of_model,
         latency=latency_settings,
-        decision=lookup("decision", within=config),
-        budget_points=lookup("accuracy_budget_points", within=config),
-        accept_disturbed=lookup("latency/accept_disturbed", within=config),
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        decision=config["decision"],
+        budget_points=config["accuracy_budget_points"],
+        accept_disturbed=config["latency"]["accept_disturbed"],
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=family_libraries,
     script:
         "../scripts/race_family.py"
@@ -234,8 +234,8 @@ rule measure_traffic:
         code=traffic_code,
         host=host_of_variant,
         traffic=traffic_settings,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=traffic_libraries,
     script:
         "../scripts/measure_traffic.py"
@@ -269,8 +269,8 @@ rule measure_throughput:
         code=throughput_code,
         host=host_of_variant,
         throughput=throughput_settings,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=accuracy_libraries,
     script:
         "../scripts/measure_throughput.py"
@@ -292,7 +292,7 @@ rule measure_peaks:
     params:
         code=code_of("measure_peaks.py"),
         host=host_of_device,
-        threads=lookup("threads", within=config),
+        threads=config["threads"],
         libraries=versions_of("torch"),
     script:
         "../scripts/measure_peaks.py"
@@ -319,8 +319,8 @@ rule measure_requests:
         code=code_of("measure_requests.py"),
         host=PLAN.host["cpu"],
         shapes=full_shapes_of_model,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=encoding_with(["onnxruntime"]),
     script:
         "../scripts/measure_requests.py"
@@ -354,8 +354,8 @@ rule measure_profile:
     params:
         code=profile_code,
         host=host_of_variant,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=accuracy_libraries,
     script:
         "../scripts/measure_profile.py"
@@ -389,8 +389,8 @@ rule measure_idleness:
         host=host_of_variant,
         idleness=idleness_settings,
         shape=idleness_shape,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=accuracy_libraries,
     script:
         "../scripts/measure_idleness.py"
@@ -427,8 +427,8 @@ rule measure_builds:
         builds=builds_settings,
         options=build_options,
         shape=builds_shape,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=build_libraries,
     script:
         "../scripts/measure_builds.py"
@@ -464,8 +464,8 @@ rule verify_causes:
         code=causes_code,
         host=host_of_variant,
         shapes=full_shapes_of_model,
-        max_sequence=lookup("models/{model}/max_sequence", within=config),
-        threads=lookup("threads", within=config),
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
         libraries=build_libraries,
     script:
         "../scripts/verify_causes.py"
@@ -498,8 +498,8 @@ rule measure_cascade:
         host=host_of_cascade,
         members=cascade_members,
         cascade=cascade_settings,
-        budget_points=lookup("accuracy_budget_points", within=config),
-        threads=lookup("threads", within=config),
+        budget_points=config["accuracy_budget_points"],
+        threads=config["threads"],
         libraries=cascade_libraries,
     script:
         "../scripts/measure_cascade.py"

@@ -13,7 +13,7 @@ rule export_onnx:
         last_attempt=last_attempt,
     params:
         code=code_of("export_onnx.py"),
-        threads=lookup("threads", within=config),
+        threads=config["threads"],
         libraries=versions_of("torch", "transformers", "onnx", "onnxscript"),
     script:
         "../scripts/export_onnx.py"
@@ -36,7 +36,7 @@ rule simplify_onnx:
         last_attempt=last_attempt,
     params:
         code=code_of("simplify_onnx.py"),
-        threads=lookup("threads", within=config),
+        threads=config["threads"],
         libraries=versions_of("onnx", "onnxslim"),
     script:
         "../scripts/simplify_onnx.py"

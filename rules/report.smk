@@ -23,7 +23,7 @@ rule render_graph:
 rule render_report:
     input:
         summary="reports/summary.json",
-        graphs=collect("reports/{model}/graphs/{graph}.json", zip, **GRAPHS),
+        graphs=paths_of("reports/{model}/graphs/{graph}.json", GRAPHS),
         template=collect(
             f"{SCRIPTS}/tightrope/report/template/{{part}}.html",
             part=[

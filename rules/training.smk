@@ -15,7 +15,7 @@ rule run_teacher:
     params:
         code=teacher_code,
         request=teacher_request,
-        threads=lookup("threads", within=config),
+        threads=config["threads"],
         libraries=teacher_libraries,
     script:
         "../scripts/run_teacher.py"
@@ -42,16 +42,16 @@ rule train_model:
     params:
         code=training_code,
         state="artifacts/{model}/work/training",
-        train=lookup("models/{model}/train", within=config),
-        qat=lookup("models/{model}/qat", within=config),
-        inputs=lookup("models/{model}/inputs", within=config),
-        activation=lookup("models/{model}/activation", within=config),
+        train=of_model("train"),
+        qat=of_model("qat"),
+        inputs=of_model("inputs"),
+        activation=of_model("activation"),
         prune=prune_of_model,
-        sparsity=lookup("models/{model}/sparsity", within=config),
-        distill=lookup("models/{model}/distill", within=config),
-        labels=lookup("models/{model}/labels", within=config),
-        seed=lookup("models/{model}/seed", within=config),
-        threads=lookup("threads", within=config),
+        sparsity=of_model("sparsity"),
+        distill=of_model("distill"),
+        labels=of_model("labels"),
+        seed=of_model("seed"),
+        threads=config["threads"],
         libraries=encoding_with(["torch", "transformers", "safetensors"]),
     script:
         "../scripts/train_model.py"
@@ -84,12 +84,12 @@ rule measure_training:
         code=code_of("measure_training.py"),
         host=host_of_training,
         train=recipe_to_measure,
-        activation=lookup("models/{model}/activation", within=config),
+        activation=of_model("activation"),
         prune=prune_of_model,
-        sparsity=lookup("models/{model}/sparsity", within=config),
-        labels=lookup("models/{model}/labels", within=config),
-        training=lookup("training", within=config),
-        threads=lookup("threads", within=config),
+        sparsity=of_model("sparsity"),
+        labels=of_model("labels"),
+        training=config["training"],
+        threads=config["threads"],
         libraries=encoding_with(["torch", "transformers", "safetensors"]),
     script:
         "../scripts/measure_training.py"

@@ -1,6 +1,7 @@
 """Names of variants: device, engine, precision and calibration, parsed against closed lists."""
 
 import re
+from functools import cache
 from typing import Any, NamedTuple
 
 from tightrope.engine_table import ENGINES
@@ -85,6 +86,7 @@ NAME = re.compile(
 )
 
 
+@cache
 def parse(name: str) -> Variant:
     """Return the variant of a name; raise ConfigError for an impossible variant."""
     match = NAME.fullmatch(name)

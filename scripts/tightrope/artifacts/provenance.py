@@ -16,6 +16,7 @@ from tightrope.errors import ArtifactError, StorageError, TightropeError
 IN_PLACE_OF = {"onnxruntime": "onnxruntime-gpu"}
 
 
+@cache
 def code_digest(root: Path | str, *sources: str) -> str:
     """Return a digest of `sources` and of every project module under `root` that they import.
 

@@ -31,5 +31,9 @@ def references(config: Document) -> dict[str, str]:
 
 def compared(config: Document, jobs: Jobs) -> Jobs:
     """Return the jobs whose model has a reference with a job for the same variant."""
-    reference = references(config)
-    return [(model, variant) for model, variant in jobs if (reference.get(model), variant) in jobs]
+    reference, planned = references(config), set(jobs)
+    return [
+        (model, variant)
+        for model, variant in jobs
+        if model in reference and (reference[model], variant) in planned
+    ]

@@ -1,6 +1,6 @@
 """Families: models and those that start from them or learn from them, also through another one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tightrope.plan.derived import parent_of
@@ -10,12 +10,22 @@ Document = dict[str, Any]
 Jobs = Sequence[tuple[str, Variant]]
 # a root and a device
 Family = tuple[str, str]
+# of the jobs by model and device, see `columns.by_place`
+Variants = Mapping[tuple[str, str], Sequence[Variant]]
 
 
-def members_of(config: Document, root: str) -> list[str]:
+def children_of(config: Document) -> dict[str | None, list[str]]:
+    """Return the models that start from each model, and of None those that start from none."""
+    children: dict[str | None, list[str]] = {}
+    for name, model in config["models"].items():
+        children.setdefault(parent_of(model), []).append(name)
+    return children
+
+
+def members_of(children: Mapping[str | None, Sequence[str]], root: str) -> list[str]:
     """Return the model, and after each model those that start from it, in their order."""
-    children = [name for name, model in config["models"].items() if parent_of(model) == root]
-    return [root, *(name for child in children for name in members_of(config, child))]
+    own = children.get(root, ())
+    return [root, *(name for child in own for name in members_of(children, child))]
 
 
 def families(config: Document, jobs: Jobs) -> list[Family]:
@@ -23,13 +33,19 @@ def families(config: Document, jobs: Jobs) -> list[Family]:
 
     Only devices on which variants of at least two models of the family are planned.
     """
-    found: list[Family] = []
-    for root in [name for name, model in config["models"].items() if parent_of(model) is None]:
-        members = members_of(config, root)
-        places = dict.fromkeys((model, one.device) for model, one in jobs if model in members)
-        devices = [device for _, device in places]
-        found += [(root, one) for one in dict.fromkeys(devices) if devices.count(one) > 1]
-    return found
+    children = children_of(config)
+    roots = {root: members_of(children, root) for root in children.get(None, ())}
+    root_of = {name: root for root, members in roots.items() for name in members}
+    devices: dict[str, list[str]] = {root: [] for root in roots}
+    for model, device in dict.fromkeys((model, one.device) for model, one in jobs):
+        if model in root_of:
+            devices[root_of[model]].append(device)
+    return [
+        (root, device)
+        for root, own in devices.items()
+        for device in dict.fromkeys(own)
+        if own.count(device) > 1
+    ]
 
 
 def family_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
@@ -46,21 +62,20 @@ def family_records(config: Document, jobs: Jobs) -> dict[Family, list[str]]:
     }
 
 
-def of_variants(config: Document, jobs: Jobs, path: str, wildcards: Any) -> list[str]:
+def of_variants(config: Document, variants: Variants, path: str, wildcards: Any) -> list[str]:
     """Return `path` for each variant of the family of the wildcards."""
     return [
         path.format(model=model, variant=variant)
-        for model in of_members(config, jobs, "{model}", wildcards)
-        for name, variant in jobs
-        if (name, variant.device) == (model, wildcards.device)
+        for model in of_members(config, variants, "{model}", wildcards)
+        for variant in variants[model, wildcards.device]
     ]
 
 
-def of_members(config: Document, jobs: Jobs, path: str, wildcards: Any) -> list[str]:
+def of_members(config: Document, variants: Variants, path: str, wildcards: Any) -> list[str]:
     """Return `path` for each model of the family of the wildcards with jobs on the device."""
-    on_device = {name for name, variant in jobs if variant.device == wildcards.device}
+    device = wildcards.device
     return [
-        path.format(model=model, device=wildcards.device)
-        for model in members_of(config, wildcards.model)
-        if model in on_device
+        path.format(model=model, device=device)
+        for model in members_of(children_of(config), wildcards.model)
+        if (model, device) in variants
     ]

@@ -19,10 +19,11 @@ def graph_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
     Only files that these jobs produce anyway. Of quantized files that differ only in method and
     samples the first, and every file that a search mixed.
     """
+    variants: dict[str, list[Variant]] = {}
+    for model, variant in jobs:
+        variants.setdefault(model, []).append(variant)
     found = [
-        (model, graph)
-        for model in dict.fromkeys(model for model, _ in jobs)
-        for graph in graphs_of(config, model, [one for name, one in jobs if name == model])
+        (model, graph) for model, own in variants.items() for graph in graphs_of(config, model, own)
     ]
     return {"model": [model for model, _ in found], "graph": [graph for _, graph in found]}
 

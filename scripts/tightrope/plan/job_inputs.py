@@ -1,6 +1,6 @@
 """Input files of rules that depend on the variant, and quantization schemes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
@@ -9,7 +9,7 @@ from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, saturates
 from tightrope.plan.shapes import is_of_images
-from tightrope.variants import AUTO, GIVEN, QUANTIZED, Variant, parse
+from tightrope.variants import AUTO, DEVICES, GIVEN, QUANTIZED, Variant, parse
 
 Document = dict[str, Any]
 
@@ -156,15 +156,17 @@ def peaks_file(variant: Variant) -> str:
 
 
 def counted_inputs(
-    config: Document, jobs: Iterable[tuple[str, Variant]], wildcards: Any
+    config: Document, variants: Mapping[tuple[str, str], Iterable[Variant]], wildcards: Any
 ) -> dict[str, str]:
     """Return the simplified ONNX of a profiled model, whose operations are counted.
 
-    Empty where none of the planned `jobs` of that model reads it: no profile exports a model.
+    Empty where none of the planned `variants` of that model, which are by model and device, reads
+    it: no profile exports a model.
     """
-    own = (variant for model, variant in jobs if model == wildcards.model)
+    model = wildcards.model
+    own = (variant for device in DEVICES for variant in variants.get((model, device), ()))
     if any(reads_simplified(config, one) for one in own):
-        return {"onnx": f"artifacts/{wildcards.model}/model.simplified.onnx"}
+        return {"onnx": f"artifacts/{model}/model.simplified.onnx"}
     return {}
 
 

@@ -8,7 +8,7 @@ from tightrope.machine.compiler import missing_compiler
 from tightrope.machine.gpu import missing_packages
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.plan.cascades import cascade_jobs
-from tightrope.plan.columns import Jobs
+from tightrope.plan.columns import Jobs, by_place
 from tightrope.plan.comparisons import compared, references
 from tightrope.plan.config import Document
 from tightrope.plan.families import Family, family_records
@@ -28,7 +28,8 @@ from tightrope.variants import DEVICES, Variant, baseline, is_onnx, parse
 class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
-    `jobs` has each model with each variant that can run, `traffic` those also measured under
+    `jobs` has each model with each variant that can run, `variants` the same by model and device,
+    `traffic` those also measured under
     traffic, `throughput` those also with several instances, `profile` those whose operators are
     timed too, `idleness` those called after pauses, `builds` those built several times,
     `causes` those also measured without the causes of their time,
@@ -43,6 +44,7 @@ class Plan(NamedTuple):
 
     models: list[str]
     jobs: Jobs
+    variants: dict[tuple[str, str], list[Variant]]
     traffic: Jobs
     throughput: Jobs
     profile: Jobs
@@ -86,6 +88,7 @@ def make_plan(
     return Plan(
         models=[model for model in config["models"] if model not in failed],
         jobs=jobs,
+        variants=by_place(jobs),
         traffic=requested(config, "traffic", jobs),
         throughput=measured_throughputs(config, jobs),
         profile=profiled(config, jobs),
@@ -112,11 +115,9 @@ def keys(name: Callable[[Document], str], host: Document) -> dict[str, str]:
 
 def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
     """Return `path` for each variant of the model on the device of the wildcards."""
-    return [
-        path.format(model=model, variant=variant)
-        for model, variant in plan.jobs
-        if (model, variant.device) == (wildcards.model, wildcards.device)
-    ]
+    model, device = wildcards.model, wildcards.device
+    own = plan.variants.get((model, device), ())
+    return [path.format(model=model, variant=variant) for variant in own]
 
 
 def unavailable_reason(

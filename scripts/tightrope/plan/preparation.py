@@ -6,7 +6,9 @@ from tightrope.plan.columns import Jobs
 from tightrope.plan.job_inputs import int8_files
 
 
-def prepared(config: dict[str, Any], jobs: Jobs) -> dict[str, dict[str, list[str]]]:
+def prepared(
+    config: dict[str, Any], jobs: Jobs, wildcards: Any = None
+) -> dict[str, dict[str, list[str]]]:
     """Return these files per model and variant, in job order; none of a variant in float.
 
     Without the search for int8-auto, which goes on where it ended and records its own seconds.

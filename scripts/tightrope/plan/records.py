@@ -11,11 +11,12 @@ from tightrope.records.record import TRAINING
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     """Return the files of each planned variant, of trainings, families and cascades."""
-    measured = {
+    jobs_of = {
         **{"traffic": plan.traffic, "throughput": plan.throughput, "profile": plan.profile},
         **{"idleness": plan.idleness, "builds": plan.builds, "causes": plan.causes},
         "activation": plan.activations,
     }
+    measured = {kind: set(jobs) for kind, jobs in jobs_of.items()}
     found = {
         (model, str(variant)): [
             engine_manifest(model, variant),

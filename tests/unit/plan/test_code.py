@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from snakemake.iocontainers import Wildcards
-from tightrope.artifacts.provenance import imported_files, syntax
+from tightrope.artifacts.provenance import code_digest, imported_files, syntax
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.plan import code
@@ -43,8 +43,8 @@ def scripts(repository: Path, tmp_path: Path) -> Path:
 
 def digests(scripts: Path) -> dict[str, str]:
     """The code of what depends on the kind of source, by job and kind."""
-    syntax.cache_clear()
-    imported_files.cache_clear()
+    for cached in (syntax, imported_files, code_digest):
+        cached.cache_clear()
     found = {}
     model = Wildcards(fromdict={"model": "m"})
     for kind, source in CHECKPOINTS.items():
@@ -59,11 +59,11 @@ def digests(scripts: Path) -> dict[str, str]:
 
 def engine_digests(scripts: Path) -> dict[str, str]:
     """The code of what builds and runs OpenVINO, whose baseline is PyTorch."""
-    syntax.cache_clear()
-    imported_files.cache_clear()
+    for cached in (syntax, imported_files, code_digest):
+        cached.cache_clear()
     variants = ["cpu-pytorch-fp32", "cpu-openvino-fp32"]
     fields = dict.fromkeys(Plan._fields) | {
-        "jobs": [("m", parse(name)) for name in variants],
+        "variants": {("m", "cpu"): [parse(name) for name in variants]},
         "baselines": {"m": {"cpu": variants[0]}},
     }
     plan, own = Plan(**fields), Wildcards(fromdict={"model": "m", "variant": variants[1]})

@@ -3,7 +3,9 @@
 from types import SimpleNamespace
 from typing import Any
 
+from tightrope.plan.columns import by_place
 from tightrope.plan.families import (
+    children_of,
     families,
     family_columns,
     family_records,
@@ -28,7 +30,7 @@ OF_LARGE = SimpleNamespace(model="large", device="cpu")
 
 
 def test_after_each_model_come_those_that_start_from_it() -> None:
-    assert members_of(CONFIG, "large") == ["large", "small", "tiny", "narrow"]
+    assert members_of(children_of(CONFIG), "large") == ["large", "small", "tiny", "narrow"]
 
 
 def test_a_root_is_timed_with_its_descendants_on_each_device_that_several_run_on() -> None:
@@ -46,18 +48,18 @@ def test_without_a_derived_model_there_is_no_family() -> None:
 
 
 def test_its_job_reads_the_files_of_all_members_on_the_device_and_of_no_other_model() -> None:
-    jobs = [*JOBS, ("large", ON_GPU)]
+    variants = by_place([*JOBS, ("large", ON_GPU)])
     path = "reports/{model}/{variant}.latency.json"
-    assert of_variants(CONFIG, jobs, path, OF_LARGE) == [
+    assert of_variants(CONFIG, variants, path, OF_LARGE) == [
         f"reports/{model}/{variant}.latency.json"
         for model in ("large", "small", "tiny", "narrow")
         for variant in (EAGER, INT8)
     ]
-    assert of_members(CONFIG, jobs, "{model}-{device}", OF_LARGE) == [
+    assert of_members(CONFIG, variants, "{model}-{device}", OF_LARGE) == [
         "large-cpu",
         "small-cpu",
         "tiny-cpu",
         "narrow-cpu",
     ]
     on_gpu = SimpleNamespace(model="large", device="cuda")
-    assert of_members(CONFIG, jobs, "{model}-{device}", on_gpu) == ["large-cuda"]
+    assert of_members(CONFIG, variants, "{model}-{device}", on_gpu) == ["large-cuda"]

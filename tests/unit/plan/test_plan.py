@@ -12,7 +12,7 @@ from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.measure.profile.operators import PROFILERS
 from tightrope.plan.code import engine_modules
-from tightrope.plan.columns import columns, race_columns, search_columns
+from tightrope.plan.columns import by_place, columns, race_columns, search_columns
 from tightrope.plan.config import checked
 from tightrope.plan.job_inputs import (
     audit_input,
@@ -716,10 +716,10 @@ def test_a_profile_reads_the_onnx_file_only_where_another_job_does(
     config: dict[str, Any], engines: dict[str, list[str]], reads: bool
 ) -> None:
     config["engines"] = engines
-    jobs = [one for one in plan_of(config).jobs if one[0] == "m"]
+    variants = by_place([one for one in plan_of(config).jobs if one[0] == "m"])
     asked = job("m", "cpu-pytorch-fp32")
-    assert counted_inputs(config, jobs, asked) == ({"onnx": ONNX} if reads else {})
-    assert counted_inputs(config, jobs, job("n", "cpu-pytorch-fp32")) == {}
+    assert counted_inputs(config, variants, asked) == ({"onnx": ONNX} if reads else {})
+    assert counted_inputs(config, variants, job("n", "cpu-pytorch-fp32")) == {}
 
 
 def test_making_a_plan_imports_no_heavy_library(repository: Path) -> None:
