@@ -3,20 +3,17 @@
     .venv/bin/python benchmarks/studies/scale.py 300 1000 3000 --parts plan,parse,dry-run,summarize
 
 Makes a project with a configuration of each number of variants, 200 a model, and prints a row of
-a Markdown table for each part. CPU seconds are those of a process and its children, which other
-load does not change much; seconds on the wall are not printed. Nothing is built or measured: the
-records that are summarized are made up, and valid. `--profile FILE` keeps a profile of the planning
-for `pstats`.
+a Markdown table for each part. CPU seconds are those of the part's process and its children, which
+other load changes little; seconds on the wall are not printed. Nothing is built or measured: the
+records that are summarized are made up, and valid. `--profile FILE` keeps a profile for `pstats`.
 """
 
 import argparse
-import cProfile
+import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +23,63 @@ REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY / "scripts"))
 sys.path.insert(0, str(Path(__file__).parent))
 
+from scale_records import write_records
 from tightrope.plan.config import checked
-from tightrope.plan.plan import make_plan
+from tightrope.plan.plan import Plan, make_plan
 
-# parts of the project that a run needs
+SCHEMA = REPOSITORY / "config/schema.yaml"
+# what of the project a run needs
 LINKED = ("Snakefile", "rules", "scripts", "profiles", "envs", "config")
-# of the 200 variants of a model: two in float, the rest is these products
+# of the variants of a model two are in float, the rest is these products
 METHODS = ("minmax", "entropy", "percentile")
 FLOAT, REPAIRS, A_MODEL = 2, 10, 200
 
+PLAN = """
+import yaml
+from tightrope.plan.config import checked
+from tightrope.plan.plan import make_plan
+make_plan(checked(yaml.load(open("many.yaml"), yaml.CSafeLoader), "config/schema.yaml"))
+"""
+SUMMARIZE = """
+import json
+from tightrope.summary.inputs import Inputs, Settings
+from tightrope.summary.summarize import summarize
+inputs, settings = (json.load(open(f"{name}.json")) for name in ("inputs", "settings"))
+summarize(Inputs(**inputs), Settings(**settings), json_target="s.json", csv_target="s.csv")
+"""
+SNAKEMAKE = ["-m", "snakemake", "--configfile", "many.yaml", "--cores", "2"]
+# arguments of Python; listing the rules is parsing the Snakefile, as each job does before its work
+PARTS = {
+    "plan": ["plan.py"],
+    "parse": [*SNAKEMAKE, "--list-rules"],
+    "dry-run": [*SNAKEMAKE, "--dry-run"],
+    "summarize": ["summarize.py"],
+}
+
+
+def main() -> None:
+    """Print a table with a row for each part and number of variants."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("variants", type=int, nargs="+")
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--profile", type=Path, default=None)
+    options = parser.parse_args()
+    print("| variants | part | CPU s | peak MB |\n| ---: | --- | ---: | ---: |")
+    for variants in options.variants:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            plan = write_project(configuration(variants))
+            if "summarize" in options.parts:
+                write_inputs(plan)
+            for part in options.parts.split(","):
+                seconds, peak = measured(PARTS[part], options.profile)
+                row = f"| {len(plan.jobs)} | {part} | {seconds:.2f} | {peak / 1e6:.0f} |"
+                print(row, flush=True)
+            os.chdir(REPOSITORY)
+
 
 def configuration(variants: int) -> dict[str, Any]:
-    """Return a configuration with so many variants, at most A_MODEL a model."""
+    """Return a configuration of about so many variants, A_MODEL a model."""
     models = max(1, round(variants / A_MODEL))
     counts = max(1, round((variants / models - FLOAT) / (len(METHODS) * (REPAIRS + 1))))
     return {
@@ -52,94 +94,37 @@ def configuration(variants: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Print a table with a row for each part and number of variants."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("variants", type=int, nargs="+")
-    parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--profile", type=Path, default=None)
-    options = parser.parse_args()
-    print("| variants | part | CPU s | peak MB |\n| ---: | --- | ---: | ---: |")
-    for variants in options.variants:
-        config = configuration(variants)
-        jobs = len(make_plan(checked(config, REPOSITORY / "config/schema.yaml")).jobs)
-        for part in options.parts.split(","):
-            with tempfile.TemporaryDirectory() as folder:
-                seconds, peak = in_child(PARTS[part], config, Path(folder), options.profile)
-            print(f"| {jobs} | {part} | {seconds:.2f} | {peak / 1e6:.0f} |", flush=True)
+def write_project(config: dict[str, Any]) -> Plan:
+    """Write a project of this configuration into this folder; return its plan."""
+    for name in LINKED:
+        Path(name).symlink_to(REPOSITORY / name)
+    Path("many.yaml").write_text(yaml.safe_dump(config))
+    Path("plan.py").write_text(PLAN)
+    Path("summarize.py").write_text(SUMMARIZE)
+    return make_plan(checked(config, SCHEMA))
 
 
-def in_child(
-    part: Callable[..., None], config: dict[str, Any], folder: Path, profile: Path | None
-) -> tuple[float, int]:
-    """Run a part in a process of its own; return its CPU seconds and peak resident bytes."""
-    child = os.fork()
-    if child == 0:
-        try:
-            os.chdir(folder)
-            for name in LINKED:
-                Path(name).symlink_to(REPOSITORY / name)
-            Path("many.yaml").write_text(yaml.safe_dump(config))
-            profiler = cProfile.Profile()
-            before = cpu_seconds()
-            if profile:
-                profiler.runcall(part, config)
-                profiler.dump_stats(profile)
-            else:
-                part(config)
-            used = cpu_seconds() - before
-            peaks = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-            peak = max(resource.getrusage(who).ru_maxrss for who in peaks)
-            Path(folder, "used").write_text(f"{used} {peak * 1024}")
-            os._exit(0)
-        finally:
-            os._exit(1)
-    if os.waitpid(child, 0)[1] != 0:
-        sys.exit("a part has failed; its message is above")
-    used, peak = (folder / "used").read_text().split()
-    return float(used), int(peak)
+def write_inputs(plan: Plan) -> None:
+    """Write the records of all variants, and the arguments of their summary."""
+    inputs = write_records(plan.jobs, plan.baselines)
+    paths = {name: [*map(str, found)] for name, found in vars(inputs).items()}
+    known = {"baselines": plan.baselines, "unavailable": plan.unavailable, "budget_points": 1.0}
+    Path("inputs.json").write_text(json.dumps(paths))
+    Path("settings.json").write_text(json.dumps(known))
 
 
-def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of its children that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-def plan(config: dict[str, Any]) -> None:
-    """Check the configuration and plan its jobs."""
-    make_plan(checked(config, "config/schema.yaml"))
-
-
-def snakemake(*words: str) -> None:
-    """Run Snakemake in this folder, quietly."""
-    command = [sys.executable, "-m", "snakemake", "--configfile", "many.yaml", *words]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-def parse(config: dict[str, Any]) -> None:
-    """Parse the Snakefile and do nothing, as each job does before its work."""
-    snakemake("--list-rules")
-
-
-def dry_run(config: dict[str, Any]) -> None:
-    """Plan everything from an empty folder, printing each job."""
-    snakemake("--dry-run", "--cores", "2")
-
-
-def summarize(config: dict[str, Any]) -> None:
-    """Summarize made-up records of all variants; their writing is not counted."""
-    from scale_records import write_records, summarized
-
-    raise NotImplementedError
-
-
-PARTS: dict[str, Callable[..., None]] = {
-    "plan": plan,
-    "parse": parse,
-    "dry-run": dry_run,
-    "summarize": summarize,
-}
+def measured(arguments: list[str], profile: Path | None) -> tuple[float, int]:
+    """Return the CPU seconds of Python with these arguments, and its peak resident bytes."""
+    profiled = ["-m", "cProfile", "-o", str(profile)] if profile else []
+    child = subprocess.Popen(
+        [sys.executable, *profiled, *arguments],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "scripts")},
+    )
+    _, status, used = os.wait4(child.pid, 0)
+    if status != 0:
+        sys.exit(f"{' '.join(arguments)} has failed; its message is above")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from typing import NamedTuple, TypedDict
 
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.paired_accuracy import comparable, compared, hits
-from tightrope.statistics import Interval, mean_divergence, relative_error, share
+from tightrope.statistics import Interval, share
+from tightrope.summary.logits import ReferenceLogits
 from tightrope.summary.result_types import Accuracy, AccuracyChange, FlippedExample, TopOne
 
 MOST = 200
@@ -31,12 +32,17 @@ class Split(NamedTuple):
 
 
 def accuracy_entry(
-    record: AccuracyRecord, baseline: AccuracyRecord | None, budget: float, split: Split
+    record: AccuracyRecord,
+    baseline: AccuracyRecord | None,
+    budget: float,
+    split: Split,
+    logits: ReferenceLogits | None = None,
 ) -> Accuracy | None:
     """Return the accuracy of `record` and its change against the baseline on the same examples.
 
-    The examples are those of `split`. Returns None without predictions or labels. Without
-    comparable baseline predictions the change is None and the verdict `undecided`.
+    The examples are those of `split`; `logits` are the baseline's, which its variants share.
+    Returns None without predictions or labels. Without comparable baseline predictions the change
+    is None and the verdict `undecided`.
     """
     if not record.predictions or record.labels is None:
         return None
@@ -49,7 +55,7 @@ def accuracy_entry(
     return {
         **entry,
         **compared(record, baseline, budget),
-        **distance(record, baseline),
+        **distance(record, baseline, logits or ReferenceLogits(baseline.logits)),
         "flipped": flipped(record, baseline, split),
     }
 
@@ -110,7 +116,7 @@ def change_of(accuracy: AccuracyChange) -> Interval | None:
     return None if delta is None or low is None or high is None else Interval(delta, low, high)
 
 
-def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Distance:
+def distance(record: AccuracyRecord, baseline: AccuracyRecord, logits: ReferenceLogits) -> Distance:
     """Return how far predictions and logits differ from the baseline's, independent of the labels.
 
     `logit_error` is the RMS difference of the logits over the RMS of the baseline's logits about
@@ -119,12 +125,12 @@ def distance(record: AccuracyRecord, baseline: AccuracyRecord) -> Distance:
     count = min(len(record.predictions), len(baseline.predictions))
     both = zip(record.predictions, baseline.predictions, strict=False)
     flips = sum(ours != theirs for ours, theirs in both)
-    ours, theirs = record.logits[:count], baseline.logits[:count]
+    error, divergence = logits.distance(record.logits, count)
     return {
         "flips": flips,
         "agreement": 1 - flips / count,
-        "logit_error": relative_error(ours, theirs),
-        "kl": mean_divergence(theirs, ours),
+        "logit_error": error,
+        "kl": divergence,
     }
 
 

@@ -5,12 +5,13 @@ fractions; None means not known.
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, BinaryIO, Literal, TypedDict, get_args, get_type_hints
 
 import msgspec
 
-from tightrope.artifacts.files import read_bytes, write_json
+from tightrope.artifacts.files import read_bytes, writing
 from tightrope.errors import ArtifactError
 from tightrope.summary.builds_types import Builds
 from tightrope.summary.cascade_types import Cascade
@@ -65,9 +66,45 @@ class Summary(About):
 
 
 def write_summary(path: Path | str, summary: Summary) -> None:
-    """Write summary.json; raise msgspec.ValidationError if a field is not of its type."""
-    msgspec.json.decode(json.dumps(summary), type=Summary)
-    write_json(path, summary)
+    """Write summary.json; raise msgspec.ValidationError if a field is not of its type.
+
+    The bytes are those of `write_json`. Entries of lists are checked and written one by one, for
+    of many variants the whole text takes more memory than the summary itself.
+    """
+    kinds = get_type_hints(Summary)
+    document: dict[str, Any] = dict(summary)
+    lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
+    # all that is not checked entry by entry
+    msgspec.json.decode(json.dumps(document | {key: [] for key in lists}), type=Summary)
+    with writing(path) as stream:
+        for place, key in enumerate(sorted(document)):
+            stream.write(b"{\n " if place == 0 else b",\n ")
+            stream.write(json.dumps(key).encode() + b": ")
+            if key in lists:
+                (kind,) = get_args(kinds[key])
+                write_entries(stream, lists[key], kind)
+            else:
+                stream.write(formatted(encoded(document[key]), depth=1))
+        stream.write(b"\n}\n")
+
+
+def write_entries(stream: BinaryIO, entries: Iterable[Any], kind: Any) -> None:
+    """Write a list of entries of this type, each of which is checked."""
+    for place, entry in enumerate(entries):
+        text = encoded(entry)
+        msgspec.json.decode(text, type=kind)
+        stream.write((b",\n  " if place else b"[\n  ") + formatted(text, depth=2))
+    stream.write(b"\n ]")
+
+
+def encoded(value: Any) -> bytes:
+    """Return a value as sorted JSON; raise ValueError for NaN or infinity."""
+    return json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False).encode()
+
+
+def formatted(text: bytes, *, depth: int) -> bytes:
+    """Return JSON with a line per value, indented as at that depth of a document."""
+    return msgspec.json.format(text, indent=1).replace(b"\n", b"\n" + b" " * depth)
 
 
 def read_summary(path: Path | str) -> Summary:

@@ -9,6 +9,7 @@ from tightrope.signature import IMAGE
 from tightrope.summary.chance import chance_of
 from tightrope.summary.document import Summary
 from tightrope.summary.model_types import Model
+from tightrope.summary.recommend import of_models
 from tightrope.summary.result_types import Result
 from tightrope.summary.splits import SplitsByModel
 from tightrope.summary.thumbnails import flipped_indices, thumbnails
@@ -23,13 +24,14 @@ def with_examples(
 
     `judged` holds the accuracy records by (model, variant), `splits` the manifests of the splits.
     """
+    results = of_models(summary["results"])
     models: dict[str, Model] = {
         name: {
             **model,
             "chance": chance_of(name, judged),
             "thumbnails": thumbnails_of(
                 model,
-                [one for one in summary["results"] if one["model"] == name],
+                results.get(name, []),
                 splits[name]["evaluation"],
             ),
         }

@@ -71,7 +71,9 @@ class AtShape(NamedTuple):
     def of(cls, rounds: FamilyRounds, members: list[FamilyMember], known: Known) -> "AtShape":
         """Return the family at the shape of the rounds."""
         record, shape = rounds.record, shape_of(rounds.heats[0])
-        rows = rows_at(known.results, fingerprint(record.host), record.device, shape)
+        names = {one["model"] for one in members}
+        results = [one for one in known.results if one["model"] in names]
+        rows = rows_at(results, fingerprint(record.host), record.device, shape)
         return cls(rounds, members, rows, known)
 
     def entry(self) -> FamilyShape:

@@ -10,7 +10,7 @@ from tightrope.summary.goal_candidates import Candidate, at_shapes, under_traffi
 from tightrope.summary.goal_recommendations import ShapeKey, by_shape, key_of
 from tightrope.summary.goal_types import Bound, BoundCost, Goal, GoalDecision, Miss, Nearest
 from tightrope.summary.goal_words import bound_words, decisive, pace_words, sentence, worse
-from tightrope.summary.recommend import shapes_of
+from tightrope.summary.recommend import of_models, shapes_of
 from tightrope.summary.result_types import Result, Shape
 from tightrope.summary.workload_types import Traffic
 
@@ -47,11 +47,12 @@ def decisions(
     its traffic, have none. `raced` are the recommendations by latency.
     """
     found: list[GoalDecision] = []
+    measured = of_models(results)
     places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
     for model, host in places if goal else ():
         if goal is None or host is None:
             continue
-        own = [one for one in results if one["model"] == model and one["host"] in (host, None)]
+        own = [one for one in measured[model] if one["host"] in (host, None)]
         price = price_of(host, prices)
         known = [one for one in raced if (one["model"], one["host"]) == (model, host)]
         context = Context(goal, unit_of(goal, price), budget_points, by_shape(known))

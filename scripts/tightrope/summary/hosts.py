@@ -12,10 +12,17 @@ from tightrope.summary.model_types import Host
 def hosts(records: Iterable[Record]) -> dict[str, Host]:
     """Return each host of the records by fingerprint, with the libraries and GPUs used on it."""
     found: dict[str, Host] = {}
+    add_hosts(found, records)
+    return found
+
+
+def add_hosts(found: dict[str, Host], records: Iterable[Record]) -> None:
+    """Add the hosts of more records, with their libraries and GPUs."""
     for record in records:
-        host = msgspec.convert({**record.host, "libraries": {}, "gpu_uuids": []}, Host)
-        entry = found.setdefault(fingerprint(record.host), host)
+        key = fingerprint(record.host)
+        if key not in found:
+            found[key] = msgspec.convert({**record.host, "libraries": {}, "gpu_uuids": []}, Host)
+        entry = found[key]
         entry["libraries"] |= record.libraries
         uuids = {*entry["gpu_uuids"], record.host.get("gpu_uuid")}
         entry["gpu_uuids"] = sorted(uuid for uuid in uuids if uuid)
-    return found

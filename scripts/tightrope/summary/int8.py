@@ -1,6 +1,6 @@
 """INT8 parts of summary.json: audits, operator sensitivities and int8-auto searches."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,22 @@ from tightrope.variants import AUTO
 # records by (model, file stem)
 Records = Mapping[tuple[str, str], dict[str, Any]]
 NOISIEST = 5  # number of tensors of an audit in the summary
+
+
+class RecordFiles(Mapping[tuple[str, str], dict[str, Any]]):
+    """The records of `read_records`, of which each is read when it is asked for."""
+
+    def __init__(self, paths: Iterable[Path | str]) -> None:
+        self.paths = {(Path(path).parent.parent.name, Path(path).stem): path for path in paths}
+
+    def __getitem__(self, key: tuple[str, str]) -> dict[str, Any]:
+        return dict(read_json(self.paths[key]))
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
 
 
 def read_records(paths: Iterable[Path | str]) -> Records:
@@ -32,10 +48,11 @@ def with_int8(result: Result, audits: Records, searches: Records) -> Result:
     """
     model, calibration = result["model"], result["calibration"]
     audit = audits.get((model, result["variant"]))
+    searched = searches.items() if result["precision"] == AUTO else ()
     found = [
         record
-        for (owner, name), record in searches.items()
-        if result["precision"] == AUTO and (owner, calibration_of(name)) == (model, calibration)
+        for (owner, name), record in searched
+        if (owner, calibration_of(name)) == (model, calibration)
     ]
     return {
         **result,

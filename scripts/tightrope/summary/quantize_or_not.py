@@ -36,11 +36,12 @@ def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[
     with in the race.
     """
     found: list[Quantization] = []
-    for place in dict.fromkeys(map(place_of, results)):
-        model, host, device, engine = place
+    places: dict[tuple[str, str | None, str, str], list[Result]] = {}
+    for one in results:
+        places.setdefault(place_of(one), []).append(one)
+    for (model, host, device, engine), own in places.items():
         if host is None:
             continue
-        own = [one for one in results if place_of(one) == place]
         quantized = [one for one in own if one["precision"] in QUANTIZED]
         for shape in shapes_of(own) if quantized else ():
             rows = rows_at(own, shape)

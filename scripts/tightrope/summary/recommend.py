@@ -18,11 +18,12 @@ def recommendations(results: Sequence[Result], races: Races) -> list[Recommendat
     Times of different hosts are never compared.
     """
     found: list[Recommendation] = []
+    known = of_models(results)
     places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
     for model, host in places:
         if host is None:
             continue
-        own = [one for one in results if one["model"] == model and one["host"] in (host, None)]
+        own = [one for one in known[model] if one["host"] in (host, None)]
         for shape in shapes_of(own):
             here = {
                 device: races[key]
@@ -30,6 +31,14 @@ def recommendations(results: Sequence[Result], races: Races) -> list[Recommendat
                 if (key := race_key(model, host, device, shape)) in races
             }
             found.append({"model": model, "host": host, "shape": shape, **choose(own, shape, here)})
+    return found
+
+
+def of_models(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return the results of each model, in their order."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(result["model"], []).append(result)
     return found
 
 

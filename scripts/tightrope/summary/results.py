@@ -14,6 +14,7 @@ from tightrope.statistics import percentile, speedup
 from tightrope.summary import noise
 from tightrope.summary.accuracy import Split, accuracy_entry
 from tightrope.summary.gpu import gpu_entry
+from tightrope.summary.logits import ReferenceLogits
 from tightrope.summary.ratios import ratio_entry
 from tightrope.summary.result_types import (
     BuildFields,
@@ -61,13 +62,14 @@ def result_entry(
     baseline_variant: str,
     split: Split,
     machine: MachineSpeed,
+    logits: ReferenceLogits | None = None,
     accept_disturbed: bool = False,
 ) -> Result:
     """Return an entry of `results`, without what later steps of `summarize` add.
 
     `baseline` is the accuracy record of `baseline_variant`. Both variants were evaluated on
-    `split`; `machine` gives the machine's speed variation over all latency records. For
-    `accept_disturbed` see `latency_entry`.
+    `split`; `machine` gives the machine's speed variation over all latency records, `logits` are
+    those of `baseline`. For `accept_disturbed` see `latency_entry`.
     """
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
     return {
@@ -79,7 +81,7 @@ def result_entry(
         "reason": failed.reason if failed else None,
         **build_fields(engine),
         **measured_fields(latency),
-        "accuracy": accuracy_entry(accuracy, baseline, budget, split),
+        "accuracy": accuracy_entry(accuracy, baseline, budget, split, logits),
         "audit": None,
         "search": None,
         "latency": latency_rows(latency, machine, accept_disturbed),

@@ -14,21 +14,21 @@ from tightrope.summary.model_types import Model, Truncation
 from tightrope.summary.truncation_words import KEYS
 
 Paths = Iterable[Path | str]
+Judged = Mapping[tuple[str, str], AccuracyRecord]
 
 
 def with_truncations(
-    models: Mapping[str, Model], accuracies: Paths, caches: Paths, checkpoints: Paths
+    models: Mapping[str, Model], judged: Judged, caches: Paths, checkpoints: Paths
 ) -> dict[str, Model]:
     """Return the models with the truncation of each split that was encoded; empty for images.
 
-    `accuracies` are records, `caches` those of calibrations (the one with the most samples counts),
-    `checkpoints` the manifests of trained or untrained models.
+    `judged` are the accuracy records by (model, variant), `caches` those of calibrations (the one
+    with the most samples counts), `checkpoints` the manifests of trained or untrained models.
     """
     found: dict[str, dict[str, Any]] = {name: {} for name in models}
-    for path in accuracies:
-        splits = found[Path(path).parent.name]
-        if not splits.get("evaluation"):  # all variants of a model encode the same texts
-            splits["evaluation"] = AccuracyRecord.read(path).truncation
+    for (model, _), record in judged.items():
+        # all variants of a model encode the same texts
+        found[model]["evaluation"] = found[model].get("evaluation") or record.truncation
     for (name, _), cache in sorted(made_records(caches).items(), key=samples_of):
         found[name]["calibration"] = cache.get("truncation") or found[name].get("calibration")
     for path in checkpoints:

@@ -1,0 +1,147 @@
+"""The records of all variants, read model by model: only what later steps need is kept."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.machine.host import fingerprint
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.machine_speed import MachineSpeed
+from tightrope.records.paired_accuracy import ROUNDING
+from tightrope.summary.accuracy import Split
+from tightrope.summary.hosts import add_hosts
+from tightrope.summary.inputs import Inputs, Settings
+from tightrope.summary.logits import ReferenceLogits
+from tightrope.summary.model_types import Host
+from tightrope.summary.reading import read_record
+from tightrope.summary.result_types import Result
+from tightrope.summary.results import result_entry
+from tightrope.summary.splits import SplitsByModel, evaluation_split
+from tightrope.variants import parse
+
+# model and variant
+Name = tuple[str, str]
+# the result of a variant with its records
+Run = tuple[Result, LatencyRecord, AccuracyRecord]
+
+
+class RunFiles(NamedTuple):
+    """Manifest of an engine, and its two records."""
+
+    engine: Path
+    latency: Path
+    accuracy: Path
+
+
+class Runs(NamedTuple):
+    """What the records of all variants say, in their order.
+
+    `judged` are the accuracy records without what `kept` leaves out.
+    """
+
+    results: list[Result]
+    judged: dict[Name, AccuracyRecord]
+    hosts: dict[str, Host]
+
+
+class Reference(NamedTuple):
+    """The accuracy record of a baseline, and its logits as comparisons need them."""
+
+    record: AccuracyRecord
+    logits: ReferenceLogits
+
+
+def read_runs(inputs: Inputs, splits: SplitsByModel, settings: Settings) -> Runs:
+    """Return the results of all variants; of one model at a time all records are in memory."""
+    paths = zip(inputs.engines, inputs.latencies, inputs.accuracies, strict=True)
+    files = [RunFiles(*map(Path, run)) for run in paths]
+    models: dict[str, list[int]] = {}
+    for place, run in enumerate(files):
+        models.setdefault(run.latency.parent.name, []).append(place)
+    compared = bool([*inputs.families, *inputs.activations]), bool([*inputs.families])
+    results: dict[int, Result] = {}
+    runs = Runs([], {}, {})
+    for places in models.values():
+        reader = ModelReader([files[place] for place in places], splits, settings)
+        for place, (result, latency, accuracy) in zip(places, reader.runs(), strict=True):
+            results[place] = result
+            add_hosts(runs.hosts, (latency, accuracy))
+            runs.judged[accuracy.model, accuracy.variant] = kept(accuracy, *compared)
+    return runs._replace(results=[results[place] for place in range(len(files))])
+
+
+def kept(record: AccuracyRecord, predictions: bool, logits: bool) -> AccuracyRecord:
+    """Return a record without margins, and without what no later comparison needs.
+
+    `predictions` and `logits` say whether models are compared with each other; the logits only of
+    engines in float are, see `paired_accuracy.equal_up_to_rounding`.
+    """
+    in_float = parse(record.variant).precision in ROUNDING
+    return replace(
+        record,
+        margins=[],
+        predictions=record.predictions if predictions else [],
+        logits=record.logits if logits and in_float else [],
+    )
+
+
+class ModelReader:
+    """Reads the records of the variants of a model, which share baselines and examples."""
+
+    def __init__(
+        self, files: Sequence[RunFiles], splits: SplitsByModel, settings: Settings
+    ) -> None:
+        self.files, self.settings = files, settings
+        self.latencies = [read_record(LatencyRecord, one.latency) for one in files]
+        self.machine = MachineSpeed(self.latencies)
+        self.references = self.read_references()
+        self.splits: Mapping[str, Split] = {
+            name: evaluation_split(splits[name]["evaluation"])
+            for name in dict.fromkeys(one.model for one in self.latencies)
+        }
+
+    def read_references(self) -> dict[Name, Reference]:
+        """Return the accuracy records of the baselines that there are."""
+        wanted = {self.baseline_of(one) for one in self.latencies}
+        found = {}
+        for latency, run in zip(self.latencies, self.files, strict=True):
+            if (latency.model, latency.variant) in wanted:
+                record = read_record(AccuracyRecord, run.accuracy)
+                found[record.model, record.variant] = Reference(
+                    record, ReferenceLogits(record.logits)
+                )
+        return found
+
+    def baseline_of(self, latency: LatencyRecord) -> Name:
+        """Return the baseline of a variant."""
+        device = parse(latency.variant).device
+        return latency.model, self.settings.baselines[latency.model][device]
+
+    def runs(self) -> Iterator[Run]:
+        """Yield the result of each variant with its records."""
+        return map(self.run, self.latencies, self.files)
+
+    def run(self, latency: LatencyRecord, files: RunFiles) -> Run:
+        """Return the result of a variant, compared with its baseline, and its records."""
+        own = self.references.get((latency.model, latency.variant))
+        accuracy = own.record if own else read_record(AccuracyRecord, files.accuracy)
+        baseline = self.baseline_of(latency)
+        reference = self.references.get(baseline)
+        result = result_entry(
+            open_manifest(files.engine, EngineManifest),
+            latency,
+            accuracy,
+            reference.record if reference else None,
+            host=fingerprint(latency.host),
+            budget=self.settings.budget_points / 100,
+            baseline_variant=baseline[1],
+            split=self.splits[latency.model],
+            machine=self.machine,
+            logits=reference.logits if reference else None,
+            accept_disturbed=self.settings.accept_disturbed,
+        )
+        return result, latency, accuracy

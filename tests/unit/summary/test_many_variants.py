@@ -1,0 +1,143 @@
+"""Summaries of many variants: read in less time and memory, with the same numbers and bytes."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
+
+import msgspec
+import pytest
+from raced import HOST
+from tightrope.artifacts.files import write_json
+from tightrope.errors import ArtifactError
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.record import Record
+from tightrope.statistics import mean_divergence, relative_error
+from tightrope.summary.document import Summary, read_summary, write_summary
+from tightrope.summary.logits import ReferenceLogits
+from tightrope.summary.reading import read_record
+from tightrope.summary.results import unavailable_entry
+from tightrope.summary.runs import kept
+
+IDENTITY: dict[str, Any] = {"model": "m", "variant": "cpu-pytorch-fp32", "libraries": {"a": None}}
+
+
+def rows(seed: int, count: int, classes: int, scale: float = 3.0) -> list[list[float]]:
+    """Logits as records keep them."""
+    draw = random.Random(seed)
+    return [[round(draw.gauss(0, scale), 6) for _ in range(classes)] for _ in range(count)]
+
+
+def accuracy(**fields: Any) -> AccuracyRecord:
+    known = {"labels": [0, 1], "predictions": [0, 1], "margins": [0.5, 1], "logits": rows(0, 2, 2)}
+    return AccuracyRecord(**{**IDENTITY, "host": HOST, **known, **fields})
+
+
+@pytest.mark.parametrize(
+    ("count", "classes", "scale"), [(300, 5, 3.0), (40, 2, 400.0), (1, 3, 0.1)]
+)
+def test_distances_of_logits_are_bit_by_bit_those_of_the_plain_formulas(
+    count: int, classes: int, scale: float
+) -> None:
+    theirs, ours = rows(1, count, classes, scale), rows(2, count, classes, scale)
+    reference = ReferenceLogits(theirs)
+    for first in {count, max(1, count // 2)}:  # of a slow engine the first examples alone
+        expected = relative_error(ours[:first], theirs[:first])
+        divergence = mean_divergence(theirs[:first], ours[:first])
+        assert reference.distance(ours, first) == (expected, divergence)
+    assert reference.distance(theirs, count) == (0.0, 0.0)
+
+
+def test_a_baseline_with_equal_logits_has_no_scale_for_an_error() -> None:
+    assert ReferenceLogits([[1.0, 1.0]]).distance([[1.0, 2.0]], 1).error is None
+
+
+def test_logits_of_other_lengths_are_refused_as_by_the_plain_formulas() -> None:
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        ReferenceLogits([[1.0, 2.0]]).distance([[1.0, 2.0, 3.0]], 1)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        accuracy(),
+        accuracy(labels=None, status="failed", reason="no such operator", transient=False),
+        LatencyRecord(
+            **IDENTITY,
+            host=HOST,
+            threads=2,
+            plan={"pairs": 1},
+            processors=[0],
+            load_s=1,
+            shapes=[{"batch": 1, "sequence": 4, "blocks_s": [[0.1, 1e-07]], "stop": "width"}],
+        ),
+    ],
+)
+def test_a_record_is_the_same_however_it_is_read(
+    tmp_path: Path, record: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, kind = tmp_path / "record.json", type(record)
+    record.write(path)
+    expected = kind.read(path)
+    monkeypatch.delattr(Record, "read")  # the slow way is for wrong records alone
+    assert read_record(kind, path) == expected
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda document: document | {"schema": 4},
+        lambda document: document | {"other": 1},
+        lambda document: {key: one for key, one in document.items() if key != "logits"},
+        lambda document: document | {"logits": [["a"]]},
+        lambda document: [document],
+    ],
+)
+def test_a_wrong_record_is_refused_in_the_same_words(tmp_path: Path, harm: Any) -> None:
+    path = tmp_path / "record.json"
+    accuracy().write(path)
+    write_json(path, harm(json.loads(path.read_text())))
+    assert message(read_record, path) == message(lambda kind, file: kind.read(file), path)
+
+
+def test_a_record_that_is_cut_off_is_refused_in_the_same_words(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    accuracy().write(path)
+    path.write_bytes(path.read_bytes()[:-30])
+    assert "invalid JSON" in message(read_record, path)
+
+
+def message(read: Any, path: Path) -> str:
+    with pytest.raises(ArtifactError) as caught:
+        read(AccuracyRecord, path)
+    return str(caught.value)
+
+
+def test_a_summary_has_the_bytes_that_it_had_when_it_was_written_at_once(tmp_path: Path) -> None:
+    lists = [name for name, kind in get_type_hints(Summary).items() if get_origin(kind) is list]
+    words = ["ä \n line.yaml", '"{}, [\\']
+    reasons = ["no NVIDIA GPU", '{"a": [],\n "b": 1e-07}']
+    document: Any = {
+        **{key: [] for key in lists},
+        **{"schema": 3, "tightrope": "1", "created": "now", "accuracy_budget_points": 1e-07},
+        **{"hosts": {}, "models": {}, "goal": None, "configuration": words},
+        "results": [unavailable_entry("m", "cuda-pytorch-fp32", reason) for reason in reasons],
+    }
+    write_summary(tmp_path / "parts.json", document)
+    write_json(tmp_path / "whole.json", document)
+    assert (tmp_path / "parts.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert read_summary(tmp_path / "parts.json") == document
+    document["results"][1]["model"] = None
+    with pytest.raises(msgspec.ValidationError, match="model"):
+        write_summary(tmp_path / "refused.json", document)
+    assert not [*tmp_path.glob("*refused*")]
+
+
+def test_logits_are_kept_in_memory_only_of_engines_in_float_that_may_be_compared() -> None:
+    in_int8 = accuracy(variant="cpu-onnxruntime-int8-minmax-8")
+    alone, family = (False, False), (True, True)
+    assert (kept(accuracy(), *alone).logits, kept(accuracy(), *alone).predictions) == ([], [])
+    assert kept(accuracy(), *alone).labels == [0, 1]
+    assert kept(accuracy(), *family).logits == accuracy().logits
+    assert (kept(in_int8, *family).logits, kept(in_int8, *family).predictions) == ([], [0, 1])
