@@ -13,7 +13,7 @@ from tightrope.report.graphs.netron import graph_file, open_server
 
 def main(model: str = "", graph: str = "simplified", port: str = "0") -> None:
     """Serve until interrupted."""
-    if not port.isdigit():
+    if not (port.isascii() and port.isdigit()):
         raise TightropeError(f"PORT={port}: no number")
     server = open_server(graph_file(model, graph), port=int(port))
     address = f"http://localhost:{server.server_port}"

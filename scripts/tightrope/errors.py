@@ -1,6 +1,9 @@
 """Errors for the user: one line with subject, reason and remedy."""
 
 import difflib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # out-of-memory messages of PyTorch, ONNX Runtime, TensorRT and CUDA
 OUT_OF_MEMORY = (
@@ -14,8 +17,17 @@ OUT_OF_MEMORY = (
 )
 
 
+# what a name or text of another's making must not send to a terminal: control characters, line
+# breaks, changes of the direction of writing, halves of surrogate pairs
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
 class TightropeError(Exception):
     """An expected failure; a job prints its single line without a traceback."""
+
+    def __str__(self) -> str:
+        """Return the line with characters that control a terminal as escapes."""
+        return printable(super().__str__())
 
 
 class ConfigError(TightropeError):
@@ -41,6 +53,30 @@ class WorkFailed(Exception):
         self.reason = f"{role}{reason}"
         self.transient = transient
         self.role = role
+
+
+def printable(text: str) -> str:
+    """Return the text with characters that control a terminal as escapes such as \\x1b."""
+    return UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+@contextmanager
+def in_foreign_files(what: str, remedy: str) -> Iterator[None]:
+    """Turn whatever a library raises about files of another's making into one TightropeError.
+
+    `what` names the files. Parsers written in Rust also panic, which is no Exception. What tells of
+    this machine is passed on: too little memory, and an interruption.
+    """
+    try:
+        yield
+    except (TightropeError, WorkFailed, MemoryError):
+        raise
+    except BaseException as error:
+        panic = type(error).__name__ == "PanicException"
+        if not panic and not isinstance(error, Exception):
+            raise
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise TightropeError(f"{what}: {reason}; {remedy}") from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import read_json, write_bytes, write_json
+from tightrope.artifacts.files import read_json, require_type, write_bytes, write_json
 from tightrope.errors import ArtifactError, WorkFailed
 
 SCHEMA = 1
@@ -28,10 +28,14 @@ def write_failure(path: Path | str, *, reason: str, transient: bool) -> None:
     write_bytes(path, model.SerializeToString(deterministic=True))
 
 
-def read_json_or_raise(path: Path | str) -> Any:
-    """Return the JSON document in `path`; raise WorkFailed for a failure, else as `read_json`."""
+def read_json_or_raise(path: Path | str, kind: Any = Any) -> Any:
+    """Return the JSON document in `path`, of type `kind`.
+
+    Raises WorkFailed for a failure, else as `read_json` does.
+    """
     document = read_json(path)
     raise_if_failed(failure_of(document))
+    require_type(path, document, kind)
     return document
 
 
@@ -67,7 +71,11 @@ def failure_of(document: Any) -> Failure | None:
     """Return the failure in a JSON document, None without a failure."""
     if not isinstance(document, dict) or document.get("status") != "failed":
         return None
-    return {name: document.get(name) for name in ("reason", "transient")}
+    reason = document.get("reason")
+    return {
+        "reason": reason if isinstance(reason, str) else "failed without a reason",
+        "transient": document.get("transient") is True,
+    }
 
 
 def failure_in_metadata(model: Any) -> Failure | None:
@@ -84,7 +92,8 @@ def parsed(path: Path | str) -> Any:
     from google.protobuf.message import DecodeError
 
     try:
-        return onnx.load(path)
+        # artifacts hold their weights themselves
+        return onnx.load(path, load_external_data=False)
     except (DecodeError, OSError) as error:
         raise ArtifactError(
             f"{path}: no readable ONNX file ({error}); delete it and run again"

@@ -1,37 +1,81 @@
-"""Atomic writes, and reads whose errors name the file."""
+"""Atomic writes, and reads of regular files whose errors name the file."""
 
 import errno
 import hashlib
 import json
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import msgspec
 
 from tightrope.errors import ArtifactError, StorageError, TightropeError
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 STORAGE_ERRORS = {*DISK_ERRORS, errno.EACCES, errno.EPERM}
 PROBE_BYTES = 2**20
+# the largest file that is read into memory as a whole
+LARGEST_BYTES = 2**32
+
+
+def open_regular(path: Path | str) -> BufferedReader:
+    """Open a regular file for reading.
+
+    Raises ArtifactError for a folder, and for a pipe or device, which could block or never end.
+    """
+    try:
+        stream = open(path, "rb", opener=open_at_once)  # noqa: SIM115 the caller closes it
+    except (OSError, ValueError) as error:
+        raise cannot_be_read(path, error) from error
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise ArtifactError(
+            f"{path}: a pipe or device is not read, it may never end; replace it by a file"
+        )
+    return stream
+
+
+def open_at_once(path: str, flags: int) -> int:
+    """Open a file descriptor without waiting for the writer of a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def cannot_be_read(path: Path | str, error: Exception) -> ArtifactError:
+    """Return the ArtifactError for a file that cannot be read."""
+    return ArtifactError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})")
 
 
 def sha256(path: Path | str) -> str:
-    """Return the hex digest of a file; raise ArtifactError when it cannot be read."""
-    try:
-        with Path(path).open("rb") as stream:
+    """Return the hex digest of a regular file; raise ArtifactError when it cannot be read."""
+    with open_regular(path) as stream:
+        try:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+        except OSError as error:
+            raise cannot_be_read(path, error) from error
 
 
-def read_bytes(path: Path | str) -> bytes:
-    """Return the content of a file; raise ArtifactError when it cannot be read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+def read_bytes(path: Path | str, largest: int = LARGEST_BYTES) -> bytes:
+    """Return the content of a regular file of at most `largest` bytes; else raise ArtifactError."""
+    with open_regular(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > largest:
+            raise ArtifactError(f"{path}: {size} bytes, more than {largest} are not read")
+        try:
+            return stream.read(size)
+        except OSError as error:
+            raise cannot_be_read(path, error) from error
+
+
+def copy_file(source: Path | str, target: Path | str) -> None:
+    """Copy a regular file of any size atomically, see `writing`; raise as `open_regular` does."""
+    with open_regular(source) as stream, writing(target) as copy:
+        shutil.copyfileobj(stream, copy)
 
 
 def digest(document: Any) -> str:
@@ -117,13 +161,55 @@ def write_json(path: Path | str, document: Any) -> None:
     write_bytes(path, (text + "\n").encode())
 
 
-def read_json(path: Path | str) -> Any:
-    """Return the JSON document in `path`; raise ArtifactError when it is missing or invalid."""
+def read_json(path: Path | str, kind: Any = Any) -> Any:
+    """Return the JSON document in `path`, which must be of type `kind`, with all its fields.
+
+    Raises ArtifactError when it is missing, no regular file, invalid (see `strict_json`) or of
+    another type, naming the field.
+    """
     try:
-        return json.loads(Path(path).read_text())
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+        document = strict_json(read_bytes(path))
     except ValueError as error:
         raise ArtifactError(
             f"{path}: invalid JSON ({error}); it was truncated or edited: delete it and run again"
+        ) from error
+    require_type(path, document, kind)
+    return document
+
+
+def strict_json(content: bytes) -> Any:
+    """Return the JSON document in `content`; raise ValueError with the reason where it is invalid.
+
+    Invalid is also what Python's json lets pass: NaN and infinite numbers, a key that comes twice
+    and half a surrogate pair. A document that is nested too deeply is refused.
+    """
+    try:
+        msgspec.json.decode(content)
+        return json.loads(content, object_pairs_hook=with_distinct_keys)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from error
+
+
+def with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raise ValueError where a key comes twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise ValueError(f"the key {twice!r} comes twice")
+    return found
+
+
+def require_type(path: Path | str, document: Any, kind: Any) -> None:
+    """Raise ArtifactError naming `path` and the field where `document` is not of type `kind`.
+
+    `kind` is a type of msgspec; fields that it does not name are allowed.
+    """
+    try:
+        msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise ArtifactError(
+            f"{path}: {error}; it was edited or is of another version: delete it and run again"
         ) from error

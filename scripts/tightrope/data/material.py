@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from tightrope.errors import TightropeError
+from tightrope.errors import TightropeError, printable
 
 POOL = "pool"
 ROLE_WORDS = {
@@ -49,6 +49,22 @@ def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> M
         train=rows(train),
         evaluation=None if evaluation is None else rows(evaluation),
     )
+
+
+def require_clear(source: str, labels: list[str]) -> None:
+    """Raise TightropeError for labels that differ only in space, or control a terminal."""
+    known: dict[str, str] = {}
+    for label in labels:
+        if label != printable(label):
+            raise TightropeError(
+                f"{source}: the label {label!r} has characters that cannot be shown; rename it"
+            )
+        other = known.setdefault(" ".join(label.split()), label)
+        if other is not label:
+            raise TightropeError(
+                f"{source}: the labels {other!r} and {label!r} differ only in space; write them "
+                "alike, or rename one"
+            )
 
 
 def role_of(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest import clear_folder, write_manifest
-from tightrope.data.material import Material, Row
+from tightrope.data.material import Material, Row, require_clear
 from tightrope.data.ranges import LabelledParts, Sizes, check_ranges
 from tightrope.data.source import load_kind, parse_source
 from tightrope.data.splits import IMAGES, TEXTS, Kind, limited, ordered
@@ -139,6 +139,7 @@ def checked_parts(source: str, material: Material, sizes: Sizes, seed: int, *, k
 
     Raises TightropeError for fewer than two labels, and where the parts do not hold the splits.
     """
+    require_clear(source, material.labels)
     if len(material.labels) < 2:
         raise TightropeError(f"{source}: a classifier needs two labels, found {material.labels}")
     parts = ordered(material, balanced=source.startswith("docstrings:"), seed=seed, kind=kind)

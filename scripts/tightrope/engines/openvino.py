@@ -76,7 +76,7 @@ def copied(engine: Path, target: Path) -> dict[str, Any]:
 
     Raises WorkFailed with the reason of the source engine where that failed.
     """
-    read_json_or_raise(engine)
+    read_json_or_raise(engine, dict[str, Any])
     built = read_manifest(engine, EngineManifest)
     for name in (FILE, Path(FILE).with_suffix(".bin")):
         shutil.copyfile(engine.parent / name, target / name)

@@ -74,7 +74,8 @@ def load_settings(folder: Path | str) -> ImageSettings:
     """
     folder = Path(folder)
     file = folder / FILE
-    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    there = (folder / "config.json").is_file()
+    config = read_json(folder / "config.json", dict[str, Any]) if there else {}
     channels = config.get("num_channels", 3)
     if channels != 3:
         raise TightropeError(

@@ -8,7 +8,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.errors import ArtifactError, TightropeError
+from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
 
 Arrays = dict[str, np.ndarray]
 Example = dict[str, Any]
@@ -57,8 +57,10 @@ def text_encoder(
     require_sequence(source, token_limit, max_sequence, key="max_sequence")
     vocabulary = manifest["vocabulary"]
     file = checkpoint.parent / "tokenizer.json"
-    tokenizer = Tokenizer.from_file(str(file)) if file.is_file() else None
-    if tokenizer is not None:
+    tokenizer = None
+    if file.is_file():
+        with in_foreign_files(f"{file}: cannot be read", "save the tokenizer again"):
+            tokenizer = Tokenizer.from_file(str(file))
         tokenizer.no_padding()
         tokenizer.enable_truncation(max_sequence)
 

@@ -6,6 +6,8 @@ from tempfile import TemporaryDirectory
 
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.files import digest, sha256, write_json
+from tightrope.artifacts.int8_types import Costs, Sensitivities
+from tightrope.errors import ArtifactError
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache
 from tightrope.int8.calibrate import samples_sha256
@@ -63,8 +65,7 @@ def search_operators(
     examples, budget_points = read_split(inputs.data), settings.budget_points
     require_enough(inputs.data, len(examples), budget_points)
     rows = load_encoder(inputs.checkpoint, max_sequence=settings.max_sequence)(examples)
-    evidence = (inputs.sensitivity, inputs.costs)
-    ranking = ranked(*(read_json_or_raise(path)["operators"] for path in evidence))
+    ranking = ranking_of(inputs)
     if not read_cache(inputs.calibration, model=inputs.onnx)["channels"]:
         settings = replace(settings, smoothquant=None)  # an imported cache has only ranges
     sources = sources_of(inputs)
@@ -112,6 +113,18 @@ def switched_model(inputs: SearchInputs, scheme: str, settings: SearchSettings) 
             repair = {"smoothquant": settings.smoothquant}
             quantize_onnx(inputs.onnx, inputs.calibration, quantized, scheme=scheme, repair=repair)
         return SwitchedModel(inputs.onnx, quantized, threads=settings.threads)
+
+
+def ranking_of(inputs: SearchInputs) -> list[tuple[str, float]]:
+    """Return the operators ranked by their sensitivity and costs, see `ranked`.
+
+    Raises ArtifactError where the costs lack one of the operators.
+    """
+    sensitivity = read_json_or_raise(inputs.sensitivity, Sensitivities)["operators"]
+    costs = read_json_or_raise(inputs.costs, Costs)["operators"]
+    if missing := [name for name in sensitivity if name not in costs]:
+        raise ArtifactError(f"{inputs.costs}: lacks {missing[0]}; delete it and run again")
+    return ranked(sensitivity, costs)
 
 
 def ranked(

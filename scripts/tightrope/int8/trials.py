@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tightrope.artifacts.files import read_json, write_json
+from tightrope.artifacts.int8_types import Trials
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.switched_model import SwitchedModel
@@ -133,5 +134,5 @@ def remembered(state: Path, key: str) -> list[Trial]:
     """Return the saved trials of an interrupted search with the same `key`."""
     if not state.is_file():
         return []
-    document = read_json(state)
+    document = read_json(state, Trials)
     return document["trials"] if document["key"] == key else []

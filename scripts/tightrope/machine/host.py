@@ -5,7 +5,7 @@ import platform
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.artifacts.files import digest, read_json, write_json
 from tightrope.errors import TightropeError
@@ -30,6 +30,15 @@ ISA = (
     "bf16",
     "sve",
 )
+
+
+class KnownHost(TypedDict):
+    """The host that defined a node type, as far as another one is compared with it."""
+
+    fingerprint: str
+    cpu: str
+    isa: list[str]
+    gpu: str | None
 
 
 @cache
@@ -112,7 +121,7 @@ def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:
     file = Path(registry, f"{key}.json")
     if not file.is_file():
         write_json(file, {**host, "fingerprint": node_fingerprint(host)})
-    known = read_json(file)
+    known = read_json(file, KnownHost)
     if known["fingerprint"] != node_fingerprint(host):
         raise TightropeError(
             f"host {key}: this node ({node_in_words(host)}) is of another type than the first "

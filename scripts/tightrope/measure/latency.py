@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json
+from tightrope.artifacts.int8_types import Audited
 from tightrope.artifacts.manifest import classes_of, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -73,7 +74,7 @@ def why_not_timed(engine: Path, audit: Path | str | None) -> str | None:
     built = open_manifest(engine, EngineManifest)
     if built["status"] != "ok":
         return f"not built: {built['reason']}"
-    audited = read_json(audit) if audit else {"status": "ok"}
+    audited = read_json(audit, Audited) if audit else {"status": "ok"}
     return None if audited["status"] == "ok" else str(audited["reason"])
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict
 
 from tightrope.artifacts.files import read_json
 from tightrope.model.activations import swap_activation
@@ -12,6 +12,24 @@ from tightrope.model.sparsity import Sparsity, facts
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 # arguments of `pruning.prune` that are too long for a manifest
 LISTS = ("neurons", "kept_heads")
+
+
+class Kept(TypedDict, total=False):
+    """Arguments of `pruning.prune`, as the rules choose_structure and search_compression write."""
+
+    layers: int | list[int] | None
+    intermediate: int | None
+    heads: int | None
+    neurons: list[list[int]] | None
+    blocks: list[list[int]] | None
+    kept_heads: list[list[int]] | None
+
+
+class Chosen(TypedDict):
+    """What a chosen structure keeps, and the target that it was chosen for."""
+
+    prune: Kept
+    target: dict[str, Any]
 
 
 class Changes(NamedTuple):
@@ -33,7 +51,7 @@ class Changes(NamedTuple):
         sparsity = None if asked is None else Sparsity(**asked)
         if chosen is None:
             return cls(job.params.activation, job.params.prune, sparsity=sparsity)
-        document = read_json(chosen)
+        document = read_json(chosen, Chosen)
         return cls(job.params.activation, document["prune"], document["target"], sparsity)
 
     def facts(self, model: Any) -> dict[str, Any]:

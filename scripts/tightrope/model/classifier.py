@@ -11,7 +11,7 @@ from transformers import (
     AutoModelForSequenceClassification,
 )
 
-from tightrope.errors import TightropeError
+from tightrope.errors import TightropeError, in_foreign_files
 from tightrope.model.activations import restore_activation
 from tightrope.model.heads import OTHER_PROBLEMS, SINGLE_LABEL, is_classifier, unusable_head
 from tightrope.model.labels import output_order, require_names
@@ -35,7 +35,8 @@ def load_classifier(
     an error. Without labels the model keeps its head, or gets a new head with two outputs. `names`
     are those of the checkpoint's outputs, in their order, in the place of its own.
     """
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    with in_foreign_files(f"{source}: config.json cannot be used", "save the model again"):
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     if not is_classifier(config.to_dict()):
         labels = labels or ["0", "1"]
     fits = head_fits(config, labels, names, new_head=new_head, source=source)
@@ -89,7 +90,7 @@ def load_model(
     kind: Any, folder: Path, source: str, config: Any, **options: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Return the fp32 model in `folder` and what transformers says of its loading."""
-    try:
+    with in_foreign_files(f"{source}: transformers cannot load it", "save the model again"):
         model, info = load_sized(
             kind,
             folder,
@@ -100,9 +101,6 @@ def load_model(
             output_loading_info=True,
             **options,
         )
-    except (ValueError, RuntimeError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise TightropeError(f"{source}: transformers cannot load it ({reason})") from error
     return model, info
 
 

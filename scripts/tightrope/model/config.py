@@ -1,7 +1,7 @@
 """Activation and token limit in the config.json of a checkpoint."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.artifacts.files import read_json
 
@@ -13,11 +13,28 @@ FIELD = "tightrope_activation"
 FIELDS = (FIELD, "hidden_act", "activation", "activation_function")
 
 
+class ConfigJson(TypedDict, total=False):
+    """The fields of a checkpoint's config.json that this project reads itself."""
+
+    model_type: str | None
+    architectures: list[str] | None
+    auto_map: dict[str, Any] | None
+    id2label: dict[str, str | int] | None
+    num_labels: int | None
+    num_channels: int | None
+    problem_type: str | None
+    max_position_embeddings: int | None
+    n_positions: int | None
+    pad_token_id: int | None
+    quantization_config: dict[str, Any] | None
+    compression_config: dict[str, Any] | None
+
+
 def activation_of(config: Path | str) -> str | None:
     """Return the activation in config.json; None if the file is missing or names none."""
     if not Path(config).is_file():
         return None
-    document = read_json(config)
+    document = read_json(config, dict[str, Any])
     names = (document.get(field) for field in FIELDS)
     return next((name for name in names if isinstance(name, str)), None)
 
@@ -27,5 +44,5 @@ def positions(config: dict[str, Any]) -> int | None:
     limit = config.get("max_position_embeddings") or config.get("n_positions")
     if not isinstance(limit, int) or limit < 1:
         return None
-    reserved = config.get("model_type", "").removeprefix("xlm-") in OFFSETS
+    reserved = (config.get("model_type") or "").removeprefix("xlm-") in OFFSETS
     return limit - (config.get("pad_token_id") or 0) - 1 if reserved else limit

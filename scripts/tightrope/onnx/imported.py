@@ -1,5 +1,6 @@
 """Check, store and describe a model that comes as an ONNX file, of texts or of images."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.inputs.image_settings import load_settings
 from tightrope.model.labels import output_order, require_names
+from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
 from tightrope.onnx.float_model import in_float, with_activations_in_float
 from tightrope.onnx.given_qdq import is_quantized
@@ -30,8 +32,7 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
     require_one_file(source, path.stat().st_size)
     try:
         model = onnx.load(path, load_external_data=False)
-        outside = [one for one in model.graph.initializer if one.data_location == EXTERNAL]
-        if outside:
+        if any(tensor.data_location == EXTERNAL for tensor in tensors_in(model)):
             raise TightropeError(
                 f"{source}: not supported yet: weights in a second file; save it with onnx.save as "
                 "one file"
@@ -50,6 +51,21 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
             "with onnx.version_converter"
         )
     return model
+
+
+def tensors_in(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Yield every tensor: initializers and attributes, also of subgraphs and functions."""
+    graphs = [*graphs_in(model.graph)]
+    for function in model.functions:
+        graphs += graphs_in(onnx.GraphProto(node=function.node))
+    for graph in graphs:
+        yield from graph.initializer
+        sparse = list(graph.sparse_initializer)
+        for attribute in (one for node in graph.node for one in node.attribute):
+            yield from (attribute.t, *attribute.tensors)
+            sparse += [attribute.sparse_tensor, *attribute.sparse_tensors]
+        for tensor in sparse:
+            yield from (tensor.values, tensor.indices)
 
 
 def import_checkpoint(

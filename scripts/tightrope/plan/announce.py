@@ -4,7 +4,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
@@ -21,6 +21,13 @@ from tightrope.summary.goal_candidates import P99_CALLS
 
 # variants named in a line; the report names all
 MOST_NAMED = 4
+
+
+class Prepared(TypedDict):
+    """What is read of the manifest of a split."""
+
+    source: str
+    samples: int
 
 
 def announce(workflow: Any, config: Document, plan: Plan, *, executing: bool) -> None:
@@ -122,8 +129,8 @@ def evaluation_samples(name: str, model: Document) -> int | None:
     if configured is not None:
         return configured
     try:
-        document = read_json(Path(f"artifacts/{name}/splits/evaluation.json"))
+        document = read_json(Path(f"artifacts/{name}/splits/evaluation.json"), Prepared)
         prepared: int = document["samples"]
         return prepared if document["source"] == model["data"] else None
-    except (ArtifactError, KeyError, TypeError):
+    except ArtifactError:
         return None

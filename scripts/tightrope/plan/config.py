@@ -1,6 +1,5 @@
 """The configuration: validated before any job runs, defaults filled in, errors in one line."""
 
-import math
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import yaml
 
 from tightrope.errors import ConfigError, nearest
 from tightrope.plan.config_checks import CHECKS
+from tightrope.plan.config_values import check_extent, check_words_and_numbers, entry
 from tightrope.plan.derived import with_parents
 from tightrope.plan.table_checks import check_tables
 
@@ -39,6 +39,7 @@ def checked(config: Document, schema: Path | str, *, read_tables: bool = True) -
             "the configuration is empty: pass --configfile config/config.yaml "
             "(profiles/default does so by itself)"
         )
+    check_extent(config)
     check_words_and_numbers(config)
     # every job parses it again, which takes a parser in Python eight times as long
     document = yaml.load(Path(schema).read_text(), Loader=SCHEMA_LOADER)
@@ -50,26 +51,6 @@ def checked(config: Document, schema: Path | str, *, read_tables: bool = True) -
     if read_tables:
         check_tables(filled)
     return filled
-
-
-def check_words_and_numbers(value: Any, place: str = "") -> None:
-    """Raise ConfigError for a key that is no string and for a number that is not finite."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"config: {place} = {value}: must be a finite number")
-    if isinstance(value, list):
-        for number, item in enumerate(value, start=1):
-            check_words_and_numbers(item, f"{place}{entry(number)}")
-    if isinstance(value, dict):
-        if wrong := [key for key in value if not isinstance(key, str)]:
-            name = f"{place}.{wrong[0]}" if place else wrong[0]
-            raise ConfigError(f"config: {name}: a key must be a word; put it in quotes")
-        for key, item in value.items():
-            check_words_and_numbers(item, f"{place}.{key}" if place else key)
-
-
-def entry(number: int) -> str:
-    """Format the place of an entry of a list, counted from 1."""
-    return f" (entry {number})"
 
 
 def key_of(path: Iterable[str | int]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.checkpoint.source import unusable_head
 from tightrope.data import source as data_sources
-from tightrope.errors import ConfigError
+from tightrope.errors import ConfigError, TightropeError
 from tightrope.plan.job_inputs import data_source
 from tightrope.plan.shapes import (
     OF_IMAGES,
@@ -19,6 +19,8 @@ from tightrope.signature import BATCH, SEQUENCE
 from tightrope.variants import is_onnx
 
 Document = dict[str, Any]
+# characters of a path in an error
+MOST_SHOWN = 200
 
 
 def check_sources(config: Document) -> None:
@@ -29,11 +31,15 @@ def check_sources(config: Document) -> None:
             ("checkpoint", partial(checkpoint_source.local_files, model["checkpoint"], task=task)),
             ("data", partial(data_sources.local_files, **data_source(config, name))),
         ):
+            place = f"config: models.{name}.{key} = {model[key][:MOST_SHOWN]}"
             try:
                 check()
-            except ConfigError as error:
+            except TightropeError as error:
                 reason = str(error).removeprefix(f"{model[key]}: ")
-                raise ConfigError(f"config: models.{name}.{key} = {model[key]}: {reason}") from None
+                raise ConfigError(f"{place}: {reason}") from None
+            except (OSError, ValueError) as error:  # a name that is too long, no permission
+                why = getattr(error, "strerror", None) or error
+                raise ConfigError(f"{place}: cannot be read ({why})") from error
 
 
 def check_heads(config: Document) -> None:

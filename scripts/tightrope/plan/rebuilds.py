@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
@@ -13,6 +13,19 @@ from tightrope.plan.plan import Plan
 from tightrope.plan.shapes import buckets_of, free_sizes
 
 Sizes = dict[str, list[int]]
+
+
+class Options(TypedDict, total=False):
+    """Options of an engine, of which only the buckets matter here."""
+
+    buckets: Sizes | None
+
+
+class Built(TypedDict):
+    """What is read of the manifest of an engine."""
+
+    status: str
+    options: Options
 
 
 def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
@@ -37,13 +50,14 @@ def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
 def built_buckets(engine: str) -> Sizes | None:
     """Return the buckets with which an engine was built, None without them."""
     try:
-        document: dict[str, Any] = read_json(Path(engine))
-        built: Sizes | None = document["options"].get("buckets")
-        return built if document["status"] == "ok" else None
-    except (ArtifactError, KeyError, TypeError, AttributeError):
+        document: dict[str, Any] = read_json(Path(engine), Built)
+    except ArtifactError:
         return None
+    buckets: Sizes | None = document["options"].get("buckets")
+    return buckets if document["status"] == "ok" else None
 
 
 def holds(buckets: Sizes, shapes: list[dict[str, int]]) -> bool:
     """Return whether the largest buckets hold every shape."""
-    return all(size <= max(buckets[axis]) for shape in shapes for axis, size in shape.items())
+    sizes = ((axis, size) for shape in shapes for axis, size in shape.items())
+    return all(size <= max(buckets.get(axis, ()), default=0) for axis, size in sizes)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from tightrope.artifacts.files import read_bytes, read_json, write_bytes
 from tightrope.errors import ArtifactError
@@ -21,6 +21,41 @@ GENERATIONS = Path(".snakemake/tightrope")
 # the files of each (model, variant), each (model, TRAINING), each (root, device) of a family and
 # each (cascade, CASCADE)
 Records = dict[tuple[str, str], list[str]]
+
+
+class Result(TypedDict):
+    """Names of a result."""
+
+    model: str
+    variant: str
+
+
+class Training(TypedDict):
+    """Name of a measured training."""
+
+    model: str
+
+
+class Family(TypedDict):
+    """Names of a family."""
+
+    root: str
+    device: str
+
+
+class Cascade(TypedDict):
+    """Name of a cascade."""
+
+    cascade: str
+
+
+class Reported(TypedDict):
+    """The names in summary.json."""
+
+    results: list[Result]
+    training: NotRequired[list[Training]]
+    families: NotRequired[list[Family]]
+    cascades: NotRequired[list[Cascade]]
 
 
 def generation(rule: str, files: Iterable[Path | str], *, persist: bool) -> int:
@@ -50,12 +85,12 @@ def summarized_files(records: Records) -> list[Path | str]:
 def reported_records(summary: Path, records: Records) -> list[str]:
     """Return the records of variants, trainings and families with an entry in `summary`."""
     try:
-        document = read_json(summary)
+        document = read_json(summary, Reported)
         known = [(result["model"], result["variant"]) for result in document["results"]]
         known += [(training["model"], TRAINING) for training in document.get("training", ())]
         known += [(family["root"], family["device"]) for family in document.get("families", ())]
         known += [(cascade["cascade"], CASCADE) for cascade in document.get("cascades", ())]
-    except (ArtifactError, KeyError, TypeError):
+    except ArtifactError:
         return [path for paths in records.values() for path in paths]
     return [path for key in known for path in records.get(key, [])]
 

@@ -2,13 +2,17 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import vl_convert
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from tightrope.artifacts.files import read_json, write_bytes
+from tightrope.artifacts.files import write_bytes
+from tightrope.errors import ArtifactError, TightropeError, in_one_line
 from tightrope.report.context import sections
 from tightrope.report.graphs.style import css as graph_style
 from tightrope.report.sections.graphs import graphs_section
@@ -20,6 +24,7 @@ from tightrope.report.style.palette import (
     SHAPES,
     chart_config,
 )
+from tightrope.summary.document import read_reported, read_summary
 
 PAGE = "page.html"
 FILTERS = (
@@ -56,33 +61,59 @@ def render_page(
     """Write the report on `summary` to `target`, byte-identical for identical inputs.
 
     `template` holds page.html and the parts that it includes by file name, `graphs` the graph
-    records to show. Raises ArtifactError if the summary or a graph record is missing or not JSON.
+    records to show. Raises ArtifactError if the summary or a graph record is missing, not JSON, of
+    another schema or not of its types.
     """
-    document = read_json(summary)
-    parts = sections(document)
-    scripts = [inline_script(chart_library()), inline_script(read(script))]
-    html = (
-        environment(template)
-        .get_template(PAGE)
-        .render(
-            summary=document,
-            **parts,
-            chart_data={
-                "themes": {scheme: chart_config(scheme) for scheme in ("light", "dark")},
-                "specifications": parts["charts"],
-            },
-            colours=COLOURS,
-            paths=SHAPES,
-            method_colours=METHOD_COLOURS,
-            method_paths=METHOD_SHAPES,
-            style=read(style),
+    document = read_reported(summary)
+    with unshowable(summary):
+        html = html_of(
+            document,
+            environment(template),
             graphs=graphs_section(graphs, target),
-            graph_style=graph_style() if graphs else "",
-            scripts=scripts,
-            script_hashes=[content_hash(text) for text in scripts],
+            style=read(style),
+            script=read(script),
         )
-    )
     write_bytes(target, html.encode())
+
+
+def html_of(
+    document: Any, jinja: Environment, *, graphs: list[dict[str, Any]], style: str, script: str
+) -> str:
+    """Return the page on a summary; `graphs` are the result of `graphs_section`."""
+    parts = sections(document)
+    scripts = [inline_script(chart_library()), inline_script(script)]
+    return jinja.get_template(PAGE).render(
+        summary=document,
+        **parts,
+        chart_data={
+            "themes": {scheme: chart_config(scheme) for scheme in ("light", "dark")},
+            "specifications": parts["charts"],
+        },
+        colours=COLOURS,
+        paths=SHAPES,
+        method_colours=METHOD_COLOURS,
+        method_paths=METHOD_SHAPES,
+        style=style,
+        graphs=graphs,
+        graph_style=graph_style() if graphs else "",
+        scripts=scripts,
+        script_hashes=[content_hash(text) for text in scripts],
+    )
+
+
+@contextmanager
+def unshowable(summary: Path) -> Iterator[None]:
+    """Turn what a summary raises that is not whole into an ArtifactError; its trace is printed."""
+    try:
+        yield
+    except TightropeError:
+        raise
+    except Exception as error:
+        read_summary(summary)  # names the field
+        traceback.print_exc()
+        raise ArtifactError(
+            f"{summary}: cannot be shown ({in_one_line(error)}); delete it and run again"
+        ) from error
 
 
 def environment(template: Sequence[Path]) -> Environment:

@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from tightrope.artifacts.files import open_regular
 from tightrope.errors import TightropeError
+from tightrope.sources.regular import allowed_bytes
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 # the largest file in an archive
 LARGEST_FILE = 2**26
-# limit of the unpacked size: a multiple of the archive's size, but at least ALWAYS_ALLOWED
-LARGEST_RATIO = 100
-ALWAYS_ALLOWED = 2**30
 BLOCK = 512
 PADDING = 2**20
 BROKEN = (
@@ -43,12 +42,12 @@ def read_archive(file: Path) -> Iterator[tuple[str, Reader | None]]:
 
     Call the function before requesting the next member. Raises TightropeError that names archive
     and member for a broken archive, a path outside the archive, a link or a device, a duplicate
-    name, a member larger than LARGEST_FILE, and a total larger than LARGEST_RATIO times the archive
-    (but at least ALWAYS_ALLOWED).
+    name, a member larger than LARGEST_FILE, and a total larger than `regular.allowed_bytes`.
     """
     seen: set[PurePosixPath] = set()
     total = 0
-    allowed = max(ALWAYS_ALLOWED, LARGEST_RATIO * file.stat().st_size)
+    with open_regular(file):
+        allowed = allowed_bytes(file.stat().st_size)
     walk = zip_members if file.name.lower().endswith(".zip") else tar_members
     with archive_errors(file):
         for name, kind, size, read in walk(file):

@@ -1,10 +1,9 @@
 """The columns of a local table, without reading its rows."""
 
-import zlib
 from pathlib import Path
 
-from tightrope.errors import TightropeError
-from tightrope.sources.tables import table_suffix
+from tightrope.sources.regular import opened
+from tightrope.sources.tables import SEPARATED, table_errors, table_suffix
 
 # of a file of JSON lines: a row without the column is an error in any case
 FIRST_ROWS = 100
@@ -19,20 +18,15 @@ def column_names(file: Path, *, whole: bool) -> list[str] | None:
     import pyarrow.parquet
 
     suffix = table_suffix(file)
-    try:
+    if suffix == ".json" and not whole:
+        return None
+    with table_errors(file), opened(file) as stream:
         if suffix == ".json":
-            if not whole:
-                return None
-            frame = pandas.read_json(file, dtype=False)
+            frame = pandas.read_json(stream, dtype=False)
         elif suffix == ".parquet":
-            frame = pyarrow.parquet.read_schema(file).empty_table().to_pandas()
-        elif suffix == ".csv":
-            frame = pandas.read_csv(file, nrows=0)
-        elif suffix == ".tsv":
-            frame = pandas.read_csv(file, nrows=0, sep="\t", quoting=3)
+            frame = pyarrow.parquet.read_schema(stream).empty_table().to_pandas()
+        elif suffix in SEPARATED:
+            frame = pandas.read_csv(stream, nrows=0, **SEPARATED[suffix])
         else:
-            frame = pandas.read_json(file, lines=True, nrows=FIRST_ROWS, dtype=False)
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise TightropeError(f"{file}: cannot be read as a table ({reason})") from error
+            frame = pandas.read_json(stream, lines=True, nrows=FIRST_ROWS, dtype=False)
     return [str(name) for name in frame.columns]

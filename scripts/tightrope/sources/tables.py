@@ -1,13 +1,29 @@
 """Columns of local tables: csv, tsv, json, jsonl and parquet, plain or .gz."""
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tightrope.errors import TightropeError
+from tightrope.sources.regular import opened
 
 TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 ROWS = "(not counting the header)"
+# options of pandas.read_csv by the suffix of tables of separated values
+SEPARATED: dict[str, dict[str, Any]] = {".csv": {}, ".tsv": {"sep": "\t", "quoting": 3}}
+# what pandas and pyarrow raise for files that are no tables
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    OSError,
+    EOFError,
+    zlib.error,
+)
 
 
 def table_suffix(file: Path) -> str:
@@ -40,11 +56,9 @@ def filled_column(file: Path, column: str, table: Any) -> Any:
 
 def read_rows(file: Path, columns: dict[str, str], content: str) -> Any:
     """Return the pandas table in `file`; raise TightropeError without rows or one of `columns`."""
-    try:
+    with table_errors(file):
         table = read_table(file, columns[content])
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise TightropeError(f"{file}: cannot be read as a table ({reason})") from error
+        require_once(file, columns)
     for column in columns.values():
         if column not in table.columns:
             raise TightropeError(
@@ -67,13 +81,42 @@ def read_table(file: Path, content: str) -> Any:
         "na_values": [""],
     }
     suffix = table_suffix(file)
-    if suffix == ".csv":
-        return pandas.read_csv(file, **options)
-    if suffix == ".tsv":
-        return pandas.read_csv(file, sep="\t", quoting=3, **options)
-    if suffix == ".parquet":
-        return pandas.read_parquet(file)
-    return pandas.read_json(file, lines=suffix != ".json", dtype=False)
+    with opened(file) as stream:
+        if suffix in SEPARATED:
+            return pandas.read_csv(stream, **SEPARATED[suffix], **options)
+        if suffix == ".parquet":
+            return pandas.read_parquet(stream)
+        return pandas.read_json(stream, lines=suffix != ".json", dtype=False)
+
+
+def header(file: Path) -> list[str]:
+    """Return the names in the first line of a table of separated values, also those that repeat."""
+    import pandas
+
+    with opened(file) as stream:
+        options: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str}
+        first = pandas.read_csv(stream, **SEPARATED[table_suffix(file)], **options)
+    return [str(name) for name in first.iloc[0].tolist()]
+
+
+def require_once(file: Path, columns: dict[str, str]) -> None:
+    """Raise TightropeError where one of `columns` is twice in the header of the table."""
+    names = header(file) if table_suffix(file) in SEPARATED else []
+    for column in columns.values():
+        if names.count(column) > 1:
+            raise TightropeError(
+                f"{file}: has {names.count(column)} columns {column!r}; rename all but one"
+            )
+
+
+@contextmanager
+def table_errors(file: Path) -> Iterator[None]:
+    """Turn what the parsers of tables raise into a TightropeError that names `file`."""
+    try:
+        yield
+    except UNREADABLE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise TightropeError(f"{file}: cannot be read as a table ({reason})") from error
 
 
 def whole_labels(file: Path, column: str, values: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.artifacts.files import read_json
 from tightrope.statistics import Interval
@@ -10,9 +10,64 @@ from tightrope.summary.compression_types import CompressionSearch, Loss, Searche
 from tightrope.summary.ratios import ratio_entry
 
 
+class AskedFor(TypedDict):
+    """The target of a search."""
+
+    speedup: float
+    variant: str
+    shape: dict[str, int]
+
+
+class Reached(TypedDict):
+    """The speed-up that a search reached."""
+
+    speedup: float | None
+
+
+class Target(TypedDict):
+    """What was asked for and reached, and by which share that is short."""
+
+    asked: AskedFor
+    reached: Reached
+    short_by: float | None
+
+
+class Form(TypedDict):
+    """The structure of a model of a search."""
+
+    depths: list[int]
+    width: int | None
+
+
+class Rung(TypedDict):
+    """A model of a search, with None for all that could not be measured."""
+
+    factor: float
+    structure: Form
+    parameters: int | None
+    delta: float | None
+    delta_low: float | None
+    delta_high: float | None
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    seconds: float
+    reason: str | None
+
+
+class Searched(TypedDict):
+    """What the rule search_compression writes, as far as it is reported."""
+
+    target: Target
+    budget: float
+    ended: str
+    rungs: list[Rung]
+    chosen: float | None
+
+
 def compression_entries(paths: Iterable[Path | str]) -> list[CompressionSearch]:
     """Return the entry of each search, from `artifacts/{model}/compression.json`."""
-    return [entry(Path(path).parent.name, read_json(path)) for path in paths]
+    return [entry(Path(path).parent.name, read_json(path, Searched)) for path in paths]
 
 
 def entry(model: str, document: Mapping[str, Any]) -> CompressionSearch:

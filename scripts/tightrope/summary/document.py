@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Literal, TypedDict, get_args, get_type_hints
 
 import msgspec
 
-from tightrope.artifacts.files import read_bytes, writing
+from tightrope.artifacts.files import read_bytes, read_json, writing
 from tightrope.errors import ArtifactError
 from tightrope.summary.builds_types import Builds
 from tightrope.summary.cascade_types import Cascade
@@ -22,6 +22,7 @@ from tightrope.summary.family_types import Family
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
 from tightrope.summary.idleness_types import Idleness
 from tightrope.summary.model_types import Host, Model
+from tightrope.summary.partial_types import partial_type
 from tightrope.summary.profile_types import Explanation, Profile
 from tightrope.summary.result_types import Result
 from tightrope.summary.throughput_types import Throughput
@@ -114,6 +115,17 @@ def read_summary(path: Path | str) -> Summary:
         return msgspec.json.decode(content, type=Summary)
     except msgspec.DecodeError as error:
         raise ArtifactError(f"{path}: no summary of this version: {error}; run again") from error
+
+
+def read_reported(path: Path | str) -> dict[str, Any]:
+    """Return summary.json for the page, which shows a dash where an earlier version has no field.
+
+    Raises ArtifactError for another schema, and for a field of another type.
+    """
+    document: dict[str, Any] = read_json(path, partial_type(Summary))
+    if "schema" not in document:
+        raise ArtifactError(f"{path}: no summary, it has no schema; delete it and run again")
+    return document
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,16 +1,49 @@
 """Failures recorded in summary.json."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from tightrope.artifacts.files import read_json
 from tightrope.records.cascade import CASCADE
 from tightrope.records.record import TRAINING
 
 
+class Named(TypedDict):
+    """A result."""
+
+    model: str
+    variant: str
+    status: str
+    reason: NotRequired[str | None]
+
+
+class Trained(TypedDict):
+    """A measured training."""
+
+    model: str
+    status: str
+    reason: NotRequired[str | None]
+
+
+class Served(TypedDict):
+    """A cascade."""
+
+    cascade: str
+    status: str
+    reason: NotRequired[str | None]
+
+
+class Reported(TypedDict):
+    """What of summary.json can have failed."""
+
+    results: list[Named]
+    training: NotRequired[list[Trained]]
+    cascades: NotRequired[list[Served]]
+
+
 def failures(summary: Path) -> list[dict[str, Any]]:
     """Return the results, measured trainings and cascades with status `failed`."""
-    document = read_json(summary)
+    document = read_json(summary, Reported)
     trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
     cascades = [
         {**one, "model": one["cascade"], "variant": CASCADE} for one in document.get("cascades", ())

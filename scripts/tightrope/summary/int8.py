@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.failures import failure_of
-from tightrope.artifacts.files import read_json
+from tightrope.artifacts.files import read_json, require_type
 from tightrope.summary.model_types import OperatorSensitivity, Sensitivity
 from tightrope.summary.result_types import Audit, Result, Search
 from tightrope.variants import AUTO
@@ -16,13 +16,14 @@ NOISIEST = 5  # number of tensors of an audit in the summary
 
 
 class RecordFiles(Mapping[tuple[str, str], dict[str, Any]]):
-    """The records of `read_records`, of which each is read when it is asked for."""
+    """Files `artifacts/{model}/{kind}/{name}.json` of a type by (model, name), read when asked for."""
 
-    def __init__(self, paths: Iterable[Path | str]) -> None:
-        self.paths = {(Path(path).parent.parent.name, Path(path).stem): path for path in paths}
+    def __init__(self, paths: Iterable[Path | str], kind: Any) -> None:
+        self.paths = {key_of(path): path for path in paths}
+        self.kind = kind
 
     def __getitem__(self, key: tuple[str, str]) -> dict[str, Any]:
-        return dict(read_json(self.paths[key]))
+        return dict(read_json(self.paths[key], self.kind))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self.paths)
@@ -31,14 +32,18 @@ class RecordFiles(Mapping[tuple[str, str], dict[str, Any]]):
         return len(self.paths)
 
 
-def read_records(paths: Iterable[Path | str]) -> Records:
-    """Read `artifacts/{model}/{kind}/{name}.json` files into a dict by (model, name)."""
-    return {(Path(path).parent.parent.name, Path(path).stem): read_json(path) for path in paths}
+def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
+    """Read files as `RecordFiles` does, all at once and without recorded failures."""
+    found = {path: read_json(path) for path in paths}
+    made = {path: one for path, one in found.items() if failure_of(one) is None}
+    for path, one in made.items():
+        require_type(path, one, kind)
+    return {key_of(path): one for path, one in made.items()}
 
 
-def made_records(paths: Iterable[Path | str]) -> Records:
-    """Read records as `read_records` does, without recorded failures."""
-    return {key: one for key, one in read_records(paths).items() if failure_of(one) is None}
+def key_of(path: Path | str) -> tuple[str, str]:
+    """Return model and name of `artifacts/{model}/{kind}/{name}.json`."""
+    return Path(path).parent.parent.name, Path(path).stem
 
 
 def with_int8(result: Result, audits: Records, searches: Records) -> Result:

@@ -5,8 +5,10 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tightrope.artifacts.files import read_bytes
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.errors import ArtifactError, in_one_line
 
 # files by model and variant
 Prepared = Mapping[str, Mapping[str, Sequence[str]]]
@@ -43,5 +45,11 @@ def job_seconds(path: str) -> float | None:
     table = Path(path).with_suffix(".tsv")
     if not table.is_file():
         return None
-    with table.open(newline="") as stream:
-        return float(next(csv.DictReader(stream, delimiter="\t"))["s"])
+    try:
+        rows = csv.DictReader(read_bytes(table).decode().splitlines(), delimiter="\t")
+        seconds = float(next(rows)["s"])
+    except (KeyError, StopIteration, TypeError, ValueError, csv.Error) as error:
+        raise ArtifactError(
+            f"{table}: no benchmark of Snakemake ({in_one_line(error)}); delete it and {path}"
+        ) from error
+    return seconds if math.isfinite(seconds) else None

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tightrope import __version__
+from tightrope.artifacts.int8_types import Found, Sensitivities
 from tightrope.records.family import FamilyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
@@ -32,7 +33,7 @@ from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import RaceKey, race_entries
 from tightrope.summary.recommend import of_models, recommendations
 from tightrope.summary.requested import Requested
-from tightrope.summary.result_types import Result
+from tightrope.summary.result_types import Audit, Result
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import read_runs
 from tightrope.summary.speed_scale import with_races
@@ -102,7 +103,7 @@ def raced_results(
     raced = race_entries(
         map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
     )
-    found = RecordFiles(inputs.audits), made_records(inputs.searches)
+    found = RecordFiles(inputs.audits, Audit), made_records(inputs.searches, Found)
     timed = with_speedups_over_bf16(with_races(results, raced), raced)
     known = timed + [not_planned_entry(*one, "failed") for one in settings.failed]
     known += [not_planned_entry(*one, "unavailable") for one in settings.unavailable]
@@ -138,7 +139,7 @@ def models_of(
     settings: Settings,
 ) -> dict[str, Model]:
     """Return the entry of each model by name."""
-    sensitive, own = made_records(inputs.sensitivities), of_models(results)
+    sensitive, own = made_records(inputs.sensitivities, Sensitivities), of_models(results)
     entries = dict(
         model_entry(one, splits, own.get(model_of(one), []), settings.baselines, sensitive)
         for one in inputs.checkpoints

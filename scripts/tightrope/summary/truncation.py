@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-import msgspec
-
+from tightrope.artifacts.files import require_type
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.records.accuracy import AccuracyRecord
@@ -15,6 +14,13 @@ from tightrope.summary.truncation_words import KEYS
 
 Paths = Iterable[Path | str]
 Judged = Mapping[tuple[str, str], AccuracyRecord]
+
+
+class Encoded(TypedDict, total=False):
+    """What a calibration cache or a training says of the texts that it encoded."""
+
+    samples: int | None
+    truncation: Truncation | None
 
 
 def with_truncations(
@@ -29,15 +35,13 @@ def with_truncations(
     for (model, _), record in judged.items():
         # all variants of a model encode the same texts
         found[model]["evaluation"] = found[model].get("evaluation") or record.truncation
-    for (name, _), cache in sorted(made_records(caches).items(), key=samples_of):
+    for (name, _), cache in sorted(made_records(caches, Encoded).items(), key=samples_of):
         found[name]["calibration"] = cache.get("truncation") or found[name].get("calibration")
     for path in checkpoints:
         training = read_manifest(path, CheckpointManifest)["training"] or {}
+        require_type(path, training, Encoded)
         found[Path(path).parent.parent.name]["train"] = training.get("truncation")
-    return {
-        name: {**model, "truncation": msgspec.convert(known(found[name]), dict[str, Truncation])}
-        for name, model in models.items()
-    }
+    return {name: {**model, "truncation": known(found[name])} for name, model in models.items()}
 
 
 def samples_of(item: tuple[Any, Mapping[str, Any]]) -> int:

@@ -42,7 +42,7 @@ def closing_words(report: Path | str, summary: Path | str, *, since: float) -> s
     """Return the closing text of a run, empty unless the report was rendered after `since`."""
     if not Path(report).is_file() or Path(report).stat().st_mtime < since:
         return ""
-    document = read_json(summary)
+    document = read_json(summary, dict[str, Any])
     width = get_terminal_size().columns if sys.stdout.isatty() else None
     lines = [decision_table(document, width=width), *goals(document), *undecided(document)]
     lines += [*may_be_better(document), *cut_texts(document)]

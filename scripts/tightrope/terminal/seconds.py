@@ -1,12 +1,12 @@
 """Job durations, from earlier runs and this run."""
 
-import json
 import math
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from tightrope.artifacts.files import write_json
+from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import TightropeError
 from tightrope.terminal.jobs import Job
 
@@ -51,10 +51,8 @@ def means_by_rule(by_key: dict[str, float]) -> dict[str, float]:
 def read_seconds(path: Path) -> dict[str, float]:
     """Read the seconds by job from the file; empty if missing or invalid."""
     try:
-        document = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(document, dict):
+        document = read_json(path, dict[str, Any])
+    except TightropeError:
         return {}
     return {key: float(value) for key, value in document.items() if is_seconds(value)}
 

@@ -3,9 +3,10 @@
 import shutil
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from tightrope.artifacts.files import read_json, sha256, storage_errors, write_json
@@ -13,6 +14,15 @@ from tightrope.errors import ArtifactError
 
 EVERY_S = 60.0
 Tensors = dict[str, torch.Tensor]
+
+
+class Saved(TypedDict):
+    """state.json: the key of a training run, its tensor file, and the values beside the tensors."""
+
+    key: str
+    file: str
+    sha256: str
+    facts: dict[str, Any]
 
 
 class TrainingState:
@@ -51,14 +61,14 @@ class TrainingState:
     def read(self) -> tuple[Tensors, dict[str, Any]] | None:
         """Return tensors and values of the last state of this training run, None if missing."""
         try:
-            document = read_json(self.file)
+            document = read_json(self.file, Saved)
             if document["key"] != self.key:
                 return None
-            tensors = self.folder / document["file"]
+            tensors = self.folder / Path(document["file"]).name
             if sha256(tensors) != document["sha256"]:
                 return None
             return load_file(tensors), document["facts"]
-        except (ArtifactError, KeyError, TypeError):
+        except (ArtifactError, SafetensorError):
             return None
 
     def clear(self) -> None:

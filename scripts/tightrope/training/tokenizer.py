@@ -8,7 +8,7 @@ from typing import Any
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from tightrope.errors import TightropeError
+from tightrope.errors import TightropeError, in_foreign_files
 from tightrope.inputs.encode import Example
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -26,13 +26,10 @@ def load_tokenizer(
     """
     files = [*source.parent.glob("*token*.json"), *source.parent.glob("vocab*")]
     if files or any(source.parent.glob("*.model")):
-        try:
+        with in_foreign_files(f"{name}: its tokenizer cannot be loaded", "save it again"):
             tokenizer = AutoTokenizer.from_pretrained(
                 source.parent, trust_remote_code=False, use_fast=True
             )
-        except (ValueError, ImportError, OSError) as error:
-            reason = " ".join(str(error).split())
-            raise TightropeError(f"{name}: its tokenizer cannot be loaded ({reason})") from error
         if not tokenizer.is_fast:
             raise TightropeError(
                 f"{name}: has no tokenizer.json, and none can be made of its files"

@@ -139,7 +139,7 @@ def test_a_config_json_that_is_no_object_is_an_error(tiny: Path, content: str, r
 def test_a_model_that_brings_its_own_code_is_refused(tiny: Path, tmp_path: Path) -> None:
     config = {"model_type": "mine", "auto_map": {"AutoModel": "mine.Model"}}
     (tiny / "config.json").write_text(json.dumps(config))
-    with pytest.raises(TightropeError, match="code of its own, which is never run"):
+    with pytest.raises(TightropeError, match="code that comes with a checkpoint is never run"):
         prepare_checkpoint(tmp_path / "copy", f"path:{tiny}")
 
 

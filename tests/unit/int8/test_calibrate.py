@@ -105,6 +105,7 @@ def test_a_cache_laid_out_anew_is_still_the_one_that_was_written(
     tiny: TinyModel, tmp_path: Path
 ) -> None:
     fields = {"model_sha256": sha256(tiny.simplified), "ranges": {"b": [0.1, 0.2], "a": [0, 1]}}
+    fields |= {"method": "minmax", "samples": 1, "channels": {}}
     write_cache(tmp_path / "a.json", **fields)
     (tmp_path / "b.json").write_text(json.dumps(json.loads((tmp_path / "a.json").read_text())))
     assert read_cache(tmp_path / "b.json", model=tiny.simplified)["ranges"] == fields["ranges"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from archive_files import pack
 from tightrope.errors import TightropeError
-from tightrope.sources import archives
+from tightrope.sources import archives, regular
 from tightrope.sources.archives import is_archive, read_archive
 
 FILES = {"cat/1.jpg": b"one" * 500, "dog/2.jpg": b"two" * 700}
@@ -88,8 +88,8 @@ def test_a_member_that_unpacks_to_too_much_is_not_read(
 def test_an_archive_that_unpacks_to_too_much_is_not_read_on(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "ALWAYS_ALLOWED", 3000)
-    monkeypatch.setattr(archives, "LARGEST_RATIO", 0.01)
+    monkeypatch.setattr(regular, "ALWAYS_ALLOWED", 3000)
+    monkeypatch.setattr(regular, "LARGEST_RATIO", 0.01)
     assert "unpacks to more than 3000 bytes" in error_of(pack(tmp_path / kind, FILES))
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from tightrope.artifacts.failures import write_failure
 from tightrope.summary.int8 import (
+    RecordFiles,
     audit_entry,
     made_records,
-    read_records,
     sensitivity_entries,
     with_int8,
 )
@@ -48,7 +48,7 @@ def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path)
         path = tmp_path / f"artifacts/{model}/audit/{AUTO}.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps({"of": model}))
-    found = read_records(sorted(tmp_path.rglob("*.json")))
+    found = dict(RecordFiles(sorted(tmp_path.rglob("*.json")), dict[str, str]))
     assert found == {("m", AUTO): {"of": "m"}, ("n", AUTO): {"of": "n"}}
 
 
@@ -56,7 +56,7 @@ def test_what_could_not_be_searched_has_no_record(tmp_path: Path) -> None:
     paths = [tmp_path / f"artifacts/m/search/u8s8-minmax-{count}.json" for count in (8, 64)]
     write_failure(paths[0], reason="not searched: why", transient=False)
     paths[1].write_text(json.dumps(search(["a"])))
-    assert made_records(paths) == {("m", "u8s8-minmax-64"): search(["a"])}
+    assert made_records(paths, dict[str, Any]) == {("m", "u8s8-minmax-64"): search(["a"])}
 
 
 def test_an_audit_keeps_its_five_noisiest_tensors_without_lists_of_channels() -> None:

@@ -1,11 +1,18 @@
 """Checkpoint files in a folder, shared by several kinds of source."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import read_bytes, write_bytes
-from tightrope.checkpoint.checks import check_weights, read_config
+from tightrope.artifacts.files import copy_file, read_bytes, write_bytes
+from tightrope.checkpoint.checks import (
+    LARGEST_SETTINGS,
+    check_encoder,
+    check_weights,
+    config_of,
+    read_config,
+)
+from tightrope.checkpoint.settings import FILES as SETTINGS
+from tightrope.checkpoint.settings import without_code
 from tightrope.checkpoint.source import Source
 from tightrope.errors import ConfigError
 from tightrope.inputs.image_settings import FILE as PROCESSOR
@@ -36,10 +43,17 @@ def files_in(text: str, folder: Path) -> list[Path]:
     return [folder / name for name in FILES if (folder / name).is_file()]
 
 
-def copy(files: list[Path], folder: Path) -> None:
-    """Copy the files into `folder`."""
+def copy(text: str, files: list[Path], folder: Path) -> None:
+    """Copy the files of source `text` into `folder`, without fields that load code.
+
+    Raises ConfigError for a settings file that holds no JSON object.
+    """
     for file in files:
-        write_bytes(folder / file.name, read_bytes(file))
+        if file.name in SETTINGS:
+            settings = read_bytes(file, LARGEST_SETTINGS)
+            write_bytes(folder / file.name, without_code(text, file.name, settings))
+        else:
+            copy_file(file, folder / file.name)
 
 
 def check_present(text: str, folder: Path) -> None:
@@ -69,16 +83,11 @@ def pickled(words: str) -> ConfigError:
 def check_folder(source: Source, folder: Path) -> dict[str, Any]:
     """Check the weights of a fetched checkpoint and return its checked config.json."""
     check_weights(source.text, folder / WEIGHTS, source.sha256)
+    check_encoder(source.text, folder)
     return read_config(source.text, folder, task=source.task)
 
 
 def config_in(text: str, folder: Path) -> dict[str, Any]:
-    """Return the config.json in `folder`; raise ConfigError if it is no JSON object."""
+    """Return the config.json in `folder`; raise ConfigError if it cannot be used."""
     check_present(text, folder)
-    try:
-        config = json.loads((folder / "config.json").read_text())
-    except ValueError as error:
-        raise ConfigError(f"{text}: config.json is invalid JSON ({error})") from error
-    if not isinstance(config, dict):
-        raise ConfigError(f"{text}: config.json holds no JSON object; save the model again")
-    return config
+    return config_of(text, folder)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tightrope.artifacts.files import storage_errors
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import FILES, check_folder, check_present
+from tightrope.checkpoint.sources.folder import FILES, check_folder, check_present, copy
 from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
 
 REMEDY = (
@@ -50,7 +50,6 @@ def fetch_model(source: Source, folder: Path) -> str:
         snapshot = snapshot_download(repository.name, revision=commit, allow_patterns=list(FILES))
     except Exception as error:
         raise fetch_error(source.text, error, REMEDY) from error
-    for file in sorted(Path(snapshot).iterdir()):
-        if file.name in FILES:
-            (folder / file.name).write_bytes(file.read_bytes())
+    files = [file for file in sorted(Path(snapshot).iterdir()) if file.name in FILES]
+    copy(source.text, files, folder)
     return str(commit)

@@ -30,4 +30,4 @@ def fetch(source: Source, folder: Path) -> None:
     """Copy the checkpoint into `folder`; raise ArtifactError where a file has changed."""
     (manifest,) = local_files(source)
     read_manifest(manifest, CheckpointManifest)
-    copy(files_in(source.text, manifest.parent), folder)
+    copy(source.text, files_in(source.text, manifest.parent), folder)

@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.checkpoint.checks import check_sha256
+from tightrope.checkpoint.checks import check_encoder, check_sha256
 from tightrope.checkpoint.source import Source
 from tightrope.checkpoint.sources.folder import ENCODERS, copy
 from tightrope.errors import ConfigError
 from tightrope.inputs.image_settings import FILE as PROCESSOR
 from tightrope.inputs.image_settings import load_settings
 from tightrope.signature import IMAGE
+from tightrope.sources.patterns import home_expanded
 
 
 def local_files(source: Source) -> list[Path]:
@@ -19,7 +20,7 @@ def local_files(source: Source) -> list[Path]:
     Raises ConfigError for a missing file, and for an image model without an image processor,
     because nothing else defines its preprocessing.
     """
-    file = Path(source.location).expanduser()
+    file = home_expanded(source.text, source.location)
     if not file.is_file():
         raise ConfigError(f"{source.text}: there is no such file")
     if source.task == IMAGE and not file.with_name(PROCESSOR).is_file():
@@ -45,7 +46,7 @@ def fetch(source: Source, folder: Path) -> None:
     """Copy the files into `folder`, the model as model.onnx."""
     from tightrope.onnx.imported import FILE
 
-    copy(local_files(source), folder)
+    copy(source.text, local_files(source), folder)
     (folder / Path(source.location).name).rename(folder / FILE)
 
 
@@ -59,4 +60,5 @@ def check(source: Source, folder: Path) -> dict[str, Any]:
     check_sha256(source.text, folder / FILE, source.sha256)
     if source.task == IMAGE:
         load_settings(folder)
+    check_encoder(source.text, folder)
     return {"model_type": "onnx"}

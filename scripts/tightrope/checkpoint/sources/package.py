@@ -30,7 +30,7 @@ def config_json(source: Source) -> dict[str, Any]:
 
 def fetch(source: Source, folder: Path) -> None:
     """Copy the checkpoint into `folder`."""
-    copy(files_in(source.text, folder_of(source)), folder)
+    copy(source.text, files_in(source.text, folder_of(source)), folder)
 
 
 def folder_of(source: Source) -> Path:

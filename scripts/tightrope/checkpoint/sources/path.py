@@ -13,6 +13,7 @@ from tightrope.checkpoint.sources.folder import (
     pickled,
 )
 from tightrope.errors import ConfigError
+from tightrope.sources.patterns import home_expanded
 
 check = check_folder
 
@@ -34,12 +35,12 @@ def config_json(source: Source) -> dict[str, Any]:
 
 def fetch(source: Source, folder: Path) -> None:
     """Copy the checkpoint into `folder`."""
-    copy(local_files(source), folder)
+    copy(source.text, local_files(source), folder)
 
 
 def folder_of(source: Source) -> Path:
     """Return the configured folder; raise ConfigError if it does not exist."""
-    folder = Path(source.location).expanduser()
+    folder = home_expanded(source.text, source.location)
     if folder.is_file() and folder.suffix in PICKLES:
         raise pickled(f"{source.text}: is a file of pickled weights")
     if folder.is_file():

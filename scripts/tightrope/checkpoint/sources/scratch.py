@@ -1,5 +1,6 @@
 """Architectures with random weights, for tests and latency only."""
 
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -8,11 +9,14 @@ import yaml
 
 from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.provenance import library_versions
+from tightrope.checkpoint.settings import loads_code
 from tightrope.checkpoint.source import Source
 from tightrope.checkpoint.sources.folder import check_folder
 from tightrope.errors import ConfigError
 
 check = check_folder
+# of a configuration of transformers
+FIELD = re.compile("[a-zA-Z][a-zA-Z0-9_]*")
 
 
 def local_files(source: Source) -> list[Path]:
@@ -43,9 +47,12 @@ def parse_architecture(source: str, location: str) -> tuple[str, dict[str, Any]]
     model_type, _, query = location.partition("?")
     try:
         fields = parse_qsl(query, strict_parsing=True) if query else []
-    except ValueError as error:
+        sizes = {name: yaml.safe_load(value) for name, value in fields}
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(f"{source}: sizes are written like ?hidden_size=32&...") from error
-    return model_type, {name: yaml.safe_load(value) for name, value in fields}
+    if wrong := [name for name in sizes if not FIELD.fullmatch(name) or loads_code(name)]:
+        raise ConfigError(f"{source}: {wrong[0]} is no size of a model; remove it")
+    return model_type, sizes
 
 
 def write_random_model(source: Source, folder: Path) -> None:
@@ -60,7 +67,9 @@ def write_random_model(source: Source, folder: Path) -> None:
         raise ConfigError(
             f"{source.text}: transformers knows no architecture {model_type!r}"
         ) from error
-    unknown = [name for name in sizes if not hasattr(config, name)]
+    # a method is no field; to_dict leaves out the names that a model type has for common fields
+    known = config.to_dict()
+    unknown = [one for one in sizes if one not in known and callable(getattr(config, one, print))]
     if unknown:
         raise ConfigError(f"{source.text}: the config of {model_type} has no {', '.join(unknown)}")
     torch.manual_seed(source.seed)

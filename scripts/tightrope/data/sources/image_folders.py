@@ -15,7 +15,7 @@ from tightrope.data.material import (
 )
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
-from tightrope.sources.patterns import MAGIC, matching_paths
+from tightrope.sources.patterns import MAGIC, home_expanded, matching_paths
 from tightrope.sources.tables import TABLES, table_suffix
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def class_folder(image: Path) -> Path:
 
 def fixed_part(pattern: str) -> Path:
     """Return the path up to the first wildcard part of the pattern."""
-    path = Path(pattern).expanduser()
+    path = home_expanded(pattern, pattern)
     parts = list(path.parts)
     fixed = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts))
     return Path(*parts[:fixed])
@@ -183,10 +183,10 @@ def reader_of(path: Path) -> Reader:
     """Return a function that reads the file and raises TightropeError if it is too large."""
 
     def read() -> bytes:
-        from tightrope.data.image_store import check_size
+        from tightrope.data.image_store import LARGEST_BYTES, check_size
 
         check_size(str(path), path.stat().st_size if path.exists() else 0)
-        return read_bytes(path)
+        return read_bytes(path, LARGEST_BYTES)
 
     return read
 

@@ -1,5 +1,6 @@
 """Labelled images of local tables, as file names or as embedded image bytes."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,7 @@ from tightrope.data.material import (
 from tightrope.data.sources.image_folders import matching_images, reader_of, role_of_folders
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
+from tightrope.sources.patterns import home_expanded
 from tightrope.sources.tables import ROWS, excerpt, read_columns
 
 if TYPE_CHECKING:
@@ -42,8 +44,8 @@ def read_image_tables(
     File names are relative to the table's folder, or to `images`, a folder or archive given
     relative to the table. For an archive member, leading folders may be omitted if the rest is
     unambiguous. The split comes from the folders above an image, else from the table's name. Raises
-    TightropeError naming table and row for an image that is missing, named twice or broken, and for
-    a label below 0.
+    TightropeError naming table and row for an image that is missing, named twice, broken or outside
+    that folder, and for a label below 0.
     """
     roles: dict[str, list[Labelled]] = {}
     for table in matching_images(source, pattern):
@@ -55,7 +57,7 @@ def read_image_tables(
 
 def images_location(table: Path, images: str | None) -> Path:
     """Return the folder or archive with a table's images; raise ConfigError if there is none."""
-    location = table.parent / Path(images or ".").expanduser()
+    location = table.parent / home_expanded(f"images = {images}", images or ".")
     if location.is_dir() or (location.is_file() and is_archive(location)):
         return location
     raise ConfigError(
@@ -81,6 +83,7 @@ def read_table_images(
     else:
         files = {path: location / path for path in named}
         for path, file in files.items():
+            require_within(location, file, f"{named[path].name} names {path}")
             if not file.is_file():
                 raise TightropeError(f"{named[path].name} names {path}: there is no file {file}")
         stored = {path: store.add(str(file), reader_of(file)()) for path, file in files.items()}
@@ -93,6 +96,20 @@ def read_table_images(
             raise TightropeError(f"{row.name} names {row.content}, which is not in {location}")
         role = role_of_folders(Path(image.name).parent, location)
         yield role if role != POOL else role_of(table.name), (image, row.label)
+
+
+def require_within(folder: Path, file: Path, words: str) -> None:
+    """Raise TightropeError, beginning with `words`, where `file` does not lie below `folder`.
+
+    A table of another's making must not choose any image of this machine. Links inside the folder
+    are its owner's, so they are followed.
+    """
+    inside = Path(os.path.normpath(file.absolute()))
+    if not inside.is_relative_to(os.path.normpath(folder.absolute())):
+        raise TightropeError(
+            f"{words}, which leads out of {folder}; set `images` of the model to the folder that "
+            "holds its images"
+        )
 
 
 def table_rows(table: Path, columns: dict[str, str]) -> Iterator[Row]:

@@ -1,5 +1,6 @@
 """Labelled texts of local tables."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from tightrope.sources.tables import (
     read_texts,
     table_suffix,
 )
+
+# NUL is a sign of a binary file or of UTF-16, half a surrogate pair is no character
+HALVES = re.compile("[\x00\ud800-\udfff]")
 
 
 def matching_files(source: str, pattern: str) -> list[Path]:
@@ -90,6 +94,11 @@ def stripped_texts(file: Path, column: str, values: Any) -> list[str]:
             raise TightropeError(
                 f"{file}: row {row} {ROWS}: column {column!r} holds {excerpt(text)}, no text; "
                 f"{remedy}"
+            )
+        if HALVES.search(text):
+            raise TightropeError(
+                f"{file}: row {row} {ROWS}: column {column!r} holds {excerpt(text)} with a NUL or "
+                "half a character; save the table as UTF-8"
             )
     if all(map(is_number, texts)):
         raise TightropeError(

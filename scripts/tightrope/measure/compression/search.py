@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.artifacts.files import digest, read_json, sha256, write_json
 from tightrope.errors import ArtifactError, WorkFailed
@@ -30,6 +30,13 @@ from tightrope.records.rounds import blocks_of
 from tightrope.statistics import Interval, speedup
 
 SCHEMA = 1
+
+
+class State(TypedDict):
+    """The rungs that a search with this key has measured."""
+
+    key: str
+    rungs: list[Rung]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +122,9 @@ class Search:
     def read_state(self) -> list[Rung]:
         """Return the rungs that were measured, none where they are of another search."""
         try:
-            state = read_json(self.work / "rungs.json")
+            state = read_json(self.work / "rungs.json", State)
             return list(state["rungs"]) if state["key"] == self.key() else []
-        except (ArtifactError, KeyError, TypeError):
+        except ArtifactError:
             return []
 
     def write_state(self, rungs: list[Rung]) -> None:

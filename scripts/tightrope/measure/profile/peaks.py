@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
+
+from msgspec import Meta
 
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.files import write_json
@@ -13,6 +15,24 @@ from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 
 SCHEMA = 1
+Rate = Annotated[float, Meta(gt=0)]
+
+
+class Peaks(TypedDict):
+    """What a machine reaches at best, see `peaks_of`."""
+
+    device: str
+    threads: int
+    operations_per_s: dict[str, Rate]
+    copy_bytes_per_s: Rate
+    smallest_operator_s: float
+
+
+class Measured(TypedDict):
+    """What `measure_peaks` writes, as far as it is read."""
+
+    peaks: Peaks
+
 
 # sides of the square matrices, on a CPU and on a GPU
 SIDES = {"cpu": 2048, "cuda": 8192}
@@ -31,7 +51,7 @@ def measure_peaks(target: Path | str, *, device: str, threads: int) -> None:
 
 def read_peaks(path: Path | str) -> dict[str, Any]:
     """Return what `peaks_of` returned; raise WorkFailed with its reason where it failed."""
-    peaks: dict[str, Any] = read_json_or_raise(path)["peaks"]
+    peaks: dict[str, Any] = read_json_or_raise(path, Measured)["peaks"]
     return peaks
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.files import write_json
@@ -12,6 +12,36 @@ from tightrope.measure.profile.around import around_calls
 from tightrope.measure.settings import Shape
 
 SCHEMA = 1
+
+
+class Around(TypedDict):
+    """Seconds of a request besides the call."""
+
+    prepare_s: float | None
+    finish_s: float
+
+
+class Work(TypedDict):
+    """What a call takes in any precision, see `model_work.model_works`."""
+
+    operations: float
+    groups: dict[str, float]
+    weights: float
+    other_bytes: float
+
+
+class RequestFacts(TypedDict):
+    """What is known of a request of one shape."""
+
+    shape: Shape
+    around: Around
+    work: Work | None
+
+
+class Requests(TypedDict):
+    """What `measure_requests` writes, as far as it is read."""
+
+    requests: list[RequestFacts]
 
 
 def measure_requests(
@@ -47,5 +77,5 @@ def measure_requests(
 
 def read_requests(path: Path | str) -> list[Mapping[str, Any]]:
     """Return what `measure_requests` wrote; raise WorkFailed with its reason where it failed."""
-    requests: list[Mapping[str, Any]] = read_json_or_raise(path)["requests"]
+    requests: list[Mapping[str, Any]] = read_json_or_raise(path, Requests)["requests"]
     return requests

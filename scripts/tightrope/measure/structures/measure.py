@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from msgspec import Meta
 
 from tightrope.artifacts.files import read_json, sha256, write_json
+from tightrope.errors import ArtifactError, in_one_line
 from tightrope.jobs.execution import Execution
 from tightrope.measure.settings import TimingSettings
 from tightrope.measure.structures.build import in_child, structure_in, timed_structures
@@ -57,15 +60,50 @@ def measure_structures(
 
 
 def read_ratios(path: Path | str) -> tuple[Structure, Ratios]:
-    """Return the structure of the model itself, and the ratio of each measured structure to it."""
-    document = read_json(path)
+    """Return the structure of the model itself, and the ratio of each measured structure to it.
+
+    Raises ArtifactError where the file is not what `measure_structures` wrote.
+    """
+    document = read_json(path, Table)
     parent = structure_from(document["parent"])
     ratios = {parent: 1.0}
-    for group in document["groups"]:
-        rounds = rounds_that_count(group["rounds"])
-        for number, one in enumerate(group["structures"][1:], start=1):
-            ratios[structure_from(one)] = ratio(rounds, number)
+    try:
+        for group in document["groups"]:
+            rounds = rounds_that_count(group["rounds"])
+            for number, one in enumerate(group["structures"][1:], start=1):
+                ratios[structure_from(one)] = ratio(rounds, number)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise ArtifactError(f"{path}: {in_one_line(error)}; delete it and run again") from error
     return parent, ratios
+
+
+class Form(TypedDict):
+    """A `Structure` as JSON."""
+
+    depths: list[int]
+    width: int | None
+    heads: NotRequired[int | None]
+
+
+class TimedRound(TypedDict):
+    """A round, see `tightrope.records.rounds`."""
+
+    blocks_s: list[list[float]]
+    foreign_cores: float
+
+
+class Group(TypedDict):
+    """Structures that were measured in the same rounds, the parent first."""
+
+    structures: list[Form]
+    rounds: Annotated[list[TimedRound], Meta(min_length=1)]
+
+
+class Table(TypedDict):
+    """What `measure_structures` writes, as far as it is read."""
+
+    parent: Form
+    groups: list[Group]
 
 
 def structure_from(document: dict[str, Any]) -> Structure:

@@ -2,9 +2,10 @@
 
 import html
 import importlib.util
+import posixpath
 import re
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -16,8 +17,24 @@ REPORTS = Path("reports")
 # block the page's requests that would identify the user and report usage
 POLICY = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "worker-src 'self' blob:; connect-src 'self' data: blob:"
+    "worker-src 'self' blob:; connect-src 'self' data: blob:; frame-ancestors 'none'"
 )
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Set-Cookie": "consent=none; SameSite=Strict",
+}
+# with any port: a tunnel may have another one
+HOSTS = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?")
+# the kinds of files that the viewer consists of
+PARTS = {
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".css": "text/css; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".png": "image/png",
+}
 
 
 def graph_file(model: str, graph: str, *, reports: Path = REPORTS) -> Path:
@@ -79,22 +96,30 @@ def viewer_page(folder: Path, name: str) -> bytes:
     return re.sub(r'<meta name="date" content="[^"]*">', "", page).encode()
 
 
-class Viewer(SimpleHTTPRequestHandler):
-    """HTTP handler that serves the page, its parts and the graph."""
+class Viewer(BaseHTTPRequestHandler):
+    """HTTP handler that serves the page, its parts and the graph, to this machine only."""
 
     def __init__(self, *arguments: Any, graph: Path, folder: Path) -> None:
         self.graph, self.viewer = graph, folder
-        super().__init__(*arguments, directory=str(folder))
+        super().__init__(*arguments)
 
     def do_GET(self) -> None:
-        """Serve the page at the root, the graph under /data, else a file of the viewer."""
+        """Serve the page at the root, the graph under /data, else a part of the viewer."""
+        host = self.headers.get("Host", "")
+        if not HOSTS.fullmatch(host):
+            # a foreign page may have its own name resolve to this machine
+            return self.send_error(421, "only localhost is served")
         path = unquote(self.path.partition("?")[0])
-        if path in ("/", "/index.html"):
+        name = posixpath.normpath(path).lstrip("/")
+        part = self.viewer / name
+        if name in (".", "", "index.html"):
             self.give(viewer_page(self.viewer, self.graph.name), "text/html; charset=utf-8")
-        elif path == f"/data/{self.graph.name}":
+        elif name == f"data/{self.graph.name}":
             self.give(self.graph.read_bytes(), "application/octet-stream")
+        elif part.parent == self.viewer and part.suffix in PARTS and part.is_file():
+            self.give(part.read_bytes(), PARTS[part.suffix])
         else:
-            super().do_GET()
+            self.send_error(404, "no such part")
 
     def give(self, content: bytes, kind: str) -> None:
         """Send `content` with content type `kind`."""
@@ -106,8 +131,8 @@ class Viewer(SimpleHTTPRequestHandler):
 
     def end_headers(self) -> None:
         """Allow requests to this server only; skip the consent dialog, since nothing is sent."""
-        self.send_header("Content-Security-Policy", POLICY)
-        self.send_header("Set-Cookie", "consent=none; SameSite=Strict")
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
         super().end_headers()
 
     def log_message(self, *_: object) -> None:

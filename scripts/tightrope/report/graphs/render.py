@@ -6,6 +6,7 @@ from typing import Any
 
 from tightrope.artifacts.failures import read_json_or_raise, write_failure
 from tightrope.artifacts.files import write_bytes, write_json
+from tightrope.artifacts.int8_types import Costs
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.onnx.file import load_onnx
@@ -61,6 +62,6 @@ def draw(
 def read_costs(path: Path | str | None) -> Any:
     """Read the costs, None without a file or if they could not be measured."""
     try:
-        return read_json_or_raise(path) if path else None
+        return read_json_or_raise(path, Costs) if path else None
     except WorkFailed:
         return None

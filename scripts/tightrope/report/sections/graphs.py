@@ -9,9 +9,10 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from tightrope.artifacts.failures import failure_of
-from tightrope.artifacts.files import read_json
+from tightrope.artifacts.files import read_json, require_type
 from tightrope.report.graphs.names import OTHER
 from tightrope.report.graphs.picture import NARROW, WIDE, picture
+from tightrope.report.graphs.record import GraphRecord
 from tightrope.report.graphs.words import DOT, count, size
 from tightrope.report.style.numbers import whole
 
@@ -23,12 +24,12 @@ def graphs_section(paths: Iterable[Path], page: Path) -> list[dict[str, Any]]:
 
     A record is at `{model}/graphs/{graph}.json`, with the file for Netron in the same folder. A
     graph that was not drawn has only a `reason`. Raises ArtifactError for a record that is not
-    JSON.
+    JSON or not of its type.
     """
     models: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
         model = path.parent.parent.name
-        document = read_json(path)
+        document = read_json(path, dict[str, Any])
         entry = {
             "name": path.stem,
             "model": model,
@@ -36,6 +37,7 @@ def graphs_section(paths: Iterable[Path], page: Path) -> list[dict[str, Any]]:
         }
         if entry["reason"] is None:
             link = os.path.relpath(path.with_suffix(".onnx"), page.parent)
+            require_type(path, document, GraphRecord)
             entry |= graph_content(document, f"{model} {path.stem}") | {"link": quote(link)}
         models.setdefault(model, []).append(entry)
     return [{"name": name, "graphs": graphs} for name, graphs in models.items()]

@@ -52,7 +52,7 @@ def measured(program: str, folder: Path, shape: dict[str, int]) -> float:
         if done.returncode or not times.is_file():
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
             raise TightropeError(f"{' '.join(command)}: {lines[-1] if lines else 'no output'}")
-        return median_compute(read_json(times))
+        return median_compute(read_json(times, list[dict[str, float]]))
 
 
 def median_compute(calls: list[dict[str, float]]) -> float:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict
 
 import numpy as np
 import tvm
@@ -29,6 +29,14 @@ LAPS = 6
 # most bytes of right factors and most operations per lap
 LAP_BYTES = 64 << 20
 LAP = 2_000_000_000
+
+
+class Tuned(TypedDict, total=False):
+    """How many candidates of a product were tried, and the tiles and seconds of the best."""
+
+    tried: Required[int]
+    tiles: list[int]
+    seconds: float
 
 
 def tuned(
@@ -60,7 +68,7 @@ def tuned(
 def read_records(file: Path) -> dict[str, Any]:
     """Return the records of earlier builds, empty where the file is missing or broken."""
     try:
-        return read_json(file) if file.is_file() else {}
+        return read_json(file, dict[str, Tuned]) if file.is_file() else {}
     except ArtifactError as error:
         print(f"tuned anew: {error}")
         return {}

@@ -1,0 +1,293 @@
+"""Artifacts that were changed, and JSON of another's making: one line that names the file."""
+
+import ast
+import json
+import os
+import random
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_parts import PARTS
+from tightrope.artifacts.files import copy_file, read_bytes, read_json, sha256
+from tightrope.artifacts.int8_types import Costs, Found, Sensitivities
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest, SplitManifest
+from tightrope.errors import ArtifactError, TightropeError, WorkFailed
+from tightrope.int8.cache import SCHEMA, read_cache
+from tightrope.plan.reports import reported_records
+from tightrope.report import page
+from tightrope.report.graphs.describe import describe
+from tightrope.report.page import render_page
+from tightrope.report.sections.graphs import graphs_section
+from tightrope.summary.compressions import compression_entries
+from tightrope.summary.failures import failures
+from tightrope.terminal.seconds import read_seconds
+from tiny_model import TinyModel
+
+ROOT = Path(__file__).parents[3]
+SUMMARY = ROOT / "tests/data/summary.json"
+# values in the place of any other
+OTHERS: list[Any] = [None, [], {}, True, 5, -1, 1e308, 10**30, "x", "", [[]], {"a": [1]}]
+INVALID = [
+    (b"", "invalid JSON"),
+    (b'{"a": NaN}', "invalid JSON"),
+    (b'{"a": -Infinity}', "invalid JSON"),
+    (b'{"a": 1e999}', "invalid JSON"),
+    (b'{"a": 1, "b": {"c": 2, "c": 3}}', "invalid JSON .the key 'c' comes twice"),
+    (b"[" * 100_000, "invalid JSON .nested too deeply"),
+    (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "invalid JSON .nested too deeply"),
+    (b'{"a": "\\ud800"}', "invalid JSON"),
+    (b'{"a": "\xff"}', "invalid JSON"),
+    (b'{"a": 1} x', "invalid JSON"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), INVALID)
+def test_what_is_no_strict_json_is_one_line(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(ArtifactError, match=rf"a\.json: {said}") as caught:
+        read_json(tmp_path / "a.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_document_of_another_type_is_one_line_that_names_the_field(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"a": {"b": ["1"]}}')
+    with pytest.raises(ArtifactError, match=r"a\.json: Expected `int`, got `str` - at"):
+        read_json(tmp_path / "a.json", dict[str, dict[str, list[int]]])
+
+
+@pytest.mark.parametrize("read", [read_json, read_bytes, sha256])
+def test_a_pipe_a_device_or_a_folder_is_refused_at_once(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "folder").mkdir()
+    for name, said in (("pipe", "never end"), ("device", "never end"), ("folder", "directory")):
+        with pytest.raises(ArtifactError, match=rf"{name}: .*{said}"):
+            read(tmp_path / name)
+    with pytest.raises(ArtifactError, match="never end"):
+        copy_file(tmp_path / "pipe", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_more_bytes_than_are_allowed_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    assert read_bytes(tmp_path / "a", 5) == b"12345"
+    with pytest.raises(ArtifactError, match=r"a: 5 bytes, more than 4 are not read"):
+        read_bytes(tmp_path / "a", 4)
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The place of every value in a document."""
+    yield place
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    if isinstance(value, dict | list):
+        for key, one in items if isinstance(value, dict) else list(items)[:3]:
+            yield from places(one, (*place, key))
+
+
+def changed(document: Any, draw: random.Random) -> Any:
+    """The document with one value replaced, or one key or entry left out."""
+    document = deepcopy(document)
+    place = draw.choice(list(places(document)))
+    if not place:
+        return draw.choice(OTHERS)
+    *above, last = place
+    owner = document
+    for key in above:
+        owner = owner[key]
+    if draw.random() < 0.3:
+        del owner[last]
+    else:
+        owner[last] = draw.choice(OTHERS)
+    return document
+
+
+def written(path: Path, document: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document))
+    return path
+
+
+def outcome(read: Callable[[], object], path: Path) -> bool:
+    """Whether it was refused, with one line that names the file."""
+    try:
+        read()
+    except WorkFailed:
+        return True  # a status of `failed` is a failure
+    except TightropeError as error:
+        assert path.name in str(error)
+        assert "\n" not in str(error)
+        return True
+    return False
+
+
+GRAPH = "m/graphs/simplified.json"
+RUNG = {
+    **{"factor": 1.0, "structure": {"depths": [2], "width": 64}, "parameters": 5, "delta": 0.0},
+    **{"delta_low": -0.1, "delta_high": 0.1, "speedup": 1.0, "speedup_low": 0.9},
+    **{"speedup_high": 1.1, "seconds": 5.0, "reason": None},
+}
+SEARCH = {
+    "target": {
+        "asked": {"speedup": 2.0, "variant": "v", "shape": {"batch": 1}},
+        "reached": {"speedup": 1.5},
+        "short_by": 0.3,
+    },
+    **{"budget": 0.01, "ended": "target met", "rungs": [RUNG], "chosen": 1.0},
+}
+TRIAL = {
+    **{"in_float": ["a"], "delta": 0.0, "delta_low": -0.1, "delta_high": 0.1, "flips": 1},
+    **{"verdict": "kept", "seconds": 1.0},
+}
+FOUND = {
+    **{"in_float": ["a"], "smoothquant": 0.5, "stop": "minimum", "samples": 8, "seconds": 1.0},
+    **{"budget_points": 1.0, "ranking": [{"operator": "a", "kl_per_ms": 1.0}], "trials": [TRIAL]},
+}
+EFFECTS = {"a": {"agreement": 1.0, "logit_error": 0.1, "kl": 0.1, "sqnr_db": 20.0}}
+COSTS = {"host": "h", "operators": {"a": [{"batch": 1, "sequence": 8, "float_s": 1, "int8_s": 1}]}}
+
+
+def reader_of(tiny: TinyModel, name: str) -> tuple[str, Any, Callable[[Path], object]]:
+    """The file's name, its document and the function of the pipeline that reads it."""
+    manifest = {"data.json": DataManifest, "checkpoint.json": CheckpointManifest}
+    if name in manifest:
+        file = tiny.data if name == "data.json" else tiny.checkpoint
+        return name, json.loads(file.read_text()), lambda path: open_manifest(path, manifest[name])
+    if name == "train.json":
+        document = json.loads(tiny.split("train").read_text())
+        return name, document, lambda path: open_manifest(path, SplitManifest)
+    if name == "minmax":
+        document = json.loads(tiny.minmax.read_text())
+        return "a.json", document, lambda path: read_cache(path, model=tiny.simplified)
+    if name == "graph":
+        from tightrope.onnx.file import load_onnx
+
+        document = describe(load_onnx(tiny.simplified).graph)
+        return GRAPH, document, lambda path: graphs_section([path], path.with_name("page.html"))
+    return {
+        "compression": ("compression.json", SEARCH, lambda path: compression_entries([path])),
+        "search": ("search.json", FOUND, lambda path: read_json(path, Found)),
+        "sensitivity": (
+            "sensitivity.json",
+            {"samples": 8, "operators": EFFECTS},
+            lambda path: read_json(path, Sensitivities),
+        ),
+        "costs": (
+            "costs.json",
+            COSTS,
+            lambda path: describe(path_graph(tiny), read_json(path, Costs)),
+        ),
+        "seconds": ("job_seconds.json", {"a b": 1.5}, read_seconds),
+        "failures": ("summary.json", json.loads(SUMMARY.read_text()), failures),
+        "reported": (
+            "summary.json",
+            json.loads(SUMMARY.read_text()),
+            lambda path: reported_records(path, {("m", "v"): ["a"]}),
+        ),
+    }[name]
+
+
+def path_graph(tiny: TinyModel) -> Any:
+    from tightrope.onnx.file import load_onnx
+
+    return load_onnx(tiny.simplified).graph
+
+
+READERS = [
+    *("data.json", "checkpoint.json", "train.json", "minmax", "graph", "compression", "search"),
+    *("sensitivity", "costs", "seconds", "failures", "reported"),
+]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_an_artifact_with_any_value_changed_is_read_or_refused_in_one_line(
+    tiny: TinyModel, tmp_path: Path, name: str
+) -> None:
+    file, document, read = reader_of(tiny, name)
+    draw = random.Random(name)
+    path = written(tmp_path / file, document)
+    assert not outcome(partial(read, path), path)
+    refused = []
+    for _ in range(40):
+        path = written(tmp_path / file, changed(document, draw))
+        refused.append(outcome(partial(read, path), path))
+    assert sum(refused) >= (0 if name in ("seconds", "reported") else 5)
+
+
+def test_a_forged_cache_of_another_shape_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    """Its seal is no secret: it finds damage, not a forgery."""
+    from tightrope.artifacts.files import digest
+
+    document = json.loads(tiny.minmax.read_text())
+    document.pop("seal")
+    draw = random.Random("forged")
+    for _ in range(40):
+        forged = changed({**document, "schema": SCHEMA}, draw)
+        sealed = {**forged, "seal": digest(forged)} if isinstance(forged, dict) else forged
+        path = written(tmp_path / "a.json", sealed)
+        outcome(partial(read_cache, path, model=tiny.simplified), path)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page without the charts' library, which takes most of its time."""
+    monkeypatch.setattr(page, "chart_library", lambda: "")
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"schema": 99}, "schema"),
+        ({"schema": None}, "schema"),
+        ({"results": 5}, "results"),
+        ({"models": []}, "models"),
+        ({"results": [{"model": "m"}]}, "variant|summary"),
+    ],
+)
+def test_a_summary_of_another_schema_or_type_is_not_rendered(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    path = written(tmp_path / "summary.json", {**json.loads(SUMMARY.read_text()), **changes})
+    with pytest.raises(ArtifactError, match=rf"summary\.json: .*({said})"):
+        render_page(path, tmp_path / "summary.html", **PARTS)
+    assert not (tmp_path / "summary.html").exists()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("text", ["{}", "[]", "null", '{"schema": 3, "results": NaN}'])
+def test_json_that_is_no_summary_is_not_rendered(tmp_path: Path, text: str) -> None:
+    (tmp_path / "summary.json").write_text(text)
+    with pytest.raises(ArtifactError, match=r"summary\.json: "):
+        render_page(tmp_path / "summary.json", tmp_path / "summary.html", **PARTS)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_summary_with_any_value_changed_is_rendered_or_refused_in_one_line(
+    tmp_path: Path,
+) -> None:
+    document, draw = json.loads(SUMMARY.read_text()), random.Random(3)
+    for _ in range(12):
+        path = written(tmp_path / "summary.json", changed(document, draw))
+        outcome(partial(render_page, path, tmp_path / "a.html", **PARTS), path)
+
+
+def test_every_reader_of_json_says_which_type_it_expects() -> None:
+    """Those without one check the type themselves."""
+    own = {"artifacts/failures.py", "artifacts/manifest.py", "artifacts/provenance.py"}
+    own |= {"int8/cache.py", "plan/run.py", "records/record.py", "summary/int8.py"}
+    own |= {"inputs/image_settings.py"}
+    package = ROOT / "scripts/tightrope"
+    without = set()
+    for file in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            name = node.func.id if isinstance(node, ast.Call) and hasattr(node.func, "id") else ""
+            if name in ("read_json", "read_json_or_raise") and len(node.args) < 2:
+                without.add(file.relative_to(package).as_posix())
+    assert without <= own
