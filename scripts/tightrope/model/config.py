@@ -1,7 +1,9 @@
 """Activation and token limit in the config.json of a checkpoint."""
 
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
+
+from msgspec import Meta
 
 from tightrope.artifacts.files import read_json
 
@@ -10,6 +12,8 @@ OFFSETS = ("roberta", "camembert", "mpnet", "data2vec-text")
 
 # Tightrope's own field: transformers' hidden_act does not accept all of our activations
 FIELD = "tightrope_activation"
+# -1 stands for none; no model has more tokens or outputs
+Number = Annotated[int, Meta(ge=-1, le=2**31)]
 FIELDS = (FIELD, "hidden_act", "activation", "activation_function")
 
 
@@ -20,12 +24,12 @@ class ConfigJson(TypedDict, total=False):
     architectures: list[str] | None
     auto_map: dict[str, Any] | None
     id2label: dict[str, str | int] | None
-    num_labels: int | None
-    num_channels: int | None
+    num_labels: Number | None
+    num_channels: Number | None
     problem_type: str | None
-    max_position_embeddings: int | None
-    n_positions: int | None
-    pad_token_id: int | None
+    max_position_embeddings: Number | None
+    n_positions: Number | None
+    pad_token_id: Number | None
     quantization_config: dict[str, Any] | None
     compression_config: dict[str, Any] | None
 

@@ -85,9 +85,9 @@ def test_more_bytes_than_are_allowed_are_not_read(tmp_path: Path) -> None:
 def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The place of every value in a document."""
     yield place
-    items = value.items() if isinstance(value, dict) else enumerate(value)
     if isinstance(value, dict | list):
-        for key, one in items if isinstance(value, dict) else list(items)[:3]:
+        entries = value if isinstance(value, dict) else dict(enumerate(value[:3]))
+        for key, one in entries.items():
             yield from places(one, (*place, key))
 
 
@@ -248,7 +248,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"schema": None}, "schema"),
         ({"results": 5}, "results"),
         ({"models": []}, "models"),
-        ({"results": [{"model": "m"}]}, "variant|summary"),
+        ({"results": [{"variant": 5}]}, "variant"),
     ],
 )
 def test_a_summary_of_another_schema_or_type_is_not_rendered(
@@ -285,8 +285,9 @@ def test_every_reader_of_json_says_which_type_it_expects() -> None:
     own |= {"inputs/image_settings.py"}
     package = ROOT / "scripts/tightrope"
     without = set()
-    for file in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+    texts = ((file, file.read_text()) for file in package.rglob("*.py"))
+    for file, text in ((file, text) for file, text in texts if "read_json" in text):
+        for node in ast.walk(ast.parse(text)):
             name = node.func.id if isinstance(node, ast.Call) and hasattr(node.func, "id") else ""
             if name in ("read_json", "read_json_or_raise") and len(node.args) < 2:
                 without.add(file.relative_to(package).as_posix())

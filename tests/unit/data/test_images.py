@@ -1,6 +1,7 @@
 """Images of every kind of source become the same kind of splits, or one line that names them."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -200,6 +201,39 @@ def test_a_folder_called_images_lies_within_a_class(tmp_path: Path) -> None:
     assert prepare(tmp_path / "out", f"files:{tmp_path}/train")["labels"] == list(CLASSES)
     error = error_of(tmp_path / "again", f"files:{tmp_path}/train/cat")
     assert "train/cat/images/00.png: lies in no class folder" in error
+
+
+def test_a_pipe_or_a_device_among_the_images_is_refused_at_once(tmp_path: Path) -> None:
+    class_folders(tmp_path / "pets")
+    for make in (os.mkfifo, lambda file: file.symlink_to("/dev/zero")):
+        file = tmp_path / "pets/cat/endless.png"
+        make(file)
+        said = error_of(tmp_path / "out", f"files:{tmp_path}/pets")
+        assert said.startswith(f"{file}: a pipe or device is not read")
+        file.unlink()
+
+
+@pytest.mark.parametrize("name", ["{private}", "../private/me.png", "cat/../../private/me.png"])
+def test_a_table_names_no_image_outside_its_folder(tmp_path: Path, name: str) -> None:
+    class_folders(tmp_path / "pets")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/me.png").write_bytes(image(99))
+    name = name.format(private=tmp_path / "private/me.png")
+    rows = [f"cat/{number:02}.png,cat" for number in range(0, 20, 2)] + [f"{name},dog"]
+    (tmp_path / "pets/table.csv").write_text("\n".join(["image,label", *rows]))
+    source = f"files:{tmp_path}/pets/table.csv"
+    said = error_of(tmp_path / "out", source)
+    assert f"row 11 (not counting the header) names {name}, which leads out of" in said
+    assert "PNG" not in said
+    said = error_of(tmp_path / "out", source, images=str(tmp_path / "pets/cat"))
+    assert "there is no file" in said or "which leads out of" in said
+
+
+def test_classes_that_differ_in_space_or_control_a_terminal_are_refused(tmp_path: Path) -> None:
+    for name, said in ((" cat", "differ only in space"), ("c\x1bat", "cannot be shown")):
+        top = class_folders(tmp_path / f"pets {len(said)}")
+        shutil.copytree(top / "dog", top / name)
+        assert said in error_of(tmp_path / "out", f"files:{top}")
 
 
 def test_links_are_followed_but_not_in_a_circle(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from splits import prepare_splits, split_of
 from tightrope.data.ranges import SPLITS
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.text_files import read as read_files
-from tightrope.errors import ConfigError, TightropeError
+from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.inputs.encode import read_split
+from tightrope.sources import regular
+from tightrope.sources.tables import read_columns
 
 COLUMNS = {"text": "sentence", "label": "mood"}
 ROWS = [(f"sentence number {i} ends here", "good" if i % 3 else "bad") for i in range(30)]
@@ -44,6 +46,43 @@ def test_every_format_gives_the_same_texts_and_labels(tmp_path: Path, name: str)
     assert material.labels == ["bad", "good"]
     assert material.train == [(text, int(mood == "good")) for text, mood in ROWS]
     assert material.evaluation is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", "sentence,mood,sentence\na b,good,c d\n", "has 2 columns 'sentence'"),
+        ("a.tsv", "sentence\tmood\tmood\na b\tgood\tbad\n", "has 2 columns 'mood'"),
+        ("a.csv", "sentence,mood\na b,good\na\0b,bad\n", "row 2"),
+        ("a.jsonl", '{"sentence": "a \\ud800 b", "mood": "bad"}\n', "row 1"),
+    ],
+)
+def test_a_column_that_comes_twice_and_half_a_character_are_refused(
+    tmp_path: Path, name: str, content: str, said: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(TightropeError, match=rf"{name}: .*{said}") as caught:
+        read(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_table_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regular, "ALWAYS_ALLOWED", 10_000)
+    monkeypatch.setattr(regular, "LARGEST_RATIO", 10)
+    for name in ("a.csv.gz", "a.jsonl.gz"):
+        write_table(tmp_path / name, [("the same again", "good")] * 20_000)
+        with pytest.raises(TightropeError, match=rf"{name}: unpacks to more than 10000 bytes"):
+            read(tmp_path / name)
+
+
+def test_a_pipe_or_a_device_in_the_place_of_a_table_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to("/dev/zero")
+    with pytest.raises(ArtifactError, match=r"a\.csv: a pipe or device is not read"):
+        read_columns(tmp_path / "a.csv", COLUMNS)
+    with pytest.raises(ConfigError, match="no file matches"):
+        read(tmp_path / "a.csv")
 
 
 def test_words_of_the_file_names_say_which_split_a_file_is(tmp_path: Path) -> None:

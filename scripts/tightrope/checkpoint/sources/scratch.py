@@ -15,6 +15,8 @@ from tightrope.checkpoint.sources.folder import check_folder
 from tightrope.errors import ConfigError
 
 check = check_folder
+# characters of a source: a value that is nested deeply takes minutes to parse
+LONGEST = 1000
 # of a configuration of transformers
 FIELD = re.compile("[a-zA-Z][a-zA-Z0-9_]*")
 
@@ -45,6 +47,8 @@ def fetch(source: Source, folder: Path) -> None:
 def parse_architecture(source: str, location: str) -> tuple[str, dict[str, Any]]:
     """Parse `bert?hidden_size=32&num_hidden_layers=2` into model type and config fields."""
     model_type, _, query = location.partition("?")
+    if len(location) > LONGEST:
+        raise ConfigError(f"{source[:100]}...: longer than {LONGEST} characters; shorten it")
     try:
         fields = parse_qsl(query, strict_parsing=True) if query else []
         sizes = {name: yaml.safe_load(value) for name, value in fields}

@@ -1,5 +1,6 @@
 """Netron's viewer for one graph: what is served, to whom, and what is said where it cannot be."""
 
+import http.client
 import importlib.util
 import os
 import subprocess
@@ -8,6 +9,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -57,6 +59,48 @@ def test_no_other_file_is_served(address: str, path: str) -> None:
         urllib.request.urlopen(f"{address}/{path}")
 
 
+def answered(address: str, path: str = "/", host: str | None = None) -> tuple[int, Any]:
+    """Status and headers of the answer to a request as it is, without tidying its path."""
+    connection = http.client.HTTPConnection(address.removeprefix("http://"))
+    connection.putrequest("GET", path, skip_host=host is not None)
+    if host is not None:
+        connection.putheader("Host", host)
+    connection.endheaders()
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status, answer.headers
+
+
+@needs_netron
+def test_only_this_machines_own_names_are_answered(address: str) -> None:
+    for host in ("localhost:9000", "127.0.0.1", "[::1]:80"):
+        assert answered(address, host=host)[0] == 200
+    for host in ("evil.example", "localhost.evil.example", "evil.example:80", "", "127.0.0.1.a"):
+        for path in ("/", "/data/simplified.onnx", "/index.js"):
+            assert answered(address, path, host)[0] == 421
+
+
+@needs_netron
+@pytest.mark.parametrize(
+    "path", ["/server.py", "/__init__.py", "/__pycache__/", "/__pycache__", "/./__pycache__/.."]
+)
+def test_no_code_of_the_package_and_no_listing_is_served(address: str, path: str) -> None:
+    status, _ = answered(address, path)
+    assert status == (200 if path.endswith("..") else 404)
+
+
+@needs_netron
+def test_the_page_is_the_same_under_any_name_and_is_shown_in_no_frame(address: str) -> None:
+    for path in ("/", "/index.html", "/./", "/./index.html", "//", "/a/../index.html"):
+        with urllib.request.urlopen(f"{address}{path}") as answer:
+            assert 'name="date"' not in answer.read().decode()
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+    status, headers = answered(address, "/index.js")
+    assert (status, headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
+
+
 @needs_netron
 def test_a_port_that_is_taken_is_named(address: str, reports: Path) -> None:
     port = int(address.rpartition(":")[2])
@@ -80,6 +124,7 @@ def test_an_unknown_version_of_the_page_is_an_error(tmp_path: Path) -> None:
             "snakemake --cores 1 reports/mine-docs/graphs/u8s8-minmax",
         ),
         (["mine-docs", "simplified", "x"], "PORT=x: no number"),
+        (["mine-docs", "simplified", "\N{SUPERSCRIPT TWO}"], "PORT=\N{SUPERSCRIPT TWO}: no number"),
     ],
 )
 def test_what_cannot_be_served_is_said_in_one_line(

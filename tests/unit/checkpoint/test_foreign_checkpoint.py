@@ -1,0 +1,127 @@
+"""A checkpoint of another's making: no code of its own, and one line where it is of no use."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import save_file
+from tightrope.checkpoint.settings import without_code
+from tightrope.checkpoint.source import known_outputs, local_files, longest_sequence, unusable_head
+from tightrope.checkpoint.sources.folder import copy
+from tightrope.errors import ConfigError, TightropeError, in_foreign_files, printable
+
+CONFIG: dict[str, Any] = {
+    "model_type": "bert",
+    "architectures": ["BertForSequenceClassification"],
+    "max_position_embeddings": 64,
+    "num_labels": 2,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A checkpoint as far as it is read before it is loaded."""
+    import numpy
+
+    (tmp_path / "mine").mkdir()
+    save_file({"w": numpy.zeros(1)}, tmp_path / "mine/model.safetensors")
+    (tmp_path / "mine/config.json").write_text(json.dumps(CONFIG))
+    return tmp_path / "mine"
+
+
+def planned(folder: Path) -> list[object]:
+    """What a plan asks of a local checkpoint."""
+    source = f"path:{folder}"
+    return [ask(source) for ask in (local_files, longest_sequence, unusable_head, known_outputs)]
+
+
+CODE = {
+    "auto_map": {"AutoModel": "evil.Model"},
+    "_attn_implementation": "evil/kernel",
+    "attn_implementation": "evil/kernel",
+    "_experts_implementation": "evil/kernel",
+    "_name_or_path": "/home/author/model",
+    "inner": {"attn_implementation": "evil/kernel", "kept": [{"auto_map": {}}, 1]},
+}
+
+
+def test_fields_that_load_code_are_left_out_of_the_copy(folder: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "tokenizer_config.json"):
+        (folder / name).write_text(json.dumps({**CONFIG, **CODE, "vocab_file": "/etc/passwd"}))
+    copy("path:mine", [folder / "config.json", folder / "tokenizer_config.json"], tmp_path)
+    for name in ("config.json", "tokenizer_config.json"):
+        assert json.loads((tmp_path / name).read_text()) == {**CONFIG, "inner": {"kept": [{}, 1]}}
+
+
+def test_settings_without_such_fields_keep_their_bytes() -> None:
+    content = b'{"b": 1,\n   "a": 2}\n'
+    assert without_code("path:mine", "config.json", content) is content
+
+
+@pytest.mark.parametrize("name", ["quantization_config", "compression_config"])
+def test_weights_that_are_quantized_by_another_library_are_refused(folder: Path, name: str) -> None:
+    document = {**CONFIG, name: {"quant_method": "gptq"}}
+    (folder / "config.json").write_text(json.dumps(document))
+    with pytest.raises(ConfigError, match=rf"config\.json has {name}: its weights are quantized"):
+        planned(folder)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("[]", "null", "5", "", "{", '{"a": NaN}', '{"a": 1, "a": 2}', "[" * 50_000),
+        *(
+            json.dumps({**CONFIG, name: value})
+            for name in CONFIG
+            for value in ([5], {"a": 1}, 10**400 if name == "num_labels" else True)
+        ),
+        json.dumps({**CONFIG, "id2label": [1]}),
+        json.dumps({**CONFIG, "model_type": "roberta", "pad_token_id": "x"}),
+        json.dumps({**CONFIG, "problem_type": ["a"]}),
+    ],
+)
+def test_a_config_of_another_shape_is_one_line_at_planning(folder: Path, content: str) -> None:
+    (folder / "config.json").write_text(content)
+    with pytest.raises(ConfigError, match=r"config\.json") as caught:
+        planned(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "path:~nosuchuser/model",
+        "onnx:~nosuchuser/model.onnx",
+        "scratch:bert?hidden_size=[",
+        "scratch:bert?hidden_size=" + "[" * 5000,
+        "scratch:bert?hidden_size=2001-99-99",
+        "scratch:bert?_attn_implementation=evil/kernel",
+        "scratch:bert?attn_implementation=evil/kernel",
+        "scratch:bert?__class__=5",
+    ],
+)
+def test_a_source_that_cannot_be_parsed_is_one_line(source: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        local_files(source)
+    assert "\n" not in str(caught.value)
+
+
+def test_whatever_a_library_raises_is_one_line() -> None:
+    class PanicException(BaseException):
+        """What a panic in Rust becomes."""
+
+    for error in (KeyError("x"), RecursionError(), OSError(2, "a\nb"), PanicException("a\nb")):
+        with (
+            pytest.raises(TightropeError, match=r"^mine: .*; save it again$") as caught,
+            in_foreign_files("mine", "save it again"),
+        ):
+            raise error
+        assert "\n" not in str(caught.value)
+    with pytest.raises(KeyboardInterrupt), in_foreign_files("mine", "save it again"):
+        raise KeyboardInterrupt
+
+
+def test_an_error_sends_no_control_characters_to_the_terminal() -> None:
+    assert str(TightropeError("a\x1b[31m\nb\u202e\ud800é")) == "a\\x1b[31m\\nb\\u202e\\ud800é"
+    assert printable("naïve 猫") == "naïve 猫"
