@@ -28,6 +28,11 @@ def write_manifest(path: Path | str, **fields: Any) -> None:
     write_json(path, {**fields, "schema": SCHEMA, "files": files})
 
 
+def named(model: str | None) -> dict[str, str]:
+    """Return the field of a manifest with the name of its model, none for what has no name."""
+    return {} if model is None else {"model": model}
+
+
 def read_manifest(path: Path | str, kind: type[Kind]) -> Kind:
     """Return the manifest after verifying every file that it lists.
 
@@ -63,17 +68,34 @@ def classes_of(checkpoint: Path | str) -> int:
 
 def verify(file: Path, expected: File, manifest: Path) -> None:
     """Raise ArtifactError unless `file` is the one that the manifest lists."""
-    stale = manifest if file.is_relative_to(manifest.parent) else file.parent
-    remedy = f"delete {stale} and run again"
+    require_size(file, expected, manifest)
+    require_digest(sha256(file), file, expected, manifest)
+
+
+def require_size(file: Path, expected: File, manifest: Path) -> None:
+    """Raise ArtifactError unless `file` is a regular file of the size that the manifest lists."""
     if not file.is_file():
-        raise ArtifactError(f"{file}: missing, {manifest} lists it; {remedy}")
+        raise ArtifactError(f"{file}: missing, {manifest} lists it; {remedy(file, manifest)}")
     size = file.stat().st_size
     if size != expected["size_bytes"]:
         raise ArtifactError(
-            f"{file}: {size} bytes, {manifest} says {expected['size_bytes']}; {remedy}"
+            f"{file}: {size} bytes, {manifest} says {expected['size_bytes']}; "
+            f"{remedy(file, manifest)}"
         )
-    if sha256(file) != expected["sha256"]:
-        raise ArtifactError(f"{file}: its content is not the one in {manifest}; {remedy}")
+
+
+def require_digest(found: str, file: Path, expected: File, manifest: Path) -> None:
+    """Raise ArtifactError unless the SHA-256 of `file`, `found`, is that of the manifest."""
+    if found != expected["sha256"]:
+        raise ArtifactError(
+            f"{file}: its content is not the one in {manifest}; {remedy(file, manifest)}"
+        )
+
+
+def remedy(file: Path, manifest: Path) -> str:
+    """Return what to do about a file that is not the one that the manifest lists."""
+    stale = manifest if file.is_relative_to(manifest.parent) else file.parent
+    return f"delete {stale} and run again"
 
 
 def clear_folder(path: Path | str) -> Path:

@@ -16,7 +16,7 @@ NOISIEST = 5  # number of tensors of an audit in the summary
 
 
 class RecordFiles(Mapping[tuple[str, str], dict[str, Any]]):
-    """Files `artifacts/{model}/{kind}/{name}.json` of a type by (model, name), read when asked for."""
+    """Files `artifacts/{model}/{kind}/{name}.json` by (model, name), each read when asked for."""
 
     def __init__(self, paths: Iterable[Path | str], kind: Any) -> None:
         self.paths = {key_of(path): path for path in paths}

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.artifacts.private_copy import private_copy
 from tightrope.engines.load import Run
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.buckets import Buckets, in_words
@@ -27,10 +28,12 @@ def operator_times(
     """Return the time of each operator per call of an engine, for each of `calls`.
 
     `engine` is its engine.json and `run` calls it: it was called with the same inputs before. A
-    runtime that times operators only from the start loads the engine once more, for all `calls`.
+    runtime that times operators only from the start loads the engine once more, for all `calls`,
+    from the verified copy that `load_engine` made in this process.
     Raises WorkFailed where the engine's runtime has no profiler here.
     """
-    variant = parse(read_manifest(engine, EngineManifest)["variant"])
+    engine = private_copy(engine, EngineManifest)
+    variant = parse(open_manifest(engine, EngineManifest)["variant"])
     profiler = PROFILERS.get(variant.engine) if variant.device == "cpu" else None
     if profiler is None:
         raise WorkFailed(why_none(variant), transient=False)
@@ -63,7 +66,7 @@ def of_onnxruntime(engine: Path, run: Run, calls: Calls, threads: int) -> list[l
     from tightrope.engines.onnxruntime import FILE
     from tightrope.runtimes.onnxruntime.operator_times import operator_times as by_profiler
 
-    options = read_manifest(engine, EngineManifest)["options"]
+    options = open_manifest(engine, EngineManifest)["options"]
     return by_profiler(engine.parent / FILE, threads, options, calls)
 
 
@@ -73,7 +76,7 @@ def of_openvino(engine: Path, run: Run, calls: Calls, threads: int) -> list[list
     from tightrope.runtimes.openvino.operator_times import operator_times as by_counters
     from tightrope.runtimes.openvino.programs import Programs
 
-    manifest = read_manifest(engine, EngineManifest)
+    manifest = open_manifest(engine, EngineManifest)
     precision, options = parse(manifest["variant"]).precision, manifest["options"]
     buckets, most = options["buckets"], options["static_programs"]
     programs = Programs(engine.parent, precision, threads, buckets, most=most)
@@ -95,7 +98,7 @@ def of_tvm(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[Oper
     from tightrope.runtimes.tvm.operator_times import operator_times as by_instrument
 
     set_threads(threads)
-    manifest = read_manifest(engine, EngineManifest)
+    manifest = open_manifest(engine, EngineManifest)
     buckets = Buckets(manifest["options"]["buckets"])
     weights = [array for _, array in sorted(load_file(engine.parent / WEIGHTS).items())]
     found = []
