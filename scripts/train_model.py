@@ -11,6 +11,7 @@ from tightrope.training.train import TrainingSettings, train_model
 
 job = current_job(globals())
 settings = TrainingSettings(
+    model=job.wildcards.model,
     recipe=job.params.train,
     qat=job.params.qat,
     inputs=job.params.inputs,

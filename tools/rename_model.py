@@ -7,6 +7,7 @@ of its files are renamed too, so that it goes on to notice which settings have c
 import argparse
 import atexit
 import json
+import os
 import shutil
 import sys
 from base64 import urlsafe_b64decode
@@ -46,13 +47,21 @@ def main() -> None:
 
 
 def rename_in_records(old: str, new: str) -> dict[str, str]:
-    """Write the new name into the records of a model; return the new digest of each old one."""
+    """Write the new name into the records and the checkpoint's manifest of a model.
+
+    Returns the new digest of each file by its old one.
+    """
     digests = {}
-    for path in sorted(Path("reports", new).glob("*.json")):
+    checkpoint = Path("artifacts", new, "checkpoint/checkpoint.json")
+    for path in [*sorted(Path("reports", new).glob("*.json")), checkpoint]:
+        if not path.exists():
+            continue
         record = read_json(path)
         if record.get("model") == old:
-            before = sha256(path)
+            before, times = sha256(path), path.stat()
             write_json(path, {**record, "model": new})
+            if path == checkpoint:  # nothing is to be made from it again
+                os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             digests[before] = sha256(path)
     return digests
 

@@ -82,7 +82,7 @@ def measure(
         target,
         settings,
         model="tiny",
-        variant="cpu-onnxruntime-fp32",
+        variant=json.loads(engine.read_text())["variant"],
     )
     return TrafficRecord.read(target)
 

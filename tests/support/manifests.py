@@ -8,6 +8,7 @@ ENGINE: dict[str, Any] = {
     "precision": "fp32",
     "options": {},
     "sources": {},
+    "checkpoint": None,
     "libraries": {},
     "build_s": 1.5,
 }

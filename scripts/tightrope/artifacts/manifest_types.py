@@ -69,10 +69,11 @@ class SourceManifest(Manifest):
 class CheckpointManifest(Manifest):
     """checkpoint/checkpoint.json: the classifier that is exported and built.
 
-    `height` and `width` are those of a model of images, `inputs` maps the pipeline's input names
-    to those of an ONNX file from outside, whose output `output_order[i]` is that of label i. `qat`
-    is the `scheme` of a quantization-aware training, and its `ranges`: [low, high] of the input by
-    module, and of the output in `outputs` where the training quantized these too.
+    `model` is the name of the model that it was made for, `height` and `width` are those of a model
+    of images, `inputs` maps the pipeline's input names to those of an ONNX file from outside, whose
+    output `output_order[i]` is that of label i. `qat` is the `scheme` of a quantization-aware
+    training, and its `ranges`: [low, high] of the input by module, and of the output in `outputs`
+    where the training quantized these too.
     """
 
     task: str
@@ -83,6 +84,7 @@ class CheckpointManifest(Manifest):
     max_sequence: int | None
     recipe: dict[str, Any] | None
     training: dict[str, Any] | None
+    model: NotRequired[str]
     activation: NotRequired[str | None]
     prune: NotRequired[dict[str, Any]]
     sparsity: NotRequired[dict[str, Any] | None]
@@ -119,11 +121,12 @@ class TeacherManifest(Manifest):
 class EngineManifest(Manifest):
     """engine.json: a built engine, or with status `failed` the reason why there is none.
 
-    `sources` are the sha256 of the files that it was built from, `executed` counts the operators
-    by type and precision as the runtime reports them, `inputs` are name, dtype and axes of each,
-    `built_on` is where an engine of TensorRT runs, `graphs_refused` why an engine on a GPU runs
-    without CUDA graphs though it was to have them. Torch-TensorRT may make several `engines`, and
-    runs the operators `in_pytorch` between them.
+    `sources` are the sha256 of the files that it was built from, `checkpoint` is the identity of
+    the one that they were made from (`artifacts.descent`), None where it is not known. `executed`
+    counts the operators by type and precision as the runtime reports them, `inputs` are name, dtype
+    and axes of each, `built_on` is where an engine of TensorRT runs, `graphs_refused` why an engine
+    on a GPU runs without CUDA graphs though it was to have them. Torch-TensorRT may make several
+    `engines`, and runs the operators `in_pytorch` between them.
     """
 
     status: Literal["ok", "failed"]
@@ -131,6 +134,7 @@ class EngineManifest(Manifest):
     precision: str
     options: dict[str, Any]
     sources: dict[str, str]
+    checkpoint: str | None
     libraries: dict[str, str | None]
     build_s: float
     reason: NotRequired[str]

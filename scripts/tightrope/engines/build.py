@@ -5,8 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.descent import identity, require_descent
 from tightrope.artifacts.files import sha256, storage_errors
-from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.artifacts.manifest import clear_folder, open_manifest, write_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.engines.load import engine_module
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import failure, supervised
@@ -14,6 +16,8 @@ from tightrope.jobs.execution import Execution
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.runtimes.executed import require_precision
 from tightrope.variants import Variant, parse
+
+ENGINE = "engine.json"
 
 
 def build_engine(
@@ -38,7 +42,7 @@ def build_engine(
     try:
         facts = {"status": "ok", **supervised(work, limits=execution.limits)}
     except WorkFailed as error:
-        facts = failure(error, name, execution.limits)
+        facts = {**failure(error, name, execution.limits), "checkpoint": None}
         clear_folder(target)
     write_manifest(
         target,
@@ -61,14 +65,36 @@ def build_in_folder(
     options: dict[str, Any],
     samples: dict[str, str] | None,
 ) -> dict[str, Any]:
-    """Build in the child; return the engine module's description and the peak memory."""
+    """Build in the child; return the engine module's description, peak memory and descent.
+
+    Raises ArtifactError where the source was made from another checkpoint than the samples'.
+    """
     module = engine_module(variant.engine)
     settings = {"precision": variant.precision, "device": variant.device, "threads": threads}
     own_samples = {"samples": samples} if samples else {}
     with storage_errors(folder):
         facts = module.build(source, folder, **settings, options=options, **own_samples)
     require_precision(facts["executed"], variant.precision)
-    return {**facts, "build_peak_rss_bytes": peak_rss_bytes()}
+    peak = peak_rss_bytes()
+    made_from = checkpoint_behind(source)
+    if samples and "checkpoint" in samples:
+        require_descent(source, made_from, samples["checkpoint"])
+    return {**facts, "build_peak_rss_bytes": peak, "checkpoint": made_from}
+
+
+def checkpoint_behind(source: Path) -> str | None:
+    """Return the identity of the checkpoint that a build starts from; None where it is not known.
+
+    `source` is its manifest, an ONNX file, or the manifest of another engine.
+    """
+    if source.suffix == ".onnx":
+        # imports onnx, which the parent of the build does not need
+        from tightrope.onnx.file import checkpoint_of, load_onnx
+
+        return checkpoint_of(load_onnx(source))
+    if source.name == ENGINE:
+        return open_manifest(source, EngineManifest)["checkpoint"]
+    return identity(open_manifest(source, CheckpointManifest))
 
 
 def run_build(job: Any) -> None:

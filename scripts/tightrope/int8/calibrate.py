@@ -35,7 +35,8 @@ def calibrate(
 
     Methods are those of `collect_statistics`, `random` (minmax on uniform random inputs), `qat`
     (minmax where quantization-aware training of the checkpoint has learnt no range), and `nncf`,
-    which stores the sample list only: NNCF collects statistics in the build.
+    which stores the sample list only: NNCF collects statistics in the build. Raises ArtifactError
+    where the ONNX file was made from another checkpoint.
     """
     examples = calibration_examples(data, samples, random=method == "random")
     share = {} if percentile is None else {"percentile": percentile}
@@ -66,7 +67,9 @@ def statistics_of(
     """Return `ranges` and `channels` of the cache, empty for `nncf`; see `calibrate`."""
     from tightrope.int8.learnt_ranges import with_learnt_ranges
     from tightrope.int8.ranges import collect_statistics
+    from tightrope.onnx.file import require_onnx_of
 
+    require_onnx_of(onnx_path, checkpoint)
     if method == "nncf":
         return {"ranges": {}, "channels": {}}
     options: dict[str, Any] = {"method": method, "percentile": percentile, "threads": threads}

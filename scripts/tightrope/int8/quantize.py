@@ -17,7 +17,7 @@ from tightrope.int8.repairs import Ranges, corrected_biases, smoothed
 from tightrope.int8.schemes import SCHEMES, Scheme
 from tightrope.int8.tensor_cores import kept_in_float
 from tightrope.onnx.attention_products import Attention
-from tightrope.onnx.file import load_onnx, save_onnx
+from tightrope.onnx.file import checkpoint_of, load_onnx, save_onnx, set_checkpoint
 from tightrope.onnx.weights import WEIGHTED, weighted_nodes
 
 
@@ -44,6 +44,7 @@ def quantize_onnx(
     repair = repair or {}
     model = load_onnx(source)
     chosen = operators_to_quantize(SCHEMES[scheme], model, repair, path=source)
+    made_from = checkpoint_of(model)
     if not chosen and may_stay_in_float:
         return save_onnx(model, target)
     if not chosen:
@@ -60,6 +61,7 @@ def quantize_onnx(
     quantized = in_qdq(model, ranges, chosen, SCHEMES[scheme], repair, attention)
     if repair.get("bias_correction"):
         corrected_biases(quantized, model, channels)
+    set_checkpoint(quantized, made_from)
     save_onnx(quantized, target)
 
 

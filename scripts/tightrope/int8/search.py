@@ -14,6 +14,7 @@ from tightrope.int8.calibrate import samples_sha256
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.switched_model import SwitchedModel
 from tightrope.int8.trials import TrialEvaluator, TrialStore, labels_of, require_enough
+from tightrope.onnx.file import require_onnx_of
 
 SCHEMA = 1
 # smallest saving in ms: operators that int8 does not speed up rank first
@@ -62,6 +63,8 @@ def search_operators(
     of the float model. Raises TightropeError where the split is too small to decide whether a
     budget holds.
     """
+    for path in (inputs.onnx, inputs.quantized):
+        require_onnx_of(path, inputs.checkpoint)
     examples, budget_points = read_split(inputs.data), settings.budget_points
     require_enough(inputs.data, len(examples), budget_points)
     rows = load_encoder(inputs.checkpoint, max_sequence=settings.max_sequence)(examples)

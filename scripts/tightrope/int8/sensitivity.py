@@ -14,6 +14,7 @@ from tightrope.int8.quantization_noise import decibels
 from tightrope.int8.ranges import TOKENS
 from tightrope.int8.switched_model import SwitchedModel
 from tightrope.jobs.progress import ProgressBar
+from tightrope.onnx.file import require_onnx_of
 from tightrope.statistics import mean_divergence, relative_error
 
 SCHEMA = 1
@@ -37,6 +38,8 @@ def measure_sensitivity(
     unchanged answers), `logit_error` and `kl` as in reports/summary.json, `sqnr_db`
     (signal-to-quantization-noise ratio of the operator's output, decibels).
     """
+    for path in (onnx_path, quantized):
+        require_onnx_of(path, checkpoint)
     examples = read_split(data)[:samples]
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     model = SwitchedModel(onnx_path, quantized, threads=threads)

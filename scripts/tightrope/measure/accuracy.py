@@ -43,9 +43,9 @@ def measure_accuracy(
     built = open_manifest(artifacts.engine, EngineManifest)
     source = read_manifest(artifacts.data, SplitManifest)
     record = AccuracyRecord(
-        model=model,
-        variant=variant,
-        **facts_of_run(artifacts.engine, execution),
+        **facts_of_run(
+            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
+        ),
         data_sha256=sha256(artifacts.data),
     )
     if built["status"] != "ok":

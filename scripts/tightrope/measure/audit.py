@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.descent import require_engine_of
 from tightrope.artifacts.files import sha256, write_json
 from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
@@ -19,7 +20,7 @@ from tightrope.jobs.child import failure, supervised
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.progress import ProgressBar, Tell
 from tightrope.measure.answers import answer_chunk, largest_batch
-from tightrope.onnx.file import load_onnx
+from tightrope.onnx.file import load_onnx, require_onnx_of
 from tightrope.onnx.session import open_model
 from tightrope.statistics import share
 
@@ -46,9 +47,11 @@ def audit_variant(
     The reference is the ONNX file in float, on the first SAMPLES examples of the data. `status` is
     `ok`, `collapsed`, or `failed` where the engine was not built or cannot run. The evidence is in
     `answers` and in `tensors`, see `quantization_noise`; `tensors` is empty for an engine that
-    quantizes itself. A transient failure raises TightropeError unless this is the last attempt.
+    quantizes itself. A transient failure raises TightropeError unless this is the last attempt;
+    ArtifactError where engine, ONNX file and checkpoint are not of one model.
     """
     built = open_manifest(artifacts.engine, EngineManifest)
+    require_engine_of(artifacts.engine, artifacts.checkpoint, variant)
     record: Facts = {
         "schema": SCHEMA,
         "variant": variant,
@@ -73,6 +76,9 @@ def audited(
     """Return, in the child, the fields of the record that depend on the predictions."""
     if artifacts.onnx is None:
         raise ValueError("an audit compares with the ONNX file in float, and none is given")
+    for path in (artifacts.onnx, quantized):
+        if path is not None:
+            require_onnx_of(path, artifacts.checkpoint)
     examples = read_split(artifacts.data)[:SAMPLES]
     rows = load_encoder(artifacts.checkpoint, max_sequence=max_sequence)(examples)
     classes = classes_of(artifacts.checkpoint)

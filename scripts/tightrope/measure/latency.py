@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import read_json
+from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.int8_types import Audited
 from tightrope.artifacts.manifest import classes_of, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
-from tightrope.errors import WorkFailed
+from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Limits, failure, set_failure
@@ -49,9 +49,9 @@ def measure_latency(
     """
     execution = settings.execution
     record = LatencyRecord(
-        model=model,
-        variant=variant,
-        **facts_of_run(artifacts.engine, execution),
+        **facts_of_run(
+            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
+        ),
         threads=execution.threads,
         plan=settings.plan,
         processors=pinned_processors(execution.threads),
@@ -70,11 +70,20 @@ def measure_latency(
 
 
 def why_not_timed(engine: Path, audit: Path | str | None) -> str | None:
-    """Return why an engine is not timed: it was not built, or failed its audit; else None."""
+    """Return why an engine is not timed: it was not built, or failed its audit; else None.
+
+    Raises ArtifactError for the audit of another engine.
+    """
     built = open_manifest(engine, EngineManifest)
     if built["status"] != "ok":
         return f"not built: {built['reason']}"
-    audited = read_json(audit, Audited) if audit else {"status": "ok"}
+    if audit is None:
+        return None
+    audited = read_json(audit, Audited)
+    if audited.get("engine_sha256") != sha256(engine):
+        raise ArtifactError(
+            f"{audit}: the audit of another engine than {engine}; delete it and run again"
+        )
     return None if audited["status"] == "ok" else str(audited["reason"])
 
 

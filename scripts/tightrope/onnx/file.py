@@ -5,6 +5,7 @@ from pathlib import Path
 
 import onnx
 
+from tightrope.artifacts.descent import require_descent
 from tightrope.artifacts.failures import read_onnx_or_raise
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError
@@ -12,6 +13,9 @@ from tightrope.signature import Signature, Tensor
 
 SEAL = "tightrope.sha256"
 LONGEST = "tightrope.max_sequence"
+# identity of the checkpoint that a file was made from, see `artifacts.descent`
+CHECKPOINT = "tightrope.checkpoint"
+KEPT = (LONGEST, CHECKPOINT)
 # a protobuf message holds 2 GiB; leave room for the graph besides the weights
 LARGEST_BYTES = 2**31 - 2**20
 
@@ -45,8 +49,8 @@ def load_onnx(path: Path | str) -> onnx.ModelProto:
     Raises ArtifactError where the file is not what was saved, WorkFailed where it holds a failure.
     """
     model = read_onnx_or_raise(path)
-    seal = {entry.key: entry.value for entry in model.metadata_props}.get(SEAL)
-    keep_metadata(model, LONGEST)
+    seal = metadata(model, SEAL)
+    keep_metadata(model, *KEPT)
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
     if seal != digest:
         raise ArtifactError(f"{path}: not the file that was written; delete it and run again")
@@ -56,9 +60,9 @@ def load_onnx(path: Path | str) -> onnx.ModelProto:
 def strip_metadata(model: onnx.ModelProto) -> None:
     """Remove metadata and documentation of the model and of everything in its graph.
 
-    The model's longest sequence stays.
+    The model's longest sequence and the checkpoint that it was made from stay.
     """
-    keep_metadata(model, LONGEST)
+    keep_metadata(model, *KEPT)
     model.doc_string = model.graph.doc_string = ""
     graph = model.graph
     parts: list[onnx.GraphProto | onnx.NodeProto | onnx.ValueInfoProto]
@@ -71,25 +75,52 @@ def strip_metadata(model: onnx.ModelProto) -> None:
         del tensor.metadata_props[:]
 
 
-def keep_metadata(model: onnx.ModelProto, key: str) -> None:
-    """Remove every metadata entry of the model except `key`."""
-    kept = [entry for entry in model.metadata_props if entry.key == key]
+def keep_metadata(model: onnx.ModelProto, *keys: str) -> None:
+    """Remove every metadata entry of the model except `keys`."""
+    kept = [entry for entry in model.metadata_props if entry.key in keys]
     del model.metadata_props[:]
     model.metadata_props.extend(kept)
 
 
 def set_max_sequence(model: onnx.ModelProto, tokens: int | None) -> None:
     """Store the token limit of the model in its metadata, None for no limit."""
-    keep_metadata(model, "")
-    if tokens is not None:
+    set_metadata(model, LONGEST, None if tokens is None else str(tokens))
+
+
+def set_checkpoint(model: onnx.ModelProto, identity: str | None) -> None:
+    """Store the identity of the checkpoint that the model was made from, None if it is unknown."""
+    set_metadata(model, CHECKPOINT, identity)
+
+
+def set_metadata(model: onnx.ModelProto, key: str, value: str | None) -> None:
+    """Set one of the metadata entries that are kept, None to remove it; remove all others."""
+    keep_metadata(model, *(one for one in KEPT if one != key))
+    if value is not None:
         entry = model.metadata_props.add()
-        entry.key, entry.value = LONGEST, str(tokens)
+        entry.key, entry.value = key, value
+    # the same bytes whatever was set first
+    model.metadata_props.sort(key=lambda entry: entry.key)
 
 
 def max_sequence(model: onnx.ModelProto) -> int | None:
     """Return the token limit of the model, None where none is stored."""
-    found = {entry.key: entry.value for entry in model.metadata_props}.get(LONGEST)
+    found = metadata(model, LONGEST)
     return int(found) if found else None
+
+
+def checkpoint_of(model: onnx.ModelProto) -> str | None:
+    """Return the identity of the checkpoint that the model was made from, None if it is unknown."""
+    return metadata(model, CHECKPOINT)
+
+
+def require_onnx_of(path: Path | str, checkpoint: Path | str) -> None:
+    """Raise ArtifactError unless an ONNX file was made from the checkpoint of that manifest."""
+    require_descent(path, checkpoint_of(load_onnx(path)), checkpoint)
+
+
+def metadata(model: onnx.ModelProto, key: str) -> str | None:
+    """Return a metadata entry of the model, None where it has no such entry."""
+    return {entry.key: entry.value for entry in model.metadata_props}.get(key)
 
 
 def signature_of(model: onnx.ModelProto) -> Signature:
@@ -111,12 +142,13 @@ def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     import onnxslim
 
-    longest, inputs = max_sequence(model), list(model.graph.input)
+    longest, inputs, checkpoint = max_sequence(model), list(model.graph.input), checkpoint_of(model)
     model = onnxslim.slim(model)
     # onnxslim drops unused inputs, but callers still pass them
     del model.graph.input[:]
     model.graph.input.extend(inputs)
     set_max_sequence(model, longest)
+    set_checkpoint(model, checkpoint)
     del model.graph.value_info[:]
     onnx.checker.check_model(model, full_check=True)
     return model

@@ -8,7 +8,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from tightrope.artifacts.files import read_bytes, write_bytes
-from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.artifacts.manifest import clear_folder, named, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest, SourceManifest
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, example_of
@@ -75,19 +75,21 @@ def import_checkpoint(
     data: Path | str,
     inputs: dict[str, str],
     labels: list[str] | None = None,
+    model: str | None = None,
 ) -> None:
     """Write the output of train_model for an ONNX file: model, tokenizer or processor, manifest.
 
     `labels` names the outputs of the file, in their order; without, that is the order of the data's
-    labels. Of a file that is quantized already the facts are those of its float model. Raises
+    labels. Of a file that is quantized already the facts are those of its float model. The manifest
+    keeps the name of the `model`. Raises
     TightropeError where the model's inputs do not match `inputs` or the size of the
     image processor, or its outputs not `labels` or the labels of the data.
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     folder = Path(source).parent
-    model = read_onnx_file(origin["source"], folder / FILE)
+    given = read_onnx_file(origin["source"], folder / FILE)
     size = image_size(folder, origin["task"])
-    standard = standardized(model, inputs, source=origin["source"], size=size)
+    standard = standardized(given, inputs, source=origin["source"], size=size)
     standard = float_model(standard, origin["source"])
     known, order = label_order(standard, material["labels"], labels, origin["source"])
     target = clear_folder(manifest)
@@ -95,6 +97,7 @@ def import_checkpoint(
         write_bytes(target / name, read_bytes(folder / name))
     write_manifest(
         manifest,
+        **named(model),
         task=origin["task"],
         labels=known,
         output_order=order,

@@ -6,13 +6,14 @@ import numpy as np
 from onnx import ModelProto
 from onnx.checker import ValidationError
 
+from tightrope.artifacts.descent import identity, require_descent
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.model.module import load_module
-from tightrope.onnx.file import load_onnx, save_onnx, simplified
+from tightrope.onnx.file import checkpoint_of, load_onnx, save_onnx, set_checkpoint, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
 from tightrope.onnx.float_model import has_halves, in_float
 from tightrope.onnx.given_qdq import is_quantized
@@ -48,8 +49,9 @@ def simplify_onnx(
     Operators with weights get the names of the checkpoint's modules. A file that is quantized
     already becomes the float model in it.
 
-    Raises ArtifactError, and writes nothing, where logits differ from the checkpoint's on examples
-    of the split `data` in several shapes, with and without padding.
+    Raises ArtifactError, and writes nothing, where `source` was made from another checkpoint, and
+    where logits differ from the checkpoint's on examples of the split `data` in several shapes,
+    with and without padding.
     """
     manifest = read_manifest(checkpoint, CheckpointManifest)
     tokens = min(LONGEST_CHECK, manifest["max_sequence"] or LONGEST_CHECK)
@@ -63,6 +65,7 @@ def simplify_onnx(
         return require_equal(found, expected, path=source, tolerance=tolerance)
 
     given = load_onnx(source)
+    require_descent(source, checkpoint_of(given), checkpoint)
     tolerance = HALF_TOLERANCE if is_quantized(given) and has_halves(given) else TOLERANCE
     model = named_by_module(simplified(float_model(given, batches, expected)), prefix="classifier.")
     worst = difference(model)
@@ -74,6 +77,7 @@ def simplify_onnx(
             # the model is correct without it, and only computes more
             print(f"{done}: not possible here: {in_one_line(error)}")
     print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
+    set_checkpoint(model, identity(manifest))
     save_onnx(model, target)
 
 

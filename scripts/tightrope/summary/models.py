@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tightrope.artifacts.descent import require_model
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, File, SplitManifest
 from tightrope.model.config import activation_of
@@ -19,8 +20,12 @@ def model_entry(
     baselines: Mapping[str, Mapping[str, str]],
     sensitivities: Records,
 ) -> tuple[str, Model]:
-    """Return name and entry of a model from the manifests of its checkpoint and splits."""
+    """Return name and entry of a model from the manifests of its checkpoint and splits.
+
+    Raises ArtifactError for the checkpoint of another model.
+    """
     made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parent.parent.name
+    require_model(checkpoint, name)
     data = open_manifest(splits[name]["evaluation"], SplitManifest)
     own = [result for result in results if result["model"] == name]
     devices = dict.fromkeys(one["device"] for one in own if one["status"] != "unavailable")

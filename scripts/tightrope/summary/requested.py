@@ -21,6 +21,7 @@ from tightrope.summary.causes import causes_entry
 from tightrope.summary.causes_types import Causes
 from tightrope.summary.idleness import idleness_entry
 from tightrope.summary.idleness_types import Idleness
+from tightrope.summary.own_records import engines_in_use, read_own
 from tightrope.summary.profile import profile_entry
 from tightrope.summary.profile_types import Profile
 from tightrope.summary.throughput import throughput_entries
@@ -49,15 +50,16 @@ class Requested:
 
     @classmethod
     def of(cls, inputs: Any, *, accept_disturbed: bool) -> Self:
-        """Return the records of a run, see `inputs.Inputs`."""
+        """Return the records of a run, see `inputs.Inputs`; raises as `read_own` does."""
+        in_use = engines_in_use(inputs.engines)
         return cls(
-            [TrafficRecord.read(path) for path in inputs.traffic],
-            [ThroughputRecord.read(path) for path in inputs.throughputs],
-            [ProfileRecord.read(path) for path in inputs.profiles],
-            [IdlenessRecord.read(path) for path in inputs.idleness],
-            [BuildsRecord.read(path) for path in inputs.builds],
-            [CausesRecord.read(path) for path in inputs.causes],
-            [TrainingRecord.read(path) for path in inputs.training],
+            [read_own(path, TrafficRecord, in_use) for path in inputs.traffic],
+            [read_own(path, ThroughputRecord, in_use) for path in inputs.throughputs],
+            [read_own(path, ProfileRecord, in_use) for path in inputs.profiles],
+            [read_own(path, IdlenessRecord, in_use) for path in inputs.idleness],
+            [read_own(path, BuildsRecord, in_use) for path in inputs.builds],
+            [read_own(path, CausesRecord, in_use) for path in inputs.causes],
+            [read_own(path, TrainingRecord, in_use) for path in inputs.training],
             [CascadeRecord.read(path) for path in inputs.cascades],
             accept_disturbed,
         )

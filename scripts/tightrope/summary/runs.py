@@ -17,6 +17,7 @@ from tightrope.summary.hosts import add_hosts
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.logits import ReferenceLogits
 from tightrope.summary.model_types import Host
+from tightrope.summary.own_records import Kind, engines_in_use, require_own
 from tightrope.summary.reading import read_record
 from tightrope.summary.result_types import Result
 from tightrope.summary.results import result_entry
@@ -96,7 +97,8 @@ class ModelReader:
         self, files: Sequence[RunFiles], splits: SplitsByModel, settings: Settings
     ) -> None:
         self.files, self.settings = files, settings
-        self.latencies = [read_record(LatencyRecord, one.latency) for one in files]
+        self.engines = engines_in_use(one.engine for one in files)
+        self.latencies = [self.read(LatencyRecord, one.latency) for one in files]
         self.machine = MachineSpeed(self.latencies)
         self.references = self.read_references()
         self.splits: Mapping[str, Split] = {
@@ -104,13 +106,19 @@ class ModelReader:
             for name in dict.fromkeys(one.model for one in self.latencies)
         }
 
+    def read(self, kind: type[Kind], path: Path) -> Kind:
+        """Return a record of an engine in use; raises ArtifactError as `require_own` does."""
+        record = read_record(kind, path)
+        require_own(path, record, self.engines)
+        return record
+
     def read_references(self) -> dict[Name, Reference]:
         """Return the accuracy records of the baselines that there are."""
         wanted = {self.baseline_of(one) for one in self.latencies}
         found = {}
         for latency, run in zip(self.latencies, self.files, strict=True):
             if (latency.model, latency.variant) in wanted:
-                record = read_record(AccuracyRecord, run.accuracy)
+                record = self.read(AccuracyRecord, run.accuracy)
                 found[record.model, record.variant] = Reference(
                     record, ReferenceLogits(record.logits)
                 )
@@ -128,7 +136,7 @@ class ModelReader:
     def run(self, latency: LatencyRecord, files: RunFiles) -> Run:
         """Return the result of a variant, compared with its baseline, and its records."""
         own = self.references.get((latency.model, latency.variant))
-        accuracy = own.record if own else read_record(AccuracyRecord, files.accuracy)
+        accuracy = own.record if own else self.read(AccuracyRecord, files.accuracy)
         baseline = self.baseline_of(latency)
         reference = self.references.get(baseline)
         result = result_entry(

@@ -28,6 +28,12 @@ from tightrope.summary.int8 import RecordFiles, made_records, with_int8
 from tightrope.summary.model_types import Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
+from tightrope.summary.own_records import (
+    engines_in_use,
+    read_own,
+    read_own_race,
+    require_own_audits,
+)
 from tightrope.summary.preparation import prepare_seconds
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import RaceKey, race_entries
@@ -100,8 +106,12 @@ def raced_results(
 ) -> tuple[list[Result], dict[RaceKey, Race]]:
     """Return all results on the scale that they share with raced variants, and the races."""
     sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
+    in_use = engines_in_use(inputs.engines)
+    require_own_audits(inputs.audits, in_use)
     raced = race_entries(
-        map(RaceRecord.read, inputs.races), sizes, accept_disturbed=settings.accept_disturbed
+        [read_own_race(path, RaceRecord, in_use) for path in inputs.races],
+        sizes,
+        accept_disturbed=settings.accept_disturbed,
     )
     found = RecordFiles(inputs.audits, Audit), made_records(inputs.searches, Found)
     timed = with_speedups_over_bf16(with_races(results, raced), raced)
@@ -154,8 +164,9 @@ def model_of(checkpoint: Path | str) -> str:
 
 def activations_of(inputs: Inputs, settings: Settings, judged: Judged) -> list[Activation]:
     """Return the comparisons of models that differ only in their activation."""
+    in_use = engines_in_use(inputs.engines)
     return activation_entries(
-        [LatencyRecord.read(path) for path in inputs.activations],
+        [read_own(path, LatencyRecord, in_use) for path in inputs.activations],
         judged,
         references=settings.references,
         baselines=settings.baselines,

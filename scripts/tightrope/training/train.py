@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tightrope.artifacts.files import digest, sha256, storage_errors
-from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.artifacts.manifest import clear_folder, named, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.model.changes import Changes
@@ -28,18 +28,19 @@ UNCHANGED = Changes()
 class TrainingSettings:
     """How a checkpoint is trained, or only converted if there is no `recipe`.
 
-    `qat` is a recipe in its place, of a training with quantized values; it says the `scheme`.
-    `inputs` maps to the input names of an ONNX file, `labels` names the outputs of the checkpoint
-    in their order. `changes` are made to the model before training. `distill` are the weights of
-    the loss of a student, see `training.objective`. Folder `state` holds the last
-    state during training: a killed run resumes from it if `provenance`, which identifies code and
-    libraries, has not changed.
+    `model` is the name that the manifest keeps, None for a checkpoint of a search. `qat` is a
+    recipe in its place, of a training with quantized values; it says the `scheme`. `inputs` maps to
+    the input names of an ONNX file, `labels` names the outputs of the checkpoint in their order.
+    `changes` are made to the model before training. `distill` are the weights of the loss of a
+    student, see `training.objective`. Folder `state` holds the last state during training: a killed
+    run resumes from it if `provenance`, which identifies code and libraries, has not changed.
     """
 
     recipe: Recipe | None
     inputs: dict[str, str]
     threads: int
     seed: int
+    model: str | None = None
     changes: Changes = UNCHANGED
     qat: Recipe | None = None
     labels: list[str] | None = None
@@ -73,7 +74,7 @@ def train_model(
     origin = read_manifest(source, SourceManifest)
     if import_checkpoint := importer_of(origin["source"]):
         keep = partial(import_checkpoint, inputs=settings.inputs, labels=settings.labels)
-        return keep(manifest, source=source, data=data)
+        return keep(manifest, source=source, data=data, model=settings.model)
     recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
     prepare_device(settings.device, settings.threads)
     start = start_of(source, data, recipe, settings, teacher)
@@ -84,6 +85,7 @@ def train_model(
     write_manifest(
         manifest,
         **{name: origin[name] for name in ("task", "source")},
+        **named(settings.model),
         recipe=recipe,
         **settings.changes.facts(start.model),
         distill=settings.distill,

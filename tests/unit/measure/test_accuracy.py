@@ -184,7 +184,7 @@ def test_the_record_says_what_was_measured_where_and_with_what(
 def test_an_engine_that_was_not_built_is_a_failed_record_with_its_reason(
     tiny: TinyModel, tmp_path: Path
 ) -> None:
-    failed = {"status": "failed", "reason": "no such operator"}
+    failed = {"status": "failed", "reason": "no such operator", "variant": str(QUICK)}
     write_manifest(tmp_path / "engine.json", **{**ENGINE, **failed})
     found = measured(tiny, tmp_path / "engine.json", tmp_path)
     assert (found.status, found.reason) == ("failed", "not built: no such operator")

@@ -104,7 +104,7 @@ def test_an_engine_that_was_not_built_or_cannot_be_run_has_failed(
     document = read_json(engine)
     with pytest.raises(Exception, match=r"model\.onnx"):
         audit(tiny, engine, tiny.u8s8, tmp_path / "a.json")
-    write_manifest(engine, **{**ENGINE, "status": "failed", "reason": "killed", "variant": "x"})
+    write_manifest(engine, **{**ENGINE, "status": "failed", "reason": "killed", "variant": NAME})
     record = audit(tiny, engine, tiny.u8s8, tmp_path / "a.json")
     assert (record["status"], record["reason"]) == ("failed", "not built: killed")
     assert document["status"] == "ok"

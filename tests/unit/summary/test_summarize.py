@@ -8,20 +8,28 @@ from disturbed import facts
 from gpu_states import state
 from manifests import CHECKPOINT, ENGINE, SPLIT
 from raced import planted, race_record, race_shape
+from tightrope.artifacts.descent import require_model
 from tightrope.artifacts.files import sha256, write_json
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
+from tightrope.records.race import RaceRecord
 from tightrope.records.race_statistics import beaten_by
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
 from tightrope.summary.hosts import hosts
 from tightrope.summary.inputs import Inputs, Settings
+from tightrope.summary.own_records import (
+    Engines,
+    engines_in_use,
+    read_own_race,
+    require_own_audits,
+)
 from tightrope.summary.splits import evaluation_split
-from tightrope.summary.summarize import summarize
+from tightrope.summary.summarize import runs_of, summarize
 
 HOST = {
     "cpu": "Some CPU",
@@ -77,6 +85,7 @@ def write_run(
     write_manifest(engine, **{**ENGINE, **own, **built})
     library = variant.split("-")[1]
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {library: "1.2"}}
+    identity["engine_sha256"] = sha256(engine)
     alone = variant == BASELINE
     shape = {
         **SHAPE,
@@ -155,6 +164,7 @@ def write_traffic(folder: Path, **fields: Any) -> Path:
     facts = {
         "host": HOST,
         "libraries": {"mlcommons-loadgen": "6.0.17"},
+        "engine_sha256": sha256(write_run(folder, BASELINE)[0]),
         "tests": [
             {"name": "fixed", "scenario": "offline", "round": one, "valid": True, **offline}
             for one in (1, 2, 3)
@@ -626,7 +636,7 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
     }
     fields = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
     records = {
-        f"audit/{auto}": facts,
+        f"audit/{auto}": {**facts, "engine_sha256": sha256(write_run(tmp_path, auto)[0])},
         "sensitivity/u8s8-minmax-64": {"samples": 128, "operators": {"a": fields}},
         "search/u8s8-minmax-64": {**found, "budget_points": 1.0, "ranking": [{"operator": "a"}]},
     }
@@ -647,6 +657,72 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
     header = (tmp_path / "summary.csv").read_text().partition("\n")[0].split(",")
     assert "calibration" in header
     assert not [name for name in header if name.startswith(("audit", "search"))]
+
+
+@pytest.mark.parametrize("kind", ["latency", "accuracy"])
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("model", "other", "the record of .* of model other, not of .* of m"),
+        ("variant", "cpu-tvm-fp32", "the record of cpu-tvm-fp32 of model m, not of"),
+        ("engine_sha256", "0" * 64, "measured with another engine than the one in use"),
+        ("engine_sha256", None, "measured with another engine than the one in use"),
+    ],
+)
+def test_a_record_of_another_model_variant_or_engine_is_refused(
+    tmp_path: Path, kind: str, field: str, value: str | None, words: str
+) -> None:
+    runs = write_run(tmp_path, BASELINE)
+    path = runs[("engine", "latency", "accuracy").index(kind)]
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    checkpoint, split = write_model(tmp_path)
+    engine, latency, accuracy = ([one] for one in runs)
+    inputs = Inputs(
+        engines=engine,
+        latencies=latency,
+        accuracies=accuracy,
+        checkpoints=[checkpoint],
+        splits=[split],
+    )
+    with pytest.raises(ArtifactError, match=rf"{kind}\.json: {words}.*; delete it and run again"):
+        runs_of(inputs)
+
+
+def test_an_audit_of_another_engine_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / f"artifacts/m/audit/{QUICK}.json"
+    write_json(path, {"status": "ok", "engine_sha256": "0" * 64})
+    in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
+    with pytest.raises(ArtifactError, match=r"\.json: measured with another engine"):
+        require_own_audits([path], in_use)
+
+
+def test_a_race_of_other_engines_or_of_another_model_is_refused(tmp_path: Path) -> None:
+    in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
+    race = write_race(tmp_path, quick=4.0)
+    document = json.loads(race.read_text())
+    race.write_text(json.dumps({**document, "engines_sha256": in_use_by_variant(in_use)}))
+    assert read_own_race(race, RaceRecord, in_use).model == "m"
+    race.write_text(json.dumps({**document, "engines_sha256": {QUICK: "0" * 64}}))
+    with pytest.raises(ArtifactError, match=r"cpu\.race\.json: measured with another engine"):
+        read_own_race(race, RaceRecord, in_use)
+    other = race.parents[1] / "other" / race.name
+    other.parent.mkdir()
+    other.write_text(json.dumps(document))
+    with pytest.raises(ArtifactError, match="the record of model m, not of other"):
+        read_own_race(other, RaceRecord, in_use)
+
+
+def in_use_by_variant(in_use: Engines) -> dict[str, str]:
+    return {variant: digest for (_, variant), digest in in_use.items()}
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    checkpoint, _ = write_model(tmp_path)
+    write_manifest(checkpoint, **CHECKPOINT, model="m")
+    require_model(checkpoint, "m")
+    write_manifest(checkpoint, **CHECKPOINT, model="other")
+    with pytest.raises(ArtifactError, match="the checkpoint of model other, not of m; delete"):
+        require_model(checkpoint, "m")
 
 
 def test_a_broken_record_is_named(tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ def measure_builds(
     execution = settings.execution
     (shape,) = settings.shapes
     record = BuildsRecord(
-        model=model,
-        variant=variant,
-        **facts_of_run(artifacts.engine, execution),
+        **facts_of_run(
+            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
+        ),
         threads=execution.threads,
         processors=pinned_processors(execution.threads),
         shape=shape,

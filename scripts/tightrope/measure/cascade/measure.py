@@ -57,16 +57,18 @@ def measure_cascade(
     where the models have other labels, and where accuracy is asked for without labels.
     """
     require_same_labels(members)
-    small, large = members
+    small = members[0]
     execution, plan = settings.execution, settings.plan
+    facts = [
+        facts_of_run(one.engine, one.checkpoint, execution, model=one.model, variant=one.variant)
+        for one in members
+    ]
     record = CascadeRecord(
         cascade=cascade,
-        model=large.model,
-        variant=large.variant,
         small_model=small.model,
         small_variant=small.variant,
-        small_engine_sha256=sha256(small.engine),
-        **facts_of_run(large.engine, execution),
+        small_engine_sha256=facts[0]["engine_sha256"],
+        **facts[1],
         calibration_sha256=sha256(splits[CALIBRATION]),
         data_sha256=sha256(splits[EVALUATION]),
         agreement=plan["agreement"],

@@ -52,9 +52,9 @@ def verify_causes(
     profiled = ProfileRecord.read(profile)
     cores = max(execution.threads, physical_cores())
     record = CausesRecord(
-        model=model,
-        variant=variant,
-        **facts_of_run(artifacts.engine, execution),
+        **facts_of_run(
+            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
+        ),
         threads=execution.threads,
         processors=pinned_processors(cores),
     )

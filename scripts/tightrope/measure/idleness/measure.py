@@ -47,9 +47,9 @@ def measure_idleness(
     execution = settings.execution
     (shape,) = settings.shapes
     record = IdlenessRecord(
-        model=model,
-        variant=variant,
-        **facts_of_run(artifacts.engine, execution),
+        **facts_of_run(
+            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
+        ),
         threads=execution.threads,
         processors=pinned_processors(execution.threads),
         plan=settings.plan,

@@ -55,9 +55,9 @@ def measure_profile(
     failure raises TightropeError unless this is the last attempt.
     """
     record = ProfileRecord(
-        model=model,
-        variant=variant,
-        **facts_of_run(artifacts.engine, execution),
+        **facts_of_run(
+            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
+        ),
         threads=execution.threads,
         peaks={},
     )

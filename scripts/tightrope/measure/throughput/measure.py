@@ -70,9 +70,9 @@ def measure_throughput(
     execution = settings.execution
     processors = pinned_processors(execution.threads)[: execution.threads]
     record = ThroughputRecord(
-        model=model,
-        variant=variant,
-        **facts_of_run(artifacts.engine, execution),
+        **facts_of_run(
+            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
+        ),
         plan=settings.plan,
         processors=processors,
         cores=len(processors),

@@ -67,9 +67,9 @@ def measure_traffic(
     checkpoint = read_manifest(artifacts.checkpoint, CheckpointManifest)
     execution, images = settings.execution, checkpoint["task"] == IMAGE
     record = TrafficRecord(
-        model=model,
-        variant=variant,
-        **facts_of_run(artifacts.engine, execution),
+        **facts_of_run(
+            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
+        ),
         data_sha256=sha256(artifacts.data),
         threads=execution.threads,
         plan=settings.plan,

@@ -1,0 +1,76 @@
+"""Whether records are what their paths say: of that model and variant, on the engine in use."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from tightrope.artifacts.files import read_json, sha256
+from tightrope.errors import ArtifactError
+from tightrope.records.family import model_and_variant
+from tightrope.records.race import RaceRecord
+from tightrope.records.record import TRAINING, Record
+
+Kind = TypeVar("Kind", bound=Record)
+# SHA-256 of each engine.json in use, by model and variant
+Engines = Mapping[tuple[str, str], str]
+
+
+def engines_in_use(paths: Iterable[Path | str]) -> Engines:
+    """Return the digests of `artifacts/{model}/engines/{variant}/engine.json`."""
+    return {(Path(one).parents[2].name, Path(one).parent.name): sha256(one) for one in paths}
+
+
+def read_own(path: Path | str, kind: type[Kind], engines: Engines) -> Kind:
+    """Return the record `reports/{model}/{variant}.{kind}.json` of an engine in use.
+
+    Raises ArtifactError for a record of another model, variant or engine, and as `Record.read`.
+    """
+    record = kind.read(path)
+    require_own(path, record, engines)
+    return record
+
+
+def require_own(path: Path | str, record: Record, engines: Engines) -> None:
+    """Raise ArtifactError for a record of another model, variant or engine than its path says."""
+    model = Path(path).parent.name
+    variant = Path(path).name.rsplit(".", 2)[0]
+    if record.variant == TRAINING:
+        variant = TRAINING
+    if (record.model, record.variant) != (model, variant):
+        raise ArtifactError(
+            f"{path}: the record of {record.variant} of model {record.model}, not of {variant} of "
+            f"{model}; delete it and run again"
+        )
+    require_engine(path, record.engine_sha256, engines.get((model, variant)))
+
+
+def read_own_race(path: Path | str, kind: type[RaceRecord], engines: Engines) -> RaceRecord:
+    """Return a record of engines in use that ran in the same rounds; raises as `read_own`.
+
+    Those of a family are named by model and variant, those of a race by variant.
+    """
+    record = kind.read(path)
+    if record.model != Path(path).parent.name:
+        raise ArtifactError(
+            f"{path}: the record of model {record.model}, not of {Path(path).parent.name}; delete "
+            "it and run again"
+        )
+    for name, digest in record.engines_sha256.items():
+        known = model_and_variant(name) if "/" in name else (record.model, name)
+        require_engine(path, digest, engines.get(known))
+    return record
+
+
+def require_own_audits(paths: Iterable[Path | str], engines: Engines) -> None:
+    """Raise ArtifactError where `artifacts/{model}/audit/{variant}.json` is of another engine."""
+    for path in map(Path, paths):
+        in_use = engines.get((path.parents[1].name, path.stem))
+        require_engine(path, read_json(path).get("engine_sha256"), in_use)
+
+
+def require_engine(path: Path | str, measured: str | None, in_use: str | None) -> None:
+    """Raise ArtifactError where a record is of another engine than the one in use, if there is."""
+    if in_use is not None and measured != in_use:
+        raise ArtifactError(
+            f"{path}: measured with another engine than the one in use; delete it and run again"
+        )

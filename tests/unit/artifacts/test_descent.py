@@ -1,0 +1,132 @@
+"""Every file names the checkpoint that it was made from, and a reader of both compares them."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tightrope.artifacts.descent import identity, require_engine_of
+from tightrope.artifacts.manifest import open_manifest, write_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.errors import ArtifactError
+from tightrope.int8.calibrate import calibrate
+from tightrope.measure.run import facts_of_run
+from tightrope.onnx.file import checkpoint_of, load_onnx, require_onnx_of
+from tightrope.variants import Variant
+from tiny_model import EXECUTION, LONGEST, SAMPLES, TinyModel, name_variant
+
+QUICK = name_variant("onnxruntime", "fp32")
+ELSEWHERE = "not made from .*checkpoint.json, maybe another model's; delete it and what it was"
+
+
+@pytest.fixture
+def other(tiny: TinyModel, tmp_path: Path) -> Path:
+    """The manifest of another model's checkpoint: one setting differs."""
+    folder = tmp_path / "other" / "checkpoint"
+    shutil.copytree(tiny.checkpoint.parent, folder)
+    config = folder / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "hidden_act": "relu"}))
+    return with_fields(folder / "checkpoint.json", model="other")
+
+
+def with_fields(manifest: Path, **fields: Any) -> Path:
+    """Write a manifest anew, of the files that are there now."""
+    document = json.loads(manifest.read_text())
+    write_manifest(manifest, **{**document, **fields})
+    return manifest
+
+
+def of(checkpoint: Path) -> str:
+    return identity(open_manifest(checkpoint, CheckpointManifest))
+
+
+def facts(engine: Path, checkpoint: Path, model: str, variant: Variant = QUICK) -> dict[str, Any]:
+    names = {"model": model, "variant": str(variant)}
+    return facts_of_run(engine, checkpoint, EXECUTION, **names)
+
+
+def test_a_checkpoint_is_the_same_in_any_folder_and_under_any_name(
+    tiny: TinyModel, tmp_path: Path, other: Path
+) -> None:
+    shutil.copytree(tiny.checkpoint.parent, tmp_path / "copy")
+    assert of(with_fields(tmp_path / "copy/checkpoint.json", model="copy")) == of(tiny.checkpoint)
+    assert of(other) != of(tiny.checkpoint)
+
+
+def test_every_onnx_file_names_its_checkpoint(tiny: TinyModel) -> None:
+    for path in (tiny.onnx, tiny.simplified, tiny.u8s8, tiny.s8s8, tiny.e4m3):
+        assert checkpoint_of(load_onnx(path)) == of(tiny.checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("engine", "precision"), [("onnxruntime", "fp32"), ("onnxruntime", "int8"), ("pytorch", "fp32")]
+)
+def test_every_engine_names_its_checkpoint(
+    tiny: TinyModel, built: Callable[[Variant], Path], engine: str, precision: str
+) -> None:
+    manifest = built(name_variant(engine, precision))
+    assert open_manifest(manifest, EngineManifest)["checkpoint"] == of(tiny.checkpoint)
+
+
+def test_an_engine_of_another_checkpoint_is_not_measured(
+    tiny: TinyModel, built: Callable[[Variant], Path], other: Path
+) -> None:
+    assert facts(built(QUICK), tiny.checkpoint, "any")["model"] == "any"
+    with pytest.raises(ArtifactError, match=f"engine.json: {ELSEWHERE}"):
+        facts(built(QUICK), other, "other")
+
+
+def test_a_checkpoint_that_was_made_for_another_model_is_not_measured(
+    built: Callable[[Variant], Path], other: Path
+) -> None:
+    with pytest.raises(ArtifactError, match=r"checkpoint.json: .* of model other, not of tiny"):
+        facts(built(QUICK), other, "tiny")
+
+
+def test_an_engine_of_another_variant_is_not_measured(
+    tiny: TinyModel, built: Callable[[Variant], Path]
+) -> None:
+    with pytest.raises(ArtifactError, match="the engine of cpu-onnxruntime-fp32, not of cpu-tvm"):
+        facts(built(QUICK), tiny.checkpoint, "tiny", name_variant("tvm", "fp32"))
+
+
+def test_an_engine_of_an_unknown_checkpoint_is_not_measured(
+    tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path
+) -> None:
+    document = json.loads(built(QUICK).read_text())
+    (tmp_path / "engine.json").write_text(json.dumps({**document, "checkpoint": None}))
+    with pytest.raises(ArtifactError, match=ELSEWHERE):
+        require_engine_of(tmp_path / "engine.json", tiny.checkpoint, str(QUICK))
+    del document["checkpoint"]
+    (tmp_path / "engine.json").write_text(json.dumps(document))
+    with pytest.raises(ArtifactError, match=r"missing required field `checkpoint`.*; delete it"):
+        require_engine_of(tmp_path / "engine.json", tiny.checkpoint, str(QUICK))
+
+
+def test_an_engine_that_was_not_built_is_of_no_checkpoint(
+    built: Callable[[Variant], Path], other: Path, tmp_path: Path
+) -> None:
+    failed = {"status": "failed", "reason": "no such operator", "checkpoint": None}
+    (tmp_path / "engine.json").write_text(json.dumps(json.loads(built(QUICK).read_text()) | failed))
+    require_engine_of(tmp_path / "engine.json", other, str(QUICK))
+
+
+def test_another_models_onnx_file_is_neither_calibrated_nor_taken(
+    tiny: TinyModel, other: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):
+        require_onnx_of(tiny.simplified, other)
+    paths = (tiny.simplified, tiny.split("calibration"), other, tmp_path / "cache.json")
+    with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):
+        calibrate(
+            *paths,
+            method="nncf",
+            samples=SAMPLES,
+            max_sequence=LONGEST,
+            percentile=None,
+            threads=1,
+            libraries={},
+        )
+    assert not (tmp_path / "cache.json").exists()
