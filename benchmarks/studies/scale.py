@@ -19,14 +19,14 @@ from typing import Any
 
 import yaml
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from scale_records import write_records
 from tightrope.plan.config import checked
 from tightrope.plan.plan import Plan, make_plan
 
+REPOSITORY = Path(__file__).parents[2]
 SCHEMA = REPOSITORY / "config/schema.yaml"
 # what of the project a run needs
 LINKED = ("Snakefile", "rules", "scripts", "profiles", "envs", "config")

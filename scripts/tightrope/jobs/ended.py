@@ -7,9 +7,9 @@ writes its failure in place of its work.
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-
-import msgspec
+from typing import TypedDict
 
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import ArtifactError
@@ -19,15 +19,23 @@ FILE = Path(".snakemake/tightrope/ended.json")
 CONTINUES = "TIGHTROPE_CONTINUES"
 
 
-class Ended(msgspec.Struct, frozen=True):
+class Kept(TypedDict):
+    """What the file holds: reasons by output, and by model."""
+
+    outputs: dict[str, str]
+    models: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Ended:
     """Reasons by output of a job, and by model whose data or checkpoint is missing for it."""
 
-    outputs: dict[str, str] = {}
-    models: dict[str, str] = {}
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
 
     def write(self) -> None:
         """Keep this for the processes of the run that goes on."""
-        write_json(FILE, {"outputs": self.outputs, "models": self.models})
+        write_json(FILE, asdict(self))
 
     def with_more(self, outputs: Mapping[str, str], models: Mapping[str, str]) -> "Ended":
         """Return this with more reasons; the first one of an output or a model stays."""
@@ -42,8 +50,8 @@ def continues() -> bool:
 def kept() -> Ended:
     """Return what is kept of this folder's last run, nothing where the file cannot be read."""
     try:
-        return msgspec.convert(read_json(FILE), Ended)
-    except (ArtifactError, msgspec.ValidationError):
+        return Ended(**read_json(FILE, Kept))
+    except ArtifactError:
         return Ended()
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tightrope.artifacts.files import read_json, sha256
+from tightrope.artifacts.int8_types import Audited
 from tightrope.errors import ArtifactError
 from tightrope.records.family import model_and_variant
 from tightrope.records.race import RaceRecord
@@ -65,7 +66,7 @@ def require_own_audits(paths: Iterable[Path | str], engines: Engines) -> None:
     """Raise ArtifactError where `artifacts/{model}/audit/{variant}.json` is of another engine."""
     for path in map(Path, paths):
         in_use = engines.get((path.parents[1].name, path.stem))
-        require_engine(path, read_json(path).get("engine_sha256"), in_use)
+        require_engine(path, read_json(path, Audited).get("engine_sha256"), in_use)
 
 
 def require_engine(path: Path | str, measured: str | None, in_use: str | None) -> None:

@@ -17,7 +17,7 @@ from tightrope.statistics import mean_divergence, relative_error
 from tightrope.summary.document import Summary, read_summary, write_summary
 from tightrope.summary.logits import ReferenceLogits
 from tightrope.summary.reading import read_record
-from tightrope.summary.results import unavailable_entry
+from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import kept
 
 IDENTITY: dict[str, Any] = {"model": "m", "variant": "cpu-pytorch-fp32", "libraries": {"a": None}}
@@ -122,7 +122,9 @@ def test_a_summary_has_the_bytes_that_it_had_when_it_was_written_at_once(tmp_pat
         **{key: [] for key in lists},
         **{"schema": 3, "tightrope": "1", "created": "now", "accuracy_budget_points": 1e-07},
         **{"hosts": {}, "models": {}, "goal": None, "configuration": words},
-        "results": [unavailable_entry("m", "cuda-pytorch-fp32", reason) for reason in reasons],
+        "results": [
+            not_planned_entry("m", "cuda-pytorch-fp32", reason, "unavailable") for reason in reasons
+        ],
     }
     write_summary(tmp_path / "parts.json", document)
     write_json(tmp_path / "whole.json", document)

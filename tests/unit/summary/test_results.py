@@ -10,7 +10,7 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed, drift_std
 from tightrope.statistics import speedup
 from tightrope.summary.accuracy import Split
-from tightrope.summary.results import latency_entry, result_entry, unavailable_entry
+from tightrope.summary.results import latency_entry, not_planned_entry, result_entry
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 OPTIONS = {"fusions": False, "optimization": "all"}
@@ -175,7 +175,9 @@ def test_a_variant_that_could_only_be_timed_has_failed_with_the_reason_of_its_ac
 
 
 def test_an_unavailable_result_has_the_fields_of_an_ok_one() -> None:
-    found = unavailable_entry("m", "cuda-onnxruntime-int8-minmax-512", "no NVIDIA GPU")
+    found = not_planned_entry(
+        "m", "cuda-onnxruntime-int8-minmax-512", "no NVIDIA GPU", "unavailable"
+    )
     assert set(found) == set(entry(latency(), accuracy([0] * 100)))
     assert (found["status"], found["reason"]) == ("unavailable", "no NVIDIA GPU")
     assert (found["device"], found["calibration"]) == ("cuda", "minmax-512")
