@@ -13,8 +13,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import msgspec
-
 from tightrope.errors import ArtifactError, StorageError, TightropeError
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -183,6 +181,8 @@ def strict_json(content: bytes) -> Any:
     Invalid is also what Python's json lets pass: NaN and infinite numbers, a key that comes twice
     and half a surrogate pair. A document that is nested too deeply is refused.
     """
+    import msgspec
+
     try:
         msgspec.json.decode(content)
         return json.loads(content, object_pairs_hook=with_distinct_keys)
@@ -207,6 +207,8 @@ def require_type(path: Path | str, document: Any, kind: Any) -> None:
 
     `kind` is a type of msgspec; fields that it does not name are allowed.
     """
+    import msgspec
+
     try:
         msgspec.convert(document, kind)
     except msgspec.ValidationError as error:

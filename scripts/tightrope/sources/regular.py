@@ -21,26 +21,31 @@ def allowed_bytes(packed: int) -> int:
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[IO[bytes]]:
+def opened(file: Path, *, text: bool) -> Iterator[IO[bytes]]:
     """Open a regular file, unpacked where its name ends in .gz.
 
-    Raises TightropeError for a pipe or a device, and where it unpacks to more than `allowed_bytes`.
+    Raises TightropeError for a pipe or a device, where it unpacks to more than `allowed_bytes`, and
+    where what should be `text` has a NUL, as UTF-16 and binary files have.
     """
     with open_regular(file) as raw:
-        if file.suffix != ".gz":
+        size = file.stat().st_size
+        if file.suffix == ".gz":
+            with gzip.GzipFile(fileobj=raw) as unpacked:
+                yield io.BufferedReader(Limited(unpacked, file, allowed_bytes(size), text=text))
+        elif text:
+            yield io.BufferedReader(Limited(raw, file, size, text=True))
+        else:
             yield raw
-            return
-        allowed = allowed_bytes(file.stat().st_size)
-        with gzip.GzipFile(fileobj=raw) as unpacked:
-            yield io.BufferedReader(Limited(unpacked, file, allowed))
 
 
 class Limited(io.RawIOBase):
-    """A stream that raises TightropeError once more than `allowed` bytes were read."""
+    """A stream that raises TightropeError once more than `allowed` bytes were read, or a NUL."""
 
-    def __init__(self, stream: BinaryIO | gzip.GzipFile, file: Path, allowed: int) -> None:
-        """Wrap `stream`, the content of `file`."""
-        self._stream, self._file = stream, file
+    def __init__(
+        self, stream: BinaryIO | gzip.GzipFile, file: Path, allowed: int, *, text: bool
+    ) -> None:
+        """Wrap `stream`, the content of `file`, in which a NUL is an error if it is `text`."""
+        self._stream, self._file, self._text = stream, file, text
         self._allowed = self._left = allowed
 
     def readable(self) -> bool:
@@ -55,5 +60,7 @@ class Limited(io.RawIOBase):
             raise TightropeError(
                 f"{self._file}: unpacks to more than {self._allowed} bytes; unpack it"
             )
+        if self._text and b"\0" in content:
+            raise TightropeError(f"{self._file}: has a NUL, so it is no text; save it as UTF-8")
         buffer[: len(content)] = content
         return len(content)

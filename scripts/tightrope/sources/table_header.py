@@ -20,7 +20,7 @@ def column_names(file: Path, *, whole: bool) -> list[str] | None:
     suffix = table_suffix(file)
     if suffix == ".json" and not whole:
         return None
-    with table_errors(file), opened(file) as stream:
+    with table_errors(file), opened(file, text=suffix != ".parquet") as stream:
         if suffix == ".json":
             frame = pandas.read_json(stream, dtype=False)
         elif suffix == ".parquet":

@@ -81,7 +81,7 @@ def read_table(file: Path, content: str) -> Any:
         "na_values": [""],
     }
     suffix = table_suffix(file)
-    with opened(file) as stream:
+    with opened(file, text=suffix != ".parquet") as stream:
         if suffix in SEPARATED:
             return pandas.read_csv(stream, **SEPARATED[suffix], **options)
         if suffix == ".parquet":
@@ -93,7 +93,7 @@ def header(file: Path) -> list[str]:
     """Return the names in the first line of a table of separated values, also those that repeat."""
     import pandas
 
-    with opened(file) as stream:
+    with opened(file, text=True) as stream:
         options: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str}
         first = pandas.read_csv(stream, **SEPARATED[table_suffix(file)], **options)
     return [str(name) for name in first.iloc[0].tolist()]
