@@ -35,10 +35,6 @@ from tightrope.plan import (
     wildcard_functions,
 )
 from tightrope.plan.config import checked_or_exit
-from tightrope.plan.devices import environment_of_device, environment_of_variant
-from tightrope.plan.devices import gpus_of_device, gpus_of_variant
-from tightrope.plan.job_inputs import audit_input, peaks_of_variant, quantize_inputs
-from tightrope.plan.job_params import accuracy_libraries, traffic_libraries
 from tightrope.plan.wildcard_functions import of_wildcards
 from tightrope.terminal import decision, stopping
 from tightrope.terminal.ended import watch_ended_jobs
@@ -108,6 +104,9 @@ training_examples = of_wildcards(job_inputs.training_examples, config)
 teacher_inputs = of_wildcards(distillation.teacher_inputs, config)
 taught_inputs = of_wildcards(distillation.taught_inputs, config)
 local_checkpoint_files = of_wildcards(job_inputs.local_checkpoint_files, config)
+audit_input = of_wildcards(job_inputs.audit_input)
+peaks_of_variant = of_wildcards(job_inputs.peaks_of_variant)
+quantize_inputs = of_wildcards(job_inputs.quantize_inputs)
 audited_inputs = of_wildcards(job_inputs.audited_inputs, config)
 counted_inputs = of_wildcards(job_inputs.counted_inputs, config, PLAN.variants)
 graph_inputs = of_wildcards(graphs.graph_inputs, SEARCHES)
@@ -121,6 +120,10 @@ raced_accuracies = of_wildcards(plan.raced, PLAN, "reports/{model}/{variant}.acc
 of_family = partial(of_wildcards, families.of_variants, config, PLAN.variants)
 of_members = partial(of_wildcards, families.of_members, config, PLAN.variants)
 
+gpus_of_device = of_wildcards(devices.gpus_of_device)
+gpus_of_variant = of_wildcards(devices.gpus_of_variant)
+environment_of_device = of_wildcards(devices.environment_of_device)
+environment_of_variant = of_wildcards(devices.environment_of_variant)
 gpus_of_training = of_wildcards(devices.gpus_of_training, config)
 environment_of_training = of_wildcards(devices.environment_of_training, config)
 gpus_of_cascade = of_wildcards(devices.gpus_of_cascade, PLAN)
@@ -173,6 +176,8 @@ limits_of = of_wildcards(job_params.limits_of, config)
 deciding_sizes = of_wildcards(job_params.deciding_sizes, config)
 data_libraries = of_wildcards(job_params.data_libraries, config)
 checkpoint_libraries = of_wildcards(job_params.checkpoint_libraries, config)
+accuracy_libraries = of_wildcards(job_params.accuracy_libraries)
+traffic_libraries = of_wildcards(job_params.traffic_libraries)
 latency_libraries = of_wildcards(job_params.latency_libraries, PLAN)
 race_libraries = of_wildcards(job_params.race_libraries, PLAN)
 family_libraries = of_wildcards(family_jobs.family_libraries, config, PLAN.variants)

@@ -32,7 +32,7 @@ from tightrope.plan.shapes import (
 from tightrope.plan.stability import check_stability
 from tightrope.plan.targets import check_compression, check_targets
 from tightrope.plan.throughput import check_throughput
-from tightrope.plan.variants import configured, devices_of
+from tightrope.plan.variants import configured, devices_of, kind_of
 from tightrope.signature import SEQUENCE
 from tightrope.variants import AUTO, GIVEN, Variant, parse
 
@@ -110,8 +110,10 @@ def check_devices(config: Document) -> None:
 
 def configured_variants(config: Document) -> list[Variant]:
     """Return the variants of all models without duplicates."""
-    host = describe_host()
-    found = [one for model in config["models"] for one in configured(config, model, host)]
+    host, kinds = describe_host(), {}
+    for name, model in config["models"].items():
+        kinds.setdefault(kind_of(model), name)
+    found = [one for name in kinds.values() for one in configured(config, name, host)]
     return list(dict.fromkeys(found))
 
 

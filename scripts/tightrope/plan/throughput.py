@@ -35,6 +35,8 @@ def throughput_settings(config: Document, wildcards: Any) -> Document:
 def check_throughput(config: Document) -> None:
     """Throughput is measured for configured variants on a CPU, at sizes that they take."""
     host, asked = describe_host(), config["throughput"]
+    if not asked["variants"]:
+        return
     known = {
         name: [str(one) for one in configured(config, name, host)] for name in config["models"]
     }

@@ -17,6 +17,7 @@ from tightrope.variants import (
     Variant,
     baseline,
     is_calibrated,
+    is_onnx,
     runs_given_files,
 )
 
@@ -45,6 +46,11 @@ def configured(config: Document, model: str, host: Document) -> list[Variant]:
             ]
         found += fp32_fallback(config, planned, host) + planned
     return list(dict.fromkeys(found))
+
+
+def kind_of(model: Document) -> tuple[bool, bool, bool]:
+    """Return what `configured` asks of a model: models of one kind have the same variants."""
+    return is_onnx(model["checkpoint"]), bool(model["quantized"]), bool(model.get("qat"))
 
 
 def as_given(variant: Variant) -> list[Variant]:
