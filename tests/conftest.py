@@ -154,5 +154,6 @@ def order(item: pytest.Item) -> int:
     """
     if item.path.as_posix().endswith(FIRST):
         return 0
-    places = ({"engines", "gpu"}, {"workflow"}, {"browser"})
+    # the other files of tests/cluster come last: they share one cluster, in turn
+    places = ({"engines", "gpu"}, {"workflow", "test_runs_on_slurm.py"}, {"browser"})
     return next((n for n, one in enumerate(places, 1) if one & set(item.path.parts)), 4)

@@ -1,32 +1,38 @@
 """A real Slurm of two nodes of two types on this host, and the tiny project run on it once."""
 
+import fcntl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from slurm_cluster import Cluster, missing, start_cluster
-from slurm_project import PROFILE, obedient_project
+from slurm_project import PROFILE, SECONDS, obedient_project
 from tiny_project import Project
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(made_once: Callable[..., Path]) -> Iterator[Cluster]:
-    """A running Slurm, one for all processes of the tests, whose programs are first in PATH."""
+    """A running Slurm, one for all processes of the tests, whose programs are first in PATH.
+
+    A file of tests has it for itself: tests cancel jobs and take nodes away.
+    """
     if reason := missing():
         pytest.skip(reason)
     found = Cluster(made_once("slurm", start_cluster))
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, (found.folder / "turn").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
         patch.setenv("PATH", found.path)
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def finished(repository: Path, cluster: Cluster, made_once: Callable[..., Path]) -> Project:
     """The tiny project after one whole run on Slurm; to be copied or read, not to be changed."""
 
     def run(folder: Path) -> None:
-        done = obedient_project(repository, folder).snakemake("--profile", PROFILE)
-        assert done.returncode == 0, done.stdout
+        running = obedient_project(repository, folder).start("--profile", PROFILE)
+        output, _ = running.communicate(timeout=SECONDS)
+        assert running.returncode == 0, output
 
     return Project(made_once("finished-on-slurm", run))
 

@@ -75,8 +75,9 @@ def test_the_jobs_of_a_killed_run_are_cancelled_by_the_line_of_the_readme_and_th
     (line,) = re.findall(r"^    (squeue .*scancel)$", readme, re.MULTILINE)
     subprocess.run(line, cwd=project.folder, shell=True, check=True, timeout=60)
     assert wait_for(lambda: not cluster.at_work(), 60), cluster.jobs()
-    done = project.snakemake("--profile", PROFILE)
-    assert done.returncode == 0, done.stdout
+    again = project.start("--profile", PROFILE)
+    output, _ = again.communicate(timeout=SECONDS)
+    assert again.returncode == 0, output
     assert statuses(project) == dict.fromkeys(VARIANTS, "ok")
     states = {job.number: job.state for job in cluster.jobs(project.folder)}
     assert states.pop(orphan.number) == "CANCELLED"

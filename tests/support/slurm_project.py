@@ -8,7 +8,7 @@ from typing import Any
 from tiny_project import CONFIG, MODEL, Project, new_project
 
 PROFILE = "profiles/tests"
-SECONDS = 400  # that a run may take on a machine with other work
+SECONDS = 900  # that a run may take on a machine with other work
 # for the values that are marked HERE: the node n1
 VALUES: dict[str, Any] = {
     "account": "tests",
