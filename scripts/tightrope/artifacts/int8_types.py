@@ -79,3 +79,4 @@ class Audited(TypedDict):
 
     status: Literal["ok", "collapsed", "failed"]
     reason: str | None
+    engine_sha256: NotRequired[str | None]

@@ -28,8 +28,9 @@ from tightrope.summary.own_records import (
     read_own_race,
     require_own_audits,
 )
-from tightrope.summary.splits import evaluation_split
-from tightrope.summary.summarize import runs_of, summarize
+from tightrope.summary.runs import read_runs
+from tightrope.summary.splits import by_model, evaluation_split
+from tightrope.summary.summarize import summarize
 
 HOST = {
     "cpu": "Some CPU",
@@ -684,13 +685,14 @@ def test_a_record_of_another_model_variant_or_engine_is_refused(
         checkpoints=[checkpoint],
         splits=[split],
     )
+    settings = Settings(unavailable=[], baselines={"m": {"cpu": BASELINE}}, budget_points=1.0)
     with pytest.raises(ArtifactError, match=rf"{kind}\.json: {words}.*; delete it and run again"):
-        runs_of(inputs)
+        read_runs(inputs, by_model(inputs.splits), settings)
 
 
 def test_an_audit_of_another_engine_is_refused(tmp_path: Path) -> None:
     path = tmp_path / f"artifacts/m/audit/{QUICK}.json"
-    write_json(path, {"status": "ok", "engine_sha256": "0" * 64})
+    write_json(path, {"status": "ok", "reason": None, "engine_sha256": "0" * 64})
     in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     with pytest.raises(ArtifactError, match=r"\.json: measured with another engine"):
         require_own_audits([path], in_use)
