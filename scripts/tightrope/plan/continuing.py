@@ -112,6 +112,6 @@ def environment() -> dict[str, str]:
 
 def tell(ended: Ended) -> None:
     """Say that the run goes on, and what for."""
-    count = len(set(ended.outputs.values()))
-    jobs = "A job" if count == 1 else "Jobs"
-    print(f"{jobs} ended without a result: the report is written without it.", file=sys.stderr)
+    one = len(set(ended.outputs.values())) == 1
+    jobs, them = ("A job", "it") if one else ("Jobs", "them")
+    print(f"{jobs} ended without a result: the report is written without {them}.", file=sys.stderr)
