@@ -241,3 +241,31 @@ def test_a_model_above_two_gib_is_not_yet_taken(tmp_path: Path) -> None:
         stream.truncate(2**31)
     with pytest.raises(TightropeError, match=r"onnx:m: not supported yet: .* 2\.0 GiB"):
         read_onnx_file("onnx:m", path)
+
+
+def outside() -> TensorProto:
+    """A tensor whose data are in another file."""
+    tensor = onnx.numpy_helper.from_array(np.zeros(3, np.float32), "outside")
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="/etc/passwd")
+    return tensor
+
+
+@pytest.mark.parametrize("place", ["initializer", "constant", "branch", "function"])
+def test_weights_in_another_file_are_refused_wherever_they_are(tmp_path: Path, place: str) -> None:
+    model = small_model()
+    constant = helper.make_node("Constant", [], ["outside"], value=outside())
+    if place == "initializer":
+        model.graph.initializer.append(outside())
+    elif place == "constant":
+        model.graph.node.append(constant)
+    elif place == "branch":
+        inner = helper.make_graph([constant], "inner", [], [])
+        model.graph.node.append(helper.make_node("If", ["x"], ["y"], then_branch=inner))
+    else:
+        version = [helper.make_opsetid("", 21)]
+        model.functions.append(helper.make_function("own", "f", [], [], [constant], version))
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(TightropeError, match="weights in a second file"):
+        read_onnx_file("onnx:m", tmp_path / "model.onnx")

@@ -165,14 +165,13 @@ def test_text_from_the_summary_never_becomes_markup(render, summary):
     for example in summary["results"][1]["accuracy"]["flipped"]:
         example.update(text=ATTACK, label=ATTACK, baseline=ATTACK, prediction=ATTACK)
     quantized = next(r for r in summary["results"] if (r["audit"] or {}).get("tensors"))
-    quantized["audit"].update(status=ATTACK, reason=ATTACK)
+    quantized["audit"]["reason"] = ATTACK
     quantized["audit"]["tensors"][0]["operator"] = ATTACK
     for entry in summary["quantization"]:
         entry.update(model=ATTACK, engine=ATTACK, variant=ATTACK, unquantized=ATTACK, why=[ATTACK])
         entry.update(verdict="do not quantize", failed=ATTACK, host=ATTACK)
     auto = next(r for r in summary["results"] if r["search"])
     auto["search"].update(in_float=[ATTACK], stop=ATTACK)
-    auto["search"]["trials"][0]["verdict"] = ATTACK
     auto.update(variant=ATTACK, calibration=f"{ATTACK.replace('-', '')}-7-{ATTACK}", engine=ATTACK)
     (sensitivity,) = summary["models"][ATTACK]["sensitivity"].values()
     sensitivity["operators"][0]["operator"] = ATTACK
@@ -574,7 +573,7 @@ def test_a_summary_without_traffic_has_no_section_on_it(render, summary):
 
 def test_what_traffic_did_not_measure_is_a_dash(render, summary):
     entry = summary["traffic"][0]
-    entry["lengths"] = None
+    entry["lengths"] = {"tokens": [], "samples": []}
     for row in entry["rows"]:
         row.update(dict.fromkeys(("samples_per_s", "single_stream_p90_s", "gain", "changed")))
     text = render({**summary, "traffic": [entry]}).text
