@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-from pathlib import Path
 
 from slurm_cluster import Cluster, wait_for
 from slurm_project import PROFILE, SECONDS, give_order, statuses, write_profile
@@ -64,16 +63,20 @@ def test_the_job_of_a_lost_node_runs_again_on_another_one_and_nowhere_else(
     assert jobs[1].node != lost.node
 
 
-def test_the_jobs_of_a_killed_run_are_cancelled_by_the_line_of_the_readme_and_the_run_goes_on(
-    project: Project, cluster: Cluster, repository: Path
+def test_a_run_beside_jobs_of_a_killed_one_is_refused_with_the_line_that_cancels_them(
+    project: Project, cluster: Cluster
 ) -> None:
     running = begin(project)
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate(timeout=30)
     (orphan,) = cluster.at_work()
-    readme = (repository / "profiles/README.md").read_text()
-    (line,) = re.findall(r"^    (squeue .*scancel)$", readme, re.MULTILINE)
-    subprocess.run(line, cwd=project.folder, shell=True, check=True, timeout=60)
+    refused = project.snakemake("--profile", PROFILE)
+    assert refused.returncode != 0
+    (line,) = [line for line in refused.stdout.splitlines() if "scancel" in line]
+    assert [job.number for job in cluster.at_work()] == [orphan.number]
+    assert not (project / LATENCY).exists()
+    (words,) = re.findall(r"scancel [0-9 ]+", line)
+    cluster.ask(*words.split())
     assert wait_for(lambda: not cluster.at_work(), 60), cluster.jobs()
     again = project.start("--profile", PROFILE)
     output, _ = again.communicate(timeout=SECONDS)
