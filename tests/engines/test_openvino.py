@@ -2,7 +2,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from tightrope.variants import Variant
 from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
 
 Build = Callable[[Variant], Path]
+Other = Callable[..., Path]
 BUILD_INT8 = """
 import sys
 from pathlib import Path
@@ -27,6 +30,23 @@ from tiny_model import build_variant, model_files, name_variant
 folder, target = map(Path, sys.argv[1:])
 build_variant(model_files(folder), name_variant("openvino", "int8"), target)
 """
+
+
+@pytest.fixture(scope="module")
+def other(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Other:
+    """From a precision and options that are not the usual ones to engine.json, each built once."""
+    folder = tmp_path_factory.mktemp("openvino")
+
+    @cache
+    def build(precision: str, **options: object) -> Path:
+        facts: dict[str, Any] = {"options": {**OPTIONS["openvino"], **options}}
+        if options.get("route") == "pytorch":
+            facts["source"] = tiny.checkpoint
+        words = "-".join([precision, *(f"{name}={one}" for name, one in options.items())])
+        target = folder / words / "engine.json"
+        return build_variant(tiny, name_variant("openvino", precision), target, **facts)
+
+    return build
 
 
 def compiled_settings(folder: Path, precision: str, threads: int) -> dict[str, str]:
@@ -59,14 +79,11 @@ def test_int8_with_bf16_between_runs_both(built: Build) -> None:
     assert executed["MVN"] == {"bf16" if bf16 else "fp32": 5}
 
 
-def test_int8_with_bf16_between_has_the_files_of_int8(tiny: TinyModel, tmp_path: Path) -> None:
-    variant = name_variant("openvino", "int8-bf16")
-    target = tmp_path / "bf16" / "engine.json"
-    build_variant(tiny, variant, target)
-    ours, theirs = (
-        read_manifest(path, EngineManifest)
-        for path in (target, tmp_path / "bf16-quantized/engine.json")
-    )
+def test_int8_with_bf16_between_has_the_files_of_int8(built: Build) -> None:
+    target = built(name_variant("openvino", "int8-bf16"))
+    # which `build_variant` builds beside it
+    int8 = target.parent.with_name(f"{target.parent.name}-quantized") / target.name
+    ours, theirs = (read_manifest(path, EngineManifest) for path in (target, int8))
     assert ours["status"] == theirs["status"] == "ok"
     assert (ours["files"], ours["inputs"]) == (theirs["files"], theirs["inputs"])
     assert ours["max_sequence"] == theirs["max_sequence"]
@@ -136,9 +153,9 @@ def test_a_program_is_compiled_when_its_bucket_first_comes(built: Build, tiny: T
 
 
 def test_beyond_the_static_programs_one_dynamic_program_serves_all(
-    tiny: TinyModel, tmp_path: Path
+    tiny: TinyModel, other: Other
 ) -> None:
-    path = with_options(tiny, tmp_path / "engine.json", "fp32", static_programs=1)
+    path = other("fp32", static_programs=1)
     found = supervised(compiled_after, path, tiny, limits=LIMITS)
     assert found == [[], [(1, 32)], [(1, 32)], [(1, 32), None]]
 
@@ -188,14 +205,19 @@ def gathered(values: np.ndarray) -> np.ndarray:
     return np.array(program(np.arange(len(values)))[0])
 
 
-def with_options(model: TinyModel, target: Path, precision: str, **options: object) -> Path:
-    facts = {"options": {**OPTIONS["openvino"], **options}}
-    if options.get("route") == "pytorch":
-        facts["source"] = model.checkpoint
-    return build_variant(model, name_variant("openvino", precision), target, **facts)
-
-
 SHAPES = [(1, 17), (1, 32), (3, 32), (5, 64), (16, 33)]
+
+
+@pytest.fixture(scope="module")
+def usual(tiny: TinyModel, built: Build) -> Callable[[str], list[np.ndarray]]:
+    """From a precision to the answers of the engine with the usual options, each asked once."""
+
+    @cache
+    def ask(precision: str) -> list[np.ndarray]:
+        path = built(name_variant("openvino", precision))
+        return supervised(in_shapes, path, tiny, SHAPES, limits=LIMITS)
+
+    return ask
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
@@ -211,27 +233,27 @@ SHAPES = [(1, 17), (1, 32), (3, 32), (5, 64), (16, 33)]
     ],
 )
 def test_every_option_gives_the_same_answers(
-    tiny: TinyModel, built: Build, tmp_path: Path, precision: str, options: dict[str, object]
+    tiny: TinyModel,
+    other: Other,
+    usual: Callable[[str], list[np.ndarray]],
+    precision: str,
+    options: dict[str, object],
 ) -> None:
-    path = with_options(tiny, tmp_path / "engine.json", precision, **options)
-    found = supervised(in_shapes, path, tiny, SHAPES, limits=LIMITS)
-    usual = built(name_variant("openvino", precision))
-    expected = supervised(in_shapes, usual, tiny, SHAPES, limits=LIMITS)
+    found = supervised(in_shapes, other(precision, **options), tiny, SHAPES, limits=LIMITS)
     # the two routes are quantized apart, each by its own statistics
     tolerance = 0.05 if precision == "int8" else 1e-4
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip(found, usual(precision), strict=True):
         assert np.linalg.norm(ours - theirs) <= tolerance * np.linalg.norm(theirs)
 
 
-def test_the_route_from_pytorch_keeps_attention_whole(tiny: TinyModel, tmp_path: Path) -> None:
-    path = with_options(tiny, tmp_path / "engine.json", "fp32", route="pytorch")
+def test_the_route_from_pytorch_keeps_attention_whole(other: Other) -> None:
+    path = other("fp32", route="pytorch")
     assert "ScaledDotProductAttention" in (path.parent / "model.xml").read_text()
     assert read_manifest(path, EngineManifest)["options"]["route"] == "pytorch"
 
 
-def test_blobs_are_part_of_the_engine(tiny: TinyModel, tmp_path: Path) -> None:
-    path = with_options(tiny, tmp_path / "engine.json", "fp32", blobs=True)
-    files = read_manifest(path, EngineManifest)["files"]
+def test_blobs_are_part_of_the_engine(other: Other) -> None:
+    files = read_manifest(other("fp32", blobs=True), EngineManifest)["files"]
     assert {"1x32.blob", "1x64.blob", "16x32.blob", "16x64.blob"} <= set(files)
 
 
