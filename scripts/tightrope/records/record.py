@@ -59,3 +59,14 @@ class Record:
             return record
         except msgspec.ValidationError as error:
             raise ArtifactError(f"{path}: {place}{error}; delete it, run again") from error
+
+
+def require_engine(path: Path | str, measured: str | None, in_use: str | None) -> None:
+    """Raise ArtifactError where record `path` is of another engine than the one in use, if any.
+
+    Both are the SHA-256 of an engine.json.
+    """
+    if in_use is not None and measured != in_use:
+        raise ArtifactError(
+            f"{path}: measured with another engine than the one in use; delete it and run again"
+        )

@@ -7,9 +7,10 @@ from typing import TypeVar
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.int8_types import Audited
 from tightrope.errors import ArtifactError
+from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import model_and_variant
 from tightrope.records.race import RaceRecord
-from tightrope.records.record import TRAINING, Record
+from tightrope.records.record import TRAINING, Record, require_engine
 
 Kind = TypeVar("Kind", bound=Record)
 # SHA-256 of each engine.json in use, by model and variant
@@ -45,6 +46,14 @@ def require_own(path: Path | str, record: Record, engines: Engines) -> None:
     require_engine(path, record.engine_sha256, engines.get((model, variant)))
 
 
+def require_data(path: Path | str, record: AccuracyRecord, split: Path | str) -> None:
+    """Raise ArtifactError where predictions were recorded on other data than this split."""
+    if record.data_sha256 != sha256(split):
+        raise ArtifactError(
+            f"{path}: predictions on other data than {split}; delete it and run again"
+        )
+
+
 def read_own_race(path: Path | str, kind: type[RaceRecord], engines: Engines) -> RaceRecord:
     """Return a record of engines in use that ran in the same rounds; raises as `read_own`.
 
@@ -67,11 +76,3 @@ def require_own_audits(paths: Iterable[Path | str], engines: Engines) -> None:
     for path in map(Path, paths):
         in_use = engines.get((path.parents[1].name, path.stem))
         require_engine(path, read_json(path, Audited).get("engine_sha256"), in_use)
-
-
-def require_engine(path: Path | str, measured: str | None, in_use: str | None) -> None:
-    """Raise ArtifactError where a record is of another engine than the one in use, if there is."""
-    if in_use is not None and measured != in_use:
-        raise ArtifactError(
-            f"{path}: measured with another engine than the one in use; delete it and run again"
-        )

@@ -17,7 +17,7 @@ from tightrope.summary.hosts import add_hosts
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.logits import ReferenceLogits
 from tightrope.summary.model_types import Host
-from tightrope.summary.own_records import Kind, engines_in_use, require_own
+from tightrope.summary.own_records import Kind, engines_in_use, require_data, require_own
 from tightrope.summary.reading import read_record
 from tightrope.summary.result_types import Result
 from tightrope.summary.results import result_entry
@@ -96,7 +96,7 @@ class ModelReader:
     def __init__(
         self, files: Sequence[RunFiles], splits: SplitsByModel, settings: Settings
     ) -> None:
-        self.files, self.settings = files, settings
+        self.files, self.settings, self.data = files, settings, splits
         self.engines = engines_in_use(one.engine for one in files)
         self.latencies = [self.read(LatencyRecord, one.latency) for one in files]
         self.machine = MachineSpeed(self.latencies)
@@ -107,9 +107,11 @@ class ModelReader:
         }
 
     def read(self, kind: type[Kind], path: Path) -> Kind:
-        """Return a record of an engine in use; raises ArtifactError as `require_own` does."""
+        """Return a record of an engine and data in use; raises as `require_own`, `require_data`."""
         record = read_record(kind, path)
         require_own(path, record, self.engines)
+        if isinstance(record, AccuracyRecord):
+            require_data(path, record, self.data[record.model]["evaluation"])
         return record
 
     def read_references(self) -> dict[Name, Reference]:

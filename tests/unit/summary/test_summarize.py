@@ -26,6 +26,7 @@ from tightrope.summary.own_records import (
     Engines,
     engines_in_use,
     read_own_race,
+    require_data,
     require_own_audits,
 )
 from tightrope.summary.runs import read_runs
@@ -688,6 +689,15 @@ def test_a_record_of_another_model_variant_or_engine_is_refused(
     settings = Settings(unavailable=[], baselines={"m": {"cpu": BASELINE}}, budget_points=1.0)
     with pytest.raises(ArtifactError, match=rf"{kind}\.json: {words}.*; delete it and run again"):
         read_runs(inputs, by_model(inputs.splits), settings)
+
+
+def test_predictions_on_other_data_are_refused(tmp_path: Path) -> None:
+    _, split = write_model(tmp_path)
+    record = AccuracyRecord.read(write_run(tmp_path, BASELINE)[2])
+    require_data("a.json", record, split)
+    record.data_sha256 = "0" * 64
+    with pytest.raises(ArtifactError, match=r"a\.json: predictions on other data than .*; delete"):
+        require_data("a.json", record, split)
 
 
 def test_an_audit_of_another_engine_is_refused(tmp_path: Path) -> None:

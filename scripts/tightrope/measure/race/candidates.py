@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.interference import fewest_pairs, undisturbed
@@ -13,6 +14,7 @@ from tightrope.records.finalists import Candidate
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed, drift_std
 from tightrope.records.paired_accuracy import comparable, compared
+from tightrope.records.record import require_engine
 from tightrope.statistics import Interval, speedup
 
 # factor of uncertainty of a ratio of times that were measured in different minutes
@@ -33,10 +35,15 @@ def read_measured(
     latencies: Iterable[Path | str],
     accuracies: Iterable[Path | str],
 ) -> dict[str, Measured]:
-    """Return the variants whose latency and accuracy records are both ok."""
+    """Return the variants whose latency and accuracy records are both ok.
+
+    Raises ArtifactError for a record of another engine.
+    """
     found = {}
     for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True):
         records = LatencyRecord.read(latency), AccuracyRecord.read(accuracy)
+        for path, record in zip((latency, accuracy), records, strict=True):
+            require_engine(path, record.engine_sha256, sha256(engine))
         if all(record.status == "ok" for record in records):
             size = sum(
                 file["size_bytes"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from disturbed import facts
 from raced import HOST, race_record, race_shape
+from tightrope.artifacts.files import sha256
 from tightrope.jobs.child import Limits
 from tightrope.jobs.execution import Execution
 from tightrope.measure.family.heats import in_groups
@@ -47,6 +48,7 @@ class Family:
         alone = variant == BASELINE
         theirs = {"baseline_blocks_s": None if alone else [[0.01]] * 12}
         same = {"model": name, "variant": str(variant), "host": HOST, "libraries": {}}
+        same["engine_sha256"] = sha256(self.built(variant))
         latency = LatencyRecord(
             **same,
             **{"threads": 1, "plan": {"pairs": 12, "loads": 1}, "processors": [0]},

@@ -9,7 +9,9 @@ import pytest
 from disturbed import facts
 from manifests import ENGINE
 from raced import HOST
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
+from tightrope.errors import ArtifactError
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
@@ -125,6 +127,7 @@ def test_failed_variants_are_not_among_those_that_were_measured(tmp_path: Path) 
         if failing is not None:
             records[failing].status = "failed"
         for record, kind in zip(records, ("latency", "accuracy"), strict=True):
+            record.engine_sha256 = sha256(folder / "engine.json")
             record.write(folder / f"{kind}.json")
         for place, kind in enumerate(("engine", "latency", "accuracy")):
             paths[place].append(folder / f"{kind}.json")
@@ -132,3 +135,17 @@ def test_failed_variants_are_not_among_those_that_were_measured(tmp_path: Path) 
     assert list(known) == [BASELINE]
     assert known[BASELINE].size_bytes == 70
     assert known[BASELINE].engine == tmp_path / BASELINE / "engine.json"
+
+
+@pytest.mark.parametrize("kind", [LatencyRecord, AccuracyRecord])
+def test_a_record_of_another_engine_is_refused(tmp_path: Path, kind: type[Any]) -> None:
+    engine = tmp_path / "engine.json"
+    write_manifest(engine, **{**ENGINE, "variant": QUICK})
+    for record in measured(QUICK)[1:3]:
+        record.engine_sha256 = "0" * 64 if isinstance(record, kind) else sha256(engine)
+        record.write(tmp_path / f"{type(record).__name__}.json")
+    paths = [[tmp_path / f"{one.__name__}.json"] for one in (LatencyRecord, AccuracyRecord)]
+    with pytest.raises(
+        ArtifactError, match=rf"{kind.__name__}\.json: measured with another engine"
+    ):
+        read_measured([engine], *paths)

@@ -75,6 +75,7 @@ class Candidates:
             **{
                 **{"model": "tiny", "variant": str(variant), "host": HOST, "libraries": {}},
                 **{"threads": 1, "plan": {"pairs": 12, "loads": 1}, "processors": [0]},
+                **{"engine_sha256": sha256(self.built(variant))},
                 **{"peak_rss_bytes": 10**8, "shapes": [{**shape, **known} for shape in SHAPES]},
                 **changes,
             }
@@ -87,6 +88,7 @@ class Candidates:
         given = {"labels": [0] * 400, "predictions": [0] * 400, "data_sha256": "d"}
         known = {"margins": [1.0] * 400, "logits": [[1.0, 0.0]] * 400, **given, **changes}
         names = {"model": "tiny", "variant": str(variant), "host": HOST, "libraries": {}}
+        names["engine_sha256"] = sha256(self.built(variant))
         path = self.folder / f"{variant}.accuracy.json"
         AccuracyRecord(**names, **known).write(path)
         return path
