@@ -11,6 +11,7 @@ from tightrope.artifacts.int8_types import Audited
 from tightrope.artifacts.manifest import classes_of, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
+from tightrope.artifacts.private_copy import private_copy
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.inputs.arrays import Arrays
@@ -154,6 +155,8 @@ def measure_side_by_side(
     timed = {}
     device = parse(record.variant).device
     for path, role in zip(engines, ("", BASELINE), strict=False):
+        # all loads inherit the one copy, and its pages in memory
+        private_copy(path, EngineManifest)
         load = partial(load_engine, path, threads=record.threads)
         timed[role] = TimedEngine(load, batches, record.processors, check, device=device)
     compared, facts = compare_loads(timed, record.plan, record.threads, limits, machine, streams)

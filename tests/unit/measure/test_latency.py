@@ -13,7 +13,7 @@ import pytest
 from busy import PROCESSORS, busy_child
 from disturbed import QUIET
 from manifests import ENGINE
-from tightrope.artifacts.files import sha256
+from tightrope.artifacts.files import sha256, write_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, TightropeError
@@ -364,6 +364,18 @@ def test_a_variant_that_is_too_slow_is_a_failed_record_without_half_its_shapes(
     assert found.status == "failed"
     assert found.reason.startswith("too slow (")
     assert (found.shapes, found.transient) == ([], False)
+
+
+def test_the_audit_of_another_engine_is_refused(
+    tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path
+) -> None:
+    audit, digest = tmp_path / "audit.json", sha256(engines[QUICK])
+    write_json(audit, {"status": "collapsed", "reason": "one answer", "engine_sha256": digest})
+    paths = (engines[QUICK], engines[BASELINE], tmp_path, QUICK)
+    assert measured(tiny, *paths, audit=audit).reason == "one answer"
+    write_json(audit, {"status": "ok", "reason": None, "engine_sha256": sha256(audit)})
+    with pytest.raises(ArtifactError, match=r"audit\.json: the audit of another engine than"):
+        measured(tiny, *paths, audit=audit)
 
 
 @pytest.mark.parametrize("harmed", [QUICK, BASELINE], ids=str)
