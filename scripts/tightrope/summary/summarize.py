@@ -32,7 +32,6 @@ from tightrope.summary.own_records import (
     engines_in_use,
     read_own,
     read_own_race,
-    require_data,
     require_own_audits,
 )
 from tightrope.summary.preparation import prepare_seconds
