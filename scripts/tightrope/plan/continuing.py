@@ -17,6 +17,7 @@ from tightrope.jobs.ended import CONTINUES, Ended, continues, kept, known
 from tightrope.plan.plan import Plan
 from tightrope.terminal.ended import EndedJobs
 from tightrope.terminal.jobs import subject_of
+from tightrope.terminal.stopping import STOPPED
 
 # runs that go on, at most; each of them but the last finds jobs that end
 MOST_RUNS = 6
@@ -31,11 +32,13 @@ NO_REASON = "ended without a reason"
 def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None:
     """Keep why jobs of this run ended, and write the report without them; to be called on errors.
 
-    Only where this run was to write it, and a model is left. The first run that goes on uses the
-    same scheduler, because a race may have to be measured on its nodes; the others run here.
+    Only where this run was to write it, nobody stopped it, and a model is left. The first run that
+    goes on uses the same scheduler, because a race may have to be measured on its nodes; the others
+    run here.
     """
     jobs = list(workflow.dag.needrun_jobs(exclude_finished=False))
-    if not workflow.is_main_process or not any(job.rule.name == "render_report" for job in jobs):
+    wanted = any(job.rule.name == "render_report" for job in jobs)
+    if not workflow.is_main_process or not wanted or STOPPED.is_set():
         return
     ended = known().with_more(*ended_in(workflow, ended_jobs.reasons))
     ended.write()

@@ -20,6 +20,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # time that jobs have to delete their temporary files
 GRACE_SECONDS = 2.0
 POLL_SECONDS = 0.1
+# set when a signal has stopped this run
+STOPPED = threading.Event()
 # Snakemake's own beginning of each command line, and what makes a command ignore Ctrl-C
 PREFIX = "set -euo pipefail; trap '' INT; "
 
@@ -55,6 +57,7 @@ def stop(number: int, frame: FrameType | None, *, local: bool) -> None:
         # not SIG_IGN, which a job that starts now would inherit
         signal.signal(one, lambda *_: None)
     sys.excepthook = without_interrupt
+    STOPPED.set()
     for handler in logging.getLogger(LOGGER).handlers:
         if isinstance(handler, TerminalHandler):
             handler.stopped = True

@@ -143,7 +143,8 @@ class Workshop:
         measure_accuracy(
             Artifacts(engine, checkpoint, self.files.calibration),
             target,
-            model=model,
+            # the baseline's is the parent's
+            model=open_manifest(checkpoint, CheckpointManifest).get("model", model),
             variant=variant,
             max_sequence=self.settings.max_sequence,
             max_seconds=self.settings.execution.limits.seconds,
