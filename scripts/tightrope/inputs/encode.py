@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.files import require_type
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
+from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.image_split import SUFFIX, ImageSplit
 from tightrope.inputs.texts import text_encoder
@@ -22,14 +24,25 @@ def read_split(split: Path | str) -> Sequence[Example]:
     Texts and seeds of random inputs are a list; images are an ImageSplit, read on access.
     """
     manifest = read_manifest(split, SplitManifest)
-    rows = range(*manifest["rows"])
+    rows = rows_in(split, manifest)
     if manifest["file"] is None:
         return [{"random": seed} for seed in rows]
     file = Path(split).parent / manifest["file"]
     if file.suffix == SUFFIX:
         return ImageSplit(file, rows)
     lines = file.read_text().splitlines()
+    if rows and not {rows[0], rows[-1]} <= set(range(len(lines))):
+        raise ArtifactError(f"{split}: rows beyond those of {file}; delete it and run again")
     return [json.loads(lines[row]) for row in rows]
+
+
+def rows_in(split: Path | str, manifest: SplitManifest) -> range:
+    """Return the rows of a split; raise ArtifactError where the manifest has none of its form."""
+    require_type(split, manifest["rows"], tuple[int, int, int])
+    try:
+        return range(*manifest["rows"])
+    except ValueError as error:
+        raise ArtifactError(f"{split}: rows: {error}; delete it and run again") from error
 
 
 def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:

@@ -17,6 +17,7 @@ from tightrope.artifacts.int8_types import Costs, Found, Sensitivities
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest, SplitManifest
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
+from tightrope.inputs.encode import read_split
 from tightrope.int8.cache import SCHEMA, read_cache
 from tightrope.plan.reports import reported_records
 from tightrope.report import page
@@ -225,6 +226,18 @@ def test_an_artifact_with_any_value_changed_is_read_or_refused_in_one_line(
         path = written(tmp_path / file, changed(document, draw))
         refused.append(outcome(partial(read, path), path))
     assert sum(refused) >= (0 if name in ("seconds", "reported") else 5)
+
+
+@pytest.mark.parametrize("rows", [[], [0, 5], [0, 5, 0], [0, 10**9, 1], [-3, 5, 1]])
+def test_rows_that_a_split_cannot_have_are_refused(
+    tiny: TinyModel, tmp_path: Path, rows: list[int]
+) -> None:
+    document = json.loads(tiny.split("train").read_text())
+    examples = (tiny.split("train").parent / document["file"]).read_bytes()
+    (tmp_path / "pool.jsonl").write_bytes(examples)
+    path = written(tmp_path / "splits/train.json", {**document, "rows": rows})
+    with pytest.raises(ArtifactError, match=r"train\.json: .*delete it and run again"):
+        read_split(path)
 
 
 def test_a_forged_cache_of_another_shape_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
