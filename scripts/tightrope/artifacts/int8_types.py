@@ -16,6 +16,18 @@ class OperatorEffect(TypedDict):
     sqnr_db: float | None
 
 
+class Divergence(TypedDict):
+    """How much of the effect of an operator ranks it."""
+
+    kl: float
+
+
+class Divergences(TypedDict):
+    """What a search reads of `Sensitivities`."""
+
+    operators: dict[str, Divergence]
+
+
 class Sensitivities(TypedDict):
     """What `int8.sensitivity` writes: the effect of each operator on so many samples."""
 
@@ -38,7 +50,7 @@ class OperatorCost(TypedDict):
 class Costs(TypedDict):
     """What `int8.costs` writes: the times of each operator at each shape."""
 
-    host: str
+    host: NotRequired[str | None]
     operators: dict[str, list[OperatorCost]]
 
 
@@ -61,11 +73,16 @@ class Trials(TypedDict):
     trials: list[Trial]
 
 
-class Found(TypedDict):
-    """What `int8.search` writes: the operators that stay in float, and how they were found."""
+class InFloat(TypedDict):
+    """What a search found: the operators that stay in float, and the strength of SmoothQuant."""
 
     in_float: list[str]
     smoothquant: float | None
+
+
+class Found(InFloat):
+    """What `int8.search` writes, with how it was found."""
+
     stop: str
     samples: int
     budget_points: float
@@ -78,5 +95,5 @@ class Audited(TypedDict):
     """What is read of an audit besides its evidence."""
 
     status: Literal["ok", "collapsed", "failed"]
-    reason: str | None
+    reason: NotRequired[str | None]
     engine_sha256: NotRequired[str | None]

@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.int8_types import Found
+from tightrope.artifacts.int8_types import InFloat
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.int8.attention import PROBABILITIES, attention_to_quantize
 from tightrope.int8.cache import read_cache
@@ -77,7 +77,7 @@ def operators_to_quantize(
 
 def found_by_search(search: Path | str) -> Repair:
     """Return the result of an operator search as a repair."""
-    document = read_json_or_raise(search, Found)
+    document = read_json_or_raise(search, InFloat)
     return {"smoothquant": document["smoothquant"], "float": document["in_float"]}
 
 

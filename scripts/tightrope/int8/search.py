@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.files import digest, sha256, write_json
-from tightrope.artifacts.int8_types import Costs, Sensitivities
+from tightrope.artifacts.int8_types import Costs, Divergences
 from tightrope.errors import ArtifactError
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache
@@ -123,7 +123,7 @@ def ranking_of(inputs: SearchInputs) -> list[tuple[str, float]]:
 
     Raises ArtifactError where the costs lack one of the operators.
     """
-    sensitivity = read_json_or_raise(inputs.sensitivity, Sensitivities)["operators"]
+    sensitivity = read_json_or_raise(inputs.sensitivity, Divergences)["operators"]
     costs = read_json_or_raise(inputs.costs, Costs)["operators"]
     if missing := [name for name in sensitivity if name not in costs]:
         raise ArtifactError(f"{inputs.costs}: lacks {missing[0]}; delete it and run again")

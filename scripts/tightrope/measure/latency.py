@@ -85,7 +85,7 @@ def why_not_timed(engine: Path, audit: Path | str | None) -> str | None:
         raise ArtifactError(
             f"{audit}: the audit of another engine than {engine}; delete it and run again"
         )
-    return None if audited["status"] == "ok" else str(audited["reason"])
+    return None if audited["status"] == "ok" else str(audited.get("reason"))
 
 
 def time_engines(

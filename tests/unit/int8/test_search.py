@@ -77,7 +77,8 @@ def test_at_the_time_limit_the_last_choice_that_held_stands() -> None:
 
 
 def test_no_trial_is_begun_that_would_end_after_the_limit(tmp_path: Path) -> None:
-    trials = [{"seconds": 2.0}, {"seconds": 5.0}]
+    trial = {"in_float": [], "delta": 0.0, "delta_low": 0.0, "delta_high": 0.0, "flips": 0}
+    trials = [{**trial, "verdict": "kept", "seconds": seconds} for seconds in (2.0, 5.0)]
     write_json(tmp_path / "state.json", {"key": "k", "trials": trials})
     store = TrialStore(tmp_path / "state.json", "k")
     judge = TrialEvaluator(SwitchedModel, [], None, 0.01, store, seconds=60)
