@@ -2,6 +2,8 @@
 
 import io
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from tiny_model import (
     skip_where_emulated,
 )
 
+Expected = Callable[[TinyModel], list[np.ndarray]]
 # The norm of the difference of a batch's logits over the norm of its logits.
 TOLERANCES = {
     "cpu-pytorch-fp32": 1e-5,
@@ -112,6 +115,17 @@ def reference(folder: Path, batches: list[Arrays]) -> list[np.ndarray]:
         return [module(**one).logits.numpy() for one in tensors]
 
 
+@pytest.fixture(scope="module")
+def expected() -> Expected:
+    """From a model to the logits of its checkpoint in plain attention, each asked once."""
+
+    @cache
+    def ask(model: TinyModel) -> list[np.ndarray]:
+        return supervised(reference, model.checkpoint.parent, batches_of(model), limits=LIMITS)
+
+    return ask
+
+
 def test_the_manifest_and_config_json_say_what_is_smaller(
     narrow: TinyModel, few_heads: TinyModel
 ) -> None:
@@ -123,37 +137,42 @@ def test_the_manifest_and_config_json_say_what_is_smaller(
 
 @pytest.mark.parametrize("name", TOLERANCES)
 def test_engines_of_a_narrow_convnext_answer_as_pytorch_does(
-    name: str, narrow: TinyModel, tmp_path: Path
+    name: str, narrow: TinyModel, expected: Expected, tmp_path: Path
 ) -> None:
     options = dict(OPTIONS.get(parse(name).engine, {}))
     if "buckets" in options:
         options["buckets"] = BUCKETS
-    check(name, narrow, tmp_path, options)
+    check(name, narrow, expected(narrow), tmp_path, options)
 
 
 @pytest.mark.parametrize("name", TOLERANCES)
 def test_engines_of_a_bert_with_fewer_heads_answer_as_pytorch_does(
-    name: str, few_heads: TinyModel, tmp_path: Path
+    name: str, few_heads: TinyModel, expected: Expected, tmp_path: Path
 ) -> None:
-    check(name, few_heads, tmp_path, dict(OPTIONS.get(parse(name).engine, {})))
+    options = dict(OPTIONS.get(parse(name).engine, {}))
+    check(name, few_heads, expected(few_heads), tmp_path, options)
 
 
 def test_fewer_heads_become_one_operator_of_attention_too(
-    few_heads: TinyModel, tmp_path: Path
+    few_heads: TinyModel, expected: Expected, tmp_path: Path
 ) -> None:
     options = {**OPTIONS["onnxruntime"], "attention_operator": True}
-    check("cpu-onnxruntime-fp32", few_heads, tmp_path, options)
+    check("cpu-onnxruntime-fp32", few_heads, expected(few_heads), tmp_path, options)
 
 
-def check(name: str, model: TinyModel, folder: Path, options: dict[str, Any]) -> None:
-    """Build the variant and compare its logits with the checkpoint's in plain attention."""
-    variant, batches = parse(name), batches_of(model)
+def check(
+    name: str,
+    model: TinyModel,
+    expected: list[np.ndarray],
+    folder: Path,
+    options: dict[str, Any],
+) -> None:
+    """Build the variant and compare its logits with those that are expected."""
+    variant = parse(name)
     path = build_variant(model, variant, folder / name / "engine.json", options=options)
     engine = json.loads(path.read_text())
     skip_where_emulated(variant, engine)
     assert engine["status"] == "ok", engine["reason"]
-    expected = supervised(reference, model.checkpoint.parent, batches, limits=LIMITS)
-    for ours, theirs in zip(
-        supervised(answer, path, batches, limits=LIMITS), expected, strict=True
-    ):
+    found = supervised(answer, path, batches_of(model), limits=LIMITS)
+    for ours, theirs in zip(found, expected, strict=True):
         assert np.linalg.norm(ours - theirs) <= TOLERANCES[name] * np.linalg.norm(theirs)
