@@ -25,6 +25,8 @@ for name in (
     "snakemake.storage",
 ):
     importlib.import_module(name)
+# finds the plugins that are installed, which each run would look for in all folders of packages
+cli.get_argument_parser()
 # no fork looks through these modules for garbage
 gc.freeze()
 
