@@ -1,5 +1,6 @@
 import atexit
 import fcntl
+import gc
 import os
 import shutil
 import tempfile
@@ -12,8 +13,8 @@ from tightrope.jobs import progress
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.terminal.progress_bars import BAR
 from tightrope.variants import Variant
-from tiny_images import make_tiny_images
-from tiny_model import TinyModel, build_variant, make_tiny_model, model_files
+from tiny_images import BUCKETS, make_tiny_images
+from tiny_model import OPTIONS, TinyModel, build_variant, make_tiny_model, model_files
 
 SHARED_FOLDER = "TESTS_SHARED_FOLDER"
 # These tests time real processes. Another test, or a program of the machine, can spoil one of
@@ -94,6 +95,25 @@ def built(tiny: TinyModel, made_once: Callable[..., Path]) -> Callable[[Variant]
     return build
 
 
+@pytest.fixture(scope="session")
+def built_images(
+    tiny_images: TinyModel, made_once: Callable[..., Path]
+) -> Callable[[Variant], Path]:
+    """The same of the tiny model of images, in its buckets."""
+
+    def build(variant: Variant) -> Path:
+        options = dict(OPTIONS.get(variant.engine, {}))
+        if "buckets" in options:
+            options["buckets"] = BUCKETS
+
+        def make(folder: Path) -> None:
+            build_variant(tiny_images, variant, folder / "engine.json", options=options)
+
+        return made_once(f"images-{variant}", make) / "engine.json"
+
+    return build
+
+
 @pytest.fixture(scope="module")
 def short_rounds() -> Iterator[None]:
     """Six rounds of a hundredth of a second: nothing here is about the numbers."""
@@ -145,6 +165,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
+
+
+def pytest_collection_finish() -> None:
+    """Let no search for garbage go through what all tests and their forks share.
+
+    Those are the tests themselves and the modules that they have imported. A search in a fork
+    would also copy the pages in which they are.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def order(item: pytest.Item) -> int:

@@ -1,6 +1,7 @@
 """LoadGen's traffic on an engine of images: decoded before the clock starts, and not padded."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from tightrope.measure.traffic.measure import TrafficSettings, measure_traffic
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
-from tightrope.variants import parse
+from tightrope.variants import Variant, parse
 from tiny_images import SIDE
-from tiny_model import EXECUTION, TinyModel, artifacts_of, build_variant
+from tiny_model import EXECUTION, TinyModel, artifacts_of
 
 NAME = "cpu-onnxruntime-fp32"
 SCENARIOS = ("single_stream", "offline", "server")
@@ -29,9 +30,8 @@ IMAGE_BYTES = 3 * SIDE * SIDE * 4
 
 
 @pytest.fixture(scope="module")
-def engine(tiny_images: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("image-traffic") / "engine.json"
-    return build_variant(tiny_images, parse(NAME), target)
+def engine(built_images: Callable[[Variant], Path]) -> Path:
+    return built_images(parse(NAME))
 
 
 def measure(
