@@ -111,7 +111,7 @@ def check_devices(config: Document) -> None:
 def configured_variants(config: Document) -> list[Variant]:
     """Return the variants of all models without duplicates."""
     host = describe_host()
-    kinds: dict[Any, str] = {}
+    kinds: dict[tuple[bool, bool, bool], str] = {}
     for name, model in config["models"].items():
         kinds.setdefault(kind_of(model), name)
     found = [one for name in kinds.values() for one in configured(config, name, host)]
