@@ -14,16 +14,9 @@ from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.model.module import load_module
-from tightrope.variants import parse
-from tiny_images import BUCKETS, SIDE
-from tiny_model import (
-    LIMITS,
-    OPTIONS,
-    SAMPLES,
-    TinyModel,
-    build_variant,
-    skip_where_emulated,
-)
+from tightrope.variants import Variant, parse
+from tiny_images import SIDE
+from tiny_model import LIMITS, SAMPLES, TinyModel, skip_where_emulated
 
 # The norm of the difference of a batch's logits over the norm of its logits.
 TOLERANCES = {
@@ -41,7 +34,7 @@ TOLERANCES = {
     f"cpu-openvino-int8-nncf-{SAMPLES}": 0.1,
     "cpu-tvm-fp32": 1e-4,
 }
-Build = Callable[[str], Path]
+Build = Callable[[Variant], Path]
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
 
@@ -73,24 +66,6 @@ def expected(tiny_images: TinyModel, batches: list[Arrays]) -> list[np.ndarray]:
     return supervised(reference, tiny_images.checkpoint.parent, batches, limits=LIMITS)
 
 
-@pytest.fixture(scope="module")
-def image_engine(tiny_images: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    folder = tmp_path_factory.mktemp("image-engines")
-    made: dict[str, Path] = {}
-
-    def build(name: str) -> Path:
-        if name not in made:
-            variant = parse(name)
-            options = dict(OPTIONS.get(variant.engine, {}))
-            if "buckets" in options:
-                options["buckets"] = BUCKETS
-            target = folder / name / "engine.json"
-            made[name] = build_variant(tiny_images, variant, target, options=options)
-        return made[name]
-
-    return build
-
-
 def test_every_engine_of_the_cpu_is_tried_on_images() -> None:
     """But AOTInductor, which exports and compiles as torch.compile does, for its minute."""
     assert {name.split("-")[1] for name in TOLERANCES} | {"inductor"} == {
@@ -111,33 +86,33 @@ def users_of_int8(folder: Path) -> set[str]:
     return found
 
 
-def test_openvino_computes_nothing_but_products_in_int8(image_engine: Build) -> None:
-    folder = image_engine(f"cpu-openvino-int8-nncf-{SAMPLES}").parent
+def test_openvino_computes_nothing_but_products_in_int8(built_images: Build) -> None:
+    folder = built_images(parse(f"cpu-openvino-int8-nncf-{SAMPLES}")).parent
     assert supervised(users_of_int8, folder, limits=LIMITS) == {"Convolution", "MatMul"}
 
 
 @pytest.mark.parametrize("name", TOLERANCES)
 def test_logits_of_images_are_those_of_pytorch_fp32(
-    name: str, image_engine: Build, batches: list[Arrays], expected: list[np.ndarray]
+    name: str, built_images: Build, batches: list[Arrays], expected: list[np.ndarray]
 ) -> None:
-    engine = json.loads(image_engine(name).read_text())
+    engine = json.loads(built_images(parse(name)).read_text())
     skip_where_emulated(parse(name), engine)
     assert engine["status"] == "ok", engine["reason"]
     assert engine["inputs"] == [["pixel_values", "float32", ["batch", 3, SIDE, SIDE]]]
-    found = supervised(answer, image_engine(name), batches, limits=LIMITS)
+    found = supervised(answer, built_images(parse(name)), batches, limits=LIMITS)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.shape == theirs.shape
         assert np.linalg.norm(ours - theirs) <= TOLERANCES[name] * np.linalg.norm(theirs)
     np.testing.assert_array_equal(found[0], found[3])
 
 
-def test_convolutions_of_a_quantized_model_run_in_int8(image_engine: Build) -> None:
-    engine = json.loads(image_engine(f"cpu-onnxruntime-int8-minmax-{SAMPLES}").read_text())
+def test_convolutions_of_a_quantized_model_run_in_int8(built_images: Build) -> None:
+    engine = json.loads(built_images(parse(f"cpu-onnxruntime-int8-minmax-{SAMPLES}")).read_text())
     assert engine["executed"]["QLinearConv"] == {"int8": 4}
 
 
 @pytest.mark.parametrize("name", ["cpu-onnxruntime-fp32", "cpu-openvino-fp32"])
-def test_images_of_another_size_are_refused_by_name(name: str, image_engine: Build) -> None:
+def test_images_of_another_size_are_refused_by_name(name: str, built_images: Build) -> None:
     batch = {"pixel_values": np.zeros((1, 3, SIDE, SIDE + 1), np.float32)}
     with pytest.raises(WorkFailed, match=rf"3x{SIDE}x{SIDE + 1} pixels.* 3x{SIDE}x{SIDE} \(ch"):
-        supervised(answer, image_engine(name), [batch], limits=LIMITS)
+        supervised(answer, built_images(parse(name)), [batch], limits=LIMITS)

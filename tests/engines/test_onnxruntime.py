@@ -1,5 +1,6 @@
 """The options of ONNX Runtime, on real engines of the tiny model."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import stack
 from tightrope.jobs.child import supervised
+from tightrope.variants import Variant
 from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
 
 
@@ -37,13 +39,13 @@ def test_fused_operators_run_and_answer_the_same(
 
 @pytest.mark.parametrize("precision", ["fp32", "int8", "int8-dynamic"])
 def test_attention_as_one_operator_answers_the_same(
-    tiny: TinyModel, tmp_path: Path, precision: str
+    tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path, precision: str
 ) -> None:
     variant = name_variant("onnxruntime", precision)
+    options = {**OPTIONS["onnxruntime"], "attention_operator": True}
+    other = build_variant(tiny, variant, tmp_path / "engine.json", options=options)
     found = []
-    for asked in (False, True):
-        options = {**OPTIONS["onnxruntime"], "attention_operator": asked}
-        path = build_variant(tiny, variant, tmp_path / f"{asked}/engine.json", options=options)
+    for asked, path in ((False, built(variant)), (True, other)):
         engine = read_manifest(path, EngineManifest)
         assert engine["status"] == "ok", engine.get("reason")
         assert ("Attention" in engine["executed"]) == asked

@@ -18,16 +18,7 @@ from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.variants import Variant
-from tiny_images import BUCKETS
-from tiny_model import (
-    LIMITS,
-    LONGEST,
-    OPTIONS,
-    TinyModel,
-    build_variant,
-    evaluation_rows,
-    name_variant,
-)
+from tiny_model import LIMITS, LONGEST, TinyModel, evaluation_rows, name_variant
 
 PAGE = "using-an-engine.md"
 THREADS = 2
@@ -134,13 +125,12 @@ def test_the_repositorys_own_function_loads_any_engine(
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "torchscript"])
 def test_a_program_of_the_page_takes_images(
-    engine: str, tiny_images: TinyModel, tmp_path: Path
+    engine: str,
+    tiny_images: TinyModel,
+    built_images: Callable[[Variant], Path],
+    tmp_path: Path,
 ) -> None:
-    options = dict(OPTIONS.get(engine, {}))
-    if "buckets" in options:
-        options["buckets"] = BUCKETS
-    variant, target = Variant("cpu", engine, "fp32"), tmp_path / "built/engine.json"
-    path = build_variant(tiny_images, variant, target, options=options)
+    path = built_images(Variant("cpu", engine, "fp32"))
     encode = load_encoder(tiny_images.checkpoint, max_sequence=1)
     rows = encode(read_split(tiny_images.split("evaluation")))
     require_equal(engine, path, [stack(rows[:1]), stack(rows[:5])], tmp_path / "page")
