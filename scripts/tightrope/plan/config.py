@@ -1,5 +1,6 @@
 """The configuration: validated before any job runs, defaults filled in, errors in one line."""
 
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -154,7 +155,8 @@ def with_types(value: Any, schema: Document) -> Any:
     if value is False and "off" in schema.get("enum", ()):
         return "off"  # YAML reads off as false
     if isinstance(value, str) and "enum" in schema:
-        written = {"null" if one is None else str(one): one for one in schema["enum"]}
+        # None, True and False as YAML writes them
+        written = {one if isinstance(one, str) else json.dumps(one): one for one in schema["enum"]}
         return written.get(value, value)
     if isinstance(value, float) and value.is_integer() and takes_integers(schema):
         return int(value)

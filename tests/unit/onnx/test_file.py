@@ -317,7 +317,7 @@ def test_where_the_unread_rows_cannot_be_told_the_model_is_simplified_without(
     target = tmp_path / "model.simplified.onnx"
     simplify_onnx(tiny.onnx, tiny.checkpoint, tiny.split("timing"), target, threads=1)
     assert (
-        "unused tokens pruned: not possible here: ArtifactError: ONNX Runtime cannot run"
+        "unused tokens pruned: not possible here: ONNX Runtime cannot run"
         in capsys.readouterr().out
     )
     full = with_scales_folded(simplified(load_onnx(tiny.onnx)))
