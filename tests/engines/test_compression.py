@@ -9,9 +9,10 @@ from tightrope.artifacts.files import read_json, write_json
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.measure.compression.ladder import Asked
 from tightrope.measure.compression.rung import Files, Recipe
-from tightrope.measure.compression.search import Search
+from tightrope.measure.compression.search import Search, unmeasured
 from tightrope.measure.structures.choose import Analysed
 from tightrope.measure.structures.measure import measure_structures
+from tightrope.model.structures import Structure
 from tiny_model import LONGEST, OPTIONS, TinyModel, build_variant, name_variant
 
 VARIANT = "cpu-onnxruntime-int8-minmax-16"
@@ -129,5 +130,6 @@ def test_a_state_that_is_torn_counts_as_none(files: Files, table: Path, tmp_path
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "rungs.json").write_text('{"key": "')
     assert one.read_state() == []
-    write_json(tmp_path / "work" / "rungs.json", {"key": one.key(), "rungs": [{"factor": 1.0}]})
-    assert one.read_state() == [{"factor": 1.0}]
+    rung = unmeasured(1.0, Structure((2,), 64), {})
+    write_json(tmp_path / "work" / "rungs.json", {"key": one.key(), "rungs": [rung]})
+    assert one.read_state() == [rung]

@@ -6,12 +6,13 @@ clocks and the processes of the GPU, which then are not known.
 """
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 VERSION = Path("/proc/driver/nvidia/version")
@@ -33,10 +34,16 @@ def install() -> list[str]:
 
 
 def msgspec() -> ModuleType:
-    """Return a module whose `convert` returns its document unchecked."""
+    """Return a module that decodes JSON, and whose `convert` returns its document unchecked."""
     module = ModuleType("msgspec")
-    module.convert = lambda document, kind: document  # type: ignore[attr-defined]
-    module.ValidationError = type("ValidationError", (Exception,), {})  # type: ignore[attr-defined]
+    members = {
+        "convert": lambda document, kind: document,
+        "ValidationError": type("ValidationError", (Exception,), {}),
+        "DecodeError": json.JSONDecodeError,
+        "json": SimpleNamespace(decode=json.loads),
+        "Meta": lambda **bounds: tuple(bounds.items()),
+    }
+    module.__dict__.update(members)
     return module
 
 

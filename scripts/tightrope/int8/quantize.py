@@ -41,16 +41,14 @@ def quantize_onnx(
     required statistics, where no attention can be quantized, or where nothing is quantized unless
     `may_stay_in_float`.
     """
-    repair = repair or {}
-    model = load_onnx(source)
+    repair, model = repair or {}, load_onnx(source)
     chosen = operators_to_quantize(SCHEMES[scheme], model, repair, path=source)
-    made_from = checkpoint_of(model)
     if not chosen and may_stay_in_float:
         return save_onnx(model, target)
     if not chosen:
         why = "every one is left in float" if weighted_nodes(model) else "there is none"
         raise TightropeError(f"{source}: no {', '.join(WEIGHTED)} with weights to quantize: {why}")
-    cache = read_cache(calibration, model=source)
+    made_from, cache = checkpoint_of(model), read_cache(calibration, model=source)
     ranges, channels = cache["ranges"], cache["channels"]
     needed = read_tensors(model, chosen, SCHEMES[scheme], outputs=bool(repair.get("outputs")))
     require_ranges(ranges, needed, path=calibration)

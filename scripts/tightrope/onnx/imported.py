@@ -81,17 +81,14 @@ def import_checkpoint(
 
     `labels` names the outputs of the file, in their order; without, that is the order of the data's
     labels. Of a file that is quantized already the facts are those of its float model. The manifest
-    keeps the name of the `model`. Raises
-    TightropeError where the model's inputs do not match `inputs` or the size of the
-    image processor, or its outputs not `labels` or the labels of the data.
+    keeps the name of the `model`. Raises TightropeError where the model's inputs do not match
+    `inputs` or the size of the image processor, or its outputs not `labels` or the data's labels.
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
-    folder = Path(source).parent
-    given = read_onnx_file(origin["source"], folder / FILE)
-    size = image_size(folder, origin["task"])
-    standard = standardized(given, inputs, source=origin["source"], size=size)
-    standard = float_model(standard, origin["source"])
-    known, order = label_order(standard, material["labels"], labels, origin["source"])
+    folder, path = Path(source).parent, origin["source"]
+    given, size = read_onnx_file(path, folder / FILE), image_size(folder, origin["task"])
+    standard = float_model(standardized(given, inputs, source=path, size=size), path)
+    known, order = label_order(standard, material["labels"], labels, path)
     target = clear_folder(manifest)
     for name in origin["files"]:
         write_bytes(target / name, read_bytes(folder / name))

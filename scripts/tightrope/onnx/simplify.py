@@ -1,5 +1,6 @@
 """Simplify an ONNX file, and check it against the checkpoint on real inputs."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -68,17 +69,28 @@ def simplify_onnx(
     require_descent(source, checkpoint_of(given), checkpoint)
     tolerance = HALF_TOLERANCE if is_quantized(given) and has_halves(given) else TOLERANCE
     model = named_by_module(simplified(float_model(given, batches, expected)), prefix="classifier.")
+    model, worst = with_changes(model, difference)
+    print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
+    set_checkpoint(model, identity(manifest))
+    save_onnx(model, target)
+
+
+def with_changes(
+    model: ModelProto, difference: Callable[[ModelProto], float]
+) -> tuple[ModelProto, float]:
+    """Return the model with those of CHANGES that keep its logits, and its `difference`.
+
+    `difference` raises ArtifactError for other logits. The model is correct without a change, and
+    only computes more.
+    """
     worst = difference(model)
     for done, change in CHANGES.items():
         try:
             changed = change(model)
             model, worst = changed, difference(changed)
         except (ArtifactError, ValidationError) as error:
-            # the model is correct without it, and only computes more
             print(f"{done}: not possible here: {in_one_line(error)}")
-    print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
-    set_checkpoint(model, identity(manifest))
-    save_onnx(model, target)
+    return model, worst
 
 
 def float_model(model: ModelProto, batches: list[Arrays], expected: list[np.ndarray]) -> ModelProto:

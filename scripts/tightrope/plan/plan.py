@@ -81,10 +81,6 @@ def make_plan(
     }
     possible = [job for job in wanted if job not in reasons]
     jobs = [(model, variant) for model, variant in possible if model not in failed]
-    baselines = {
-        name: {device: str(baseline(device, model["checkpoint"])) for device in DEVICES}
-        for name, model in config["models"].items()
-    }
     return Plan(
         models=[model for model in config["models"] if model not in failed],
         jobs=jobs,
@@ -102,10 +98,18 @@ def make_plan(
         cascades=cascade_jobs(config, jobs),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         failed=[(name, str(one), failed[name]) for name, one in possible if name in failed],
-        baselines=baselines,
+        baselines=baselines_of(config),
         host=keys(fingerprint, host) if auto else given,
         numerics=keys(numerics_fingerprint, host) if auto else given,
     )
+
+
+def baselines_of(config: Document) -> dict[str, dict[str, str]]:
+    """Return the name of the baseline of each model on each device."""
+    return {
+        name: {device: str(baseline(device, model["checkpoint"])) for device in DEVICES}
+        for name, model in config["models"].items()
+    }
 
 
 def keys(name: Callable[[Document], str], host: Document) -> dict[str, str]:

@@ -57,8 +57,7 @@ def measure_cascade(
     where the models have other labels, and where accuracy is asked for without labels.
     """
     require_same_labels(members)
-    small = members[0]
-    execution, plan = settings.execution, settings.plan
+    execution, plan, small = settings.execution, settings.plan, members[0]
     facts = [
         facts_of_run(one.engine, one.checkpoint, execution, model=one.model, variant=one.variant)
         for one in members
@@ -77,9 +76,8 @@ def measure_cascade(
         processors=pinned_processors(execution.threads),
         batch=plan["batch"],
     )
-    record.reason = why_not_built(members)
-    if record.reason is not None:
-        record.status = "failed"
+    if (reason := why_not_built(members)) is not None:
+        record.status, record.reason = "failed", reason
     else:
         machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
         Measurement(record, members, splits, machine, execution.limits, plan["traffic"]).run()
