@@ -5,8 +5,7 @@ them, their jobs and the folder when the process OWNER has ended, however that e
 it takes the daemons with it. Nothing outside the folder is written: programs of Slurm find their
 configuration through scripts in its `bin`, which comes first in PATH.
 
-Without accounting: slurmdbd needs a MariaDB server besides, and what is tested here is not how
-Slurm keeps its books.
+Without accounting (slurmdbd): Snakemake asks `squeue`, so that `sacct` is not tested here.
 """
 
 import ctypes
