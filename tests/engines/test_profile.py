@@ -215,7 +215,9 @@ def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
     tiny: TinyModel, built: Callable[..., Path], tmp_path: Path, failed: str
 ) -> None:
     variant = "cpu-onnxruntime-fp32"
-    write_json(tmp_path / "peaks.json", {"peaks": {}})
+    speeds = {"operations_per_s": {"fp32": 1e11}, "copy_bytes_per_s": 1e10}
+    peaks = {"device": "cpu", "threads": 1, **speeds, "smallest_operator_s": 1e-6}
+    write_json(tmp_path / "peaks.json", {"peaks": peaks})
     write_failure(tmp_path / f"{failed}.json", reason="killed", transient=False)
     measure_profile(
         artifacts_of(tiny, built(parse(variant)), split="timing"),

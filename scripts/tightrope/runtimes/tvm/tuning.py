@@ -35,7 +35,7 @@ class Tuned(TypedDict, total=False):
     """How many candidates of a product were tried, and the tiles and seconds of the best."""
 
     tried: Required[int]
-    tiles: list[int]
+    tiles: list[int | bool]
     seconds: float
 
 
