@@ -34,8 +34,9 @@ def take_folder(*, slurm: bool = False) -> Lease:
     lease = take_lease()
     if lease.owned:
         try:
-            require_no_jobs()
+            # first: a job of Slurm also holds the lock of jobs, where its node shares locks
             require_no_slurm_jobs(slurm=slurm)
+            require_no_jobs()
         except BaseException:
             lease.release()
             raise
