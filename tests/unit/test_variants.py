@@ -97,7 +97,8 @@ def test_a_precision_of_two_words_is_read_whole(
 def test_an_impossible_name_is_rejected_with_its_reason(name: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason) as caught:
         parse(name)
-    assert str(caught.value).startswith(f"{name}: ")
+    shown = name.replace("\n", "\\n")  # a message stays one line
+    assert str(caught.value).startswith(f"{shown}: ")
 
 
 def test_the_baseline_is_pytorch_or_where_there_is_an_onnx_file_only_onnx_runtime() -> None:
