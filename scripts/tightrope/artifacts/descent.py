@@ -6,10 +6,19 @@ By content, not by the name of the model: a renamed model keeps its files.
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.errors import ArtifactError
+
+# metadata key of an ONNX file: the identity of the checkpoint that it was made from
+CHECKPOINT = "tightrope.checkpoint"
+
+
+def checkpoint_of(model: Any) -> str | None:
+    """Return the identity of the checkpoint that an ONNX model was made from, if it says so."""
+    return {entry.key: entry.value for entry in model.metadata_props}.get(CHECKPOINT)
 
 
 def identity(checkpoint: CheckpointManifest) -> str:

@@ -5,7 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.descent import identity, require_descent
+from tightrope.artifacts.descent import checkpoint_of, identity, require_descent
+from tightrope.artifacts.failures import read_onnx_or_raise
 from tightrope.artifacts.files import sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, open_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
@@ -88,10 +89,7 @@ def checkpoint_behind(source: Path) -> str | None:
     `source` is its manifest, an ONNX file, or the manifest of another engine.
     """
     if source.suffix == ".onnx":
-        # imports onnx, which the parent of the build does not need
-        from tightrope.onnx.file import checkpoint_of, load_onnx
-
-        return checkpoint_of(load_onnx(source))
+        return checkpoint_of(read_onnx_or_raise(source))
     if source.name == ENGINE:
         return open_manifest(source, EngineManifest)["checkpoint"]
     return identity(open_manifest(source, CheckpointManifest))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx
 
+from tightrope.artifacts.descent import checkpoint_of
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.int8_types import InFloat
 from tightrope.errors import ConfigError, TightropeError
@@ -17,7 +18,7 @@ from tightrope.int8.repairs import Ranges, corrected_biases, smoothed
 from tightrope.int8.schemes import SCHEMES, Scheme
 from tightrope.int8.tensor_cores import kept_in_float
 from tightrope.onnx.attention_products import Attention
-from tightrope.onnx.file import checkpoint_of, load_onnx, save_onnx, set_checkpoint
+from tightrope.onnx.file import load_onnx, save_onnx, set_checkpoint
 from tightrope.onnx.weights import WEIGHTED, weighted_nodes
 
 

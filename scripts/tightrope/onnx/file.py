@@ -5,7 +5,7 @@ from pathlib import Path
 
 import onnx
 
-from tightrope.artifacts.descent import require_descent
+from tightrope.artifacts.descent import CHECKPOINT, checkpoint_of, require_descent
 from tightrope.artifacts.failures import read_onnx_or_raise
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError
@@ -13,8 +13,7 @@ from tightrope.signature import Signature, Tensor
 
 SEAL = "tightrope.sha256"
 LONGEST = "tightrope.max_sequence"
-# identity of the checkpoint that a file was made from, see `artifacts.descent`
-CHECKPOINT = "tightrope.checkpoint"
+# metadata that stays when a file is written again
 KEPT = (LONGEST, CHECKPOINT)
 # a protobuf message holds 2 GiB; leave room for the graph besides the weights
 LARGEST_BYTES = 2**31 - 2**20
@@ -106,11 +105,6 @@ def max_sequence(model: onnx.ModelProto) -> int | None:
     """Return the token limit of the model, None where none is stored."""
     found = metadata(model, LONGEST)
     return int(found) if found else None
-
-
-def checkpoint_of(model: onnx.ModelProto) -> str | None:
-    """Return the identity of the checkpoint that the model was made from, None if it is unknown."""
-    return metadata(model, CHECKPOINT)
 
 
 def require_onnx_of(path: Path | str, checkpoint: Path | str) -> None:

@@ -7,14 +7,14 @@ import numpy as np
 from onnx import ModelProto
 from onnx.checker import ValidationError
 
-from tightrope.artifacts.descent import identity, require_descent
+from tightrope.artifacts.descent import checkpoint_of, identity, require_descent
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.model.module import load_module
-from tightrope.onnx.file import checkpoint_of, load_onnx, save_onnx, set_checkpoint, simplified
+from tightrope.onnx.file import load_onnx, save_onnx, set_checkpoint, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
 from tightrope.onnx.float_model import has_halves, in_float
 from tightrope.onnx.given_qdq import is_quantized

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tightrope.artifacts.descent import identity, require_engine_of
+from tightrope.artifacts.descent import checkpoint_of, identity, require_engine_of
 from tightrope.artifacts.manifest import open_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.errors import ArtifactError
 from tightrope.int8.calibrate import calibrate
 from tightrope.measure.run import facts_of_run
-from tightrope.onnx.file import checkpoint_of, load_onnx, require_onnx_of
+from tightrope.onnx.file import load_onnx, require_onnx_of
 from tightrope.variants import Variant
 from tiny_model import EXECUTION, LONGEST, SAMPLES, TinyModel, name_variant
 
