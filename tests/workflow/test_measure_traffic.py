@@ -133,5 +133,6 @@ load = unspoilt
     found = record(project)
     assert (found["status"], found["reason"]) == ("failed", "gives logits that are not numbers")
     assert found["tests"] == []
-    project.run("--allowed-rules", "summarize", "render_report")
+    # whole: the summary refuses records of the engine that there was before
+    project.run()
     assert "gives logits that are not numbers" in (project / "reports/summary.html").read_text()
