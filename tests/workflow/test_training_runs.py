@@ -113,7 +113,7 @@ def test_a_missing_record_is_measured_again(project: Project) -> None:
 def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(
     project: Project,
 ) -> None:
-    project.configure(training=TRAINING, models=models(learning_rate=1e30), strict=True)
+    project.configure(training=TRAINING, models=models(learning_rate=1e13), strict=True)
     done = project.snakemake("--", RECORD)
     assert done.returncode == 0, done.stdout
     found = json.loads((project / RECORD).read_text())
