@@ -18,6 +18,7 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
+from tightrope.machine.host import describe_host, saturates
 from tightrope.measure.audit import audit_variant
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import load_onnx
@@ -68,6 +69,7 @@ def run_chain(folder: Path, original: TinyModel, model: TinyModel) -> None:
         activation_type=QuantType.QUInt8,
         weight_type=QuantType.QInt8,
         per_channel=True,
+        reduce_range=saturates(describe_host()),
         # sums with an attention mask have the range of its large negative number
         op_types_to_quantize=["Gather", "Gemm", "MatMul"],
     )

@@ -108,7 +108,10 @@ def test_openvino_runs_the_quantized_file(
     build_engine(name, trained.u8s8, manifest, execution=EXECUTION, options=options)
     engine = json.loads(manifest.read_text())
     assert engine["status"] == "ok", engine["reason"]
-    assert engine["executed"]["FullyConnected"] == {"int8": 12}
+    products = engine["executed"]["FullyConnected"]
+    # where there are no VNNI instructions the pooler and the classifier are such products too
+    assert list(products) == ["int8"]
+    assert products["int8"] >= 12
     found = supervised(partial(run_engine, manifest, batches), limits=LIMITS)
     expected = np.concatenate(run_onnx(load_onnx(trained.u8s8), batches, threads=1))
     assert (found.argmax(1) == expected.argmax(1)).mean() > 0.95
