@@ -11,18 +11,19 @@ import os
 import shutil
 import sys
 from base64 import urlsafe_b64decode
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from snakemake.persistence.file import FilePersistence
 from tightrope.artifacts.files import read_json, sha256, write_json
-from tightrope.errors import TightropeError
+from tightrope.artifacts.seals import FOLDERS, SEALS, files_to_seal, require_sealed, seal
+from tightrope.errors import ArtifactError, TightropeError
 from tightrope.jobs.job import print_one_line
 from tightrope.plan.orphans import take_folder
 
 SNAKEMAKE = Path(".snakemake")
-FOLDERS = ("artifacts", "reports")
 
 
 def main() -> None:
@@ -37,13 +38,29 @@ def main() -> None:
         if Path(folder, words.new).exists():
             raise TightropeError(f"{folder}/{words.new}: exists; remove it or take another name")
     atexit.register(take_folder().release)
+    sealed = sealed_files(words.old)
     for folder in FOLDERS:
         if Path(folder, words.old).exists():
             Path(folder, words.old).rename(Path(folder, words.new))
+        shutil.rmtree(SEALS / folder / words.old, ignore_errors=True)
     # pictures have the name of the model in them, and are drawn again
     shutil.rmtree(Path("reports", words.new, "graphs"), ignore_errors=True)
     rename_metadata(words.old, words.new, rename_in_records(words.old, words.new))
+    for folder, file in sealed:
+        if Path(folder, words.new, file).exists():
+            seal(Path(folder, words.new, file))
     print(f"renamed; now name the model {words.new} in the configuration")
+
+
+def sealed_files(model: str) -> list[tuple[str, Path]]:
+    """Return the files of a model that runs of this folder have written: folder, path in it."""
+    found = []
+    for folder in FOLDERS:
+        for path in files_to_seal([Path(folder, model)]):
+            with suppress(ArtifactError):
+                require_sealed(path)
+                found.append((folder, path.relative_to(folder, model)))
+    return found
 
 
 def rename_in_records(old: str, new: str) -> dict[str, str]:

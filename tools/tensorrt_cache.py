@@ -6,6 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
+from tightrope.artifacts.seals import make_secret, sealed_place
 from tightrope.int8.tensorrt_cache import VERSION, export_cache, import_cache
 from tightrope.jobs.job import print_one_line
 
@@ -34,6 +35,8 @@ def main() -> None:
         left_out = export_cache(words.cache, words.text, version=words.tensorrt, force=words.force)
         reason = "zero on every sample"
     else:
+        if sealed_place(words.target) is not None:
+            make_secret()  # before the first run too, which is to take this file for one of its own
         left_out = import_cache(words.text, words.onnx, words.target, force=words.force)
         reason = f"not in {words.onnx}"
     if left_out:

@@ -80,9 +80,9 @@ def test_a_changed_engine_module_plans_the_comparison_of_that_engine_alone(
 
 
 def test_a_reference_that_was_not_built_is_told_and_ends_nothing(project: Project) -> None:
-    engine = project / f"artifacts/{MODEL}/engines/{VARIANTS[1]}/engine.json"
-    document = json.loads(engine.read_text())
-    engine.write_text(json.dumps({**document, "status": "failed", "reason": "no room"}))
+    engine = f"artifacts/{MODEL}/engines/{VARIANTS[1]}/engine.json"
+    document = json.loads((project / engine).read_text())
+    project.rewrite(engine, {**document, "status": "failed", "reason": "no room"})
     record = project / f"reports/{RELU}/{VARIANTS[1]}.activation.json"
     record.unlink()
     project.run(str(record.relative_to(project.folder)), "--rerun-triggers", "mtime")

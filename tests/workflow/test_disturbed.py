@@ -1,8 +1,6 @@
 """What other load has disturbed: the report says so, and only that is measured again."""
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,30 +17,23 @@ def project(onnx_project: Project) -> Project:
     return onnx_project
 
 
-def rewrite(path: Path, document: dict[str, Any]) -> None:
-    """As if it had been written so: Snakemake sees no change."""
-    status = path.stat()
-    path.write_text(json.dumps(document, sort_keys=True))
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
 def as_if_disturbed(project: Project, *variants: str) -> None:
     """Other load disturbed every pair of these variants, and none of the others or of the race."""
     for variant in ONNX_VARIANTS:
-        path = project / f"reports/{MODEL}/{variant}.latency.json"
-        record = json.loads(path.read_text())
+        path = f"reports/{MODEL}/{variant}.latency.json"
+        record = json.loads((project / path).read_text())
         for shape in record["shapes"]:
             pair = WAITED if variant in variants else QUIET
             shape["pairs"] = [pair] * len(shape["pairs"])
             shape["foreign_cores"] = [1.0]
-        rewrite(path, record)
-    path = project / f"reports/{MODEL}/cpu.race.json"
-    record = json.loads(path.read_text())
+        project.rewrite(path, record)
+    path = f"reports/{MODEL}/cpu.race.json"
+    record = json.loads((project / path).read_text())
     for shape in [shape for heat in record["heats"] for shape in heat["shapes"]]:
         shape["facts"] = {
             name: [fact and QUIET for fact in facts] for name, facts in shape["facts"].items()
         }
-    rewrite(path, record)
+    project.rewrite(path, record)
 
 
 def results(project: Project) -> dict[str, dict[str, Any]]:

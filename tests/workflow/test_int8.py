@@ -152,10 +152,10 @@ def test_another_machine_measures_costs_and_searches_again_but_calibrates_and_qu
 def test_a_search_whose_quantized_model_did_not_change_goes_on_from_its_trials(
     project: Project,
 ) -> None:
-    state = project / f"{FOLDER}/work/search-u8s8-minmax-8.json"
-    document = json.loads(state.read_text())
+    state = f"{FOLDER}/work/search-u8s8-minmax-8.json"
+    document = json.loads((project / state).read_text())
     document["trials"][0]["seconds"] = 0.0625
-    state.write_text(json.dumps(document))
+    project.rewrite(state, document)
     target = f"{FOLDER}/search/u8s8-minmax-8.json"
     (project / target).unlink()
     project.run("--", target)

@@ -3,7 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import read_json, require_type, write_bytes, write_json
+from tightrope.artifacts.files import read_bytes, read_json, require_type
+from tightrope.artifacts.seals import (
+    read_sealed_json,
+    require_sealed,
+    write_sealed,
+    write_sealed_json,
+)
 from tightrope.errors import ArtifactError, WorkFailed
 
 SCHEMA = 1
@@ -18,22 +24,22 @@ def write_failure(path: Path | str, *, reason: str, transient: bool) -> None:
     """Write a failure in the format of the suffix of `path`: JSON, or ONNX without a graph."""
     if not is_onnx_file(path):
         facts = {"status": "failed", "reason": reason, "transient": transient}
-        return write_json(path, {"schema": SCHEMA, **facts})
+        return write_sealed_json(path, {"schema": SCHEMA, **facts})
     import onnx
 
     model = onnx.ModelProto(ir_version=onnx.IR_VERSION)
     for key, value in ((REASON, reason), (TRANSIENT, str(transient))):
         entry = model.metadata_props.add()
         entry.key, entry.value = key, value
-    write_bytes(path, model.SerializeToString(deterministic=True))
+    write_sealed(path, model.SerializeToString(deterministic=True))
 
 
 def read_json_or_raise(path: Path | str, kind: Any = Any) -> Any:
     """Return the JSON document in `path`, of type `kind`.
 
-    Raises WorkFailed for a failure, else as `read_json` does.
+    Raises WorkFailed for a failure, else as `read_sealed_json` does.
     """
-    document = read_json(path)
+    document = read_sealed_json(path)
     raise_if_failed(failure_of(document))
     require_type(path, document, kind)
     return document
@@ -42,9 +48,12 @@ def read_json_or_raise(path: Path | str, kind: Any = Any) -> Any:
 def read_onnx_or_raise(path: Path | str) -> Any:
     """Return the onnx.ModelProto in `path` without verifying its checksum.
 
-    Raises WorkFailed where the file holds a failure, ArtifactError when it cannot be read.
+    Raises WorkFailed where the file holds a failure, ArtifactError when it cannot be read and as
+    `require_sealed` does.
     """
-    model = parsed(path)
+    content = read_bytes(path)
+    require_sealed(path, content)
+    model = parsed(path, content)
     raise_if_failed(failure_in_metadata(model))
     return model
 
@@ -58,7 +67,7 @@ def failure_in(path: Path | str) -> Failure | None:
         return failure_of(read_json(path))
     if Path(path).stat().st_size > LARGEST_BYTES:
         return None
-    return failure_in_metadata(parsed(path))
+    return failure_in_metadata(parsed(path, read_bytes(path)))
 
 
 def raise_if_failed(failure: Failure | None) -> None:
@@ -86,15 +95,14 @@ def failure_in_metadata(model: Any) -> Failure | None:
     return {"reason": found[REASON], "transient": found.get(TRANSIENT) == "True"}
 
 
-def parsed(path: Path | str) -> Any:
-    """Return the onnx.ModelProto in `path`; raise ArtifactError when it cannot be read."""
+def parsed(path: Path | str, content: bytes) -> Any:
+    """Return the onnx.ModelProto in the content of `path`; raise ArtifactError where it is none."""
     import onnx
     from google.protobuf.message import DecodeError
 
     try:
-        # artifacts hold their weights themselves
-        return onnx.load(path, load_external_data=False)
-    except (DecodeError, OSError) as error:
+        return onnx.load_from_string(content)  # artifacts hold their weights themselves
+    except DecodeError as error:
         raise ArtifactError(
             f"{path}: no readable ONNX file ({error}); delete it and run again"
         ) from error

@@ -155,8 +155,13 @@ def refusal_to_write(path: Path) -> OSError | None:
 
 def write_json(path: Path | str, document: Any) -> None:
     """Write `document` as sorted JSON; raise ValueError for NaN or infinity."""
+    write_bytes(path, json_bytes(document))
+
+
+def json_bytes(document: Any) -> bytes:
+    """Return `document` as sorted JSON; raise ValueError for NaN or infinity."""
     text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
-    write_bytes(path, (text + "\n").encode())
+    return (text + "\n").encode()
 
 
 def read_json(path: Path | str, kind: Any = Any) -> Any:
@@ -165,8 +170,13 @@ def read_json(path: Path | str, kind: Any = Any) -> Any:
     Raises ArtifactError when it is missing, no regular file, invalid (see `strict_json`) or of
     another type, naming the field.
     """
+    return json_document(path, read_bytes(path), kind)
+
+
+def json_document(path: Path | str, content: bytes, kind: Any = Any) -> Any:
+    """Return the JSON document in `content`, that of file `path`; raises as `read_json` does."""
     try:
-        document = strict_json(read_bytes(path))
+        document = strict_json(content)
     except ValueError as error:
         raise ArtifactError(
             f"{path}: invalid JSON ({error}); it was truncated or edited: delete it and run again"

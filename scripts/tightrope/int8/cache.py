@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.files import digest, require_type, sha256, write_json
+from tightrope.artifacts.files import digest, require_type, sha256
+from tightrope.artifacts.seals import write_sealed_json
 from tightrope.errors import ArtifactError
 
 SCHEMA = 2
@@ -35,7 +36,7 @@ class Cache(TypedDict, total=False):
 def write_cache(path: Path | str, **fields: Any) -> None:
     """Write a cache with a digest of its content."""
     document = {**fields, "schema": SCHEMA}
-    write_json(path, {**document, "seal": digest(document)})
+    write_sealed_json(path, {**document, "seal": digest(document)})
 
 
 def read_cache(path: Path | str, *, model: Path | str) -> dict[str, Any]:

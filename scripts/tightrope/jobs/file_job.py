@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tightrope.artifacts.failures import failure_in, write_failure
+from tightrope.artifacts.seals import require_sealed
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
 
@@ -16,9 +17,10 @@ def run_file_job(job: Any, failed: str, work: Callable[[], None]) -> None:
     raises TightropeError unless this is the last attempt.
     """
     ((_, target),) = job.output.items()
-    known = next(filter(None, (failure_in(path) for _, path in job.input.items())), None)
-    if known is not None:
-        return write_failure(target, **known)
+    for _, path in job.input.items():
+        if (known := failure_in(path)) is not None:
+            require_sealed(path)
+            return write_failure(target, **known)
     limits = Limits.of(job)
     try:
         supervised(work, limits=limits)

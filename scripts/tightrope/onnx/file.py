@@ -7,7 +7,7 @@ import onnx
 
 from tightrope.artifacts.descent import CHECKPOINT, checkpoint_of, require_descent
 from tightrope.artifacts.failures import read_onnx_or_raise
-from tightrope.artifacts.files import write_bytes
+from tightrope.artifacts.seals import write_sealed
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.signature import Signature, Tensor
 
@@ -30,7 +30,7 @@ def save_onnx(model: onnx.ModelProto, path: Path | str) -> None:
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
     entry = model.metadata_props.add()
     entry.key, entry.value = SEAL, digest
-    write_bytes(path, model.SerializeToString(deterministic=True))
+    write_sealed(path, model.SerializeToString(deterministic=True))
 
 
 def require_one_file(path: Path | str, size_bytes: int) -> None:

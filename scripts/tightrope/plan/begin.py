@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.seals import make_secret
 from tightrope.errors import TightropeError
 from tightrope.plan import reports
 from tightrope.plan.config import Document
@@ -39,6 +40,7 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> Lease | None:
     if not workflow.is_main_process or not this_run_executes_jobs():
         return None
     lease = folder_or_exit()
+    make_secret_or_exit()
     if lease.owned:
         delete_ended(failing_files(config, plan))
     if lease.owned and config["retry_failed"]:
@@ -58,6 +60,14 @@ def folder_or_exit() -> Lease:
     """Return `take_folder` of this run; end the process with one line on an error."""
     try:
         return take_folder(slurm=executor_of_this_run() == SLURM)
+    except TightropeError as error:
+        sys.exit(str(error))
+
+
+def make_secret_or_exit() -> None:
+    """Make the secret that seals are made with; end the process with one line on an error."""
+    try:
+        make_secret()
     except TightropeError as error:
         sys.exit(str(error))
 

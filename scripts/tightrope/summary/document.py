@@ -11,7 +11,8 @@ from typing import Any, BinaryIO, Literal, TypedDict, get_args, get_type_hints
 
 import msgspec
 
-from tightrope.artifacts.files import read_bytes, read_json, writing
+from tightrope.artifacts.files import read_bytes, writing
+from tightrope.artifacts.seals import read_sealed_json, require_sealed, seal
 from tightrope.errors import ArtifactError
 from tightrope.summary.builds_types import Builds
 from tightrope.summary.cascade_types import Cascade
@@ -87,6 +88,7 @@ def write_summary(path: Path | str, summary: Summary) -> None:
             else:
                 stream.write(formatted(encoded(document[key]), depth=1))
         stream.write(b"\n}\n")
+    seal(path)
 
 
 def write_entries(stream: BinaryIO, entries: Iterable[Any], kind: Any) -> None:
@@ -111,6 +113,7 @@ def formatted(text: bytes, *, depth: int) -> bytes:
 def read_summary(path: Path | str) -> Summary:
     """Return summary.json with its types checked; raise ArtifactError naming the wrong field."""
     content = read_bytes(path)
+    require_sealed(path, content)
     try:
         return msgspec.json.decode(content, type=Summary)
     except msgspec.DecodeError as error:
@@ -122,7 +125,7 @@ def read_reported(path: Path | str) -> dict[str, Any]:
 
     Raises ArtifactError for another schema, and for a field of another type.
     """
-    document: dict[str, Any] = read_json(path, partial_type(Summary))
+    document: dict[str, Any] = read_sealed_json(path, partial_type(Summary))
     if "schema" not in document:
         raise ArtifactError(f"{path}: no summary, it has no schema; delete it and run again")
     return document

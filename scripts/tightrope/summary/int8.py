@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.failures import failure_of
-from tightrope.artifacts.files import read_json, require_type
+from tightrope.artifacts.files import require_type
+from tightrope.artifacts.seals import read_sealed_json
 from tightrope.summary.model_types import OperatorSensitivity, Sensitivity
 from tightrope.summary.result_types import Audit, Result, Search
 from tightrope.variants import AUTO
@@ -23,7 +24,7 @@ class RecordFiles(Mapping[tuple[str, str], dict[str, Any]]):
         self.kind = kind
 
     def __getitem__(self, key: tuple[str, str]) -> dict[str, Any]:
-        return dict(read_json(self.paths[key], self.kind))
+        return dict(read_sealed_json(self.paths[key], self.kind))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self.paths)
@@ -34,7 +35,7 @@ class RecordFiles(Mapping[tuple[str, str], dict[str, Any]]):
 
 def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
     """Read files as `RecordFiles` does, all at once and without recorded failures."""
-    found = {path: read_json(path) for path in paths}
+    found = {path: read_sealed_json(path) for path in paths}
     made = {path: one for path, one in found.items() if failure_of(one) is None}
     for path, one in made.items():
         require_type(path, one, kind)

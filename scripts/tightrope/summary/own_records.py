@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from tightrope.artifacts.files import read_json, sha256
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.int8_types import Audited
+from tightrope.artifacts.seals import read_sealed_json
 from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import model_and_variant
@@ -75,4 +76,4 @@ def require_own_audits(paths: Iterable[Path | str], engines: Engines) -> None:
     """Raise ArtifactError where `artifacts/{model}/audit/{variant}.json` is of another engine."""
     for path in map(Path, paths):
         in_use = engines.get((path.parents[1].name, path.stem))
-        require_engine(path, read_json(path, Audited).get("engine_sha256"), in_use)
+        require_engine(path, read_sealed_json(path, Audited).get("engine_sha256"), in_use)

@@ -200,7 +200,7 @@ def test_a_file_from_elsewhere_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match=r"a\.onnx: no readable ONNX file"):
+    with pytest.raises(ArtifactError, match=r"a\.onnx: cannot be read"):
         load_onnx(tmp_path / "a.onnx")
 
 

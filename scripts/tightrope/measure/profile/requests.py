@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.files import write_json
+from tightrope.artifacts.seals import write_sealed_json
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.machine.host import describe_host
 from tightrope.measure.profile.around import around_calls
@@ -72,7 +72,7 @@ def measure_requests(
         {"shape": shape, "around": one, "work": work}
         for shape, one, work in zip(shapes, around, works, strict=True)
     ]
-    write_json(target, {"schema": SCHEMA, "host": describe_host(), "requests": requests})
+    write_sealed_json(target, {"schema": SCHEMA, "host": describe_host(), "requests": requests})
 
 
 def read_requests(path: Path | str) -> list[Mapping[str, Any]]:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from tightrope.artifacts.files import read_json, sha256, write_json
+from tightrope.artifacts.files import sha256
+from tightrope.artifacts.seals import read_sealed_json, write_sealed_json
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.jobs.execution import Execution
 from tightrope.measure.settings import TimingSettings
@@ -40,7 +41,7 @@ def measure_structures(
             group = smaller[first : first + GROUP]
             structures = [one.document() for one in (parent, *group)]
             groups.append({"structures": structures, "rounds": timed.rounds(group)})
-    write_json(
+    write_sealed_json(
         target,
         {
             "schema": SCHEMA,
@@ -64,7 +65,7 @@ def read_ratios(path: Path | str) -> tuple[Structure, Ratios]:
 
     Raises ArtifactError where the file is not what `measure_structures` wrote.
     """
-    document = read_json(path, Table)
+    document = read_sealed_json(path, Table)
     parent = structure_from(document["parent"])
     ratios = {parent: 1.0}
     try:

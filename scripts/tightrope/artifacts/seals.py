@@ -1,0 +1,138 @@
+"""Seals: which files of this folder its own jobs have written.
+
+Manifests hold the digests of other files, but who can change a file can change its manifest too. So
+manifests, records and ONNX files are sealed when they are written: beside Snakemake's own state,
+outside `artifacts/` and `reports/`, is the HMAC-SHA256 (RFC 2104) of their path and their digest,
+with a secret of this folder that only its owner can read. Files elsewhere have no seals, and where
+there is no secret nothing is sealed or refused: only runs make one.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import (
+    json_bytes,
+    json_document,
+    read_bytes,
+    sha256,
+    storage_errors,
+    write_bytes,
+)
+from tightrope.errors import ArtifactError
+
+SECRET = Path(".snakemake/tightrope/secret")
+SEALS = Path(".snakemake/tightrope/seals")
+SECRET_BYTES = 32
+# where sealed files are, relative to the folder of the run, and which files there are sealed
+FOLDERS = ("artifacts", "reports")
+SUFFIXES = (".json", ".onnx")
+
+
+def make_secret() -> None:
+    """Make the secret of this folder where it has none; raises StorageError."""
+    with storage_errors(SECRET):
+        SECRET.parent.mkdir(parents=True, exist_ok=True)
+        # complete before it has its name: a run may be killed in between, another one may begin
+        part = SECRET.with_name(f".secret.{os.getpid()}.part")
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(secrets.token_bytes(SECRET_BYTES))
+        try:
+            os.link(part, SECRET)
+        except FileExistsError:
+            pass
+        finally:
+            part.unlink()
+
+
+def seal(path: Path | str, content: bytes | None = None) -> None:
+    """Seal a file as written by a job of this folder, with `content` before it is written.
+
+    The seal of what it held before stays valid: a job may be killed before it writes the file.
+    """
+    place, secret = sealed_place(path), folder_secret()
+    if place is None or secret is None:
+        return
+    new, before = seal_of(place, digest_of(path, content), secret), seals_at(place)[:1]
+    if [new] != before:
+        write_bytes(SEALS / place, b"\n".join([new, *before]))
+
+
+def require_sealed(path: Path | str, content: bytes | None = None) -> None:
+    """Raise ArtifactError unless a job of this folder wrote the file just as it is.
+
+    `content` saves reading it again.
+    """
+    place, secret = sealed_place(path), folder_secret()
+    if place is None or secret is None:
+        return
+    wanted = seal_of(place, digest_of(path, content), secret)
+    if not any(hmac.compare_digest(one, wanted) for one in seals_at(place)):
+        raise ArtifactError(
+            f"{path}: changed since a run here wrote it, or brought from elsewhere; delete it and "
+            "run again, or trust all files here: python tools/reseal.py"
+        )
+
+
+def write_sealed_json(path: Path | str, document: Any) -> None:
+    """Write a JSON document as `write_json` does, and seal it."""
+    write_sealed(path, json_bytes(document))
+
+
+def write_sealed(path: Path | str, content: bytes) -> None:
+    """Write a file as `write_bytes` does, and seal it."""
+    seal(path, content)
+    write_bytes(path, content)
+
+
+def read_sealed_json(path: Path | str, kind: Any = Any) -> Any:
+    """Return the JSON document in `path`; raises as `require_sealed` and `read_json` do."""
+    content = read_bytes(path)
+    require_sealed(path, content)
+    return json_document(path, content, kind)
+
+
+def files_to_seal(folders: Iterable[Path | str] = FOLDERS) -> list[Path]:
+    """Return the files in these folders that are sealed, or are to be."""
+    files = [path for folder in folders for path in sorted(Path(folder).rglob("*"))]
+    return [path for path in files if path.suffix in SUFFIXES and path.is_file()]
+
+
+def sealed_place(path: Path | str) -> str | None:
+    """Return the path of a file relative to the folder of the run, None for a file elsewhere."""
+    # not resolved: artifacts may be a link to a larger disk
+    place = os.path.relpath(path)
+    return place if place.split(os.sep, 1)[0] in FOLDERS else None
+
+
+def folder_secret() -> bytes | None:
+    """Return the secret of this folder, None where it has none; raises ArtifactError."""
+    if not SECRET.exists():
+        return None
+    secret = read_bytes(SECRET)
+    if len(secret) != SECRET_BYTES:
+        raise ArtifactError(f"{SECRET}: not 32 bytes; delete it and run: python tools/reseal.py")
+    return secret
+
+
+def seals_at(place: str) -> list[bytes]:
+    """Return the seals of a place, the newest first."""
+    file = SEALS / place
+    return read_bytes(file).split(b"\n") if file.is_file() else []
+
+
+def digest_of(path: Path | str, content: bytes | None) -> str:
+    """Return the SHA-256 of the content, or of the file."""
+    return sha256(path) if content is None else hashlib.sha256(content).hexdigest()
+
+
+def seal_of(place: str, digest: str, secret: bytes) -> bytes:
+    """Return the seal of a file with this SHA-256 at this place, in hex digits."""
+    message = f"{place}\0{digest}".encode(errors="surrogateescape")
+    return hmac.new(secret, message, hashlib.sha256).hexdigest().encode()

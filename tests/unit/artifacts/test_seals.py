@@ -1,0 +1,142 @@
+"""Seals: a file counts as written by a job of this folder, or is refused with the remedy."""
+
+import ast
+import re
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from tightrope.artifacts import seals
+from tightrope.artifacts.files import write_bytes, write_json
+from tightrope.artifacts.seals import (
+    make_secret,
+    read_sealed_json,
+    require_sealed,
+    seal,
+    write_sealed,
+    write_sealed_json,
+)
+from tightrope.errors import ArtifactError
+
+ROOT = Path(__file__).parents[3]
+RECORD = Path("reports/tiny/fast.latency.json")
+REFUSED = rf"^{RECORD}: changed since a run here wrote it, .*: python tools/reseal\.py$"
+# modules that write JSON which is no artifact: state, caches and copies outside the two folders
+UNSEALED = {
+    "artifacts/provenance.py",
+    "artifacts/private_copy.py",
+    "inputs/image_settings.py",  # of a checkpoint, whose manifest lists it
+    "jobs/ended.py",
+    "machine/host.py",
+    "terminal/seconds.py",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of runs, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    make_secret()
+    return tmp_path
+
+
+def test_what_a_job_wrote_is_read_by_relative_and_absolute_path(folder: Path) -> None:
+    write_sealed_json(RECORD, {"median_ms": 1.5})
+    (folder / "artifacts").mkdir()
+    for path in (RECORD, folder / RECORD, f"{folder}/artifacts/../{RECORD}"):
+        assert read_sealed_json(path) == {"median_ms": 1.5}
+
+
+def test_a_changed_digit_is_refused(folder: Path) -> None:
+    write_sealed_json(RECORD, {"median_ms": 1.5})
+    write_bytes(RECORD, RECORD.read_bytes().replace(b"1.5", b"1.4"))
+    with pytest.raises(ArtifactError, match=REFUSED):
+        read_sealed_json(RECORD)
+
+
+def test_what_no_job_wrote_is_refused_until_it_is_sealed(folder: Path) -> None:
+    write_json(RECORD, {"median_ms": 1.5})
+    with pytest.raises(ArtifactError, match=REFUSED):
+        read_sealed_json(RECORD)
+    seal(RECORD)
+    assert read_sealed_json(RECORD) == {"median_ms": 1.5}
+
+
+def test_a_sealed_file_in_the_place_of_another_is_refused(folder: Path) -> None:
+    other = RECORD.with_name("slow.latency.json")
+    write_sealed_json(RECORD, {"median_ms": 1.5})
+    write_sealed_json(other, {"median_ms": 9.5})
+    shutil.copy(other, RECORD)
+    with pytest.raises(ArtifactError, match=REFUSED):
+        require_sealed(RECORD)
+
+
+def test_the_seals_of_another_folder_do_not_fit(folder: Path) -> None:
+    write_sealed_json(RECORD, {"median_ms": 1.5})
+    seals.SECRET.unlink()
+    make_secret()
+    with pytest.raises(ArtifactError, match=REFUSED):
+        require_sealed(RECORD)
+
+
+def test_a_job_that_is_killed_before_it_writes_loses_nothing(folder: Path) -> None:
+    for number in range(3):
+        write_sealed_json(RECORD, {"step": number})
+        before = RECORD.read_bytes()
+        seal(RECORD, b"what the job is about to write")
+        assert read_sealed_json(RECORD) == {"step": number}
+        write_sealed(RECORD, before)
+
+
+def test_what_was_overwritten_long_ago_is_refused(folder: Path) -> None:
+    write_sealed_json(RECORD, {"step": 0})
+    oldest = RECORD.read_bytes()
+    for number in (1, 2):
+        write_sealed_json(RECORD, {"step": number})
+    write_bytes(RECORD, oldest)
+    with pytest.raises(ArtifactError, match=REFUSED):
+        require_sealed(RECORD)
+
+
+def test_the_secret_is_its_owners_alone_and_stays(folder: Path) -> None:
+    secret = seals.SECRET.read_bytes()
+    assert stat.S_IMODE(seals.SECRET.stat().st_mode) == 0o600
+    assert len(secret) == seals.SECRET_BYTES
+    make_secret()
+    assert seals.SECRET.read_bytes() == secret
+    assert list(seals.SECRET.parent.iterdir()) == [seals.SECRET]
+
+
+def test_a_secret_that_was_cut_off_is_one_line(folder: Path) -> None:
+    write_sealed_json(RECORD, {})
+    seals.SECRET.write_bytes(b"short")
+    with pytest.raises(ArtifactError, match=r"^\.snakemake/tightrope/secret: not 32 bytes"):
+        require_sealed(RECORD)
+
+
+def test_a_folder_without_runs_and_files_elsewhere_have_no_seals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_sealed_json(RECORD, {})
+    assert read_sealed_json(RECORD) == {}
+    make_secret()
+    write_sealed_json("elsewhere/a.json", {})
+    assert read_sealed_json("elsewhere/a.json") == {}
+    assert not seals.SEALS.exists()
+
+
+def test_every_module_seals_the_artifacts_that_it_writes() -> None:
+    package = ROOT / "scripts/tightrope"
+    writers = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if any(is_call_of_write_json(node) for node in ast.walk(ast.parse(path.read_text())))
+    }
+    assert writers == UNSEALED
+
+
+def is_call_of_write_json(node: ast.AST) -> bool:
+    """Return whether the node calls the function that writes JSON without a seal."""
+    return isinstance(node, ast.Call) and bool(re.fullmatch("write_json", ast.unparse(node.func)))
