@@ -85,7 +85,10 @@ def test_a_model_without_data_is_left_out_and_the_others_are_reported(
     project.configure(models={**ONNX_MODELS, OTHER: TOO_FEW})
     done = project.snakemake()
     assert done.returncode == 1, done.stdout
-    assert {one["status"] for one in results(project).values()} == {"ok"}
+    # where this CPU has no bf16 a variant of it had failed before
+    before = {name: one["status"] for name, one in results(finished_onnx).items()}
+    assert {name: one["status"] for name, one in results(project).items()} == before
+    assert before[FP32] == "ok"
     failed = results(project, OTHER)
     assert {one["status"] for one in failed.values()} == {"failed"}
     for one in failed.values():

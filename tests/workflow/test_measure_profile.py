@@ -85,7 +85,8 @@ def test_a_run_without_an_engine_from_onnx_exports_none_to_profile(
 
 def test_peaks_are_positive_and_name_the_machine(profiled: Project) -> None:
     found = json.loads((profiled / "artifacts/machine/cpu.peaks.json").read_text())
-    assert set(found["peaks"]["operations_per_s"]) == {"fp32", "bf16", "int8"}
+    # bf16 where this CPU has products in it
+    assert set(found["peaks"]["operations_per_s"]) - {"bf16"} == {"fp32", "int8"}
     assert found["peaks"]["copy_bytes_per_s"] > 0
     assert found["host"] == record(profiled, OPENVINO)["host"]
 

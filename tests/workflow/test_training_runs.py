@@ -113,7 +113,10 @@ def test_a_missing_record_is_measured_again(project: Project) -> None:
 def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(
     project: Project,
 ) -> None:
-    project.configure(training=TRAINING, models=models(learning_rate=1e13), strict=True)
+    # none in bf16, which fails where this CPU has none
+    engines = {"onnxruntime": ["int8"], "openvino": ["fp32", "int8"]}
+    settings = {"training": TRAINING, "engines": engines, "models": models(learning_rate=1e13)}
+    project.configure(**settings)
     done = project.snakemake("--", RECORD)
     assert done.returncode == 0, done.stdout
     found = json.loads((project / RECORD).read_text())
@@ -121,6 +124,7 @@ def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(
     assert found["reason"].startswith(
         "train: training diverged (loss is NaN or infinite); lower train."
     )
+    project.configure(**settings, strict=True)
     done = project.snakemake("--allowed-rules", "summarize", "render_report")
     assert f"strict: 1 failed: {MODEL}/training: train: training diverged" in done.stdout
     assert done.returncode == 1

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta
 
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.files import write_json
+from tightrope.artifacts.seals import write_sealed_json
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 
@@ -46,7 +46,7 @@ def measure_peaks(target: Path | str, *, device: str, threads: int) -> None:
     """Write, in a child, the peaks of this machine, on the processors of an engine."""
     os.sched_setaffinity(0, pinned_processors(threads))
     peaks = peaks_of(device, threads)
-    write_json(target, {"schema": SCHEMA, "host": describe_host(), "peaks": peaks})
+    write_sealed_json(target, {"schema": SCHEMA, "host": describe_host(), "peaks": peaks})
 
 
 def read_peaks(path: Path | str) -> dict[str, Any]:
@@ -85,8 +85,14 @@ def peaks_of(device: str, threads: int) -> dict[str, Any]:
 
 
 def types_on(device: str) -> tuple[str, ...]:
-    """Return the types whose products are timed: fp16 is emulated on most CPUs."""
-    return ("fp32", "bf16", "int8") if device == "cpu" else ("fp32", "bf16", "fp16", "int8")
+    """Return the types whose products are timed: fp16 is emulated on most CPUs, bf16 on some."""
+    import torch
+
+    if device == "cuda":
+        return ("fp32", "bf16", "fp16", "int8")
+    # oneDNN refuses products in bf16 without AVX-512 or AVX-NE-CONVERT
+    in_bf16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return ("fp32", "bf16", "int8") if in_bf16 else ("fp32", "int8")
 
 
 def product(name: str, device: str, side: int) -> Callable[[], Any]:
