@@ -5,6 +5,7 @@ import hashlib
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def render_page(
     with unshowable(summary):
         html = html_of(
             document,
-            environment(template),
+            environment(tuple(template)),
             graphs=graphs_section(graphs, target),
             style=read(style),
             script=read(script),
@@ -116,8 +117,12 @@ def unshowable(summary: Path) -> Iterator[None]:
         ) from error
 
 
-def environment(template: Sequence[Path]) -> Environment:
-    """Return a Jinja environment: autoescape, errors for undefined names, number filters."""
+@cache
+def environment(template: tuple[Path, ...]) -> Environment:
+    """Return a Jinja environment: autoescape, errors for undefined names, number filters.
+
+    It is read and compiled once per process, for whoever renders many pages.
+    """
     jinja = Environment(
         loader=DictLoader({part.name: read(part) for part in template}),
         autoescape=True,

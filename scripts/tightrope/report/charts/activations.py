@@ -47,7 +47,7 @@ def activation_chart(
     layers = [
         alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(x_axis),
         base.mark_rule(strokeWidth=2, opacity=0.75).encode(
-            *position, engine_colour(), x=clone(x_axis, "low"), x2="high:Q"
+            *position, engine_colour(), x=clone(x_axis, "low"), x2=alt.X2("high:Q")
         ),
         point.encode(x_axis, *position, precision_shape(), engine_colour(), tooltip=tooltip),
         ties.mark_point(filled=True, style="mask", size=30, opacity=1).encode(

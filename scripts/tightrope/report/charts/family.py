@@ -57,7 +57,9 @@ def link_layers(links: Sequence[dict[str, Any]], x_axis: alt.X, y_axis: alt.Y) -
     if not links:
         return []
     chart = alt.Chart(values(links)).mark_rule(style="edge")
-    return [chart.encode(x_axis, y_axis, x2="latency_ms_child:Q", y2="delta_child:Q")]
+    return [
+        chart.encode(x_axis, y_axis, x2=alt.X2("latency_ms_child:Q"), y2=alt.Y2("delta_child:Q"))
+    ]
 
 
 def point_layers(x_axis: alt.X, y_axis: alt.Y, models: Sequence[str]) -> list[alt.Chart]:
@@ -74,8 +76,8 @@ def point_layers(x_axis: alt.X, y_axis: alt.Y, models: Sequence[str]) -> list[al
     large = recommended.mark_point(filled=True, size=LARGE, opacity=1)
     return [
         front.mark_line(style="front", interpolate="step-after").encode(*position),
-        bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2="delta_high:Q"),
-        bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2="latency_high:Q"),
+        bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2=alt.Y2("delta_high:Q")),
+        bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2=alt.X2("latency_high:Q")),
         small.encode(*position, colour, precision_shape(), tooltip=tooltip),
         recommended.mark_point(style="ring", size=430, shape="circle").encode(*position),
         large.encode(*position, colour, precision_shape(), tooltip=tooltip),

@@ -39,7 +39,9 @@ def accuracy_over_samples(
     layers = [
         alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
         *budget_layers(budget_points, y_axis)[:1],
-        bar.encode(x_axis, method_colour(), y=clone(y_axis, "delta_low"), y2="delta_high:Q"),
+        bar.encode(
+            x_axis, method_colour(), y=clone(y_axis, "delta_low"), y2=alt.Y2("delta_high:Q")
+        ),
         *series(x_axis, y_axis, "change"),
     ]
     title = "accuracy change, points"
@@ -171,11 +173,11 @@ def sensitivity_chart(rows: Sequence[Point], *, description: str) -> dict[str, A
         alt.Chart()
         .transform_filter(f"{sign}datum.in_float")
         .mark_bar(style=style, height=5, yOffset=6)
-        .encode(x_axis, order, x2=alt.datum(start), tooltip=tooltip)
+        .encode(x_axis, order, x2=alt.X2Datum(start), tooltip=tooltip)
         for sign, style in (("!", "bars"), ("", "marked"))
     ]
     for field, align, position in (("name", "left", 0), ("label", "right", "width")):
-        layers += labels(alt.Chart(), field, order, align=align, x=alt.value(position), yOffset=-5)
+        layers += labels(alt.Chart(), field, order, align=align, x=alt.XValue(position), yOffset=-5)
     height = ROW_HEIGHT * len(rows)
     chart = alt.layer(*layers, data=values(bars)).properties(width="container", height=height)
     return to_specification(chart, description)

@@ -21,7 +21,9 @@ def labels(
     """Return text with a halo in the page's colour, so that lines do not cross it."""
     room = alt.ExprRef("width - 60")  # leave room for the number at the other end of the row
     return [
-        chart.mark_text(style=style, limit=room, **mark).encode(x=x, y=y, text=f"{field}:N")
+        chart.mark_text(style=style, limit=room, **mark).encode(
+            x=x, y=y, text=alt.Text(f"{field}:N")
+        )
         for style in ("halo", "label")
     ]
 
@@ -42,7 +44,8 @@ def to_specification(chart: alt.LayerChart | alt.FacetChart, description: str) -
 
 def values(rows: Iterable[dict[str, Any]]) -> alt.Data:
     """Return the rows as inline data."""
-    return alt.Data(values=list(rows))
+    # altair copies a list with all that is in it at each step of a chart, and a tuple never
+    return alt.Data(values=tuple(rows))
 
 
 def clone(channel: Channel, field: str) -> Channel:

@@ -39,10 +39,10 @@ def speedup_chart(
     layers = [
         marks.mark_rule(style="row", yOffset=ROW_HEIGHT / 2).encode(order),
         baseline_line(rows, x_axis, order),
-        bar.encode(order, engine_colour(), x=clone(x_axis, "low"), x2="high:Q"),
+        bar.encode(order, engine_colour(), x=clone(x_axis, "low"), x2=alt.X2("high:Q")),
         *ratio_marks(x_axis, order),
-        *labels(marks, "variant", order, align="left", x=alt.value(0), yOffset=-9),
-        *labels(marks, "label", order, align="right", x=alt.value("width"), yOffset=-9),
+        *labels(marks, "variant", order, align="left", x=alt.XValue(0), yOffset=-9),
+        *labels(marks, "label", order, align="right", x=alt.XValue("width"), yOffset=-9),
     ]
     chart = alt.layer(*layers, data=values(rows)).properties(
         width="container", height=ROW_HEIGHT * len(rows)

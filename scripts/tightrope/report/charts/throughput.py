@@ -41,8 +41,12 @@ def throughput_chart(cells: Sequence[dict[str, Any]], *, description: str) -> di
         marks.transform_filter("datum.best")
         .mark_rect(style="ring", fillOpacity=0)
         .encode(*place, tooltip=tooltip),
-        marks.mark_text(style="label", dy=-8).encode(*place, text="rate:N", tooltip=tooltip),
-        marks.mark_text(style="label", dy=9).encode(*place, text="p99:N", tooltip=tooltip),
+        marks.mark_text(style="label", dy=-8).encode(
+            *place, text=alt.Text("rate:N"), tooltip=tooltip
+        ),
+        marks.mark_text(style="label", dy=9).encode(
+            *place, text=alt.Text("p99:N"), tooltip=tooltip
+        ),
     ]
     chart = alt.layer(*layers, data=values(cells)).properties(
         width="container", height=ROW_HEIGHT * len(rows)

@@ -39,8 +39,8 @@ def accuracy_latency_chart(
         alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
         *budget_layers(budget_points, y_axis),
         front.mark_line(style="front", interpolate="step-after").encode(*position),
-        bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2="delta_high:Q"),
-        bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2="latency_high:Q"),
+        bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2=alt.Y2("delta_high:Q")),
+        bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2=alt.X2("latency_high:Q")),
         deploy.mark_point(style="ring", size=430, shape="circle").encode(*position),
         marks.mark_point(filled=True, size=110, opacity=1).encode(
             *position, colour, precision_shape(), tooltip=tooltips("latency", "change")
@@ -81,7 +81,7 @@ def budget_layers(budget_points: float | None, y_axis: alt.Y) -> list[alt.Chart]
     if budget_points is None:
         return []
     line = alt.Chart(values([{"delta": -budget_points, "name": "accuracy budget"}]))
-    name = labels(line, "name", y_axis, x=alt.value("width"), align="right", dy=11)
+    name = labels(line, "name", y_axis, x=alt.XValue("width"), align="right", dy=11)
     return [line.mark_rule(style="budget").encode(y_axis), *name]
 
 

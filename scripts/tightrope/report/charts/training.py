@@ -37,7 +37,7 @@ def training_chart(points: Sequence[Point], *, description: str) -> dict[str, An
     name_axis = alt.Y("name_at:Q", scale=y_axis["scale"], title=None)
     layers = [
         alt.Chart().mark_line(style="front").encode(x_axis, y_axis, alt.Detail("model:N")),
-        alt.Chart().mark_rule(style="zero", opacity=0.6).encode(x_axis, low, y2="high:Q"),
+        alt.Chart().mark_rule(style="zero", opacity=0.6).encode(x_axis, low, y2=alt.Y2("high:Q")),
         alt.Chart()
         .mark_point(style="marked", filled=True, size=70, opacity=1)
         .encode(x_axis, y_axis, tooltip=tooltip),
