@@ -15,6 +15,7 @@ from typing import Any
 
 from tightrope.jobs.ended import CONTINUES, Ended, continues, kept, known
 from tightrope.plan.plan import Plan
+from tightrope.plan.run import LOCAL, executor_of_this_run
 from tightrope.terminal.ended import EndedJobs
 from tightrope.terminal.jobs import subject_of
 from tightrope.terminal.stopping import STOPPED
@@ -48,7 +49,7 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
         tell(ended)
         if subprocess.run(command(sys.argv, here=number > 0), env=environment()).returncode == 0:
             return
-        if number and kept() == ended:
+        if kept() == ended and (number or executor_of_this_run() == LOCAL):
             break
         ended = kept()
     print("The report cannot be written; what it needs is above.", file=sys.stderr)
