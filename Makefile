@@ -45,6 +45,8 @@ endif
 # them crashes pytest ends: with another in its place it was seen to wait for ever.
 TESTS := python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
     --max-worker-restart 0
+# Of `make test`: an expression of pytest's markers, such as "not long"; all tests where it is empty.
+SELECT ?=
 
 .PHONY: summary environment test check lint rule-graph schema netron gpu-check clean-env
 
@@ -54,7 +56,7 @@ summary: $(RUN_ENV)
 # Lint runs beside the first tests, of engines, which time nothing.
 test: $(TEST_ENV)
 	@{ $(LINT); } >.venv/lint.log 2>&1 & lint=$$!
-	tests=0; $(TESTS) || tests=$$?
+	tests=0; $(TESTS) $(if $(SELECT),-m "$(SELECT)") || tests=$$?
 	if wait $$lint; then echo "lint: clean"; else cat .venv/lint.log; tests=1; fi
 	exit $$tests
 

@@ -28,6 +28,23 @@ TIMED = (
     "workflow/test_interruption.py",
     "workflow/test_terminal.py",
 )
+# Whole runs of the pipeline for a feature whose parts have tests of their own among the others:
+# six minutes, which CI leaves out.
+LONG = (
+    "engines/test_gpu_check.py",
+    "pages/test_own_onnx.py",
+    "workflow/test_activation_runs.py",
+    "workflow/test_compression.py",
+    "workflow/test_derived_models.py",
+    "workflow/test_given_qdq.py",
+    "workflow/test_measure_builds.py",
+    "workflow/test_measure_cascade.py",
+    "workflow/test_measure_idleness.py",
+    "workflow/test_measure_throughput.py",
+    "workflow/test_over_bf16.py",
+    "workflow/test_pruning_targets.py",
+    "workflow/test_quantization_aware.py",
+)
 # It makes the project that all workflow tests copy, while the other process tests engines.
 FIRST = "workflow/test_terminal.py"
 
@@ -151,7 +168,7 @@ def told(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that time processes, and put all in their order.
+    """Mark tests that time processes and those that take long, and put all in their order.
 
     Those marked `gpu` are skipped where there is none.
     """
@@ -160,6 +177,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if path.startswith(TIMED):
             item.add_marker(pytest.mark.timed)
             item.add_marker(pytest.mark.flaky(reruns=2))
+        if path in LONG:
+            item.add_marker(pytest.mark.long)
     items.sort(key=order)
     if nvidia_gpu()[0] is None:
         for item in items:

@@ -31,6 +31,7 @@ from tiny_model import (
 )
 from transformers import BertForSequenceClassification  # noqa: F401  children inherit the import
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
 Build = Callable[[Variant], Path]
 # The norm of the difference of a batch's logits over the norm of its logits, in a batch of texts.
 TOLERANCES = {

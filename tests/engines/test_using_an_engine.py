@@ -20,6 +20,7 @@ from tightrope.jobs.child import supervised
 from tightrope.variants import Variant
 from tiny_model import LIMITS, LONGEST, TinyModel, evaluation_rows, name_variant
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
 PAGE = "using-an-engine.md"
 THREADS = 2
 # engines of the page and precisions to load them in
