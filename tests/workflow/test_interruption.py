@@ -1,6 +1,5 @@
 """A killed run goes on with the plain command, and a second run does not disturb the first."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,24 +8,8 @@ from contextlib import suppress
 
 import psutil
 import pytest
+from reproduced import ENGINES, differences
 from tiny_project import CONFIG, MODEL, Project
-
-# the parts of the tiny project that a run with these engines makes
-ENGINES = {"onnxruntime": ["int8"]}
-REPRODUCED = (
-    "data/pool.jsonl",
-    "splits/train.json",
-    "splits/evaluation.json",
-    "splits/calibration.json",
-    "splits/timing.json",
-    "source/model.safetensors",
-    "checkpoint/model.safetensors",
-    "checkpoint/tokenizer.json",
-    "model.onnx",
-    "model.simplified.onnx",
-    "calibration/minmax-8.json",
-    "quantized/u8s8-minmax-8.onnx",
-)
 
 
 def wait_for(running: subprocess.Popen[str], job: str, project: Project) -> None:
@@ -42,11 +25,6 @@ def kill(running: subprocess.Popen[str]) -> None:
     """Kill the whole process group, as a closed terminal or an emptied battery does."""
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate(timeout=30)
-
-
-def predictions(project: Project, variant: str) -> list[int]:
-    record = project / f"reports/{MODEL}/{variant}.accuracy.json"
-    return json.loads(record.read_text())["predictions"]
 
 
 def test_a_killed_run_goes_on_to_the_same_result_while_a_second_one_is_refused(
@@ -72,12 +50,7 @@ def test_a_killed_run_goes_on_to_the_same_result_while_a_second_one_is_refused(
     output, _ = running.communicate(timeout=300)
     assert running.returncode == 0, output
     assert unrun.plan() == set()
-    for name in REPRODUCED:
-        path = f"artifacts/{MODEL}/{name}"
-        assert (unrun / path).read_bytes() == (finished / path).read_bytes(), path
-    for variant in ("cpu-pytorch-fp32", "cpu-onnxruntime-int8-minmax-8"):
-        assert predictions(unrun, variant) == predictions(finished, variant)
-    assert not [path for path in unrun.files() if path.endswith(".part")]
+    assert differences(unrun, finished) == []
 
 
 def at_work(project: Project) -> list[psutil.Process]:

@@ -34,21 +34,21 @@ SUFFIXES = (".json", ".onnx")
 
 
 def make_secret() -> None:
-    """Make the secret of this folder where it has none; raises StorageError."""
+    """Make the secret of this folder where it has none; raises StorageError.
+
+    To be called by who has the lease of the folder.
+    """
+    if SECRET.exists():
+        return
     with storage_errors(SECRET):
         SECRET.parent.mkdir(parents=True, exist_ok=True)
-        # complete before it has its name: a run may be killed in between, another one may begin
-        part = SECRET.with_name(f".secret.{os.getpid()}.part")
+        # complete before it has its name: the run may be killed in between
+        part = SECRET.with_name(".secret.part")
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(secrets.token_bytes(SECRET_BYTES))
-        try:
-            os.link(part, SECRET)
-        except FileExistsError:
-            pass
-        finally:
-            part.unlink()
+        part.replace(SECRET)
 
 
 def seal(path: Path | str, content: bytes | None = None) -> None:

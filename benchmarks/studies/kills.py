@@ -1,0 +1,116 @@
+"""Kills of the tiny run at random moments, each followed by the plain command.
+
+    .venv/bin/python benchmarks/studies/kills.py 50 --start empty
+    .venv/bin/python benchmarks/studies/kills.py 50 --start warm --seed 100
+
+SIGKILL goes to the whole process group of Snakemake. Prints a row of a Markdown table for each
+seed: the moment, the jobs that had ended by then, and whether the plain command completes the run
+with the bytes of one that was not disturbed, leaves nothing to do and no half-written file. `empty`
+starts from no artifact, `warm` from a finished run of which one artifact was deleted.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests/support"))
+
+from reproduced import ENGINES, VARIANTS, differences
+from tiny_project import MODEL, Project, new_project
+
+REPOSITORY = Path(__file__).parents[2]
+# one of them is deleted before a run from a warm folder
+DELETED = (
+    f"artifacts/{MODEL}/data/data.json",
+    f"artifacts/{MODEL}/checkpoint/checkpoint.json",
+    f"artifacts/{MODEL}/model.onnx",
+    f"artifacts/{MODEL}/calibration/minmax-8.json",
+    *(f"artifacts/{MODEL}/engines/{variant}/engine.json" for variant in VARIANTS),
+)
+
+
+def main() -> None:
+    """Kill as many runs as the command line says."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("kills", type=int)
+    parser.add_argument("--start", choices=("empty", "warm"), default="empty")
+    parser.add_argument("--seed", type=int, default=0, help="of the first kill; one more each")
+    words = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="kills."))
+    try:
+        fresh = new_project(REPOSITORY, folder / "fresh")
+        fresh.configure(engines=ENGINES)
+        finished = fresh.copy(folder / "finished")
+        began = time.monotonic()
+        complete(finished)
+        seconds = time.monotonic() - began
+        print(f"an undisturbed run from an empty folder takes {seconds:.0f} s\n")
+        print("| seed | deleted | killed after, s | jobs by then | the plain command |")
+        print("| ---: | --- | ---: | ---: | --- |", flush=True)
+        good = 0
+        for seed in range(words.seed, words.seed + words.kills):
+            start = finished if words.start == "warm" else fresh
+            project = start.copy(folder / "project")
+            row, said = killed(project, finished, seed, seconds)
+            good += said == "complete, equal"
+            print(f"| {seed} | {' | '.join(row)} | {said} |", flush=True)
+            shutil.rmtree(project.folder)
+        print(f"\n{good} of {words.kills} complete and equal")
+    finally:
+        shutil.rmtree(folder)
+
+
+def killed(
+    project: Project, finished: Project, seed: int, seconds: float
+) -> tuple[tuple[str, ...], str]:
+    """Kill a run within so many seconds; return the facts of the kill, and what came after."""
+    generator, deleted = random.Random(seed), "-"
+    if (project / "artifacts").exists():
+        deleted = generator.choice(DELETED)
+        (project / deleted).unlink()
+        seconds /= 2
+    moment = generator.uniform(0.0, seconds)
+    running = project.start()
+    deadline = time.monotonic() + moment
+    while running.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    ended_before = running.poll() is not None
+    if not ended_before:
+        os.killpg(running.pid, signal.SIGKILL)
+    output, _ = running.communicate(timeout=30)
+    jobs = sum(line.startswith("[") for line in output.splitlines())
+    row = (Path(deleted).name, "ended before" if ended_before else f"{moment:.1f}", str(jobs))
+    try:
+        complete(project)
+    except (AssertionError, subprocess.SubprocessError) as error:
+        return row, " ".join(str(error).split())[-300:]
+    left = [*sorted(project.plan()), *differences(project, finished)]
+    return row, ", ".join(left) or "complete, equal"
+
+
+def complete(project: Project) -> None:
+    """Run the plain command in a process of its own; raise where it fails."""
+    command, environment = project.command(), project.environment()
+    done = subprocess.run(
+        command,
+        cwd=project.folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+if __name__ == "__main__":
+    main()
