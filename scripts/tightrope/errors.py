@@ -20,14 +20,23 @@ OUT_OF_MEMORY = (
 # what a name or text of another's making must not send to a terminal: control characters, line
 # breaks, changes of the direction of writing, halves of surrogate pairs
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# characters of a line
+LONGEST = 900
 
 
 class TightropeError(Exception):
     """An expected failure; a job prints its single line without a traceback."""
 
     def __str__(self) -> str:
-        """Return the line with characters that control a terminal as escapes."""
-        return printable(super().__str__())
+        """Return the line as a terminal may show it.
+
+        Characters that control one are escapes. What is longer than LONGEST quotes something of
+        another's making, and is shown without its middle.
+        """
+        line = printable(super().__str__())
+        if len(line) <= LONGEST:
+            return line
+        return f"{line[: 2 * LONGEST // 3]} […] {line[-LONGEST // 4 :]}"
 
 
 class ConfigError(TightropeError):

@@ -64,13 +64,15 @@ def derived(name: str, models: Document, children: tuple[str, ...] = ()) -> Any:
 
 
 def require_parent(
-    name: str, key: str, parent: str, models: Document, children: tuple[str, ...]
+    name: str, key: str, parent: Any, models: Document, children: tuple[str, ...]
 ) -> None:
     """Raise ConfigError unless `parent` is a model that is not made from `name` itself.
 
     `children` are the models that are made from it, `name` the last one.
     """
     place = f"config: models.{name}.{key} = {parent}"
+    if not isinstance(parent, str):
+        raise ConfigError(f"{place}: not the name of a model")
     if parent not in models:
         names = [one for one in models if one != name]
         raise ConfigError(f"{place}: no model of that name{nearest(str(parent), names)}")
