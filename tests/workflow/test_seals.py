@@ -43,12 +43,15 @@ def reseal(project: Project) -> str:
     return subprocess.check_output(words, cwd=project.folder, text=True)
 
 
-def test_a_changed_record_reaches_no_report(project: Project) -> None:
+@pytest.mark.parametrize(
+    "words", [(), ("--allowed-rules", "summarize", "--", "reports/summary.json")]
+)
+def test_a_changed_record_reaches_no_report(project: Project, words: tuple[str, ...]) -> None:
     before = (project / "reports/summary.json").read_bytes()
     record = json.loads((project / LATENCY).read_text())
     record["shapes"][0]["reference_s"] = 1e-9
     write_json(project / LATENCY, record)
-    done = project.snakemake()
+    done = project.snakemake(*words)
     assert done.returncode != 0
     assert refusal(LATENCY) in done.stdout
     assert "Traceback" not in done.stdout

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from tightrope.artifacts.files import read_bytes
+from tightrope.artifacts.seals import require_sealed
 from tightrope.records.record import SCHEMA, Record
 
 Kind = TypeVar("Kind", bound=Record)
@@ -18,6 +19,7 @@ def read_record(kind: type[Kind], path: Path | str) -> Kind:
     The JSON is read into the types of the record at once, not into a document first.
     """
     content = read_bytes(path)
+    require_sealed(path, content)
     try:
         document = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
         if set(document) != {field.name for field in fields(kind)}:

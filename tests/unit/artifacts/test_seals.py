@@ -1,7 +1,6 @@
 """Seals: a file counts as written by a job of this folder, or is refused with the remedy."""
 
 import ast
-import re
 import shutil
 import stat
 from pathlib import Path
@@ -18,17 +17,36 @@ from tightrope.artifacts.seals import (
     write_sealed_json,
 )
 from tightrope.errors import ArtifactError
+from tightrope.records.latency import LatencyRecord
+from tightrope.summary.reading import read_record
 
 ROOT = Path(__file__).parents[3]
 RECORD = Path("reports/tiny/fast.latency.json")
 REFUSED = rf"^{RECORD}: changed since a run here wrote it, .*: python tools/reseal\.py$"
 # modules that write JSON which is no artifact: state, caches and copies outside the two folders
-UNSEALED = {
+WRITE = {
     "artifacts/provenance.py",
     "artifacts/private_copy.py",
     "inputs/image_settings.py",  # of a checkpoint, whose manifest lists it
     "jobs/ended.py",
     "machine/host.py",
+    "terminal/seconds.py",
+}
+# modules that read JSON which is no artifact, or for words on the terminal and what is planned
+READ = {
+    "artifacts/failures.py",  # whether a file holds a failure, which is checked where it counts
+    "artifacts/provenance.py",
+    "inputs/image_settings.py",
+    "jobs/ended.py",
+    "machine/host.py",
+    "model/config.py",  # of a checkpoint
+    "plan/announce.py",
+    "plan/rebuilds.py",
+    "plan/reports.py",
+    "plan/run.py",
+    "runtimes/tensorrt/trtexec.py",
+    "summary/failures.py",
+    "terminal/decision.py",
     "terminal/seconds.py",
 }
 
@@ -127,16 +145,25 @@ def test_a_folder_without_runs_and_files_elsewhere_have_no_seals(
     assert not seals.SEALS.exists()
 
 
-def test_every_module_seals_the_artifacts_that_it_writes() -> None:
+def test_a_record_that_is_read_for_the_summary_is_refused_too(folder: Path) -> None:
+    write_json(RECORD, {"median_ms": 1.5})
+    with pytest.raises(ArtifactError, match=REFUSED):
+        read_record(LatencyRecord, RECORD)
+
+
+@pytest.mark.parametrize(("function", "expected"), [("write_json", WRITE), ("read_json", READ)])
+def test_every_module_seals_what_it_writes_and_checks_what_it_reads(
+    function: str, expected: set[str]
+) -> None:
     package = ROOT / "scripts/tightrope"
-    writers = {
+    found = {
         path.relative_to(package).as_posix()
         for path in package.rglob("*.py")
-        if any(is_call_of_write_json(node) for node in ast.walk(ast.parse(path.read_text())))
+        if any(calls(function, node) for node in ast.walk(ast.parse(path.read_text())))
     }
-    assert writers == UNSEALED
+    assert found == expected
 
 
-def is_call_of_write_json(node: ast.AST) -> bool:
-    """Return whether the node calls the function that writes JSON without a seal."""
-    return isinstance(node, ast.Call) and bool(re.fullmatch("write_json", ast.unparse(node.func)))
+def calls(function: str, node: ast.AST) -> bool:
+    """Return whether the node calls the function of that name."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == function
