@@ -27,6 +27,8 @@ from reproduced import ENGINES, VARIANTS, differences
 from tiny_project import MODEL, Project, new_project
 
 REPOSITORY = Path(__file__).parents[2]
+# a variable of its own: the plain command in a process of its own, as a user starts it
+COLD = {"PYTHONUNBUFFERED": "1"}
 # one of them is deleted before a run from a warm folder
 DELETED = (
     f"artifacts/{MODEL}/data/data.json",
@@ -50,7 +52,7 @@ def main() -> None:
         fresh.configure(engines=ENGINES)
         finished = fresh.copy(folder / "finished")
         began = time.monotonic()
-        complete(finished)
+        finished.run(**COLD)
         seconds = time.monotonic() - began
         print(f"an undisturbed run from an empty folder takes {seconds:.0f} s\n")
         print("| seed | deleted | killed after, s | jobs by then | the plain command |")
@@ -89,27 +91,11 @@ def killed(
     jobs = sum(line.startswith("[") for line in output.splitlines())
     row = (Path(deleted).name, "ended before" if ended_before else f"{moment:.1f}", str(jobs))
     try:
-        complete(project)
+        project.run(**COLD)
     except (AssertionError, subprocess.SubprocessError) as error:
         return row, " ".join(str(error).split())[-300:]
     left = [*sorted(project.plan()), *differences(project, finished)]
     return row, ", ".join(left) or "complete, equal"
-
-
-def complete(project: Project) -> None:
-    """Run the plain command in a process of its own; raise where it fails."""
-    command, environment = project.command(), project.environment()
-    done = subprocess.run(
-        command,
-        cwd=project.folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
 
 
 if __name__ == "__main__":
