@@ -6,7 +6,8 @@
 SIGKILL goes to the whole process group of Snakemake. Prints a row of a Markdown table for each
 seed: the moment, the jobs that had ended by then, and whether the plain command completes the run
 with the bytes of one that was not disturbed, leaves nothing to do and no half-written file. `empty`
-starts from no artifact, `warm` from a finished run of which one artifact was deleted.
+starts from no artifact, `warm` from a finished run of which an artifact was deleted, with what
+was built from it.
 """
 
 import argparse
@@ -29,14 +30,17 @@ from tiny_project import MODEL, Project, new_project
 REPOSITORY = Path(__file__).parents[2]
 # a variable of its own: the plain command in a process of its own, as a user starts it
 COLD = {"PYTHONUNBUFFERED": "1"}
-# one of them is deleted before a run from a warm folder
-DELETED = (
-    f"artifacts/{MODEL}/data/data.json",
-    f"artifacts/{MODEL}/checkpoint/checkpoint.json",
+# from the first artifact to the last; before a run from a warm folder the end of it is deleted:
+# Snakemake makes no missing file again that nothing needs
+CHAIN = (
     f"artifacts/{MODEL}/model.onnx",
+    f"artifacts/{MODEL}/model.simplified.onnx",
     f"artifacts/{MODEL}/calibration/minmax-8.json",
-    *(f"artifacts/{MODEL}/engines/{variant}/engine.json" for variant in VARIANTS),
+    f"artifacts/{MODEL}/quantized/u8s8-minmax-8.onnx",
+    f"artifacts/{MODEL}/engines/{VARIANTS[1]}/engine.json",
 )
+# a variable of its own: the plain command in a process of its own, as a user starts it
+COLD = {"PYTHONUNBUFFERED": "1"}
 
 
 def main() -> None:
@@ -55,7 +59,7 @@ def main() -> None:
         finished.run(**COLD)
         seconds = time.monotonic() - began
         print(f"an undisturbed run from an empty folder takes {seconds:.0f} s\n")
-        print("| seed | deleted | killed after, s | jobs by then | the plain command |")
+        print("| seed | deleted from | killed after, s | jobs by then | the plain command |")
         print("| ---: | --- | ---: | ---: | --- |", flush=True)
         good = 0
         for seed in range(words.seed, words.seed + words.kills):
@@ -76,8 +80,10 @@ def killed(
     """Kill a run within so many seconds; return the facts of the kill, and what came after."""
     generator, deleted = random.Random(seed), "-"
     if (project / "artifacts").exists():
-        deleted = generator.choice(DELETED)
-        (project / deleted).unlink()
+        first = generator.randrange(len(CHAIN))
+        deleted = CHAIN[first]
+        for path in CHAIN[first:]:
+            (project / path).unlink()
         seconds /= 2
     moment = generator.uniform(0.0, seconds)
     running = project.start()
