@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -60,3 +61,12 @@ def unanswered(reason: str) -> TightropeError:
         f"squeue: {reason or 'failed'}; jobs of an earlier run may still work in this folder: run "
         "again when Slurm answers"
     )
+
+
+def require_slurm() -> None:
+    """Raise TightropeError where no job can be submitted from here."""
+    if shutil.which("sbatch") is None:
+        raise TightropeError(
+            "sbatch is not on PATH: Slurm is not installed here; run this where jobs are "
+            "submitted, on a login node, or without the profile"
+        )

@@ -12,6 +12,18 @@ from tightrope.terminal.plugin import LOGGER
 LOOK_ELSEWHERE = re.compile(r"\s*For further error details see the cluster/cloud log.*$", re.DOTALL)
 
 
+# what Slurm says of a job that it does not take, in small letters, and the values of a profile that
+# decide it
+ABOUT = {
+    "feature specification": "`constraint`, or that of the host under `hosts`",
+    "account": "`account`",
+    "partition": "`partition`",
+    "memory specification": "`node_mb`",
+    "node configuration is not available": "`cores` and `node_mb`",
+    "time limit": "`longest_minutes`",
+}
+
+
 class EndedJobs(logging.Handler):
     """Snakemake log handler that keeps why each job ended, by its number in the run."""
 
@@ -49,5 +61,13 @@ def reason_of(facts: dict[str, Any], exception: str) -> str:
     if number is None and not said:
         return reason_of_crash(logs, exception)
     own = next(filter(None, map(reason_in_log, map(Path, logs))), None)
-    said = said or f"job {number} of the scheduler failed"
+    said = with_setting(said) or f"job {number} of the scheduler failed"
     return f"{own} ({said})" if own else said
+
+
+def with_setting(said: str) -> str:
+    """Return the words of a scheduler that refused a job, with the setting that they are about."""
+    if "sbatch" not in said:
+        return said
+    about = [setting for words, setting in ABOUT.items() if words in said.lower()]
+    return f"{said} Set {about[0]}: see profiles/README.md" if about else said

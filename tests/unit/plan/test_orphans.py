@@ -12,7 +12,7 @@ from tightrope.errors import TightropeError
 from tightrope.jobs.job_lock import JOBS_LOCK, hold_job_lock
 from tightrope.plan import orphans
 from tightrope.plan.orphans import require_no_jobs, require_no_slurm_jobs, take_folder
-from tightrope.plan.slurm_queue import jobs_of, queued_jobs
+from tightrope.plan.slurm_queue import jobs_of, queued_jobs, require_slurm
 
 JOB = """
 import os, sys, time
@@ -173,3 +173,12 @@ def test_where_slurm_does_not_answer_a_run_that_needs_it_ends_with_its_words(
     words = "squeue: error: Unable to contact slurm controller; jobs of an earlier run may"
     with pytest.raises(TightropeError, match=words):
         require_no_slurm_jobs(slurm=True, seconds=0)
+
+
+def test_without_slurm_no_job_is_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TightropeError, match="sbatch is not on PATH: Slurm is not installed here"):
+        require_slurm()
+    (tmp_path / "sbatch").write_text("#!/bin/sh\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    require_slurm()

@@ -45,6 +45,24 @@ def test_the_jobs_own_words_come_first(log: Path) -> None:
     assert ended(log) == "tiny.csv: cannot be read"
 
 
+@pytest.mark.parametrize(
+    ("words", "setting"),
+    [
+        ("Invalid feature specification", "`constraint`, or that of the host under `hosts`"),
+        ("invalid partition specified: gpu", "`partition`"),
+        ("Invalid account or account/partition combination specified", "`account`"),
+        ("Memory specification can not be satisfied", "`node_mb`"),
+        ("Requested node configuration is not available", "`cores` and `node_mb`"),
+        ("Requested time limit is invalid (missing or exceeds some limit)", "`longest_minutes`"),
+    ],
+)
+def test_a_refusal_of_sbatch_names_the_setting_to_change(
+    log: Path, words: str, setting: str
+) -> None:
+    refusal = f"SLURM sbatch failed. The error message was 'sbatch: error: {words}'."
+    assert ended(log, rule_msg=refusal) == f"{refusal} Set {setting}: see profiles/README.md"
+
+
 def test_a_signal_ends_a_job_on_this_machine(log: Path) -> None:
     assert ended(log) == "killed by SIGKILL (out of memory, or from outside)"
 
