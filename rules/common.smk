@@ -22,6 +22,7 @@ from tightrope.plan import (
     families,
     family_jobs,
     graphs,
+    hosts,
     job_inputs,
     job_params,
     plan,
@@ -38,7 +39,7 @@ from tightrope.plan.config import checked_or_exit
 from tightrope.plan.wildcard_functions import of_wildcards
 from tightrope.terminal import decision, stopping
 from tightrope.terminal.ended import watch_ended_jobs
-from tightrope.variants import CALIBRATION, DEVICES, METHODS, SCHEMES, either
+from tightrope.variants import CALIBRATION, METHODS, SCHEMES, either
 
 # relative: Snakemake compares inputs by path, and the project may be moved
 SCRIPTS = os.path.relpath(f"{workflow.basedir}/scripts")
@@ -68,6 +69,8 @@ SEARCHED = [model for model in compression.searched(config) if model in PLAN.mod
 ALL_SPLITS = columns.product(PLAN.models, SPLITS)
 CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
+CONSTRAINT = devices.default_constraint(workflow)
+CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
 LEASE = begin.begin_run(workflow, config, PLAN)
 ENDED_JOBS = watch_ended_jobs()
 GENERATIONS = begin.generations(workflow, config, PLAN, LEASE)
@@ -106,6 +109,7 @@ taught_inputs = of_wildcards(distillation.taught_inputs, config)
 local_checkpoint_files = of_wildcards(job_inputs.local_checkpoint_files, config)
 audit_input = of_wildcards(job_inputs.audit_input)
 peaks_of_variant = of_wildcards(job_inputs.peaks_of_variant)
+requests_of_variant = of_wildcards(job_inputs.requests_of_variant)
 quantize_inputs = of_wildcards(job_inputs.quantize_inputs)
 audited_inputs = of_wildcards(job_inputs.audited_inputs, config)
 counted_inputs = of_wildcards(job_inputs.counted_inputs, config, PLAN.variants)
@@ -128,6 +132,10 @@ gpus_of_training = of_wildcards(devices.gpus_of_training, config)
 environment_of_training = of_wildcards(devices.environment_of_training, config)
 gpus_of_cascade = of_wildcards(devices.gpus_of_cascade, PLAN)
 environment_of_cascade = of_wildcards(devices.environment_of_cascade, PLAN)
+constraint_of_device = of_wildcards(devices.constraint_of_device, config, CONSTRAINT)
+constraint_of_variant = of_wildcards(devices.constraint_of_variant, config, CONSTRAINT)
+constraint_of_training = of_wildcards(devices.constraint_of_training, config, CONSTRAINT)
+constraint_of_cascade = of_wildcards(devices.constraint_of_cascade, config, CONSTRAINT, PLAN)
 host_of_cascade = of_wildcards(devices.host_of_cascade, PLAN)
 host_of_device = of_wildcards(devices.host_of_device, PLAN)
 host_of_variant = of_wildcards(devices.host_of_variant, PLAN)
@@ -197,7 +205,7 @@ paths_of = partial(of_wildcards, columns.paths)
 wildcard_constraints:
     model=either(config["models"]),
     variant=either(set(JOBS["variant"])),
-    device=either(DEVICES),
+    device=either(PLAN.host),
     cascade=either(PLAN.cascades),
     rest=either(plan.variant_suffixes(PLAN)),
     scheme=either(SCHEMES),

@@ -14,6 +14,7 @@ rule measure_structures:
         mem_mb=16000,
         runtime=240,
         quiet_seconds=QUIET_SECONDS,
+        constraint=CPU_CONSTRAINT,
         last_attempt=last_attempt,
     params:
         code=structures_code,
@@ -42,6 +43,7 @@ rule choose_structure:
         mem_mb=16000,
         runtime=240,
         quiet_seconds=QUIET_SECONDS,
+        constraint=CPU_CONSTRAINT,
         last_attempt=last_attempt,
     params:
         code=choice_code,
@@ -71,6 +73,7 @@ rule search_compression:
         mem_mb=16000,
         runtime=480,
         quiet_seconds=QUIET_SECONDS,
+        constraint=CPU_CONSTRAINT,
         last_attempt=last_attempt,
     params:
         code=compress_code,

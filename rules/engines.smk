@@ -15,6 +15,7 @@ rule build_pytorch:
         mem_mb=8000,
         runtime=30,
         gpu=gpus_of_device,
+        constraint=constraint_of_device,
         last_attempt=last_attempt,
     params:
         code=engine_code("pytorch"),
@@ -51,6 +52,7 @@ use rule build_pytorch as build_compile with:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_device,
+        constraint=constraint_of_device,
         last_attempt=last_attempt,
     params:
         code=engine_code("compile"),
@@ -72,6 +74,7 @@ use rule build_pytorch as build_inductor with:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_device,
+        constraint=constraint_of_device,
         last_attempt=last_attempt,
     params:
         code=engine_code("inductor"),
@@ -112,6 +115,7 @@ use rule build_pytorch as build_onnxruntime_tensorrt with:
         mem_mb=16000,
         runtime=60,
         gpu=1,
+        constraint=constraint_of_device,
         last_attempt=last_attempt,
     params:
         code=engine_code("onnxruntime_tensorrt"),
@@ -175,6 +179,7 @@ use rule build_pytorch as build_tensorrt with:
         mem_mb=16000,
         runtime=120,
         gpu=1,
+        constraint=constraint_of_device,
         last_attempt=last_attempt,
     params:
         code=engine_code("tensorrt"),
@@ -197,6 +202,7 @@ use rule build_pytorch as build_torch_tensorrt with:
         mem_mb=16000,
         runtime=120,
         gpu=1,
+        constraint=constraint_of_device,
         last_attempt=last_attempt,
     params:
         code=engine_code("torch_tensorrt"),

@@ -96,6 +96,7 @@ rule measure_costs:
     resources:
         mem_mb=16000,
         runtime=30,
+        constraint=CPU_CONSTRAINT,
         last_attempt=last_attempt,
     params:
         code=code_of("measure_costs.py"),

@@ -16,6 +16,7 @@ rule audit_variant:
         mem_mb=16000,
         runtime=30,
         gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
         last_attempt=last_attempt,
     params:
         code=audit_code,
@@ -50,6 +51,7 @@ rule measure_latency:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
@@ -109,6 +111,7 @@ rule measure_accuracy:
         mem_mb=8000,
         runtime=60,
         gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
         last_attempt=last_attempt,
     params:
         code=accuracy_code,
@@ -145,6 +148,7 @@ rule race_finalists:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_device,
+        constraint=constraint_of_device,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
@@ -189,6 +193,7 @@ rule race_family:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_device,
+        constraint=constraint_of_device,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
@@ -228,6 +233,7 @@ rule measure_traffic:
         mem_mb=8000,
         runtime=60,
         gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
@@ -263,6 +269,7 @@ rule measure_throughput:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
@@ -288,6 +295,7 @@ rule measure_peaks:
         mem_mb=8000,
         runtime=10,
         gpu=gpus_of_device,
+        constraint=constraint_of_device,
         last_attempt=last_attempt,
     params:
         code=code_of("measure_peaks.py"),
@@ -305,19 +313,20 @@ rule measure_requests:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
-        requests=ensure("artifacts/{model}/requests.json", non_empty=True),
+        requests=ensure("artifacts/{model}/{device}.requests.json", non_empty=True),
     log:
-        "<logs>/measure_requests/{model}.log",
+        "<logs>/measure_requests/{model}-{device}.log",
     conda:
         "../envs/cpu.yaml"
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=10,
+        constraint=constraint_of_device,
         last_attempt=last_attempt,
     params:
         code=code_of("measure_requests.py"),
-        host=PLAN.host["cpu"],
+        host=host_of_device,
         shapes=full_shapes_of_model,
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
@@ -330,7 +339,7 @@ rule measure_requests:
 rule measure_profile:
     input:
         engine="artifacts/{model}/engines/{variant}/engine.json",
-        requests="artifacts/{model}/requests.json",
+        requests=requests_of_variant,
         peaks=peaks_of_variant,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
@@ -350,6 +359,7 @@ rule measure_profile:
         mem_mb=16000,
         runtime=30,
         gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
         last_attempt=last_attempt,
     params:
         code=profile_code,
@@ -382,6 +392,7 @@ rule measure_idleness:
         mem_mb=16000,
         runtime=30,
         gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
@@ -419,6 +430,7 @@ rule measure_builds:
         mem_mb=16000,
         runtime=240,
         gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
@@ -458,6 +470,7 @@ rule verify_causes:
         mem_mb=16000,
         runtime=240,
         gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
@@ -491,6 +504,7 @@ rule measure_cascade:
         mem_mb=16000,
         runtime=60,
         gpu=gpus_of_cascade,
+        constraint=constraint_of_cascade,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:

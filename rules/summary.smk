@@ -45,7 +45,7 @@ rule summarize:
         references=PLAN.references,
         budget_points=config["accuracy_budget_points"],
         goal=config["goal"],
-        prices=config["prices"],
+        prices=hosts.prices_of(config),
         prepared=prepared_of_run,
         accept_disturbed=config["latency"]["accept_disturbed"],
         generation=GENERATIONS["summarize"],

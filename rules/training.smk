@@ -12,6 +12,7 @@ rule run_teacher:
         mem_mb=8000,
         runtime=120,
         gpu=gpus_of_training,
+        constraint=constraint_of_training,
     params:
         code=teacher_code,
         request=teacher_request,
@@ -38,6 +39,7 @@ rule train_model:
         mem_mb=16000,
         runtime=240,
         gpu=gpus_of_training,
+        constraint=constraint_of_training,
         last_attempt=last_attempt,
     params:
         code=training_code,
@@ -78,6 +80,7 @@ rule measure_training:
         mem_mb=16000,
         runtime=240,
         gpu=gpus_of_training,
+        constraint=constraint_of_training,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:

@@ -1,19 +1,20 @@
 """Measure the peaks of this machine: matrix products, copies, the smallest operator."""
 
+from tightrope.jobs.execution import require_node
 from tightrope.jobs.file_job import run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
-from tightrope.machine.host import require_host
 from tightrope.measure.profile.peaks import measure_peaks
+from tightrope.variants import device_of
 
 job = current_job(globals())
-require_host(job.params.host)
+require_node(job)
 run_file_job(
     job,
     "peaks not measured",
     lambda: measure_peaks(
         job.output.peaks,
-        device=job.wildcards.device,
+        device=device_of(job.wildcards.device),
         threads=intra_op_threads(job.params.threads),
     ),
 )

@@ -1,13 +1,13 @@
 """Measure what a request takes besides the call, and count what the model takes at least."""
 
+from tightrope.jobs.execution import require_node
 from tightrope.jobs.file_job import run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
-from tightrope.machine.host import require_host
 from tightrope.measure.profile.requests import measure_requests
 
 job = current_job(globals())
-require_host(job.params.host)
+require_node(job)
 run_file_job(
     job,
     "requests not measured",

@@ -4,6 +4,7 @@ from tightrope.jobs.job import current_job
 from tightrope.measure.family.measure import FamilyFiles, race_family
 from tightrope.measure.race.measure import RaceSettings
 from tightrope.measure.settings import TimingSettings
+from tightrope.variants import device_of
 
 job = current_job(globals())
 race_family(
@@ -12,5 +13,5 @@ race_family(
     TimingSettings.of(job),
     RaceSettings.of(job),
     root=job.wildcards.model,
-    device=job.wildcards.device,
+    device=device_of(job.wildcards.device),
 )

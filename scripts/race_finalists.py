@@ -3,6 +3,7 @@
 from tightrope.jobs.job import current_job
 from tightrope.measure.race.measure import Entrants, RaceSettings, race_finalists
 from tightrope.measure.settings import TimingSettings
+from tightrope.variants import device_of
 
 job = current_job(globals())
 race_finalists(
@@ -11,5 +12,5 @@ race_finalists(
     TimingSettings.of(job),
     RaceSettings.of(job),
     model=job.wildcards.model,
-    device=job.wildcards.device,
+    device=device_of(job.wildcards.device),
 )

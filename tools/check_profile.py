@@ -1,6 +1,7 @@
 """Say what of a Slurm profile does not fit this cluster: `check_profile.py profiles/slurm`.
 
-One line per finding, and exit code 1 where there is one. It asks scontrol and sacctmgr, and submits
+A second word is the configuration whose `hosts` are looked for, config/config.yaml by default. One
+line per finding, and exit code 1 where there is one. It asks scontrol and sacctmgr, and submits
 nothing. What a rule asks for is compared at its last attempt, when it asks for the most.
 """
 
@@ -8,7 +9,7 @@ import getpass
 import importlib.util
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from slurm_facts import (
 PLUGIN = "snakemake_executor_plugin_slurm"
 # by the key of the profile: what a user reads of it, and the marked value that bounds it
 WORDS = {"threads": ("CPUs", "cores"), "mem_mb": ("MiB", "node_mb")}
+CONSTRAINT = "constraint"
 UNUSABLE = ("DOWN", "DRAIN", "FAIL", "NOT_RESPONDING")
 
 
@@ -43,6 +45,14 @@ class Job(NamedTuple):
     minutes: int | None
 
 
+class Asked(NamedTuple):
+    """What is asked of the nodes of one type: a feature and devices; `key` says where."""
+
+    constraint: str | None
+    devices: Sequence[str]
+    key: str = CONSTRAINT
+
+
 def read_profile(folder: Path) -> dict[str, Any]:
     """Return the profile as Snakemake reads it. Raises CheckError."""
     path = folder / "config.yaml"
@@ -55,6 +65,19 @@ def read_profile(folder: Path) -> dict[str, Any]:
     if not isinstance(profile, dict) or profile.get("executor") != "slurm":
         raise CheckError(f"{path}: no profile for Slurm: it has no `executor: slurm`")
     return profile
+
+
+def hosts_of(profile: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return `hosts` of the profile's `config`, else of a configuration. Raises CheckError."""
+    try:
+        document = yaml.safe_load(path.read_text()) if path.is_file() else None
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        raise CheckError(f"{path}: not read: {' '.join(str(error).split())}") from None
+    found = {**(document if isinstance(document, dict) else {}), **(profile.get("config") or {})}
+    hosts = found.get("hosts") or {}
+    if not isinstance(hosts, dict) or not all(isinstance(one, dict) for one in hosts.values()):
+        raise CheckError(f"{path}: hosts has no entries such as genoa: {{constraint: zen4}}")
+    return hosts
 
 
 def number(value: Any, place: str, attempt: int) -> int:
@@ -88,7 +111,7 @@ def jobs_of(profile: dict[str, Any]) -> list[Job]:
     return jobs
 
 
-def findings(profile: dict[str, Any], cluster: Cluster) -> Iterator[str]:
+def findings(profile: dict[str, Any], hosts: dict[str, Any], cluster: Cluster) -> Iterator[str]:
     """Yield what does not fit, one line each. Raises CheckError."""
     if not importlib.util.find_spec(PLUGIN):
         yield "Snakemake has no Slurm plugin here: pip install --no-deps -r envs/slurm.txt"
@@ -97,8 +120,22 @@ def findings(profile: dict[str, Any], cluster: Cluster) -> Iterator[str]:
     places: dict[tuple[str | None, str | None], list[Job]] = defaultdict(list)
     for job in jobs_of(profile):
         places[job.partition, job.constraint].append(job)
+    devices = (profile.get("config") or {}).get("devices") or ()
     for (partition, constraint), jobs in places.items():
-        yield from place_findings(profile, cluster, partition, constraint, jobs)
+        yield from place_findings(cluster, partition, Asked(constraint, devices), jobs)
+    for name, host in hosts.items():
+        key = f"hosts.{name}.constraint"
+        asked = Asked(host.get("constraint"), host.get("devices") or ["cpu"], key)
+        for partition, jobs in by_partition(places).items():
+            yield from place_findings(cluster, partition, asked, jobs)
+
+
+def by_partition(places: dict[tuple[str | None, str | None], list[Job]]) -> dict[Any, list[Job]]:
+    """Return the jobs by partition alone."""
+    found: dict[str | None, list[Job]] = defaultdict(list)
+    for (partition, _), jobs in places.items():
+        found[partition] += jobs
+    return found
 
 
 def status_findings(profile: dict[str, Any], settings: Record) -> Iterator[str]:
@@ -134,13 +171,10 @@ def account_findings(profile: dict[str, Any], settings: Record) -> Iterator[str]
 
 
 def place_findings(
-    profile: dict[str, Any],
-    cluster: Cluster,
-    partition: str | None,
-    constraint: str | None,
-    jobs: list[Job],
+    cluster: Cluster, partition: str | None, asked: Asked, jobs: list[Job]
 ) -> Iterator[str]:
     """Yield what does not fit of the jobs that go to one partition and one type of node."""
+    constraint, devices, key = asked
     facts = partition_of(cluster, partition)
     if facts is None:
         known = ", ".join(cluster.partitions) or "none"
@@ -156,19 +190,19 @@ def place_findings(
     if not nodes:
         features = {one for node in inside for one in node.get("AvailableFeatures", "").split(",")}
         known = ", ".join(sorted(features - {"", "(null)"})) or "none"
-        words = f"no node of {name} has it; features there: {known} (`constraint`)"
-        yield f"constraint = {constraint}: {words}"
+        words = f"no node of {name} has it; features there: {known} (`{key}`)"
+        yield f"{key} = {constraint}: {words}"
         return
     where = f"a node of {name}" + (f" with {constraint}" if constraint else "")
     usable = [node for node in nodes if not any(one in node["State"] for one in UNUSABLE)]
     if not usable:
         states = ", ".join(f"{node['NodeName']} {node['State']}" for node in nodes)
-        yield f"constraint = {constraint}: no node of {name} with it is up now ({states})"
+        yield f"{key} = {constraint}: no node of {name} with it is up now ({states})"
     yield from size_findings(where, [limits_of(node, facts) for node in nodes], jobs)
     yield from time_findings(facts, jobs)
-    devices = (profile.get("config") or {}).get("devices") or ()
     if "cuda" in devices and not any("gpu" in node.get("Gres", "") for node in nodes):
-        yield f"config.devices = {devices}: {where} has no GPU that Slurm knows (Gres)"
+        place = "config.devices" if key == CONSTRAINT else key.replace(CONSTRAINT, "devices")
+        yield f"{place} = {devices}: {where} has no GPU that Slurm knows (Gres)"
 
 
 def size_findings(where: str, limits: list[dict[str, float]], jobs: list[Job]) -> Iterator[str]:
@@ -195,11 +229,11 @@ def too_much(jobs: list[Job], key: str, most: float, words: str) -> Iterator[str
         yield f"{worst.rule}{others}: up to {getattr(worst, key)} {words}"
 
 
-def main(folder: str = "profiles/slurm") -> int:
+def main(folder: str = "profiles/slurm", configuration: str = "config/config.yaml") -> int:
     """Print what does not fit; return the exit code."""
     try:
         profile = read_profile(Path(folder))
-        found = list(findings(profile, cluster_here()))
+        found = list(findings(profile, hosts_of(profile, Path(configuration)), cluster_here()))
     except CheckError as error:
         found = [str(error)]
     for line in found:

@@ -1,6 +1,10 @@
-"""Names of variants: device, engine, precision and calibration, parsed against closed lists."""
+"""Names of variants: place, engine, precision and calibration, parsed against closed lists.
+
+The place is a device, with `hosts` of the configuration a device of one of them: `cpu@genoa`.
+"""
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -8,6 +12,9 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 
 DEVICES = ("cpu", "cuda")
+# of a place, between its device and its host
+AT = "@"
+HOST = "[A-Za-z0-9][A-Za-z0-9_]*"
 # qat takes the ranges that a model has learnt; it is planned for no other, and never configured
 QAT = "qat"
 METHODS = ("minmax", "entropy", "percentile", "random", "nncf", QAT)
@@ -44,10 +51,25 @@ class Variant(NamedTuple):
     engine: str
     precision: str
     calibration: str | None = None
+    host: str | None = None
 
     def __str__(self) -> str:
-        parts = (self.device, self.engine, self.precision, self.calibration)
-        return "-".join(part for part in parts if part)
+        return f"{self.place}-{self.engine}-{self.rest}"
+
+    @property
+    def place(self) -> str:
+        """Return where it runs: the device, with a host `device@host`."""
+        return place_of(self.device, self.host)
+
+    @property
+    def rest(self) -> str:
+        """Return its name without place and engine."""
+        return "-".join(part for part in (self.precision, self.calibration) if part)
+
+    @property
+    def anywhere(self) -> "Variant":
+        """Return the variant without its host."""
+        return self._replace(host=None)
 
     @property
     def scheme(self) -> str | None:
@@ -74,6 +96,26 @@ class Variant(NamedTuple):
         return "-".join((self.calibration or "").split("-")[2:]) or None
 
 
+def place_of(device: str, host: str | None) -> str:
+    """Return the name of a device of a host, that of the device alone without a host."""
+    return f"{device}{AT}{host}" if host else device
+
+
+def at_place(names: Mapping[str, str], device: str, host: str | None) -> str | None:
+    """Return the name by place that is of a device of that host, else of the device alone."""
+    return names.get(place_of(device, host), names.get(device))
+
+
+def device_of(place: str) -> str:
+    """Return the device of a place."""
+    return place.partition(AT)[0]
+
+
+def host_of(place: str) -> str | None:
+    """Return the host of a place, None for a device alone."""
+    return place.partition(AT)[2] or None
+
+
 def either(names: Any) -> str:
     """Return a regular expression for any of `names`, longer names first."""
     return "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
@@ -81,8 +123,8 @@ def either(names: Any) -> str:
 
 CALIBRATION = rf"(?:{either(METHODS)})-[1-9][0-9]*(?:-{REPAIR})?"
 NAME = re.compile(
-    rf"(?P<device>{either(DEVICES)})-(?P<engine>{either(ENGINES)})-(?P<precision>{either(PRECISIONS)})"
-    rf"(?:-(?P<calibration>{CALIBRATION}))?"
+    rf"(?P<device>{either(DEVICES)})(?:{AT}(?P<host>{HOST}))?-(?P<engine>{either(ENGINES)})"
+    rf"-(?P<precision>{either(PRECISIONS)})(?:-(?P<calibration>{CALIBRATION}))?"
 )
 
 
@@ -92,7 +134,8 @@ def parse(name: str) -> Variant:
     match = NAME.fullmatch(name)
     if match is None:
         raise ConfigError(
-            f"{name}: no variant; a name is device-engine-precision, for int8 with "
+            f"{name}: no variant; a name is device-engine-precision, with hosts "
+            "device@host-engine-precision, for int8 with "
             "-method-samples or -method-samples-repair "
             f"(devices {', '.join(DEVICES)}; engines {', '.join(ENGINES)}; "
             f"precisions {', '.join(PRECISIONS)}; methods {', '.join(METHODS)})"
@@ -141,12 +184,13 @@ def is_calibrated(variant: Variant) -> bool:
     return variant.precision in CALIBRATED and bool(ENGINES[variant.engine].methods)
 
 
-def baseline(device: str, checkpoint: str) -> Variant:
-    """Return the baseline variant of a device, for the source of the checkpoint.
+def baseline(device: str, checkpoint: str, host: str | None = None) -> Variant:
+    """Return the baseline variant of a device of a host, for the source of the checkpoint.
 
     PyTorch eager in fp32, or ONNX Runtime in fp32 where the model is an ONNX file.
     """
-    return Variant(device, "onnxruntime" if is_onnx(checkpoint) else "pytorch", "fp32")
+    engine = "onnxruntime" if is_onnx(checkpoint) else "pytorch"
+    return Variant(device, engine, "fp32", host=host)
 
 
 def is_onnx(checkpoint: str) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from slurm_cluster import Cluster
 from slurm_project import PROFILE, write_profile
 from tiny_project import Project
@@ -92,6 +93,22 @@ def without_count(line: str) -> str:
     """The line without its first words, `rule and n other rules`, which each new rule changes."""
     first, rules, rest = line.partition(" other rules: ")
     return rest if rules else first
+
+
+def test_each_of_several_hosts_must_be_of_a_node(bare: Project, cluster: Cluster) -> None:
+    write_profile(bare)
+    hosts = {"a": {"constraint": "small"}, "b": {"constraint": "huge"}}
+    hosts["c"] = {"constraint": "large", "devices": ["cuda"]}
+    (bare / "config").mkdir(exist_ok=True)
+    (bare / "config/config.yaml").write_text(yaml.safe_dump({"hosts": hosts}))
+    code, lines = check(bare)
+    (bare / "config/config.yaml").unlink()
+    assert code == 1
+    assert lines == [
+        "hosts.b.constraint = huge: no node of main has it; features there: large, small "
+        "(`hosts.b.constraint`)",
+        "hosts.c.devices = ['cuda']: a node of main with large has no GPU that Slurm knows (Gres)",
+    ]
 
 
 def test_nodes_that_are_all_down_are_told(bare: Project, cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ from tightrope.records.race_statistics import beaten_by
 from tightrope.summary.goal import decisions
 from tightrope.summary.races import race_entries
 from tightrope.summary.recommend import recommendations
+from tightrope.summary.results import variant_fields
 from tightrope.variants import parse
 
 BASELINE, BF16, INT8 = "cpu-pytorch-fp32", "cpu-openvino-bf16", "cpu-onnxruntime-int8-minmax-64"
@@ -41,7 +42,7 @@ def result(variant: str, *rows: dict[str, Any], **changes: Any) -> dict[str, Any
     verdict = "kept" if lost <= 1.0 else "undecided"
     return {
         **{"model": "m", "variant": variant, "baseline": BASELINE, "host": PLACE},
-        **parse(variant)._asdict(),
+        **variant_fields(parse(variant)),
         **{"status": "ok", "reason": None, "size_bytes": 100, "build_s": 60.0, "search": None},
         "peak_rss_bytes": int(1e6 * mb),
         "accuracy": {"verdict": verdict, **accuracy, "samples_needed": None},

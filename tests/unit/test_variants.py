@@ -6,6 +6,8 @@ from tightrope.variants import (
     METHODS,
     Variant,
     baseline,
+    device_of,
+    host_of,
     is_onnx,
     parse,
 )
@@ -27,6 +29,25 @@ POSSIBLE += [Variant(one, name, "given") for name, facts in ENGINES.items() for 
 @pytest.mark.parametrize("variant", POSSIBLE, ids=str)
 def test_a_name_is_read_as_the_variant_that_it_was_written_from(variant: Variant) -> None:
     assert parse(str(variant)) == variant
+
+
+def test_the_host_of_a_name_is_part_of_the_place_of_its_variant() -> None:
+    found = parse("cpu@genoa-openvino-int8-nncf-512")
+    assert found == Variant("cpu", "openvino", "int8", "nncf-512", "genoa")
+    assert (found.place, found.rest) == ("cpu@genoa", "int8-nncf-512")
+    assert str(found.anywhere) == "cpu-openvino-int8-nncf-512"
+    assert str(found) == "cpu@genoa-openvino-int8-nncf-512"
+    assert (device_of(found.place), host_of(found.place)) == ("cpu", "genoa")
+    assert (device_of("cpu"), host_of("cpu")) == ("cpu", None)
+    # what is built from another engine is built from that of the same host
+    assert parse("cpu@genoa-openvino-int8-bf16-nncf-512").quantized_as == found
+    assert baseline("cpu", "path:m", "genoa") == parse("cpu@genoa-pytorch-fp32")
+
+
+@pytest.mark.parametrize("name", ["cpu@-pytorch-fp32", "cpu@a b-pytorch-fp32", "@a-pytorch-fp32"])
+def test_a_name_with_an_impossible_host_is_no_variant(name: str) -> None:
+    with pytest.raises(ConfigError, match="no variant"):
+        parse(name)
 
 
 def test_possible_names_are_all_different() -> None:

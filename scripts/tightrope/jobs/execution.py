@@ -3,18 +3,42 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
+from tightrope.artifacts.failures import failure_in
 from tightrope.jobs.child import Limits
+from tightrope.jobs.ended import reason_of
 from tightrope.machine.cores import intra_op_threads
-from tightrope.machine.host import require_host
+from tightrope.machine.host import describe_host, name_in, named, require_host
+
+# inputs of a job without which it only passes on why there are none
+NEEDED = ("engine", "source")
+
+
+def require_node(job: Any) -> None:
+    """Raise TightropeError where this machine does not match the host key of the job.
+
+    A job that only passes on a failure may run anywhere: when its node is lost, or there never was
+    one of its kind, it runs where Snakemake does.
+    """
+    if not fails_anyway(job):
+        require_host(job.params.host)
+
+
+def fails_anyway(job: Any) -> bool:
+    """Return whether a job has ended before, or what it needs holds a failure."""
+    inputs = dict(job.input.items())
+    needed = [inputs[name] for name in NEEDED if name in inputs]
+    ended = reason_of(path for _, path in job.output.items())
+    return ended is not None or any(failure_in(path) for path in needed)
 
 
 @dataclass(frozen=True)
 class Execution:
-    """Intra-op threads of an engine, limits of the job, installed versions of the libraries."""
+    """Intra-op threads of an engine, limits of the job, versions of libraries, kind of node."""
 
     threads: int
     limits: Limits
     libraries: dict[str, str | None]
+    host_name: str | None = None
 
     @classmethod
     def of(cls, job: Any) -> Self:
@@ -22,6 +46,11 @@ class Execution:
 
         Raises TightropeError where this machine does not match the host key of the job.
         """
-        require_host(job.params.host)
+        require_node(job)
         threads = intra_op_threads(job.params.threads)
-        return cls(threads, Limits.of(job), job.params.libraries)
+        name = name_in(job.params.host)
+        return cls(threads, Limits.of(job), job.params.libraries, name)
+
+    def host(self) -> dict[str, Any]:
+        """Return this machine as a record has it, with the name of its kind if it has one."""
+        return named(describe_host(), self.host_name)

@@ -5,12 +5,14 @@ import platform
 import re
 from functools import cache
 from pathlib import Path
+from socket import gethostname
 from typing import Any, TypedDict
 
 from tightrope.artifacts.files import digest, read_json, write_json
 from tightrope.errors import TightropeError
 from tightrope.machine.cores import physical_cores
 from tightrope.machine.nvml import nvidia_gpu
+from tightrope.variants import AT
 
 # instruction sets that change which kernels a runtime picks
 ISA = (
@@ -39,6 +41,7 @@ class KnownHost(TypedDict):
     cpu: str
     isa: list[str]
     gpu: str | None
+    driver: str | None
 
 
 @cache
@@ -70,6 +73,23 @@ def fingerprint(host: dict[str, Any]) -> str:
 def for_device(host: dict[str, Any], device: str) -> dict[str, Any]:
     """Return the host facts relevant to a device: GPU and driver do not matter on the CPU."""
     return host if device == "cuda" else {**host, "gpu": None, "driver": None}
+
+
+def name_in(key: str | None) -> str | None:
+    """Return the name of the kind of node in a host key, None in a fingerprint."""
+    if key is None or re.fullmatch("[0-9a-f]{12}", key):
+        return None
+    return key.split()[0].partition(AT)[2]
+
+
+def named(host: dict[str, Any], name: str | None) -> dict[str, Any]:
+    """Return the host with the name that the configuration gives to its kind, if any."""
+    return {**host, "name": name} if name else host
+
+
+def host_key(host: dict[str, Any]) -> str:
+    """Return what a summary calls a host: the name of its kind, else its fingerprint."""
+    return host.get("name") or fingerprint(host)
 
 
 def node_fingerprint(host: dict[str, Any]) -> str:
@@ -109,27 +129,57 @@ def cpu_name(fields: dict[str, str]) -> str:
 def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:
     """Raise TightropeError where this machine does not match the host key `key`.
 
-    `key` is a fingerprint, or a node type that `host` of the configuration names. The first job of
-    a node type defines it: its host is kept in `registry`.
+    `key` is a fingerprint, or `device@host` with the name of a kind of node, followed by the
+    instruction sets that such a node must have. The first job of a place defines its kind: this
+    machine, as far as it matters to that device, is kept in `registry`.
     """
     host = describe_host()
     hosts = [for_device(host, device) for device in ("cpu", "cuda")]
     if key in [name(one) for name in (fingerprint, numerics_fingerprint) for one in hosts]:
         return
-    if re.fullmatch("[0-9a-f]{12}", key):
+    if name_in(key) is None:
         raise TightropeError(f"planned for host {key}, this is {fingerprint(host)}: run again")
-    file = Path(registry, f"{key}.json")
+    place, *wanted = key.split()
+    device, _, name = place.partition(AT)
+    if lacking := [one for one in wanted if one not in host["isa"]]:
+        raise TightropeError(
+            f"host {name}: this node ({node_in_words(host)}) lacks {', '.join(lacking)}, which "
+            f"hosts.{name}.isa promises; pin the jobs to nodes that have it, or correct isa"
+        )
+    require_kind(name, for_device(host, device), Path(registry, f"{place}.json"))
+
+
+def require_kind(name: str, host: dict[str, Any], file: Path) -> None:
+    """Raise TightropeError where `host` is of another kind than the one in `file`.
+
+    Without that file it is written; of several jobs at once one does, and all compare with it.
+    """
     if not file.is_file():
-        write_json(file, {**host, "fingerprint": node_fingerprint(host)})
+        write_first(file, {**host, "fingerprint": node_fingerprint(host)})
     known = read_json(file, KnownHost)
     if known["fingerprint"] != node_fingerprint(host):
         raise TightropeError(
-            f"host {key}: this node ({node_in_words(host)}) is of another type than the first "
+            f"host {name}: this node ({node_in_words(host)}) is of another type than the first "
             f"({node_in_words(known)}); pin the jobs to nodes of one type, or delete {file} "
             "where the type itself has changed"
         )
 
 
+def write_first(file: Path, document: dict[str, Any]) -> None:
+    """Write the file unless another job, perhaps on another node, has written it meanwhile."""
+    draft = file.with_name(f".{file.stem}.{gethostname()}.{os.getpid()}.json")
+    write_json(draft, document)
+    try:
+        file.hardlink_to(draft)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 def node_in_words(host: dict[str, Any]) -> str:
-    """Format CPU, instruction sets and GPU of a host."""
-    return ", ".join([host["cpu"], " ".join(host["isa"]), host["gpu"] or "no GPU"])
+    """Format CPU, instruction sets, GPU and driver of a host."""
+    gpu = " with driver ".join(word for word in (host["gpu"], host["driver"]) if word)
+    return ", ".join([host["cpu"], " ".join(host["isa"]), gpu or "no GPU"])

@@ -6,7 +6,6 @@ from typing import Any
 from tightrope.artifacts.descent import require_engine_of, require_model
 from tightrope.artifacts.files import sha256
 from tightrope.jobs.execution import Execution
-from tightrope.machine.host import describe_host
 
 
 def facts_of_run(
@@ -22,7 +21,7 @@ def facts_of_run(
     return {
         "model": model,
         "variant": variant,
-        "host": describe_host(),
+        "host": execution.host(),
         "libraries": execution.libraries,
         "engine_sha256": sha256(engine),
     }

@@ -8,15 +8,18 @@ from typing import Any
 
 from tightrope.artifacts.seals import make_secret
 from tightrope.errors import TightropeError
+from tightrope.jobs.ended import continues
 from tightrope.plan import reports
 from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
+from tightrope.plan.hosts import require_nodes
 from tightrope.plan.lease import Lease
 from tightrope.plan.orphans import take_folder
 from tightrope.plan.plan import Plan
 from tightrope.plan.records import failing_files, records
 from tightrope.plan.run import (
     DISTURBED,
+    LOCAL,
     SLURM,
     TRANSIENT,
     delete_disturbed,
@@ -26,6 +29,7 @@ from tightrope.plan.run import (
     executor_of_this_run,
     this_run_executes_jobs,
 )
+from tightrope.plan.slurm_queue import require_slurm
 from tightrope.terminal.start import start_terminal
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
@@ -39,6 +43,7 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> Lease | None:
     """
     if not workflow.is_main_process or not this_run_executes_jobs():
         return None
+    require_nodes_or_exit(config)
     lease = folder_or_exit()
     make_secret_or_exit()
     if lease.owned:
@@ -54,6 +59,20 @@ def begin_run(workflow: Any, config: Document, plan: Plan) -> Lease | None:
     atexit.register(lease.release)
     start_terminal(workflow)
     return lease
+
+
+def require_nodes_or_exit(config: Document) -> None:
+    """End the process with one line where jobs cannot be sent to the nodes that they are for.
+
+    What continues a run for its report runs here, whatever is missing.
+    """
+    executor = executor_of_this_run()
+    try:
+        require_nodes(config, local=executor == LOCAL and not continues())
+        if executor == SLURM:
+            require_slurm()
+    except TightropeError as error:
+        sys.exit(str(error))
 
 
 def folder_or_exit() -> Lease:

@@ -15,8 +15,7 @@ Document = dict[str, Any]
 def of_build_rule(wildcards: Any) -> tuple[str, SimpleNamespace]:
     """Return the engine of a variant, and the wildcards of the rule that builds it."""
     variant = parse(wildcards.variant)
-    rest = str(variant).removeprefix(f"{variant.device}-{variant.engine}-")
-    names = SimpleNamespace(model=wildcards.model, device=variant.device, rest=rest)
+    names = SimpleNamespace(model=wildcards.model, device=variant.place, rest=variant.rest)
     return variant.engine, names
 
 

@@ -59,9 +59,10 @@ def check_variants(config: Document, name: str, asked: Document) -> None:
                 f"{place}.{key}: {variant}: no configured variant of {asked[key]}"
                 f"{nearest(variant, known)}"
             )
-    if len({parse(variant).device for variant in named.values()}) > 1:
+    if len({parse(variant).place for variant in named.values()}) > 1:
         raise ConfigError(
-            f"{place}: {' and '.join(named.values())} run on two devices; take variants of one"
+            f"{place}: {' and '.join(named.values())} run on two devices or hosts; take variants "
+            "of one"
         )
 
 

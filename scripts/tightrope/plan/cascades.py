@@ -41,14 +41,14 @@ def chosen_variants(
 ) -> dict[str, Variant]:
     """Return the variant of each member: the one that is named, else the preferred one.
 
-    A member is left out if none of its `available` variants is the named one, or on the device of
+    A member is left out if none of its `available` variants is the named one, or at the place of
     the other named one.
     """
     asked = {key: parse(name) for key, name in named.items() if name}
-    devices = {variant.device for variant in asked.values()}
+    places = {variant.place for variant in asked.values()}
     found = {}
     for key, variants in available.items():
-        fitting = [one for one in variants if not devices or one.device in devices]
+        fitting = [one for one in variants if not places or one.place in places]
         if key in asked:
             fitting = [one for one in variants if one == asked[key]]
         if fitting:

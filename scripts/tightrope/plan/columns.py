@@ -37,16 +37,16 @@ def paths(path: str, rows: Columns, wildcards: Any) -> list[str]:
 
 
 def by_place(jobs: Jobs) -> dict[tuple[str, str], list[Variant]]:
-    """Return the variants of the jobs by model and device."""
+    """Return the variants of the jobs by model and place, see `variants`."""
     found: dict[tuple[str, str], list[Variant]] = {}
     for model, variant in jobs:
-        found.setdefault((model, variant.device), []).append(variant)
+        found.setdefault((model, variant.place), []).append(variant)
     return found
 
 
 def race_columns(jobs: Jobs) -> dict[str, list[str]]:
-    """Return each model with each of its devices, in the format of `columns`."""
-    found = dict.fromkeys((model, variant.device) for model, variant in jobs)
+    """Return each model with each of its places, in the format of `columns`."""
+    found = dict.fromkeys((model, variant.place) for model, variant in jobs)
     return {"model": [model for model, _ in found], "device": [device for _, device in found]}
 
 

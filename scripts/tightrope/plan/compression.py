@@ -44,7 +44,7 @@ def compress_recipe(config: Document, wildcards: Any) -> Document:
     """Return how the models of a search are trained and built, and what they are asked for."""
     model = config["models"][wildcards.model]
     asked, variant = model["compress"], variant_of(config, wildcards.model)
-    named = Names(wildcards.model, variant.device, str(variant).split("-", 2)[2])
+    named = Names(wildcards.model, variant.device, variant.rest)
     budget = asked["budget_points"]
     return {
         "target": float(asked["target"].removesuffix("x")),

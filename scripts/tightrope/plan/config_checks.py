@@ -10,6 +10,7 @@ from tightrope.machine.host import describe_host
 from tightrope.plan.cascade_checks import check_cascades
 from tightrope.plan.distillation import check_distillation
 from tightrope.plan.goal_checks import check_goal
+from tightrope.plan.hosts import check_hosts, devices_of, names_of, runs_here
 from tightrope.plan.model_checks import (
     check_heads,
     check_kinds,
@@ -32,7 +33,7 @@ from tightrope.plan.shapes import (
 from tightrope.plan.stability import check_stability
 from tightrope.plan.targets import check_compression, check_targets
 from tightrope.plan.throughput import check_throughput
-from tightrope.plan.variants import configured, devices_of, kind_of
+from tightrope.plan.variants import configured, kind_of
 from tightrope.signature import SEQUENCE
 from tightrope.variants import AUTO, GIVEN, Variant, parse
 
@@ -66,7 +67,7 @@ def check_search(config: Document) -> None:
 def check_threads(config: Document) -> None:
     """Threads must not exceed this machine's processors, where the jobs run on this machine."""
     processors = os.cpu_count() or 1
-    if config["host"] == "auto" and config["threads"] != "auto" and config["threads"] > processors:
+    if runs_here(config) and config["threads"] != "auto" and config["threads"] > processors:
         raise ConfigError(
             f"config: threads = {config['threads']}: this machine has {processors} processors; "
             "take fewer, or name the host that the jobs run on (`host`)"
@@ -98,12 +99,13 @@ def check_given(config: Document) -> None:
 def check_devices(config: Document) -> None:
     """A forced device must have a configured precision, unless no precision is configured."""
     asked = {engine: names for engine, names in config["engines"].items() if names}
-    for device in devices_of(config) if asked and config["devices"] != "auto" else ():
+    forced = config["devices"] != "auto" or config["hosts"]
+    for device in devices_of(config) if asked and forced else ():
         there = {engine: ENGINES[engine].precisions.get(device, ()) for engine in asked}
         if not any(set(names) & set(there[engine]) for engine, names in asked.items()):
             words = "; ".join(f"{engine}: {', '.join(names)}" for engine, names in asked.items())
             raise ConfigError(
-                f"config: devices = {config['devices']}: no configured engine has one of its "
+                f"config: devices = {[*devices_of(config)]}: no configured engine has one of its "
                 f"precisions on {device} ({words}); add one that has, or leave {device} out"
             )
 
@@ -120,7 +122,7 @@ def configured_variants(config: Document) -> list[Variant]:
 
 def check_named_variants(config: Document) -> None:
     """Traffic, profiles, pauses and builds are measured for configured variants only."""
-    known = [str(variant) for variant in configured_variants(config)]
+    known = names_of(configured_variants(config))
     named = {key: config[key]["variants"] for key in ("traffic", "profile", "idleness", "builds")}
     asked = {key: names for key, names in named.items() if names != "auto"}
     for key, name in ((key, name) for key, names in asked.items() for name in names):
@@ -176,9 +178,9 @@ def has_buckets(config: Document, variant: Variant) -> bool:
 
 def uses_gpu(config: Document) -> bool:
     """Return whether variants for a GPU are planned."""
-    if config["devices"] == "auto":
+    if config["devices"] == "auto" and runs_here(config):
         return describe_host()["gpu"] is not None
-    return "cuda" in config["devices"]
+    return "cuda" in devices_of(config)
 
 
 def check_shapes(config: Document) -> None:
@@ -205,6 +207,7 @@ def check_shapes(config: Document) -> None:
 
 
 CHECKS = (
+    check_hosts,
     check_pool,
     check_variants,
     check_devices,

@@ -37,7 +37,7 @@ def families(config: Document, jobs: Jobs) -> list[Family]:
     roots = {root: members_of(children, root) for root in children.get(None, ())}
     root_of = {name: root for root, members in roots.items() for name in members}
     devices: dict[str, list[str]] = {root: [] for root in roots}
-    for model, device in dict.fromkeys((model, one.device) for model, one in jobs):
+    for model, device in dict.fromkeys((model, one.place) for model, one in jobs):
         if model in root_of:
             devices[root_of[model]].append(device)
     return [

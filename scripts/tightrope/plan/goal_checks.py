@@ -5,6 +5,7 @@ from typing import Any
 from tightrope.errors import ConfigError, nearest
 from tightrope.machine.energy import package_meter
 from tightrope.machine.host import describe_host
+from tightrope.plan.hosts import runs_here
 from tightrope.plan.shapes import shapes_of
 
 # the scenarios of LoadGen that measure what a goal minimizes, or its bound of p99
@@ -72,6 +73,6 @@ def in_words(shape: dict[str, int]) -> str:
 
 def may_show_energy(config: dict[str, Any]) -> bool:
     """Return whether energy may be measured: counters of this machine, or jobs elsewhere."""
-    if config["host"] != "auto":
+    if not runs_here(config):
         return True
     return package_meter() is not None or describe_host()["gpu"] is not None

@@ -8,8 +8,9 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, saturates
+from tightrope.plan.hosts import known_machine
 from tightrope.plan.shapes import is_of_images
-from tightrope.variants import AUTO, DEVICES, GIVEN, QUANTIZED, Variant, parse
+from tightrope.variants import AUTO, GIVEN, QUANTIZED, Variant, parse
 
 Document = dict[str, Any]
 
@@ -77,14 +78,16 @@ def engine_manifest(model: str, variant: Variant) -> str:
 
 def scheme_of(config: Document, variant: Variant) -> str | None:
     """Return the scheme of the quantized ONNX of `variant`, u8s7 for u8s8 with a reduced range."""
-    return "u8s7" if variant.scheme == "u8s8" and reduces_range(config) else variant.scheme
+    reduced = variant.scheme == "u8s8" and reduces_range(config, variant)
+    return "u8s7" if reduced else variant.scheme
 
 
-def reduces_range(config: Document) -> bool:
-    """Return whether u8 x s8 products must stay within 7 bits on the target CPU."""
+def reduces_range(config: Document, variant: Variant) -> bool:
+    """Return whether u8 x s8 products must stay within 7 bits on the CPU of a variant."""
     asked = config["calibration"]["reduce_range"]
     if asked == "auto":
-        return config["host"] == "auto" and saturates(describe_host())
+        machine = known_machine(config, variant, describe_host())
+        return machine is not None and saturates(machine)
     return bool(asked)
 
 
@@ -152,7 +155,17 @@ def peaks_of_variant(wildcards: Any) -> str:
 
 def peaks_file(variant: Variant) -> str:
     """Return the file with the peaks of the device of a variant."""
-    return f"artifacts/machine/{variant.device}.peaks.json"
+    return f"artifacts/machine/{variant.place}.peaks.json"
+
+
+def requests_of_variant(wildcards: Any) -> str:
+    """Return the file with what the requests of a model take at the place of the variant."""
+    return requests_file(wildcards.model, parse(wildcards.variant))
+
+
+def requests_file(model: str, variant: Variant) -> str:
+    """Return the file with what the requests of a model take at the place of a variant."""
+    return f"artifacts/{model}/{variant.place}.requests.json"
 
 
 def counted_inputs(
@@ -160,11 +173,11 @@ def counted_inputs(
 ) -> dict[str, str]:
     """Return the simplified ONNX of a profiled model, whose operations are counted.
 
-    Empty where none of the planned `variants` of that model, which are by model and device, reads
-    it: no profile exports a model.
+    Empty where none of the planned `variants` of that model and place reads it: no profile exports
+    a model.
     """
     model = wildcards.model
-    own = (variant for device in DEVICES for variant in variants.get((model, device), ()))
+    own = variants.get((model, wildcards.device), ())
     if any(reads_simplified(config, one) for one in own):
         return {"onnx": f"artifacts/{model}/model.simplified.onnx"}
     return {}

@@ -13,7 +13,7 @@ from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_rang
 from tightrope.plan.plan import Plan, baseline_of, raced
 from tightrope.plan.profiles import profiles_of
 from tightrope.plan.shapes import buckets_of, is_of_images
-from tightrope.variants import parse
+from tightrope.variants import device_of, parse
 
 # multiple of examples that are kept of a source
 LIMIT_STEP = 2048
@@ -38,7 +38,7 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
     On a GPU the keys of `cuda` that the engine reads; buckets where it has one program per bucket;
     `reduce_range` where it quantizes for a CPU itself.
     """
-    on_gpu = wildcards.device == "cuda"
+    on_gpu = device_of(wildcards.device) == "cuda"
     read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
     options = dict(config.get(engine, {})) | read
     if ENGINES[engine].profiles:
@@ -46,9 +46,9 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
         options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
     elif ENGINES[engine].static or "graphs" in read:
         options["buckets"] = buckets_of(config, wildcards.model)
-    precision = parse(f"{wildcards.device}-{engine}-{wildcards.rest}").precision
-    if not on_gpu and precision in ENGINES[engine].reducible:
-        options["reduce_range"] = reduces_range(config)
+    variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
+    if not on_gpu and variant.precision in ENGINES[engine].reducible:
+        options["reduce_range"] = reduces_range(config, variant)
     return options
 
 

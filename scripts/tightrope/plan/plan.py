@@ -1,17 +1,18 @@
 """The plan of jobs from the configuration, and what their rules ask of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tightrope.engine_table import ENGINES
 from tightrope.machine.compiler import missing_compiler
 from tightrope.machine.gpu import missing_packages
-from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
+from tightrope.machine.host import describe_host
 from tightrope.plan.cascades import cascade_jobs
 from tightrope.plan.columns import Jobs, by_place
 from tightrope.plan.comparisons import compared, references
 from tightrope.plan.config import Document
 from tightrope.plan.families import Family, family_records
+from tightrope.plan.hosts import host_keys, numerics_keys, places
 from tightrope.plan.job_inputs import (
     audits,
     engine_manifest,
@@ -22,22 +23,23 @@ from tightrope.plan.stability import requested
 from tightrope.plan.throughput import measured_throughputs
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
-from tightrope.variants import DEVICES, Variant, baseline, is_onnx, parse
+from tightrope.variants import Variant, baseline, device_of, host_of, is_onnx, parse
 
 
 class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
-    `jobs` has each model with each variant that can run, `variants` the same by model and device,
+    `jobs` has each model with each variant that can run, `variants` the same by model and place
+    (a device, or a device of one of `hosts`),
     `traffic` those also measured under
     traffic, `throughput` those also with several instances, `profile` those whose operators are
     timed too, `idleness` those called after pauses, `builds` those built several times,
     `causes` those also measured without the causes of their time,
     `activations` those timed paired with the same variant of the model's reference in `references`,
-    `families` the records by root and device,
+    `families` the records by root and place,
     `training` the models whose training is measured, `cascades` the jobs of the small and of the
     large model of each cascade, `baselines` the name of the baseline per model
-    and device; `host` and `numerics` are the host keys per device. `unavailable` and `failed` are
+    and place; `host` and `numerics` are the host keys per place. `unavailable` and `failed` are
     the variants that are not planned, each with the reason: `failed` those of models without data
     or checkpoint.
     """
@@ -71,8 +73,6 @@ def make_plan(
     `failed` are the models that have no data or no checkpoint, each with the reason.
     """
     host, failed = host or describe_host(), failed or {}
-    auto = config["host"] == "auto"
-    given: dict[str, str] = {device: config["host"] for device in DEVICES}
     wanted = [(model, one) for model in config["models"] for one in configured(config, model, host)]
     reasons = {
         (model, variant): reason
@@ -99,22 +99,20 @@ def make_plan(
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         failed=[(name, str(one), failed[name]) for name, one in possible if name in failed],
         baselines=baselines_of(config),
-        host=keys(fingerprint, host) if auto else given,
-        numerics=keys(numerics_fingerprint, host) if auto else given,
+        host=host_keys(config, host),
+        numerics=numerics_keys(config, host),
     )
 
 
 def baselines_of(config: Document) -> dict[str, dict[str, str]]:
-    """Return the name of the baseline of each model on each device."""
+    """Return the name of the baseline of each model at each place."""
     return {
-        name: {device: str(baseline(device, model["checkpoint"])) for device in DEVICES}
+        name: {
+            one: str(baseline(device_of(place), model["checkpoint"], host_of(place)))
+            for one, place in places(config).items()
+        }
         for name, model in config["models"].items()
     }
-
-
-def keys(name: Callable[[Document], str], host: Document) -> dict[str, str]:
-    """Return the host key for each device, computed by the function `name`."""
-    return {device: name(for_device(host, device)) for device in DEVICES}
 
 
 def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
@@ -132,7 +130,7 @@ def unavailable_reason(
     if from_checkpoint(config, variant.engine) and is_onnx(model["checkpoint"]):
         return "no checkpoint: the model is an ONNX file"
     # a device requested explicitly, as on a cluster's head node, is planned even without a GPU here
-    if variant.device == "cuda" and config["devices"] == "auto":
+    if variant.device == "cuda" and config["devices"] == "auto" and not config["hosts"]:
         missing = missing_packages(variant.engine) if host["gpu"] else "no NVIDIA GPU"
         if missing:
             return missing
@@ -158,7 +156,7 @@ def reference_engine(plan: Plan, wildcards: Any) -> str:
 
 def baseline_of(plan: Plan, wildcards: Any) -> str:
     """Return the name of a variant's baseline."""
-    return plan.baselines[wildcards.model][parse(wildcards.variant).device]
+    return plan.baselines[wildcards.model][parse(wildcards.variant).place]
 
 
 def baseline_of_device(plan: Plan, wildcards: Any) -> str:
@@ -170,4 +168,4 @@ def variant_suffixes(plan: Plan) -> set[str]:
     """Return the name parts after device and engine of the variants that are built."""
     planned = [one for _, one in plan.jobs]
     built = planned + [one.quantized_as for one in planned if one.quantized_as]
-    return {str(one).removeprefix(f"{one.device}-{one.engine}-") for one in built}
+    return {one.rest for one in built}

@@ -2,7 +2,7 @@
 
 from tightrope.plan.columns import Jobs
 from tightrope.plan.config import Document
-from tightrope.plan.job_inputs import peaks_file
+from tightrope.plan.job_inputs import peaks_file, requests_file
 from tightrope.plan.stability import requested
 
 # engines of which operators are timed on a CPU; those of torch.compile name no kernels
@@ -17,7 +17,7 @@ def profiled(config: Document, jobs: Jobs) -> Jobs:
 
 
 def shared_by_profiles(jobs: Jobs) -> list[str]:
-    """Return the files that the profiles of a model, or of a device, share."""
-    requests = [f"artifacts/{model}/requests.json" for model, _ in jobs]
+    """Return the files that the profiles of a model, or of a place, share."""
+    requests = [requests_file(model, variant) for model, variant in jobs]
     peaks = [peaks_file(variant) for _, variant in jobs]
     return [*dict.fromkeys([*requests, *peaks])]

@@ -4,8 +4,8 @@ from typing import Any
 
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
+from tightrope.plan.hosts import devices_of
 from tightrope.plan.shapes import free_sizes, is_of_images
-from tightrope.plan.variants import devices_of
 from tightrope.runtimes.buckets import PLURALS, in_words
 from tightrope.runtimes.tensorrt.profiles import Profile, all_ranges
 from tightrope.signature import BATCH, SEQUENCE

@@ -28,7 +28,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
                 for kind, jobs in measured.items()
                 if (model, variant) in jobs
             ),
-            f"reports/{model}/{variant.device}.race.json",
+            f"reports/{model}/{variant.place}.race.json",
         ]
         for model, variant in plan.jobs
     }

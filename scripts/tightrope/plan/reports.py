@@ -10,6 +10,7 @@ from tightrope.artifacts.files import read_bytes, read_json, write_bytes
 from tightrope.errors import ArtifactError
 from tightrope.records.cascade import CASCADE
 from tightrope.records.record import TRAINING
+from tightrope.variants import place_of
 
 REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
 KEPT = Path("reports/configurations")
@@ -18,7 +19,7 @@ OF_ONE_RUN = ("remeasure", "retry_failed", "strict")
 # a quoted word or number that YAML reads in the same way without quotes
 PLAIN = re.compile(r'"([A-Za-z0-9_.+-]+)"')
 GENERATIONS = Path(".snakemake/tightrope")
-# the files of each (model, variant), each (model, TRAINING), each (root, device) of a family and
+# the files of each (model, variant), each (model, TRAINING), each (root, place) of a family and
 # each (cascade, CASCADE)
 Records = dict[tuple[str, str], list[str]]
 
@@ -41,6 +42,7 @@ class Family(TypedDict):
 
     root: str
     device: str
+    host: str
 
 
 class Cascade(TypedDict):
@@ -88,7 +90,11 @@ def reported_records(summary: Path, records: Records) -> list[str]:
         document = read_json(summary, Reported)
         known = [(result["model"], result["variant"]) for result in document["results"]]
         known += [(training["model"], TRAINING) for training in document.get("training", ())]
-        known += [(family["root"], family["device"]) for family in document.get("families", ())]
+        known += [
+            (family["root"], place)
+            for family in document.get("families", ())
+            for place in (family["device"], place_of(family["device"], family["host"]))
+        ]
         known += [(cascade["cascade"], CASCADE) for cascade in document.get("cascades", ())]
     except ArtifactError:
         return [path for paths in records.values() for path in paths]

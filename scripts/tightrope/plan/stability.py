@@ -4,6 +4,7 @@ from typing import Any
 
 from tightrope.errors import ConfigError, nearest
 from tightrope.plan.goal_checks import in_words
+from tightrope.plan.hosts import asked_by_name
 from tightrope.plan.shapes import shapes_of
 from tightrope.variants import Variant
 
@@ -15,7 +16,7 @@ KEYS = ("idleness", "builds")
 
 def requested(config: Document, key: str, jobs: Jobs) -> Jobs:
     """Return the jobs of the variants that this key of the configuration names."""
-    return [job for job in jobs if str(job[1]) in config[key]["variants"]]
+    return asked_by_name(jobs, config[key]["variants"])
 
 
 def stability_settings(config: Document, key: str, wildcards: Any) -> Document:

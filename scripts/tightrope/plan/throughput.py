@@ -7,6 +7,7 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
 from tightrope.machine.host import describe_host
+from tightrope.plan.hosts import asked_by_name, names_of
 from tightrope.plan.shapes import buckets_of, is_of_images
 from tightrope.plan.variants import configured
 from tightrope.signature import BATCH, SEQUENCE
@@ -18,7 +19,7 @@ Jobs = list[tuple[str, Variant]]
 
 def measured_throughputs(config: Document, jobs: Jobs) -> Jobs:
     """Return the jobs whose throughput is measured."""
-    return [job for job in jobs if str(job[1]) in config["throughput"]["variants"]]
+    return asked_by_name(jobs, config["throughput"]["variants"])
 
 
 def throughput_settings(config: Document, wildcards: Any) -> Document:
@@ -37,9 +38,7 @@ def check_throughput(config: Document) -> None:
     host, asked = describe_host(), config["throughput"]
     if not asked["variants"]:
         return
-    known = {
-        name: [str(one) for one in configured(config, name, host)] for name in config["models"]
-    }
+    known = {name: names_of(configured(config, name, host)) for name in config["models"]}
     every = [variant for variants in known.values() for variant in variants]
     for variant in asked["variants"]:
         if variant not in every:

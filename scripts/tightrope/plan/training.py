@@ -14,16 +14,17 @@ ITS_OWN = ("epochs", "seed", "validate")
 def device_to_train_on(config: Document, model: str) -> str:
     """Return the device that trains the model.
 
-    `auto` is the GPU where variants for it are planned and it is usable here, or where only GPU
-    variants are planned, as on the head node of a cluster: without the trained weights they would
-    fail too.
+    `auto` is the GPU where variants for it are planned and it is usable here, or a host has it, or
+    where only GPU variants are planned, as on the head node of a cluster: without the trained
+    weights they would fail too.
     """
     keys = config["models"][model]
     asked = (keys["train"] or keys.get("qat") or {"device": "cpu"})["device"]
     if asked != "auto":
         return asked
     ready = describe_host()["gpu"] is not None and missing_packages("pytorch") is None
-    return "cuda" if uses_gpu(config) and (ready or config["devices"] == ["cuda"]) else "cpu"
+    elsewhere = bool(config["hosts"]) or config["devices"] == ["cuda"]
+    return "cuda" if uses_gpu(config) and (ready or elsewhere) else "cpu"
 
 
 def measured_trainings(config: Document) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.machine.instructions import missing_instructions
+from tightrope.plan.hosts import hosts_of, known_machine
 from tightrope.variants import (
     AUTO,
     CALIBRATED,
@@ -31,9 +32,21 @@ def configured(config: Document, model: str, host: Document) -> list[Variant]:
     that is quantized already as `as_given` says. Raises ConfigError for a precision that no device
     has. On a CPU like `host`, see `fp32_fallback`.
     """
-    devices = devices_of(config)
+    found = [
+        one
+        for name, devices in hosts_of(config)
+        for one in configured_on(name, devices, config, model, host)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def configured_on(
+    name: str | None, devices: Sequence[str], config: Document, model: str, host: Document
+) -> list[Variant]:
+    """Return every configured variant of `model` on the devices of the host with that name."""
     replaced = as_given if config["models"][model]["quantized"] else list_of_one
-    found = [baseline(device, config["models"][model]["checkpoint"]) for device in devices]
+    checkpoint = config["models"][model]["checkpoint"]
+    found = [baseline(device, checkpoint, name) for device in devices]
     for engine, precisions in config["engines"].items():
         planned = []
         for precision in precisions:
@@ -41,11 +54,11 @@ def configured(config: Document, model: str, host: Document) -> list[Variant]:
                 variant
                 for device in devices_with(engine, precision)
                 if device in devices
-                for asked in replaced(Variant(device, engine, precision))
+                for asked in replaced(Variant(device, engine, precision, host=name))
                 for variant in with_calibrations(asked, config, methods_of(config, model))
             ]
         found += fp32_fallback(config, planned, host) + planned
-    return list(dict.fromkeys(found))
+    return found
 
 
 def kind_of(model: Document) -> tuple[bool, bool, bool]:
@@ -103,11 +116,12 @@ def fp32_fallback(config: Document, planned: list[Variant], host: Document) -> l
 def only_emulated(config: Document, variant: Variant, host: Document) -> str | None:
     """Return why the CPU of `host` would only emulate `variant`, None where it is planned anyway.
 
-    It is planned with `emulated: true`, and with a named `host`, whose nodes are unknown here.
+    It is planned with `emulated: true`, and where the instructions of its nodes are unknown here.
     """
-    if config["emulated"] or config["host"] != "auto":
+    machine = known_machine(config, variant, host)
+    if config["emulated"] or machine is None:
         return None
-    return missing_instructions(variant, host)
+    return missing_instructions(variant, machine)
 
 
 def methods_of(config: Document, model: str) -> list[str]:
@@ -159,8 +173,3 @@ def takes_repair(variant: Variant, settings: Document) -> bool:
     if variant.scheme in ("s8s8", "e4m3"):
         return settings["activations"] != "asymmetric"
     return not settings["attention"]
-
-
-def devices_of(config: dict[str, Any]) -> tuple[str, ...]:
-    """Return the devices for which variants are planned; `auto` is every device."""
-    return DEVICES if config["devices"] == "auto" else tuple(config["devices"])

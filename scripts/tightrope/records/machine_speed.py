@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Iterable
 
-from tightrope.machine.host import fingerprint
+from tightrope.machine.host import host_key
 from tightrope.machine.interference import undisturbed
 from tightrope.records.latency import LatencyRecord
 
@@ -58,4 +58,4 @@ def drift_std(spread: float, loads: int) -> float:
 
 def group_of(record: LatencyRecord) -> Group:
     """Return the key of jobs with comparable times: model, host and baseline."""
-    return record.model, fingerprint(record.host), record.baseline or record.variant
+    return record.model, host_key(record.host), record.baseline or record.variant

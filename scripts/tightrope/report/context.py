@@ -107,18 +107,21 @@ def model_names(summary: Summary) -> list[str]:
 
 
 def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
-    """Return processor and GPU of each of several hosts, by fingerprint.
+    """Return processor and GPU of each of several hosts, by key; of one with a name its name too.
 
     The fingerprint is appended if two hosts are alike. Empty for a single host, which needs no
     name.
     """
-    parts = {key: [host.get("cpu"), host.get("gpu")] for key, host in hosts.items()}
-    names = {
-        key: " + ".join(map(str, filter(None, components))) for key, components in parts.items()
-    }
+    names = {key: processors(host) for key, host in hosts.items()}
     duplicates = [name for name in names.values() if list(names.values()).count(name) > 1]
     named = {key: f"{name} ({key})" if name in duplicates else name for key, name in names.items()}
     return named if len(hosts) > 1 else {}
+
+
+def processors(host: Record) -> str:
+    """Return processor and GPU of a host, after the name that the configuration gives to it."""
+    found = " + ".join(str(host[part]) for part in ("cpu", "gpu") if host.get(part))
+    return f"{host['name']}: {found}" if host.get("name") else found
 
 
 def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:

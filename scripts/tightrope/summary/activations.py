@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 
-from tightrope.machine.host import fingerprint
+from tightrope.machine.host import host_key
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.paired_accuracy import change, comparable, hits
 from tightrope.summary.accuracy import top_one
 from tightrope.summary.result_types import AccuracyChange, ReferenceAccuracy
-from tightrope.summary.results import latency_entry
+from tightrope.summary.results import latency_entry, variant_fields
 from tightrope.summary.workload_types import Activation, ActivationRow
-from tightrope.variants import parse
+from tightrope.variants import device_of, parse
 
 Judged = Mapping[tuple[str, str], AccuracyRecord]
 NO_CHANGE: AccuracyChange = {
@@ -42,22 +42,22 @@ def activation_entries(
     """
     groups: dict[tuple[str, str, str], list[LatencyRecord]] = {}
     for record in records:
-        device = parse(record.variant).device
-        groups.setdefault((record.model, fingerprint(record.host), device), []).append(record)
+        place = parse(record.variant).place
+        groups.setdefault((record.model, host_key(record.host), place), []).append(record)
     return [
         {
             "model": model,
             "reference": references[model],
             "host": host,
-            "device": device,
+            "device": device_of(place),
             "accuracy": accuracy_vs_reference(
-                judged.get((model, baselines[model][device])),
-                judged.get((references[model], baselines[references[model]][device])),
+                judged.get((model, baselines[model][place])),
+                judged.get((references[model], baselines[references[model]][place])),
                 budget,
             ),
             "latency": [row for record in group for row in rows_of(record)],
         }
-        for (model, host, device), group in groups.items()
+        for (model, host, place), group in groups.items()
     ]
 
 
@@ -80,13 +80,13 @@ def accuracy_vs_reference(
 
 def rows_of(record: LatencyRecord) -> list[ActivationRow]:
     """Return a row per shape of a record, or one row without times if it failed."""
-    device, engine, precision, calibration = parse(record.variant)
+    variant = variant_fields(parse(record.variant))
     common: ActivationRow = {
-        "variant": record.variant,
-        "device": device,
-        "engine": engine,
-        "precision": precision,
-        "calibration": calibration,
+        "variant": variant["variant"],
+        "device": variant["device"],
+        "engine": variant["engine"],
+        "precision": variant["precision"],
+        "calibration": variant["calibration"],
         "status": record.status,
         "reason": reason_of(record),
     }

@@ -32,7 +32,7 @@ def explanations(profiles: Iterable[Profile], baselines: Baselines) -> list[Expl
     """Return an explanation of each pair that the report compares, at each shape.
 
     The pairs are a quantized variant and the float of its engine, the fastest variant and the
-    baseline (`baselines` by model and device), and each other variant and the fastest. Variants
+    baseline (`baselines` by model and place), and each other variant and the fastest. Variants
     whose operators are not timed are in none.
     """
     found = []
@@ -94,7 +94,7 @@ def possible_pairs(
         if (plain := float_of(one, called)) is not None:
             yield one, plain, "float"
     for one in called:
-        if one.variant == baselines.get(parse(one.variant).device):
+        if one.variant == baselines.get(parse(one.variant).place):
             yield best, one, "baseline"
     for one in called[1:]:
         yield one, best, "best"

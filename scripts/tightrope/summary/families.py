@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from tightrope.machine.host import fingerprint
+from tightrope.machine.host import host_key
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
 from tightrope.summary.family_accuracy import Judged, accuracy_against
 from tightrope.summary.family_members import Checkpoints, member_entries
@@ -22,6 +22,7 @@ from tightrope.summary.family_types import (
 from tightrope.summary.family_words import member_verdict
 from tightrope.summary.result_types import Result
 from tightrope.summary.results import shape_of
+from tightrope.variants import at_place
 
 Baselines = Mapping[str, Mapping[str, str]]
 
@@ -49,7 +50,7 @@ def family_entry(record: FamilyRecord, known: Known) -> Family:
     rounds = [FamilyRounds(record, place, known.accept_disturbed) for place in places]
     return {
         "root": record.model,
-        "host": fingerprint(record.host),
+        "host": host_key(record.host),
         "device": record.device,
         "status": record.status,
         "reason": record.reason,
@@ -73,13 +74,13 @@ class AtShape(NamedTuple):
         record, shape = rounds.record, shape_of(rounds.heats[0])
         names = {one["model"] for one in members}
         results = [one for one in known.results if one["model"] in names]
-        rows = rows_at(results, fingerprint(record.host), record.device, shape)
+        rows = rows_at(results, host_key(record.host), record.device, shape)
         return cls(rounds, members, rows, known)
 
     def entry(self) -> FamilyShape:
         """Return the entry of the shape."""
         record, known = self.rounds.record, self.known
-        baseline = record.model, known.baselines[record.model][record.device]
+        baseline = record.model, self.baseline(record.model)
         names = [one["model"] for one in self.members]
         given = self.rows, known.judged, baseline, known.budget
         points = family_points(self.rounds, names, *given)
@@ -153,20 +154,24 @@ class AtShape(NamedTuple):
 
     def result(self, model: str, variant: str | None) -> Result | None:
         """Return the result of a variant of a model on the host of the rounds."""
-        host = fingerprint(self.rounds.record.host)
+        host = host_key(self.rounds.record.host)
         key = model, variant, host
         found = (one for one in self.known.results if one["model"] == model)
         return next((one for one in found if (model, one["variant"], one["host"]) == key), None)
 
+    def baseline(self, model: str) -> str:
+        """Return the baseline of a model where the family was timed."""
+        names, record = self.known.baselines[model], self.rounds.record
+        return at_place(names, record.device, host_key(record.host)) or names[record.device]
+
     def against(self, member: FamilyMember, name: str) -> dict[Against, Comparison]:
         """Return what an engine is compared with: those of the root, and of the parent."""
         root, parent = self.rounds.record.model, member["parent"]
-        device, baselines = self.rounds.record.device, self.known.baselines
         others: dict[Against, str | None] = {
-            "root_baseline": engine_name(root, baselines[root][device]),
+            "root_baseline": engine_name(root, self.baseline(root)),
             "root_recommended": self.named(root),
             "root_quantized": self.rounds.engine("quantized"),
-            "parent_baseline": engine_name(parent, baselines[parent][device]) if parent else None,
+            "parent_baseline": engine_name(parent, self.baseline(parent)) if parent else None,
             "parent_recommended": self.named(parent),
         }
         return {

@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from tightrope.machine.host import fingerprint
+from tightrope.machine.host import host_key
 from tightrope.records.record import Record
 from tightrope.summary.result_types import Attempt
 
@@ -23,7 +23,7 @@ def measured_entry(record: Record) -> Measured:
     return {
         "model": record.model,
         "variant": record.variant,
-        "host": fingerprint(record.host),
+        "host": host_key(record.host),
         "status": record.status,
         "reason": record.reason,
         "measured": record.measured,

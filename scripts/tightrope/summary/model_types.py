@@ -1,11 +1,15 @@
 """Types of the entries on hosts and models in summary.json; docs/summary-json.md has the fields."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Host(TypedDict):
-    """Machine on which something was measured, and the libraries used on it."""
+    """Machine on which something was measured, and the libraries used on it.
 
+    `name` is that of its kind of node, where the configuration names one.
+    """
+
+    name: NotRequired[str]
     cpu: str
     isa: list[str]
     cores: int

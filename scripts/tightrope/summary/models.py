@@ -11,6 +11,7 @@ from tightrope.summary.int8 import Records, sensitivity_entries
 from tightrope.summary.model_types import Model
 from tightrope.summary.result_types import Result
 from tightrope.summary.splits import SplitsByModel, data_entry
+from tightrope.variants import parse
 
 
 def model_entry(
@@ -28,7 +29,9 @@ def model_entry(
     require_model(checkpoint, name)
     data = open_manifest(splits[name]["evaluation"], SplitManifest)
     own = [result for result in results if result["model"] == name]
-    devices = dict.fromkeys(one["device"] for one in own if one["status"] != "unavailable")
+    places = dict.fromkeys(
+        parse(one["variant"]).place for one in own if one["status"] != "unavailable"
+    )
     return name, {
         "task": made["task"],
         "activation": activation_of(Path(checkpoint).with_name("config.json")),
@@ -37,7 +40,7 @@ def model_entry(
         "labels": data["labels"],
         "data": data_entry(splits[name]),
         "truncation": {},
-        "baselines": {device: baselines[name][device] for device in devices},
+        "baselines": {place: baselines[name][place] for place in places},
         "sensitivity": sensitivity_entries(name, sensitivities),
         "chance": None,
         "thumbnails": {},

@@ -9,7 +9,7 @@ from tightrope.summary.races import RaceKey, race_key, ratio_between
 from tightrope.summary.ratios import interval_of, ratio_entry
 from tightrope.summary.result_types import LatencyRow, Ratio, Result
 from tightrope.summary.speed_scale import rows_by_race
-from tightrope.variants import Variant
+from tightrope.variants import Variant, parse
 
 # of the baseline over itself
 ONE = Interval(1.0, 1.0, 1.0)
@@ -42,7 +42,8 @@ def over_bf16(
     None for `pytorch-bf16` itself and where one of the two has no time.
     """
     key = race_key(result["model"], result["host"], result["device"], row)
-    variant, bf16 = result["variant"], str(Variant(result["device"], "pytorch", "bf16"))
+    variant, host = result["variant"], parse(result["variant"]).host
+    bf16 = str(Variant(result["device"], "pytorch", "bf16", host=host))
     theirs = rows[key].get(bf16)
     if theirs is None or variant == bf16:
         return None

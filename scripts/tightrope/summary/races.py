@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
-from tightrope.machine.host import fingerprint
+from tightrope.machine.host import host_key
 from tightrope.records.race import RaceRecord
 from tightrope.records.race_choice import race_choice, still_in
 from tightrope.records.race_statistics import common_rounds, is_equal, ratio, winner
@@ -44,7 +44,7 @@ def race_entries(
         places = range(len(record.heats[-1]["shapes"])) if record.heats else ()
         for place in places:
             heats = [heat["shapes"][place] for heat in record.heats]
-            host = fingerprint(record.host)
+            host = host_key(record.host)
             found[race_key(record.model, host, record.device, heats[0])] = {
                 "model": record.model,
                 "host": host,

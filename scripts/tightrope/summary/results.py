@@ -135,7 +135,7 @@ def not_planned_entry(
         "model": model,
         **variant_fields(parse(variant)),
         "baseline": None,
-        "host": None,
+        "host": parse(variant).host,
         "status": status,
         "reason": reason,
         **NOT_BUILT,
@@ -149,13 +149,12 @@ def not_planned_entry(
 
 def variant_fields(variant: Variant) -> VariantFields:
     """Return the name of a variant and its parts."""
-    device, engine, precision, calibration = variant
     return {
         "variant": str(variant),
-        "device": device,
-        "engine": engine,
-        "precision": precision,
-        "calibration": calibration,
+        "device": variant.device,
+        "engine": variant.engine,
+        "precision": variant.precision,
+        "calibration": variant.calibration,
     }
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.host import fingerprint
+from tightrope.machine.host import host_key
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import MachineSpeed
@@ -128,8 +128,8 @@ class ModelReader:
 
     def baseline_of(self, latency: LatencyRecord) -> Name:
         """Return the baseline of a variant."""
-        device = parse(latency.variant).device
-        return latency.model, self.settings.baselines[latency.model][device]
+        place = parse(latency.variant).place
+        return latency.model, self.settings.baselines[latency.model][place]
 
     def runs(self) -> Iterator[Run]:
         """Yield the result of each variant with its records."""
@@ -146,7 +146,7 @@ class ModelReader:
             latency,
             accuracy,
             reference.record if reference else None,
-            host=fingerprint(latency.host),
+            host=host_key(latency.host),
             budget=self.settings.budget_points / 100,
             baseline_variant=baseline[1],
             split=self.splits[latency.model],

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from tightrope.machine.host import fingerprint
+from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.training import TrainingRecord
 from tightrope.statistics import speed_verdict, unpaired_speedup
@@ -59,7 +59,7 @@ def training_entry(
     disturbed = why_disturbed(record)
     return {
         "model": record.model,
-        "host": fingerprint(record.host),
+        "host": host_key(record.host),
         "device": record.device,
         "status": record.status,
         "reason": record.reason,
@@ -172,7 +172,7 @@ def alike(record: TrainingRecord) -> list[Any]:
     """Return the properties that compared trainings must share."""
     differ = (*PLAIN, "device")  # record.device, the resolved device, is compared instead
     recipe = {key: value for key, value in record.recipe.items() if key not in differ}
-    where = [fingerprint(record.host), record.device, record.threads, record.libraries]
+    where = [host_key(record.host), record.device, record.threads, record.libraries]
     weights = [record.activation, record.source_sha256, record.data_sha256]
     return [recipe, record.plan, *weights, *where]
 

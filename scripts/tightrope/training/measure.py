@@ -16,7 +16,6 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.foreign_load import own_seconds
-from tightrope.machine.host import describe_host
 from tightrope.machine.interference import Windows
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import QuietMachine
@@ -54,7 +53,7 @@ def measure_training(
     """
     record = TrainingRecord(
         model=model,
-        host=describe_host(),
+        host=execution.host(),
         libraries=execution.libraries,
         device=device,
         threads=execution.threads,

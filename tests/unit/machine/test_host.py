@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from tightrope.machine.host import (
     describe_host,
     fingerprint,
     for_device,
+    host_key,
+    named,
     numerics_fingerprint,
     require_host,
+    require_kind,
 )
 
 HOST = {
@@ -104,18 +108,61 @@ def test_a_host_of_this_fingerprint_is_accepted_and_another_machine_refused(
 
 
 def test_a_node_of_another_type_is_refused(tmp_path: Path) -> None:
-    require_host("cpu-node", tmp_path)
-    require_host("cpu-node", tmp_path)
-    file = tmp_path / "cpu-node.json"
+    require_host("cpu@genoa", tmp_path)
+    require_host("cpu@genoa", tmp_path)
+    file = tmp_path / "cpu@genoa.json"
     write_json(file, {**read_json(file), "fingerprint": "another", "cpu": "Other", "cores": 64})
-    with pytest.raises(TightropeError, match=r"cpu-node: .* another type .*Other"):
-        require_host("cpu-node", tmp_path)
+    with pytest.raises(TightropeError, match=r"host genoa: .* another type .*Other"):
+        require_host("cpu@genoa", tmp_path)
+    assert sorted(tmp_path.iterdir()) == [file]
+
+
+def test_a_driver_that_is_updated_stops_no_work_on_the_cpu(tmp_path: Path) -> None:
+    host = {**describe_host(), "gpu": "NVIDIA H100", "driver": "580.1"}
+    updated = {**host, "driver": "581.2"}
+    for device, kept in (("cpu", True), ("cuda", False)):
+        file = tmp_path / f"{device}.json"
+        require_kind("genoa", for_device(host, device), file)
+        with nullcontext() if kept else pytest.raises(TightropeError, match=r"driver 581\.2"):
+            require_kind("genoa", for_device(updated, device), file)
+
+
+def test_of_jobs_that_define_a_host_at_the_same_time_one_does(tmp_path: Path) -> None:
+    words = (
+        "import sys, pathlib; from tightrope.machine.host import write_first; "
+        "write_first(pathlib.Path(sys.argv[1], 'cpu@a.json'), {'by': sys.argv[2]}); "
+        "print(pathlib.Path(sys.argv[1], 'cpu@a.json').read_text())"
+    )
+    scripts = str(Path(__file__).parents[3] / "scripts")
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", words, str(tmp_path), str(number)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": scripts},
+        )
+        for number in range(6)
+    ]
+    assert len({process.communicate()[0] for process in running}) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["cpu@a.json"]
+
+
+def test_a_node_without_the_instructions_of_its_host_is_refused(tmp_path: Path) -> None:
+    own = describe_host()["isa"]
+    require_host(" ".join(["cpu@genoa", *own]), tmp_path)
+    with pytest.raises(TightropeError, match=r"lacks sve, which hosts.genoa.isa promises"):
+        require_host(" ".join(["cpu@genoa", *own, "sve"]), tmp_path)
+
+
+def test_a_summary_calls_a_host_by_the_name_of_its_kind() -> None:
+    assert host_key(HOST) == host_key(named(HOST, None)) == fingerprint(HOST)
+    assert host_key(named(HOST, "genoa")) == "genoa"
+    assert fingerprint(named(HOST, "genoa")) == fingerprint(HOST)
 
 
 def test_jobs_with_other_shares_of_a_node_are_on_the_same_node(tmp_path: Path) -> None:
     words = (
         "import sys; from tightrope.machine.host import require_host; "
-        "require_host('n', sys.argv[1])"
+        "require_host('cpu@n', sys.argv[1])"
     )
     first, *_ = sorted(os.sched_getaffinity(0))
     scripts = str(Path(__file__).parents[3] / "scripts")

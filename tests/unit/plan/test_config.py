@@ -413,8 +413,7 @@ def test_traffic_of_a_variant_that_is_not_configured_is_refused(
 
 def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted() -> None:
     config = {
-        "devices": ["cpu"],
-        "engines": {},
+        **{"host": "auto", "hosts": {}, "devices": ["cpu"], "engines": {}},
         "models": {
             name: {"checkpoint": source, "task": "text-classification", "quantized": False}
             for name, source in {"m": "path:m", "n": "onnx:n.onnx"}.items()

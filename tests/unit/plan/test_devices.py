@@ -27,7 +27,14 @@ def test_a_training_takes_what_its_device_takes(device: str) -> None:
 
 def test_times_hold_for_a_host_and_numbers_for_all_that_compute_alike() -> None:
     config = {
-        **{"host": "auto", "devices": ["cpu"], "engines": {}, "models": {}, "buckets": None},
+        **{
+            "host": "auto",
+            "hosts": {},
+            "devices": ["cpu"],
+            "engines": {},
+            "models": {},
+            "buckets": None,
+        },
         **{"traffic": {"variants": []}, "throughput": {"variants": []}},
         **{"profile": {"variants": []}, "idleness": {"variants": []}},
         **{"builds": {"variants": []}, "explain": None, "training": {"epochs": 0}, "cascades": {}},

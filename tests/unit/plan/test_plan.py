@@ -47,7 +47,7 @@ from tightrope.variants import UNQUANTIZED, Variant, parse
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 NO_GPU, GPU = hosts.AVX2, {**hosts.AVX2, "gpu": "NVIDIA H100"}
-ASKED = {"devices": "auto", "host": "auto", "emulated": False}
+ASKED = {"devices": "auto", "host": "auto", "hosts": {}, "emulated": False}
 NO_BF16 = "not supported by this CPU: no bf16 instructions; it would be emulated"
 NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
 CHECKPOINT = "artifacts/m/checkpoint/checkpoint.json"
@@ -104,8 +104,8 @@ def job(model: str, variant: str) -> Wildcards:
 
 def wildcards(variant: Variant, model: str = "m") -> Wildcards:
     """What Snakemake reads in the path of that variant's engine."""
-    rest = str(variant).removeprefix(f"{variant.device}-{variant.engine}-")
-    return Wildcards(fromdict={"model": model, "device": variant.device, "rest": rest})
+    names = {"model": model, "device": variant.place, "rest": variant.rest}
+    return Wildcards(fromdict=names)
 
 
 def inputs_of(config: dict[str, Any], variant: str, model: str = "m") -> dict[str, str]:
@@ -412,7 +412,7 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
         "artifacts/n/costs/u8s8-minmax-64.json",
         "artifacts/n/search/u8s8-minmax-64.json",
         "artifacts/n/quantized/u8s8-minmax-64-auto.onnx",
-        "artifacts/n/requests.json",
+        "artifacts/n/cpu.requests.json",
     }
     graphs = ("simplified", "u8s8-minmax-64", "u8s8-minmax-64-ffn", "u8s8-minmax-64-auto")
     assert {path for path in found if path.startswith("reports/n/")} == {
@@ -447,7 +447,7 @@ def test_operators_of_a_gpu_are_not_timed_by_default(config: dict[str, Any]) -> 
 
 def test_what_profiles_share_may_hold_a_failure(config: dict[str, Any]) -> None:
     config["profile"] = {"variants": ["cpu-onnxruntime-fp32", "cpu-pytorch-fp32"]}
-    shared = ["artifacts/m/requests.json", "artifacts/machine/cpu.peaks.json"]
+    shared = ["artifacts/m/cpu.requests.json", "artifacts/machine/cpu.peaks.json"]
     found = failing_files(config, plan_of(config))
     assert [found.count(one) for one in shared] == [1, 1]
 
@@ -520,7 +520,7 @@ def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(
         here = for_device(describe_host(), device)
         own = (fingerprint(here), numerics_fingerprint(here))
         found = (plan.host[device], plan.numerics[device])
-        assert found == (own if host == "auto" else (host, host))
+        assert found == (own if host == "auto" else (f"{device}@{host}", f"{device}@{host}"))
 
 
 @pytest.mark.parametrize(
@@ -717,9 +717,13 @@ def test_a_profile_reads_the_onnx_file_only_where_another_job_does(
 ) -> None:
     config["engines"] = engines
     variants = by_place([one for one in plan_of(config).jobs if one[0] == "m"])
-    asked = job("m", "cpu-pytorch-fp32")
-    assert counted_inputs(config, variants, asked) == ({"onnx": ONNX} if reads else {})
-    assert counted_inputs(config, variants, job("n", "cpu-pytorch-fp32")) == {}
+    found = {
+        model: counted_inputs(
+            config, variants, Wildcards(fromdict={"model": model, "device": "cpu"})
+        )
+        for model in ("m", "n")
+    }
+    assert found == {"m": {"onnx": ONNX} if reads else {}, "n": {}}
 
 
 def test_making_a_plan_imports_no_heavy_library(repository: Path) -> None:

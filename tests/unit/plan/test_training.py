@@ -13,7 +13,8 @@ def config(device: str = "auto", devices: Any = "auto", epochs: int = 2) -> dict
         "taken": {"train": None, "distill": None},
         "student": {"train": recipe, "distill": {"from": "trained"}},
     }
-    return {"devices": devices, "training": {"epochs": epochs, "seeds": [0]}, "models": models}
+    where = {"host": "auto", "hosts": {}, "devices": devices}
+    return {**where, "training": {"epochs": epochs, "seeds": [0]}, "models": models}
 
 
 def test_auto_trains_where_the_variants_are() -> None:

@@ -16,6 +16,7 @@ MODELS = {
 CONFIG: dict[str, Any] = {
     "devices": "auto",
     "host": "auto",
+    "hosts": {},
     "emulated": False,
     "models": MODELS,
     "engines": {

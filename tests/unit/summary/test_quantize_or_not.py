@@ -12,6 +12,7 @@ from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import race_entries, race_key
 from tightrope.summary.ratios import ratio_entry
 from tightrope.summary.recommend import recommendations
+from tightrope.summary.results import variant_fields
 from tightrope.summary.speed_scale import with_races
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED, parse
 
@@ -52,7 +53,7 @@ def result(
         "verdict": verdict,
         "samples_needed": None,
     }
-    names = {"model": "m", "variant": variant, **parse(variant)._asdict()}
+    names = {"model": "m", "variant": variant, **variant_fields(parse(variant))}
     facts = {"baseline": BASELINE, "host": "h", "status": "ok", "reason": None}
     own = {"size_bytes": 100, "accuracy": accuracy, "latency": list(rows)}
     return {**names, **facts, **own, **changes}

@@ -8,6 +8,7 @@ from tightrope.records.race_statistics import beaten_by
 from tightrope.summary.races import race_entries
 from tightrope.summary.reasons import why_nothing
 from tightrope.summary.recommend import recommendations
+from tightrope.summary.results import variant_fields
 from tightrope.summary.speed_scale import with_races
 from tightrope.variants import parse
 
@@ -49,7 +50,7 @@ def result(
     change = {"delta": -0.02, "delta_low": -0.03, "delta_high": -0.011, "samples_needed": None}
     return {
         **{"model": "m", "variant": variant, "baseline": BASELINE, "host": PLACE},
-        **parse(variant)._asdict(),
+        **variant_fields(parse(variant)),
         **{"status": "ok", "reason": None, "size_bytes": 100},
         "accuracy": verdict and {"verdict": verdict, **change},
         "latency": list(rows) or [row(ratio)],

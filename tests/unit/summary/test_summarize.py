@@ -12,7 +12,7 @@ from tightrope.artifacts.descent import require_model
 from tightrope.artifacts.files import sha256, write_json
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
-from tightrope.machine.host import fingerprint
+from tightrope.machine.host import fingerprint, named
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
@@ -29,6 +29,7 @@ from tightrope.summary.own_records import (
     require_data,
     require_own_audits,
 )
+from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import read_runs
 from tightrope.summary.splits import by_model, evaluation_split
 from tightrope.summary.summarize import summarize
@@ -616,6 +617,19 @@ def test_the_cards_of_one_kind_that_were_measured_are_one_host_with_their_uuids(
     records = [Record(model="m", variant="v", host=card, libraries={}) for card in cards]
     (host,) = hosts(records).values()
     assert (host["gpu"], host["gpu_uuids"]) == ("NVIDIA L4", ["GPU-a", "GPU-b"])
+
+
+def test_hosts_with_names_are_apart_though_they_are_alike() -> None:
+    def record(name: str, **fields: Any) -> Record:
+        return Record(model="m", variant="v", host=named(HOST, name), libraries={}, **fields)
+
+    found = hosts([record("genoa"), record("rome"), record("h100", status="failed")])
+    # what ended a job on the third may have been written elsewhere
+    assert {key: one["name"] for key, one in found.items()} == {"genoa": "genoa", "rome": "rome"}
+    assert fingerprint(HOST) not in found
+    reason = "not supported by this CPU"
+    entry = not_planned_entry("m", "cpu@rome-openvino-bf16", reason, "unavailable")
+    assert (entry["host"], entry["device"]) == ("rome", "cpu")
 
 
 def test_without_traffic_it_has_none_of_it(summary: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.family.comparisons import Comparison, comparison
 from tightrope.measure.family.heats import run_heats
@@ -77,7 +76,7 @@ def empty_record(
         model=root,
         variant=FAMILY,
         device=device,
-        host=describe_host(),
+        host=execution.host(),
         libraries=execution.libraries,
         threads=execution.threads,
         plan=settings.plan,

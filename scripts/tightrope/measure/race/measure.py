@@ -15,7 +15,6 @@ from tightrope.engines.load import load_engine
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Limits
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.host import describe_host
 from tightrope.machine.nvml import free_device_bytes
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.logits import check_logits
@@ -93,7 +92,7 @@ def race_finalists(
         model=model,
         variant=RACE,
         device=device,
-        host=describe_host(),
+        host=execution.host(),
         libraries=execution.libraries,
         threads=execution.threads,
         plan=settings.plan,

@@ -16,7 +16,7 @@ from tightrope.report.style.numbers import (
     shape_label,
     shape_of,
 )
-from tightrope.variants import parse
+from tightrope.variants import at_place, parse
 
 Record = Mapping[str, Any]
 Shape = tuple[tuple[str, int], ...]
@@ -83,7 +83,7 @@ def reference_row(summary: Record, key: GroupKey, columns: Columns) -> dict[str,
         for result in summary.get("results") or ()
         if (result.get("model"), result.get("host")) == (model, host)
     }
-    baseline = (model_entry(summary, model).get("baselines") or {}).get(device)
+    baseline = at_place(model_entry(summary, model).get("baselines") or {}, device, host)
     accuracy = (results.get(baseline) or {}).get("accuracy") or {}
     rows = (row_at(results.get(variant) or {}, shape) or {} for shape, variant in columns)
     return {

@@ -6,6 +6,7 @@ from typing import Any
 from tightrope.report.charts.speedups import speedup_chart
 from tightrope.report.sections.figures import join_title, row_at, shapes_in, without_records
 from tightrope.report.style.numbers import is_positive, ratio, ratio_interval, shape_label
+from tightrope.variants import at_place
 
 Record = Mapping[str, Any]
 
@@ -34,7 +35,7 @@ def speedups(
             figures.append(
                 {
                     "title": title,
-                    "baseline": baselines.get(device),
+                    "baseline": at_place(baselines, device, group[0].get("host")),
                     "description": description,
                     "rows": rows,
                     "chart": speedup_chart(marks, extent=extent, description=description),
