@@ -3,7 +3,9 @@ import sys
 import time
 from functools import partial
 
-sys.path.insert(0, f"{workflow.basedir}/scripts")
+# of this file, also where another workflow imports this one
+PROJECT = os.path.dirname(workflow.current_basedir.get_path_or_uri(secret_free=True))
+sys.path.insert(0, f"{PROJECT}/scripts")
 
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
@@ -36,20 +38,22 @@ from tightrope.plan import (
     wildcard_functions,
 )
 from tightrope.plan.config import checked_or_exit
+from tightrope.plan.place import place_or_exit
 from tightrope.plan.wildcard_functions import of_wildcards
 from tightrope.terminal import decision, stopping
 from tightrope.terminal.ended import watch_ended_jobs
 from tightrope.variants import CALIBRATION, METHODS, SCHEMES, either
 
-# relative: Snakemake compares inputs by path, and the project may be moved
-SCRIPTS = os.path.relpath(f"{workflow.basedir}/scripts")
+PLACE = place_or_exit(workflow, PROJECT)
+SCRIPTS = PLACE.scripts
 STARTED = time.time()
 # at least --cores: with more --cores than CPUs, two measurements would otherwise run in parallel
 WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)
 code_of = partial(code_digest, SCRIPTS)
 versions_of = library_versions
 
-config.update(checked_or_exit(workflow, config, f"{workflow.basedir}/config/schema.yaml"))
+# another dictionary: in a module this one belongs to the workflow that imports it
+config = checked_or_exit(workflow, config, f"{PROJECT}/config/schema.yaml")
 PLAN = plan.make_plan(config, failed=ended.known().models)
 # a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]
@@ -71,12 +75,12 @@ CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 CONSTRAINT = devices.default_constraint(workflow)
 CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
-LEASE = begin.begin_run(workflow, config, PLAN)
+LEASE = begin.begin_run(workflow, config, PLAN, PLACE)
 ENDED_JOBS = watch_ended_jobs()
-GENERATIONS = begin.generations(workflow, config, PLAN, LEASE)
+GENERATIONS = begin.generations(workflow, config, PLAN, PLACE)
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)
-announce.announce(workflow, config, PLAN, executing=False)
+announce.announce(workflow, config, PLAN, executing=False, module=PLACE.module)
 
 os.environ.setdefault(begin.ATTEMPTS, "1")
 os.environ.setdefault(ended.CONTINUES, "")
@@ -102,11 +106,11 @@ builds_code = of_wildcards(code.variant_code, SCRIPTS, "measure_builds.py")
 causes_code = of_wildcards(code.variant_code, SCRIPTS, "verify_causes.py")
 cascade_code = of_wildcards(code.cascade_code, SCRIPTS, PLAN)
 
-local_data_files = of_wildcards(job_inputs.local_data_files, config)
+local_data_files = of_wildcards(PLACE.given, job_inputs.local_data_files, config)
 training_examples = of_wildcards(job_inputs.training_examples, config)
-teacher_inputs = of_wildcards(distillation.teacher_inputs, config)
+teacher_inputs = of_wildcards(PLACE.given, distillation.teacher_inputs, config)
 taught_inputs = of_wildcards(distillation.taught_inputs, config)
-local_checkpoint_files = of_wildcards(job_inputs.local_checkpoint_files, config)
+local_checkpoint_files = of_wildcards(PLACE.given, job_inputs.local_checkpoint_files, config)
 audit_input = of_wildcards(job_inputs.audit_input)
 peaks_of_variant = of_wildcards(job_inputs.peaks_of_variant)
 requests_of_variant = of_wildcards(job_inputs.requests_of_variant)
@@ -190,7 +194,7 @@ latency_libraries = of_wildcards(job_params.latency_libraries, PLAN)
 race_libraries = of_wildcards(job_params.race_libraries, PLAN)
 family_libraries = of_wildcards(family_jobs.family_libraries, config, PLAN.variants)
 cascade_libraries = of_wildcards(job_params.cascade_libraries, PLAN)
-prepared_of_run = of_wildcards(preparation.prepared, config, PLAN.jobs)
+prepared_of_run = of_wildcards(preparation.prepared, config, PLAN.jobs, PLACE.prefix)
 last_attempt = of_wildcards(begin.last_attempt, workflow)
 
 # take an engine, libraries, a split, a key or a path, and return a function of the wildcards

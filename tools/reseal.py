@@ -1,8 +1,9 @@
-"""Trust the files of artifacts/ and reports/ as they are: python tools/reseal.py.
+"""Trust the files of artifacts/ and reports/ as they are: python tools/reseal.py [PREFIX].
 
 A run refuses what no run of this folder has written. Run this in the folder of the project after
 artifacts were brought from another one, were changed by hand, or after `.snakemake` was deleted:
 every manifest, record and ONNX file there then counts as written here, and engines are native code.
+Where another workflow imports this one as a module, PREFIX is that of the module.
 """
 
 import argparse
@@ -19,10 +20,12 @@ from tightrope.plan.orphans import take_folder
 
 def main() -> None:
     """Seal every file that can be sealed."""
-    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("prefix", nargs="?", type=Path, default=Path())
+    prefix = parser.parse_args().prefix
     atexit.register(take_folder().release)
     make_secret()
-    files = files_to_seal()
+    files = files_to_seal(prefix / folder for folder in FOLDERS)
     for path in files:
         seal(path)
     print(f"{len(files)} files of {' and '.join(FOLDERS)} count as written here")

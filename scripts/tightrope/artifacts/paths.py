@@ -1,8 +1,20 @@
-"""Paths of the files that a measurement of one variant reads."""
+"""Folders of what jobs make, and paths of the files that a measurement of one variant reads."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+from tightrope.artifacts.seals import FOLDERS
+
+
+def beside_output(job: Any, folder: Path) -> Path:
+    """Return a folder such as `artifacts/hosts` where the outputs of a Snakemake job are.
+
+    That is below the prefix of a module.
+    """
+    output = Path(next(path for _, path in job.output.items()))
+    made = (above.parent for above in output.parents if above.name in FOLDERS)
+    return next(made, Path()) / folder
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from tightrope.errors import ArtifactError
 SECRET = Path(".snakemake/tightrope/secret")
 SEALS = Path(".snakemake/tightrope/seals")
 SECRET_BYTES = 32
-# where sealed files are, relative to the folder of the run, and which files there are sealed
+# where sealed files are, below the folder of the run or the prefix of a module, and which of them
 FOLDERS = ("artifacts", "reports")
 SUFFIXES = (".json", ".onnx")
 
@@ -108,7 +108,8 @@ def sealed_place(path: Path | str) -> str | None:
     """Return the path of a file relative to the folder of the run, None for a file elsewhere."""
     # not resolved: artifacts may be a link to a larger disk
     place = os.path.relpath(path)
-    return place if place.split(os.sep, 1)[0] in FOLDERS else None
+    above = Path(place).parts[:-1]
+    return place if os.pardir not in above and not {*FOLDERS}.isdisjoint(above) else None
 
 
 def folder_secret() -> bytes | None:

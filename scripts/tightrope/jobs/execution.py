@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tightrope.artifacts.failures import failure_in
+from tightrope.artifacts.paths import beside_output
 from tightrope.jobs.child import Limits
 from tightrope.jobs.ended import reason_of
 from tightrope.machine.cores import intra_op_threads
-from tightrope.machine.host import describe_host, name_in, named, require_host
+from tightrope.machine.host import REGISTRY, describe_host, name_in, named, require_host
 
 # inputs of a job without which it only passes on why there are none
 NEEDED = ("engine", "source")
@@ -20,7 +21,7 @@ def require_node(job: Any) -> None:
     one of its kind, it runs where Snakemake does.
     """
     if not fails_anyway(job):
-        require_host(job.params.host)
+        require_host(job.params.host, beside_output(job, REGISTRY))
 
 
 def fails_anyway(job: Any) -> bool:

@@ -32,6 +32,8 @@ ISA = (
     "bf16",
     "sve",
 )
+# the hosts that define node types, below the folder of the run or the prefix of a module
+REGISTRY = Path("artifacts/hosts")
 
 
 class KnownHost(TypedDict):
@@ -126,7 +128,7 @@ def cpu_name(fields: dict[str, str]) -> str:
     return f"{name} (family {fields['cpu family']} model {fields['model']})"
 
 
-def require_host(key: str, registry: Path | str = "artifacts/hosts") -> None:
+def require_host(key: str, registry: Path | str = REGISTRY) -> None:
     """Raise TightropeError where this machine does not match the host key `key`.
 
     `key` is a fingerprint, or `device@host` with the name of a kind of node, followed by the

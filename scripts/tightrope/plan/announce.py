@@ -30,11 +30,16 @@ class Prepared(TypedDict):
     samples: int
 
 
-def announce(workflow: Any, config: Document, plan: Plan, *, executing: bool) -> None:
-    """Print the lines to the error stream, of a run when its first job starts, else at once."""
+def announce(
+    workflow: Any, config: Document, plan: Plan, *, executing: bool, module: bool = False
+) -> None:
+    """Print the lines to the error stream, of a run when its first job starts, else at once.
+
+    Of a module always at once: Snakemake tells no module that jobs start.
+    """
     if continues():  # it was said before
         return
-    if workflow.is_main_process and executing == this_run_executes_jobs():
+    if workflow.is_main_process and (module or executing == this_run_executes_jobs()):
         for line in announced(config, plan):
             print(line, file=sys.stderr)
 

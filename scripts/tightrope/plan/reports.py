@@ -60,14 +60,14 @@ class Reported(TypedDict):
     cascades: NotRequired[list[Cascade]]
 
 
-def generation(rule: str, files: Iterable[Path | str], *, persist: bool) -> int:
+def generation(rule: str, files: Iterable[Path | str], *, persist: bool, prefix: str = "") -> int:
     """Return a number that grows when one of the files that the rule reports is missing.
 
     As a param of the rule it makes the run report again: Snakemake does not rebuild a missing
     intermediate file while its target exists and is current. A run has to `persist` the number, a
-    dry run must not.
+    dry run must not. Of a module with a prefix it is below that prefix.
     """
-    state = GENERATIONS / f"{rule}.generation"
+    state = GENERATIONS / prefix / f"{rule}.generation"
     try:
         number = int(state.read_text())
     except (OSError, ValueError):
@@ -79,9 +79,14 @@ def generation(rule: str, files: Iterable[Path | str], *, persist: bool) -> int:
     return number
 
 
-def summarized_files(records: Records) -> list[Path | str]:
-    """Return the summaries, and the records of the variants and trainings that they show."""
-    return [*REPORTS[:-1], *reported_records(REPORTS[0], records)]
+def summarized_files(records: Records, prefix: str = "") -> list[Path | str]:
+    """Return the summaries, and the records of the variants and trainings that they show.
+
+    They have the prefix of a module, and `records` have none.
+    """
+    summaries = [f"{prefix}{path}" for path in REPORTS[:-1]]
+    reported = reported_records(Path(summaries[0]), records)
+    return [*summaries, *(f"{prefix}{path}" for path in reported)]
 
 
 def reported_records(summary: Path, records: Records) -> list[str]:

@@ -9,11 +9,12 @@ from tightrope.checkpoint.source import Source
 from tightrope.checkpoint.sources.folder import check_folder, copy, files_in
 
 check = check_folder
+CHECKPOINT = Path("checkpoint/checkpoint.json")
 
 
 def local_files(source: Source) -> list[Path]:
     """Return the manifest of the other model's checkpoint, which its training writes last."""
-    return [Path("artifacts", source.location, "checkpoint", "checkpoint.json")]
+    return [Path("artifacts", source.location, CHECKPOINT)]
 
 
 def libraries(_source: Source) -> dict[str, str | None]:
@@ -28,6 +29,7 @@ def config_json(_source: Source) -> dict[str, Any] | None:
 
 def fetch(source: Source, folder: Path) -> None:
     """Copy the checkpoint into `folder`; raise ArtifactError where a file has changed."""
-    (manifest,) = local_files(source)
+    # beside the folder of this model, which may be below the prefix of a module
+    manifest = folder.parents[1] / source.location / CHECKPOINT
     read_manifest(manifest, CheckpointManifest)
     copy(source.text, files_in(source.text, manifest.parent), folder)

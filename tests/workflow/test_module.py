@@ -1,0 +1,130 @@
+"""The workflow as a module of another one, below a prefix: complete, and its importer untouched."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from tiny_project import CONFIG, MODEL, ONNX_MODELS, OWN_ONNX, Project
+
+ENGINES = {"onnxruntime": ["fp32"]}
+SNAKEFILE = """
+configfile: "importer.yaml"
+
+
+module tightrope:
+    snakefile:
+        "{project}/Snakefile"
+    prefix:
+        "sub"
+    config:
+        config["tightrope"]
+
+
+use rule * from tightrope as tightrope_*
+
+
+rule all:
+    default_target: True
+    input:
+        "conclusion.txt",
+
+
+rule conclude:
+    input:
+        "sub/reports/summary.json",
+        "sub/reports/summary.html",
+    output:
+        "conclusion.txt",
+    shell:
+        "cp {{input[0]}} {{output}}"
+"""
+# of the importer, where a run of its own would have such files
+ITS_FILES = (
+    "reports/summary.json",
+    "reports/summary.html",
+    f"reports/{MODEL}/cpu-onnxruntime-fp32.latency.json",
+    f"artifacts/{MODEL}/model.onnx",
+    f"artifacts/{MODEL}/checkpoint/checkpoint.json",
+    "artifacts/hosts/node.json",
+)
+SETTINGS = ("--rerun-triggers", "mtime", "params", "input")
+
+
+@pytest.fixture
+def importer(fresh: Project, finished_onnx: Project, tmp_path: Path) -> Project:
+    """A workflow in a folder of its own that imports this one from another folder."""
+    installed = fresh.copy(tmp_path / "installed")
+    folder = tmp_path / "importer"
+    folder.mkdir()
+    for name in ("texts.csv", str(Path(OWN_ONNX).parent)):
+        given = finished_onnx / name
+        (shutil.copytree if given.is_dir() else shutil.copy2)(given, folder / name)
+    (folder / "Snakefile").write_text(SNAKEFILE.format(project=installed.folder))
+    config = {**CONFIG, "models": ONNX_MODELS, "engines": ENGINES, "retry_failed": True}
+    config = {"mine": 1, "tightrope": {**config, "host": "node"}}
+    (folder / "importer.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    for name in ITS_FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        # what a run with retry_failed deletes, were it one of its own
+        (folder / name).write_text(json.dumps({"status": "failed", "reason": "of the importer"}))
+    return Project(folder)
+
+
+def outside(project: Project) -> dict[str, bytes]:
+    """All files of the importer that are not below the prefix, with their content."""
+    paths = (path for path in project.files() if not path.startswith("sub/"))
+    return {path: (project / path).read_bytes() for path in paths}
+
+
+def test_a_module_below_a_prefix_is_planned_there(importer: Project) -> None:
+    before = outside(importer)
+    done = importer.snakemake("--dry-run", *SETTINGS)
+    assert done.returncode == 0, done.stdout
+    assert "tightrope_summarize" in done.stdout
+    assert "log: sub/artifacts/logs/" in done.stdout
+    written = [line.split("output:")[1] for line in done.stdout.splitlines() if "output:" in line]
+    paths = [path.strip() for line in written for path in line.split(",")]
+    assert [path for path in paths if not path.startswith("sub/")] == ["conclusion.txt"]
+    assert outside(importer) == before
+
+
+def test_a_module_runs_to_its_report_and_leaves_its_importer_alone(
+    importer: Project, copied: Callable[[Project], Project]
+) -> None:
+    before = outside(importer)
+    lock = importer / ".snakemake/locks/another.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("elsewhere.txt\n")
+    done = importer.snakemake(*SETTINGS)
+    assert done.returncode == 0, done.stdout
+    summary = json.loads((importer / "conclusion.txt").read_text())
+    assert [one["status"] for one in summary["results"]] == ["ok"]
+    assert (importer / "sub/reports/summary.html").is_file()
+    assert lock.is_file()
+    left = outside(importer)
+    assert left.pop("conclusion.txt")
+    assert left == before
+    # all of it is sealed: a changed record is refused
+    assert "Nothing to be done" in importer.snakemake(*SETTINGS).stdout
+    record = importer / f"sub/reports/{MODEL}/cpu-onnxruntime-fp32.latency.json"
+    record.write_text(record.read_text().replace('"calls": 4', '"calls": 5', 1))
+    refused = importer.snakemake(*SETTINGS)
+    assert refused.returncode != 0
+    assert f"{record.relative_to(importer.folder)}: changed since a run here" in refused.stdout
+
+
+def test_the_importer_may_run_without_the_module_while_it_is_imported(importer: Project) -> None:
+    done = subprocess.run(
+        importer.command("--list-rules"),
+        cwd=importer.folder,
+        env=importer.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {"conclude", "tightrope_summarize"} <= {*done.stdout.split()}
+    assert not (importer / "sub").exists()
