@@ -24,6 +24,7 @@ def read_split(split: Path | str) -> Sequence[Example]:
     Texts and seeds of random inputs are a list; images are an ImageSplit, read on access.
     """
     manifest = read_manifest(split, SplitManifest)
+    require_split(split, manifest)
     rows = rows_in(split, manifest)
     if manifest["file"] is None:
         return [{"random": seed} for seed in rows]
@@ -34,6 +35,15 @@ def read_split(split: Path | str) -> Sequence[Example]:
     if rows and not {rows[0], rows[-1]} <= set(range(len(lines))):
         raise ArtifactError(f"{split}: rows beyond those of {file}; delete it and run again")
     return [json.loads(lines[row]) for row in rows]
+
+
+def require_split(split: Path | str, manifest: SplitManifest) -> None:
+    """Raise ArtifactError where a split lies in the place of another one."""
+    if manifest["split"] != Path(split).stem:
+        raise ArtifactError(
+            f"{split}: the split {manifest['split']}, not {Path(split).stem}; delete it and run "
+            "again"
+        )
 
 
 def rows_in(split: Path | str, manifest: SplitManifest) -> range:

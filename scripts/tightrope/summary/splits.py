@@ -6,7 +6,7 @@ from pathlib import Path
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import SplitManifest
-from tightrope.inputs.encode import read_split
+from tightrope.inputs.encode import read_split, require_split
 from tightrope.summary.accuracy import Split
 
 # manifests of splits by model and split
@@ -30,6 +30,8 @@ def evaluation_split(manifest: Path | str) -> Split:
 def data_entry(splits: dict[str, Path]) -> dict[str, str | int | None]:
     """Return the source of a model's data and the size of each split that is not empty."""
     manifests = {split: open_manifest(path, SplitManifest) for split, path in splits.items()}
+    for split, path in splits.items():
+        require_split(path, manifests[split])
     sizes = {f"{split}_samples": one["samples"] for split, one in manifests.items()}
     filled: dict[str, str | int | None] = {name: size for name, size in sizes.items() if size}
     return {"source": manifests["evaluation"]["source"], **filled}

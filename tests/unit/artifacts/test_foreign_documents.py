@@ -27,6 +27,7 @@ from tightrope.report.sections.graphs import graphs_section
 from tightrope.summary.compressions import compression_entries
 from tightrope.summary.document import read_reported
 from tightrope.summary.failures import failures
+from tightrope.summary.splits import data_entry
 from tightrope.terminal.seconds import read_seconds
 from tiny_model import TinyModel
 
@@ -238,6 +239,18 @@ def test_rows_that_a_split_cannot_have_are_refused(
     path = written(tmp_path / "splits/train.json", {**document, "rows": rows})
     with pytest.raises(ArtifactError, match=r"train\.json: .*delete it and run again"):
         read_split(path)
+
+
+def test_a_split_in_the_place_of_another_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    document = json.loads(tiny.split("train").read_text())
+    examples = (tiny.split("train").parent / document["file"]).read_bytes()
+    (tmp_path / "pool.jsonl").write_bytes(examples)
+    path = written(tmp_path / "splits/evaluation.json", document)
+    said = r"evaluation\.json: the split train, not evaluation; delete it and run again"
+    with pytest.raises(ArtifactError, match=said):
+        read_split(path)
+    with pytest.raises(ArtifactError, match=said):
+        data_entry({"evaluation": path})
 
 
 def test_a_forged_cache_of_another_shape_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
