@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from splits import prepare_splits, split_of
 from tightrope.artifacts.failures import write_failure
-from tightrope.errors import WorkFailed
+from tightrope.artifacts.files import read_json, write_json
+from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
@@ -107,6 +108,15 @@ def test_a_request_with_more_tokens_than_the_model_takes_has_that_reason(
     shape = {"batch": 1, "sequence": LONGEST + 1}
     with pytest.raises(WorkFailed, match="takes 64 tokens"):
         measured(tiny, tmp_path / "a.json", tiny.simplified, [shape])
+
+
+def test_requests_of_another_model_are_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
+    measured(tiny, tmp_path / "a.json", None, SHAPES)
+    other = {**read_json(tmp_path / "a.json", dict[str, Any]), "checkpoint": "0" * 64}
+    write_json(tmp_path / "a.json", other)
+    with pytest.raises(ArtifactError, match=r"a\.json: not made from .*checkpoint\.json"):
+        requests_of(tmp_path / "a.json", artifacts, "fp32", LONGEST)
 
 
 def test_requests_that_could_not_be_measured_are_a_failure_of_each_profile(

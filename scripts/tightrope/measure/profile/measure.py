@@ -88,7 +88,7 @@ def requests_of(
 
     Raises WorkFailed where the requests could not be measured.
     """
-    measured = read_requests(requests)
+    measured = read_requests(requests, artifacts.checkpoint)
     shapes = [one["shape"] for one in measured]
     files = artifacts.checkpoint, artifacts.data
     batches = timing_batches(*files, shapes, max_sequence=max_sequence)

@@ -4,14 +4,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from tightrope.artifacts.descent import identity, require_descent
 from tightrope.artifacts.failures import read_json_or_raise
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.artifacts.seals import write_sealed_json
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.machine.host import describe_host
 from tightrope.measure.profile.around import around_calls
 from tightrope.measure.settings import Shape
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 class Around(TypedDict):
@@ -39,8 +42,9 @@ class RequestFacts(TypedDict):
 
 
 class Requests(TypedDict):
-    """What `measure_requests` writes, as far as it is read."""
+    """What `measure_requests` writes, as far as it is read, with the identity of the checkpoint."""
 
+    checkpoint: str
     requests: list[RequestFacts]
 
 
@@ -72,10 +76,17 @@ def measure_requests(
         {"shape": shape, "around": one, "work": work}
         for shape, one, work in zip(shapes, around, works, strict=True)
     ]
-    write_sealed_json(target, {"schema": SCHEMA, "host": describe_host(), "requests": requests})
+    made_from = identity(open_manifest(checkpoint, CheckpointManifest))
+    facts = {"schema": SCHEMA, "host": describe_host(), "checkpoint": made_from}
+    write_sealed_json(target, {**facts, "requests": requests})
 
 
-def read_requests(path: Path | str) -> list[Mapping[str, Any]]:
-    """Return what `measure_requests` wrote; raise WorkFailed with its reason where it failed."""
-    requests: list[Mapping[str, Any]] = read_json_or_raise(path, Requests)["requests"]
+def read_requests(path: Path | str, checkpoint: Path | str) -> list[Mapping[str, Any]]:
+    """Return what `measure_requests` wrote for a checkpoint.
+
+    Raises WorkFailed with its reason where it failed, ArtifactError for another checkpoint.
+    """
+    document: dict[str, Any] = read_json_or_raise(path, Requests)
+    require_descent(path, document["checkpoint"], checkpoint)
+    requests: list[Mapping[str, Any]] = document["requests"]
     return requests
