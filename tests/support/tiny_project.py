@@ -113,6 +113,9 @@ SHORT_ROUNDS = {
 class Project:
     """A working directory of the pipeline, and Snakemake's command line in it."""
 
+    # of a run, which a study beside other load may raise
+    seconds = 500
+
     def __init__(self, folder: Path, models: dict[str, Any] | None = None) -> None:
         self.folder = folder
         self.models = models or CONFIG["models"]
@@ -160,7 +163,7 @@ class Project:
         """
         if not variables:
             settings = (self.options(*words), self.folder, self.environment())
-            return warm_snakemake.snakemake(*settings, seconds=500)
+            return warm_snakemake.snakemake(*settings, seconds=self.seconds)
         return subprocess.run(
             self.command(*words),
             cwd=self.folder,
@@ -168,7 +171,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=500,
+            timeout=self.seconds,
             check=False,
         )
 
