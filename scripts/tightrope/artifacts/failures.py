@@ -1,9 +1,10 @@
 """Write and read failure files: JSON or ONNX output of a failed step that holds the reason."""
 
+import os
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import read_bytes, read_json, require_type
+from tightrope.artifacts.files import open_regular, read_bytes, read_json, require_type
 from tightrope.artifacts.seals import (
     read_sealed_json,
     require_sealed,
@@ -65,8 +66,9 @@ def failure_in(path: Path | str) -> Failure | None:
     """
     if not is_onnx_file(path):
         return failure_of(read_json(path))
-    if Path(path).stat().st_size > LARGEST_BYTES:
-        return None
+    with open_regular(path) as stream:
+        if os.fstat(stream.fileno()).st_size > LARGEST_BYTES:
+            return None
     return failure_in_metadata(parsed(path, read_bytes(path)))
 
 

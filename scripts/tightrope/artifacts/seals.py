@@ -114,7 +114,7 @@ def sealed_place(path: Path | str) -> str | None:
 
 def folder_secret() -> bytes | None:
     """Return the secret of this folder, None where it has none; raises ArtifactError."""
-    if not SECRET.exists():
+    if not SECRET.exists() and not SECRET.is_symlink():
         return None
     secret = read_bytes(SECRET)
     if len(secret) != SECRET_BYTES:

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,6 +64,18 @@ def test_a_model_with_the_words_of_a_failure_is_still_a_model(
     onnx.save(model, tmp_path / "b.onnx")
     assert failure_in(tmp_path / "b.onnx") is None
     assert load_onnx(tmp_path / "b.onnx") == load_onnx(tiny.u8s8)
+
+
+@pytest.mark.parametrize("name", ["a.onnx", "a.json"])
+def test_what_is_no_file_is_one_line(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.symlink_to(name)
+    with pytest.raises(ArtifactError, match=rf"{name}: cannot be read"):
+        failure_in(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ArtifactError, match=rf"{name}: a pipe or device is not read"):
+        failure_in(path)
 
 
 def test_a_file_that_is_cut_off_is_no_failure_but_an_error(failed: Path) -> None:

@@ -167,3 +167,22 @@ def test_every_module_seals_what_it_writes_and_checks_what_it_reads(
 def calls(function: str, node: ast.AST) -> bool:
     """Return whether the node calls the function of that name."""
     return isinstance(node, ast.Call) and ast.unparse(node.func) == function
+
+
+def test_a_secret_that_is_a_link_to_nowhere_is_no_missing_secret(folder: Path) -> None:
+    write_sealed_json(RECORD, {"median_ms": 1.5})
+    seals.SECRET.unlink()
+    seals.SECRET.symlink_to(seals.SECRET.name)
+    with pytest.raises(ArtifactError, match=r"tightrope/secret: cannot be read"):
+        read_sealed_json(RECORD)
+
+
+def test_files_below_the_prefix_of_a_module_are_sealed_too(folder: Path) -> None:
+    record = Path("results/models", RECORD)
+    write_sealed_json(record, {"median_ms": 1.5})
+    write_bytes(record, record.read_bytes().replace(b"1.5", b"1.4"))
+    with pytest.raises(ArtifactError, match="changed since a run here wrote it"):
+        read_sealed_json(record)
+    elsewhere = folder.parent / "elsewhere/reports/a.json"
+    write_json(elsewhere, {})
+    assert read_sealed_json(elsewhere) == {}
