@@ -33,6 +33,14 @@ def matching_paths(pattern: str) -> list[Path]:
     return sorted(paths)
 
 
+def fixed_part(pattern: str) -> Path:
+    """Return the path up to the first wildcard part of the pattern."""
+    path = home_expanded(pattern, pattern)
+    parts = list(path.parts)
+    fixed = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts))
+    return Path(*parts[:fixed])
+
+
 def home_expanded(source: str, path: str) -> Path:
     """Return the path with `~` replaced; raise ConfigError naming `source` without such a home."""
     try:

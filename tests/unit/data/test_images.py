@@ -205,12 +205,17 @@ def test_a_folder_called_images_lies_within_a_class(tmp_path: Path) -> None:
 
 def test_a_pipe_or_a_device_among_the_images_is_refused_at_once(tmp_path: Path) -> None:
     class_folders(tmp_path / "pets")
-    for make in (os.mkfifo, lambda file: file.symlink_to("/dev/zero")):
-        file = tmp_path / "pets/cat/endless.png"
-        make(file)
-        said = error_of(tmp_path / "out", f"files:{tmp_path}/pets")
-        assert said.startswith(f"{file}: a pipe or device is not read")
-        file.unlink()
+    file = tmp_path / "pets/cat/endless.png"
+    os.mkfifo(file)
+    said = error_of(tmp_path / "out", f"files:{tmp_path}/pets")
+    assert said.startswith(f"{file}: a pipe or device is not read")
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    said = error_of(tmp_path / "out", f"files:{tmp_path}/pets")
+    assert said.startswith(f"{file}: a link to /dev/zero, which is outside of ")
+    # also where links to devices are asked for
+    said = error_of(tmp_path / "out", f"files:{tmp_path}/pets", images="/dev")
+    assert said.startswith(f"{file}: a pipe or device is not read")
 
 
 @pytest.mark.parametrize("name", ["{private}", "../private/me.png", "cat/../../private/me.png"])
@@ -236,7 +241,35 @@ def test_classes_that_differ_in_space_or_control_a_terminal_are_refused(tmp_path
         assert said in error_of(tmp_path / "out", f"files:{top}")
 
 
-def test_links_are_followed_but_not_in_a_circle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["cat/link.png", "cat/link.txt", "bird", "cat/images"])
+def test_a_link_that_leads_to_a_place_that_nobody_named_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    class_folders(tmp_path / "run/pets")
+    class_folders(tmp_path / "private")
+    monkeypatch.chdir(tmp_path / "run")
+    is_file = Path(place).suffix
+    target = tmp_path / "private" / ("cat/00.png" if is_file else "cat")
+    (tmp_path / "run/pets" / place).symlink_to(target)
+    said = f"pets/{place}: a link to {target}, which is outside of "
+    assert error_of(tmp_path / "out", "files:pets").startswith(said)
+    if place == "cat/link.png":
+        assert error_of(tmp_path / "out", "files:pets/*/*.png").startswith(said)
+    elif place == "bird":
+        assert error_of(tmp_path / "out", "files:pets/*").startswith(said)
+    # a plan looks at what is there as well, but never beyond such a link
+    known = libraries("files:pets", task=IMAGE)
+    (target.parent / "new.png").write_bytes(image(77))
+    assert libraries("files:pets", task=IMAGE) == known
+    if place != "bird":  # the same images as those of cats
+        images = str(tmp_path / "private")
+        assert prepare(tmp_path / "out", "files:pets", images=images)["labels"] == list(CLASSES)
+
+
+def test_links_are_followed_but_not_in_a_circle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # links may lead to anywhere in the folder of the run
     class_folders(tmp_path / "store/pets")
     (tmp_path / "chosen").mkdir()
     for name in CLASSES:
@@ -549,7 +582,7 @@ def test_a_broken_image_of_the_hub_is_named_by_its_row(tmp_path: Path) -> None:
         ("files:{}/notes.md", None, "no image"),
         ("files:{}/*", None, "two kinds|no image"),
         ("files:{}/labels.csv", "no-such", "images = no-such: no folder and no archive"),
-        ("files:{}/pets", "pets", "only tables name images"),
+        ("files:{}/pets", "no-such", "images = no-such: no folder that links could lead to"),
         ("digits", "pets", "only a table of images"),
     ],
 )

@@ -13,9 +13,10 @@ from tightrope.data.material import (
     role_of,
     train_and_evaluation,
 )
+from tightrope.data.sources.image_links import Links
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
-from tightrope.sources.patterns import MAGIC, home_expanded, matching_paths
+from tightrope.sources.patterns import fixed_part, matching_paths
 from tightrope.sources.tables import TABLES, table_suffix
 
 if TYPE_CHECKING:
@@ -83,13 +84,16 @@ def is_hidden(path: Path) -> bool:
     return path.name.startswith((".", "__MACOSX"))
 
 
-def read_class_folders(source: str, pattern: str, store: "ImageStore") -> Material:
+def read_class_folders(
+    source: str, pattern: str, store: "ImageStore", images: str | None = None
+) -> Material:
     """Read every image that `pattern` matches or that is inside a match.
 
     The class of an image is its folder, or the parent if the folder is called `images`. The split
     comes from the nearest folder above the class, or the archive, whose name has a word for a
-    split. Raises TightropeError for a folder without images, for an image outside class folders,
-    and whatever `ImageStore.add` raises.
+    split. Links may lead to folder `images`. Raises TightropeError for a folder without images, for
+    an image outside class folders, for a link elsewhere, see `Links`, and whatever
+    `ImageStore.add` raises.
     """
     paths = matching_images(source, pattern)
     base = fixed_part(pattern)
@@ -99,7 +103,7 @@ def read_class_folders(source: str, pattern: str, store: "ImageStore") -> Materi
     folders: set[Path] = set()
     filled: set[Path] = set()
     left_out = 0
-    for path, read in every_file(paths):
+    for path, read in every_file(paths, Links.of(pattern, images)):
         if read is None:
             folders.add(path)
             continue
@@ -130,29 +134,24 @@ def class_folder(image: Path) -> Path:
     return folder.parent if folder.name == INNER else folder
 
 
-def fixed_part(pattern: str) -> Path:
-    """Return the path up to the first wildcard part of the pattern."""
-    path = home_expanded(pattern, pattern)
-    parts = list(path.parts)
-    fixed = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts))
-    return Path(*parts[:fixed])
-
-
 def role_of_folders(folder: Path, base: Path) -> str:
     """Return the split named by `folder` or its nearest parent below `base`."""
     names = folder.relative_to(base).parts if folder.is_relative_to(base) else ()
     return next((role for name in reversed(names) if (role := role_of(name)) != POOL), POOL)
 
 
-def every_file(paths: list[Path]) -> Iterator[tuple[Path, Reader | None]]:
+def every_file(paths: list[Path], links: Links) -> Iterator[tuple[Path, Reader | None]]:
     """Yield the path of each file with a function that reads it, None for a folder.
 
-    Archive members are paths below the archive's path. Hidden files are skipped.
+    Archive members are paths below the archive's path. Hidden files are skipped. Raises
+    TightropeError for a link that leads elsewhere.
     """
     for path in paths:
+        links.require_inside(path)
         if path.is_dir():
-            contents = files_below(path)
-            yield from ((file, None if file.is_dir() else reader_of(file)) for file in contents)
+            for file in files_below(path, links):
+                links.require_inside(file)
+                yield file, None if file.is_dir() else reader_of(file)
         elif is_archive(path):
             for name, read in read_archive(path):
                 if not any(map(is_hidden, (Path(name), *Path(name).parents[:-1]))):
@@ -161,10 +160,11 @@ def every_file(paths: list[Path]) -> Iterator[tuple[Path, Reader | None]]:
             yield path, reader_of(path)
 
 
-def files_below(top: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+def files_below(top: Path, links: Links, above: tuple[Path, ...] = ()) -> Iterator[Path]:
     """Yield `top` and all folders and files below it, sorted, without hidden ones; follow links.
 
-    A link to a folder that contains it is skipped.
+    A link to a folder that contains it is skipped. A link that leads elsewhere is yielded, and not
+    followed.
     """
     resolved = top.resolve()
     if resolved in above:
@@ -173,8 +173,8 @@ def files_below(top: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
     for path in sorted(top.iterdir()):
         if is_hidden(path):
             continue
-        if path.is_dir():
-            yield from files_below(path, (*above, resolved))
+        if path.is_dir() and not links.lead_elsewhere(path):
+            yield from files_below(path, links, (*above, resolved))
         else:
             yield path
 
@@ -191,14 +191,15 @@ def reader_of(path: Path) -> Reader:
     return read
 
 
-def listing_digest(paths: list[Path]) -> str:
+def listing_digest(paths: list[Path], links: Links) -> str:
     """Return a digest of names, sizes and times of every file below `paths`, to detect changes.
 
     It replaces the files if they are too many for inputs of a rule.
     """
     entries = []
     for top in paths:
-        for path in files_below(top) if top.is_dir() else [top]:
+        walk = top.is_dir() and not links.lead_elsewhere(top)
+        for path in files_below(top, links) if walk else [top]:
             # a broken link is an error only when it is read
             status = path.stat() if path.exists() else path.lstat()
             time = 0 if path.is_dir() else status.st_mtime_ns

@@ -11,8 +11,8 @@ from tightrope.data.sources.image_folders import (
     matching_images,
     read_class_folders,
 )
+from tightrope.data.sources.image_links import Links
 from tightrope.data.sources.image_tables import images_location, read_image_tables
-from tightrope.errors import ConfigError
 
 if TYPE_CHECKING:
     from tightrope.data.image_store import ImageStore
@@ -25,8 +25,8 @@ def local_files(source: str, location: str, *, images: str | None) -> list[Path]
     if kind_of(paths[0]) == "table":
         locations = [images_location(table, images) for table in files]
         files += [location for location in locations if location.is_file()]
-    elif images is not None:
-        raise ConfigError(f"images = {images}: only tables name images; {source} has none")
+    else:
+        Links.of(location, images)
     return list(dict.fromkeys(files))
 
 
@@ -34,11 +34,13 @@ def libraries(source: str, location: str, *, images: str | None) -> dict[str, An
     """Return versions of decoding and storing libraries, and a digest of loose images."""
     versions = library_versions("pillow", "pyarrow")
     paths = matching_images(source, location)
-    if kind_of(paths[0]) == "table":
+    of_table = kind_of(paths[0]) == "table"
+    if of_table:
         versions |= library_versions("pandas")
         paths = [images_location(table, images) for table in paths]
     loose = [path for path in dict.fromkeys(paths) if kind_of(path) in ("folder", "image")]
-    return versions | ({"images": listing_digest(loose)} if loose else {})
+    links = Links.of(location, None if of_table else images)
+    return versions | ({"images": listing_digest(loose, links)} if loose else {})
 
 
 def read(
@@ -47,4 +49,4 @@ def read(
     """Read all images of the source, by the kind of file that the pattern matches."""
     if kind_of(matching_images(source, location)[0]) == "table":
         return read_image_tables(source, location, store, columns=columns, images=images)
-    return read_class_folders(source, location, store)
+    return read_class_folders(source, location, store, images)
