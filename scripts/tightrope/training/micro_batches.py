@@ -23,11 +23,11 @@ def run_training(
     """Run `work(micro_batches)` in a child process and return its value.
 
     `micro_batches` is their number per batch, at first 1. If a batch runs out of memory and
-    the recipe says to halve it, the work is retried with twice as many. Time counts from `began`
-    (`time.monotonic()`), or from now. Raises WorkFailed, also for a TightropeError of the work,
-    except the errors in PASSED_ON, which are raised unchanged.
+    the recipe says to halve it, the work is retried with twice as many; without a recipe there are
+    no batches. Time counts from `began` (`time.monotonic()`), or from now. Raises WorkFailed, also
+    for a TightropeError of the work, except the errors in PASSED_ON, which are raised unchanged.
     """
-    recipe = {**DEFAULTS, **(recipe or {})}
+    asked, recipe = recipe, {**DEFAULTS, **(recipe or {})}
     micro_batches, began = 1, time.monotonic() if began is None else began
     # stay below physical memory: the kernel's OOM killer does not report why it killed
     usable = MEMORY_FRACTION * psutil.virtual_memory().total
@@ -37,7 +37,7 @@ def run_training(
             with Child(catch_expected_errors(work), limits, began=began) as child:
                 value, error = child.ask(micro_batches)
         except WorkFailed as failed:
-            if not surely_out_of_memory(failed):
+            if asked is None or not surely_out_of_memory(failed):
                 raise
             if recipe["out_of_memory"] == "stop" or 2 * micro_batches > recipe["batch"]:
                 raise WorkFailed(

@@ -43,6 +43,12 @@ def test_a_batch_that_does_not_fit_ends_the_training_with_its_remedy() -> None:
         run_training(too_large_below(16), HALVE, limits=LIMITS)
 
 
+def test_a_checkpoint_that_is_not_trained_has_no_batch_to_lower() -> None:
+    with pytest.raises(WorkFailed, match="can't allocate memory") as caught:
+        run_training(too_large_below(4), None, limits=LIMITS)
+    assert "batch of" not in caught.value.reason
+
+
 def test_the_limit_of_the_job_halves_a_batch_too() -> None:
     def work(micro_batches: int) -> int:
         held = np.ones(10**8 // micro_batches)  # float64
