@@ -16,4 +16,4 @@ prepare = partial(
     task=job.params.task,
     quantized=job.params.quantized,
 )
-run_or_stop(prepare, limits=Limits.of(job))
+run_or_stop(job.params.checkpoint, prepare, limits=Limits.of(job))

@@ -20,7 +20,7 @@ prepare = partial(
     task=job.params.task,
     images=job.params.images,
 )
-if left_out := run_or_stop(prepare, limits=Limits.of(job)):
+if left_out := run_or_stop(job.params.data, prepare, limits=Limits.of(job)):
     image = "rows without image or label, or files that are no images by their names"
     what = image if job.params.task == IMAGE else "rows without text or label"
     print(f"{job.params.data}: left out {left_out} {what}", file=job.terminal)

@@ -17,4 +17,4 @@ render = partial(
     script=Path(job.input.script),
     graphs=[Path(path) for path in job.input.graphs],
 )
-run_or_stop(render, limits=Limits.of(job))
+run_or_stop(job.output.page, render, limits=Limits.of(job))

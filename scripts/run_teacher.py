@@ -21,4 +21,4 @@ run = partial(
     data=job.input.data,
     splits=dict(job.input.items()).get("splits", ()),
 )
-run_or_stop(run, limits=Limits.of(job))
+run_or_stop(job.output.manifest, run, limits=Limits.of(job))

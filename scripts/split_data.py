@@ -9,4 +9,4 @@ from tightrope.jobs.job import current_job
 
 job = current_job(globals())
 split = partial(split_data, split=job.wildcards.split, sizes=sizes_of(job.resources))
-run_or_stop(split, job.input.data, job.output.manifest, limits=Limits.of(job))
+run_or_stop(job.output.manifest, split, job.input.data, job.output.manifest, limits=Limits.of(job))

@@ -27,4 +27,4 @@ work = partial(
     json_target=job.output.json,
     csv_target=job.output.csv,
 )
-run_or_stop(work, limits=Limits.of(job))
+run_or_stop(job.output.json, work, limits=Limits.of(job))

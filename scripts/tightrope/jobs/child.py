@@ -190,15 +190,15 @@ def supervised(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any
         return child.ask(*arguments)
 
 
-def run_or_stop(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
+def run_or_stop(what: str, work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
     """Return `work(*arguments)`, run in a child process, of a step that its model needs.
 
-    Raises a TightropeError of the work unchanged, and any other failure as a TightropeError.
+    Raises a TightropeError of the work unchanged, and any other failure as one that names `what`.
     """
     try:
         value, error = supervised(catch_expected_errors(work), *arguments, limits=limits)
     except WorkFailed as failed:
-        raise TightropeError(failed.reason) from None
+        raise TightropeError(f"{what}: {failed.reason}") from None
     if error is not None:
         raise error
     return value

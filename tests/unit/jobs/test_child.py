@@ -271,13 +271,13 @@ def test_a_job_that_has_ended_before_fails_for_that_reason_in_place_of_its_work(
 
 
 def test_a_step_that_a_model_needs_ends_with_one_line() -> None:
-    assert run_or_stop(int, "3", limits=ROOMY) == 3
+    assert run_or_stop("a.csv", int, "3", limits=ROOMY) == 3
     with pytest.raises(ArtifactError, match=r"^a.json: truncated$"):
-        run_or_stop(raises, ArtifactError("a.json: truncated"), limits=ROOMY)
-    with pytest.raises(TightropeError, match=r"^ValueError: no such row$"):
-        run_or_stop(raises, ValueError("no such row"), limits=ROOMY)
-    with pytest.raises(TightropeError, match=r"^killed after 1 s, the limit of this job"):
-        run_or_stop(time.sleep, 60, limits=Limits(memory_bytes=64e9, seconds=1))
+        run_or_stop("a.csv", raises, ArtifactError("a.json: truncated"), limits=ROOMY)
+    with pytest.raises(TightropeError, match=r"^a\.csv: ValueError: no such row$"):
+        run_or_stop("a.csv", raises, ValueError("no such row"), limits=ROOMY)
+    with pytest.raises(TightropeError, match=r"^a\.csv: killed after 1 s, the limit"):
+        run_or_stop("a.csv", time.sleep, 60, limits=Limits(memory_bytes=64e9, seconds=1))
 
 
 def test_many_short_requests_reach_the_limit_too() -> None:
