@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tightrope.sources.regular import opened
-from tightrope.sources.tables import SEPARATED, table_errors, table_suffix
+from tightrope.sources.tables import SEPARATED, require_narrow, table_errors, table_suffix
 
 # of a file of JSON lines: a row without the column is an error in any case
 FIRST_ROWS = 100
@@ -20,6 +20,8 @@ def column_names(file: Path, *, whole: bool) -> list[str] | None:
     suffix = table_suffix(file)
     if suffix == ".json" and not whole:
         return None
+    if suffix in SEPARATED:
+        require_narrow(file)
     with table_errors(file), opened(file, text=suffix != ".parquet") as stream:
         if suffix == ".json":
             frame = pandas.read_json(stream, dtype=False)

@@ -13,6 +13,7 @@ TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 ROWS = "(not counting the header)"
 # options of pandas.read_csv by the suffix of tables of separated values
 SEPARATED: dict[str, dict[str, Any]] = {".csv": {}, ".tsv": {"sep": "\t", "quoting": 3}}
+MOST_COLUMNS, LONGEST_HEADER = 10_000, 2**20
 # what pandas and pyarrow raise for files that are no tables
 UNREADABLE = (
     ValueError,
@@ -81,12 +82,30 @@ def read_table(file: Path, content: str) -> Any:
         "na_values": [""],
     }
     suffix = table_suffix(file)
+    if suffix in SEPARATED:
+        require_narrow(file)
     with opened(file, text=suffix != ".parquet") as stream:
         if suffix in SEPARATED:
             return pandas.read_csv(stream, **SEPARATED[suffix], **options)
         if suffix == ".parquet":
             return pandas.read_parquet(stream)
         return pandas.read_json(stream, lines=suffix != ".json", dtype=False)
+
+
+def require_narrow(file: Path) -> None:
+    """Raise TightropeError where the first line of a table of separated values is far too wide.
+
+    pandas takes minutes to tell a million columns of the same name apart.
+    """
+    separator = SEPARATED[table_suffix(file)].get("sep", ",").encode()
+    with opened(file, text=True) as stream:
+        first = stream.readline(LONGEST_HEADER)
+    if first.count(separator) >= MOST_COLUMNS:
+        raise TightropeError(f"{file}: has more than {MOST_COLUMNS} columns; take out the others")
+    if len(first) == LONGEST_HEADER:
+        raise TightropeError(
+            f"{file}: its first line has more than {LONGEST_HEADER} bytes; it names the columns"
+        )
 
 
 def header(file: Path) -> list[str]:

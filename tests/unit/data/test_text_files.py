@@ -1,5 +1,6 @@
 import gzip
 import json
+import time
 from pathlib import Path
 
 import pandas
@@ -11,6 +12,7 @@ from tightrope.data.sources.text_files import read as read_files
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.inputs.encode import read_split
 from tightrope.sources import regular
+from tightrope.sources.table_header import column_names
 from tightrope.sources.tables import read_columns
 
 COLUMNS = {"text": "sentence", "label": "mood"}
@@ -255,3 +257,24 @@ def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:
     assert all(
         "naïve" in example["text"] for example in read_split(split_of(manifest, "evaluation"))
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (",".join(["a"] * 200_000), r"a\.csv: has more than 10000 columns"),
+        ("x" * 2**21, r"a\.csv: its first line has more than 1048576 bytes"),
+    ],
+)
+def test_a_table_that_is_far_too_wide_is_refused_at_once(
+    tmp_path: Path, first: str, said: str
+) -> None:
+    (tmp_path / "a.csv").write_text(f"{first}\n")
+    for read in (
+        lambda file: column_names(file, whole=True),
+        lambda file: read_columns(file, {"text": "text", "label": "label"}),
+    ):
+        began = time.monotonic()
+        with pytest.raises(TightropeError, match=said):
+            read(tmp_path / "a.csv")
+        assert time.monotonic() - began < 10
