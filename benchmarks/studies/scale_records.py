@@ -8,6 +8,7 @@ of EIGHT records, since making numbers takes longer than summarizing them.
 import json
 import random
 from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ HOST = {
     **{"driver": None, "python": "3.11.7"},
 }
 QUIET = {"waited": 0.0, "stolen": 0.0, "preempted": 0.0, "window": 0}
-NAME, MODEL = "VARIANT-HERE", "MODEL-HERE"
+NAME, MODEL, ENGINE, DATA = "VARIANT-HERE", "MODEL-HERE", "ENGINE-HERE", "DATA-HERE"
 TASK = {"task": "text-classification", "source": "random", "labels": [*"abcde"]}
 
 
@@ -36,22 +37,24 @@ def write_records(jobs: Jobs, baselines: dict[str, dict[str, str]]) -> Inputs:
     """Write all files of the jobs below this folder; return the inputs of the summary."""
     models = list(dict.fromkeys(model for model, _ in jobs))
     checkpoints, splits = zip(*map(write_model, models), strict=True)
-    texts = {kind: templates(kind, sha256(splits[0])) for kind in ("accuracy", "latency")}
+    texts = {kind: templates(kind) for kind in ("accuracy", "latency")}
+    data = {model: sha256(split) for model, split in zip(models, splits, strict=True)}
     found: dict[str, list[Path]] = {"engine": [], "accuracy": [], "latency": [], "audit": []}
     for number, (model, variant) in enumerate(jobs):
         name, baseline = str(variant), baselines[model][variant.device]
         engine = Path(f"artifacts/{model}/engines/{name}/engine.json")
         write_json(engine, engine_of(name, variant.precision))
         found["engine"].append(engine)
+        own = {NAME: name, MODEL: model, ENGINE: sha256(engine), DATA: data[model]}
         for kind, known in texts.items():
             path = Path(f"reports/{model}/{name}.{kind}.json")
             path.parent.mkdir(parents=True, exist_ok=True)
             text = known[0 if name == baseline else 1 + number % (EIGHT - 1)]
-            path.write_text(text.replace(NAME, name).replace(MODEL, model))
+            path.write_text(reduce(lambda made, pair: made.replace(*pair), own.items(), text))
             found[kind].append(path)
         if variant.precision in QUANTIZED:
             audit = Path(f"artifacts/{model}/audit/{name}.json")
-            write_json(audit, audit_of())
+            write_json(audit, audit_of() | {"engine_sha256": own[ENGINE]})
             found["audit"].append(audit)
     places: dict[tuple[str, str], list[str]] = {}
     for model, variant in jobs:
@@ -97,22 +100,24 @@ def engine_of(name: str, precision: str) -> dict[str, Any]:
     return {
         **{"status": "ok", "variant": name, "precision": precision, "options": {}, "sources": {}},
         **{"libraries": {}, "build_s": 1.5, "schema": 1, "files": {"model.onnx": file}},
+        "checkpoint": None,
     }
 
 
-def templates(kind: str, split_sha256: str) -> list[str]:
+def templates(kind: str) -> list[str]:
     """Return EIGHT records as JSON, the first that of a baseline."""
     made = accuracy_record if kind == "accuracy" else latency_record
-    records = (made(number, split_sha256) for number in range(EIGHT))
+    records = (made(number) for number in range(EIGHT))
     return [json.dumps(one.__dict__, indent=1, sort_keys=True) for one in records]
 
 
 def identity() -> dict[str, Any]:
     """Return the fields that all records have."""
-    return {"model": MODEL, "variant": NAME, "host": HOST, "libraries": {"onnxruntime": "1.2"}}
+    known = {"model": MODEL, "variant": NAME, "engine_sha256": ENGINE}
+    return {**known, "host": HOST, "libraries": {"onnxruntime": "1.2"}}
 
 
-def accuracy_record(number: int, split_sha256: str) -> AccuracyRecord:
+def accuracy_record(number: int) -> AccuracyRecord:
     """Return a record whose logits differ from those of number 0 the more the higher it is."""
     draw, own = random.Random(0), random.Random(number)
     rows = [[round(draw.gauss(0, 2), 6) for _ in range(CLASSES)] for _ in range(EXAMPLES)]
@@ -121,8 +126,7 @@ def accuracy_record(number: int, split_sha256: str) -> AccuracyRecord:
     return AccuracyRecord(
         **identity(),
         measured="2026-11-26T00:00:00+00:00",
-        engine_sha256="0" * 64,
-        data_sha256=split_sha256,
+        data_sha256=DATA,
         truncation={"texts": EXAMPLES, "truncated": 3, "max_sequence": 128},
         labels=[max(range(CLASSES), key=row.__getitem__) for row in rows],
         predictions=[max(range(CLASSES), key=row.__getitem__) for row in logits],
@@ -131,7 +135,7 @@ def accuracy_record(number: int, split_sha256: str) -> AccuracyRecord:
     )
 
 
-def latency_record(number: int, _: str) -> LatencyRecord:
+def latency_record(number: int) -> LatencyRecord:
     """Return a record of three shapes; number 0 is that of a baseline, without one of its own."""
     draw = random.Random(number)
 
