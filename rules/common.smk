@@ -27,6 +27,7 @@ from tightrope.plan import (
     hosts,
     job_inputs,
     job_params,
+    pages,
     plan,
     preparation,
     reports,
@@ -75,6 +76,7 @@ CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 CONSTRAINT = devices.default_constraint(workflow)
 CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
+PAGED = pages.paged_models(PLAN)
 LEASE = begin.begin_run(workflow, config, PLAN, PLACE)
 ENDED_JOBS = watch_ended_jobs()
 GENERATIONS = begin.generations(workflow, config, PLAN, PLACE)

@@ -27,8 +27,11 @@ rule render_report:
         template=collect(
             f"{SCRIPTS}/tightrope/report/template/{{part}}.html",
             part=[
+                "shell",
                 "page",
+                "index",
                 "macros",
+                "disturbed",
                 "deploy",
                 "goal",
                 "trade_off",
@@ -62,6 +65,8 @@ rule render_report:
             caption="captions/summary.rst",
             category="Summary",
         ),
+        # of many results a page for each model, and `page` is the index; otherwise none
+        pages=ensure(update(collect("reports/pages/{model}.html", model=PAGED)), non_empty=True),
     log:
         "<logs>/render_report/render_report.log",
     localrule: True

@@ -8,6 +8,7 @@ from typing import Any, NotRequired, TypedDict
 
 from tightrope.artifacts.files import read_bytes, read_json, write_bytes
 from tightrope.errors import ArtifactError
+from tightrope.plan.pages import PAGES
 from tightrope.records.cascade import CASCADE
 from tightrope.records.record import TRAINING
 from tightrope.variants import place_of
@@ -136,7 +137,7 @@ def as_typed(value: Any) -> str:
 def keep_reports(workflow: Any, *, since: float) -> Path | None:
     """Copy the reports of this run to the folder of its configuration; return that folder.
 
-    The folder has the name of the configuration file, so that a run with another one leaves them.
+    With the pages of models, where there are any. The folder has the name of the configuration file, so that a run with another one leaves them.
     Returns None if the page was not rendered after `since`, in seconds since the epoch.
     """
     page = REPORTS[-1]
@@ -146,4 +147,11 @@ def keep_reports(workflow: Any, *, since: float) -> Path | None:
     folder = KEPT / (Path(files[-1]).stem if files else "config")
     for report in REPORTS:
         write_bytes(folder / report.name, read_bytes(report))
+    kept = folder / PAGES.name
+    names = {page.name for page in PAGES.glob("*.html")}
+    for name in names:
+        write_bytes(kept / name, read_bytes(PAGES / name))
+    for page in kept.glob("*.html"):
+        if page.name not in names:
+            page.unlink()
     return folder

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tightrope.report.models import model_names
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.family import families_section
@@ -97,13 +98,6 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
 def measured_values(results: Iterable[Record], field: str) -> set[str | None]:
     """Return the values of a field over the measured results."""
     return {result.get(field) for result in results if result.get("status") == "ok"}
-
-
-def model_names(summary: Summary) -> list[str]:
-    """Return the models in summary order, those without an entry in `models` last."""
-    entries = [*(summary.get("results") or ()), *(summary.get("traffic") or ())]
-    named = [entry.get("model") for entry in entries]
-    return list(dict.fromkeys([*(summary.get("models") or {}), *named]))
 
 
 def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:

@@ -1,53 +1,25 @@
-"""Render the report: one HTML file that needs no network."""
+"""Render the report: one page, or of many results an index and a page for each model."""
 
-import base64
-import hashlib
+import os
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-import vl_convert
-from jinja2 import DictLoader, Environment, StrictUndefined
+from urllib.parse import quote
 
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError, in_one_line
 from tightrope.report.context import sections
-from tightrope.report.graphs.style import css as graph_style
+from tightrope.report.html import Template, read_template
+from tightrope.report.index import index_content, model_row
+from tightrope.report.models import COMPARISONS, summaries_of_models
 from tightrope.report.sections.graphs import graphs_section
-from tightrope.report.style import numbers
-from tightrope.report.style.palette import (
-    COLOURS,
-    METHOD_COLOURS,
-    METHOD_SHAPES,
-    SHAPES,
-    chart_config,
-)
-from tightrope.summary.document import read_reported, read_summary
+from tightrope.summary.document import Summary, read_reported, read_summary
 
-PAGE = "page.html"
-FILTERS = (
-    "bounded",
-    "executed",
-    "gain",
-    "megabytes",
-    "millijoules",
-    "milliseconds",
-    "moment",
-    "mostly_elsewhere",
-    "percentage",
-    "points",
-    "points_interval",
-    "points_up",
-    "products",
-    "ratio",
-    "ratio_interval",
-    "shape_label",
-    "significant",
-    "whole",
-)
+PAGE, INDEX = "page.html", "index.html"
+# the folder of the pages of models, beside the index
+PAGES = "pages"
 
 
 def render_page(
@@ -58,48 +30,73 @@ def render_page(
     style: Path,
     script: Path,
     graphs: Sequence[Path] = (),
+    pages: Sequence[Path] = (),
 ) -> None:
     """Write the report on `summary` to `target`, byte-identical for identical inputs.
 
     `template` holds page.html and the parts that it includes by file name, `graphs` the graph
-    records to show. Raises ArtifactError if the summary or a graph record is missing, not JSON, of
-    another schema or not of its types.
+    records to show. With `pages`, files named after the models, each model is shown on its own one
+    and `target` is the index; pages of other models in PAGES are deleted. Raises ArtifactError if
+    the summary or a graph record is missing, not JSON, of another schema or not of its types.
     """
-    document = read_reported(summary)
+    document: Any = read_reported(summary)
+    known = read_template(template, style, script)
     with unshowable(summary):
-        html = html_of(
-            document,
-            environment(tuple(template)),
-            graphs=graphs_section(graphs, target),
-            style=read(style),
-            script=read(script),
-        )
+        if pages:
+            html = render_models(document, known, target, graphs, pages)
+        else:
+            html = page_of(document, sections(document), known, graphs_section(graphs, target))
     write_bytes(target, html.encode())
+    for page in set(target.parent.joinpath(PAGES).glob("*.html")) - set(pages):
+        page.unlink()
 
 
-def html_of(
-    document: Any, jinja: Environment, *, graphs: list[dict[str, Any]], style: str, script: str
+def page_of(
+    document: Summary,
+    parts: dict[str, Any],
+    template: Template,
+    graphs: list[dict[str, Any]],
+    index: dict[str, str] | None = None,
 ) -> str:
-    """Return the page on a summary; `graphs` are the result of `graphs_section`."""
-    parts = sections(document)
-    scripts = [inline_script(chart_library()), inline_script(script)]
-    return jinja.get_template(PAGE).render(
-        summary=document,
-        **parts,
-        chart_data={
-            "themes": {scheme: chart_config(scheme) for scheme in ("light", "dark")},
-            "specifications": parts["charts"],
-        },
-        colours=COLOURS,
-        paths=SHAPES,
-        method_colours=METHOD_COLOURS,
-        method_paths=METHOD_SHAPES,
-        style=style,
-        graphs=graphs,
-        graph_style=graph_style() if graphs else "",
-        scripts=scripts,
-        script_hashes=[content_hash(text) for text in scripts],
-    )
+    """Return the page on a summary; `parts` are its sections, `index` links to the index by text."""
+    content = {"summary": document, "index": index, **parts}
+    return template.html(PAGE, content, charts=parts["charts"], graphs=graphs)
+
+
+def render_models(
+    document: Summary,
+    template: Template,
+    target: Path,
+    graphs: Sequence[Path],
+    pages: Sequence[Path],
+) -> str:
+    """Write the page of each model that has one, one after the other; return the index."""
+    places, drawn = {page.stem: page for page in pages}, graphs_by_model(graphs)
+    rows = []
+    for name, own in summaries_of_models(document):
+        parts, page, link = sections(own), places.get(name), None
+        if page:
+            link = quote(os.path.relpath(page, target.parent))
+            index = links_to(document, quote(os.path.relpath(target, page.parent)))
+            pictures = graphs_section(drawn.get(name, ()), page)
+            write_bytes(page, page_of(own, parts, template, pictures, index).encode())
+        rows.append(model_row(parts, link))
+    content = index_content(document, rows)
+    return template.html(INDEX, content, charts=content["charts"], library=bool(content["charts"]))
+
+
+def graphs_by_model(records: Iterable[Path]) -> dict[str, list[Path]]:
+    """Return the graph records `{model}/graphs/{graph}.json` of each model."""
+    found: dict[str, list[Path]] = {}
+    for record in records:
+        found.setdefault(record.parent.parent.name, []).append(record)
+    return found
+
+
+def links_to(document: Summary, index: str) -> dict[str, str]:
+    """Return the links from a model's page to the index by their texts."""
+    shown = [section for key, section in COMPARISONS.items() if document.get(key)]
+    return {"All models": index} | {title: f"{index}#{anchor}" for anchor, title in shown}
 
 
 @contextmanager
@@ -115,41 +112,3 @@ def unshowable(summary: Path) -> Iterator[None]:
         raise ArtifactError(
             f"{summary}: cannot be shown ({in_one_line(error)}); delete it and run again"
         ) from error
-
-
-@cache
-def environment(template: tuple[Path, ...]) -> Environment:
-    """Return a Jinja environment: autoescape, errors for undefined names, number filters.
-
-    It is read and compiled once per process, for whoever renders many pages.
-    """
-    jinja = Environment(
-        loader=DictLoader({part.name: read(part) for part in template}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    jinja.filters.update({name: getattr(numbers, name) for name in FILTERS})
-    return jinja
-
-
-def chart_library() -> str:
-    """Return one script with Vega-Embed, Vega-Lite and Vega."""
-    return vl_convert.javascript_bundle()  # type: ignore[call-arg]  # the stub lacks the default
-
-
-def read(path: Path | str) -> str:
-    """Read a part of the page as text."""
-    return Path(path).read_text(encoding="utf-8")
-
-
-def inline_script(text: str) -> str:
-    """Escape `text` so that it cannot end its script element; normalize newlines as browsers do."""
-    return text.replace("</script", "<\\/script").replace("\r\n", "\n").replace("\r", "\n")
-
-
-def content_hash(text: str) -> str:
-    """Return the hash that lets the page's security policy run exactly this script."""
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"

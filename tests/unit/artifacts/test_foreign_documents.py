@@ -20,7 +20,7 @@ from tightrope.errors import ArtifactError, TightropeError, WorkFailed
 from tightrope.inputs.encode import read_split
 from tightrope.int8.cache import SCHEMA, read_cache
 from tightrope.plan.reports import reported_records
-from tightrope.report import page
+from tightrope.report import html
 from tightrope.report.graphs.describe import describe
 from tightrope.report.page import render_page
 from tightrope.report.sections.graphs import graphs_section
@@ -270,7 +270,7 @@ def test_a_forged_cache_of_another_shape_is_refused(tiny: TinyModel, tmp_path: P
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page without the charts' library, which takes most of its time."""
-    monkeypatch.setattr(page, "chart_library", lambda: "")
+    monkeypatch.setattr(html, "chart_library", lambda: "")
 
 
 @pytest.mark.usefixtures("quick")

@@ -1,0 +1,128 @@
+"""HTML of a page from its content: one file that needs no network."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import vl_convert
+from jinja2 import DictLoader, Environment, StrictUndefined
+
+from tightrope.report.graphs.style import css as graph_style
+from tightrope.report.style import numbers
+from tightrope.report.style.palette import (
+    COLOURS,
+    METHOD_COLOURS,
+    METHOD_SHAPES,
+    SHAPES,
+    chart_config,
+)
+
+FILTERS = (
+    "bounded",
+    "executed",
+    "gain",
+    "megabytes",
+    "millijoules",
+    "milliseconds",
+    "moment",
+    "mostly_elsewhere",
+    "percentage",
+    "points",
+    "points_interval",
+    "points_up",
+    "products",
+    "ratio",
+    "ratio_interval",
+    "shape_label",
+    "significant",
+    "whole",
+)
+
+
+class Template(NamedTuple):
+    """What all pages are rendered with."""
+
+    jinja: Environment
+    style: str
+    script: str
+
+    def html(
+        self,
+        page: str,
+        content: Mapping[str, Any],
+        *,
+        charts: Mapping[str, Any],
+        graphs: Sequence[Mapping[str, Any]] = (),
+        library: bool = True,
+    ) -> str:
+        """Return the page of this file of the template.
+
+        `charts` are specifications by figure id, `graphs` the result of `graphs_section`. A page
+        without charts can leave out the `library` that draws them.
+        """
+        scripts = [*([chart_library()] if library else []), inline_script(self.script)]
+        return self.jinja.get_template(page).render(
+            **content,
+            chart_data={
+                "themes": {scheme: chart_config(scheme) for scheme in ("light", "dark")},
+                "specifications": charts,
+            },
+            colours=COLOURS,
+            paths=SHAPES,
+            method_colours=METHOD_COLOURS,
+            method_paths=METHOD_SHAPES,
+            style=self.style,
+            graphs=graphs,
+            graph_style=graph_style() if graphs else "",
+            scripts=scripts,
+            script_hashes=[content_hash(text) for text in scripts],
+        )
+
+
+def read_template(parts: Sequence[Path], style: Path, script: Path) -> Template:
+    """Return the template of these files, which are included by their names."""
+    return Template(environment(tuple(parts)), read(style), read(script))
+
+
+@cache
+def environment(parts: tuple[Path, ...]) -> Environment:
+    """Return a Jinja environment: autoescape, errors for undefined names, number filters.
+
+    It is read and compiled once per process, for whoever renders many pages.
+    """
+    jinja = Environment(
+        loader=DictLoader({part.name: read(part) for part in parts}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    jinja.filters.update({name: getattr(numbers, name) for name in FILTERS})
+    return jinja
+
+
+@cache
+def chart_library() -> str:
+    """Return one script with Vega-Embed, Vega-Lite and Vega."""
+    # the stub lacks the default
+    return inline_script(vl_convert.javascript_bundle())  # type: ignore[call-arg]
+
+
+def read(path: Path) -> str:
+    """Read a part of the page as text."""
+    return path.read_text(encoding="utf-8")
+
+
+def inline_script(text: str) -> str:
+    """Escape `text` so that it cannot end its script element; normalize newlines as browsers do."""
+    return text.replace("</script", "<\\/script").replace("\r\n", "\n").replace("\r", "\n")
+
+
+@cache
+def content_hash(text: str) -> str:
+    """Return the hash that lets the page's security policy run exactly this script."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
