@@ -34,6 +34,7 @@ rule all:
         "reports/summary.html",
         "reports/summary.json",
         "reports/summary.csv",
+        collect("reports/pages/{model}.html", model=PAGED),
     localrule: True
 
 

@@ -78,6 +78,7 @@ rule render_report:
     params:
         code=code_of("render_report.py"),
         generation=GENERATIONS["render_report"],
+        paged=PAGED,
         libraries=versions_of("altair", "vl-convert-python"),
     script:
         "../scripts/render_report.py"

@@ -15,6 +15,7 @@ from tightrope.plan.graphs import graph_columns, graph_records
 from tightrope.plan.hosts import require_nodes
 from tightrope.plan.lease import Lease
 from tightrope.plan.orphans import require_no_jobs, take_folder
+from tightrope.plan.pages import PAGES, paged_models
 from tightrope.plan.place import Place
 from tightrope.plan.plan import Plan
 from tightrope.plan.records import failing_files, records
@@ -122,9 +123,10 @@ def generations(workflow: Any, config: Document, plan: Plan, place: Place) -> di
     In the process of a job, files are missing that the run is about to make: they do not count.
     """
     graphs = graph_records(graph_columns(config, plan.jobs))
+    pages = (PAGES / f"{model}.html" for model in paged_models(plan))
     files: dict[str, list[Path | str]] = {
         "summarize": reports.summarized_files(records(plan), place.prefix),
-        "render_report": [place.made(path) for path in graphs],
+        "render_report": [place.made(path) for path in (*graphs, *pages)],
     }
     main = workflow.is_main_process
     persist = main and this_run_executes_jobs()

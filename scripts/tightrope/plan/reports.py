@@ -137,8 +137,9 @@ def as_typed(value: Any) -> str:
 def keep_reports(workflow: Any, *, since: float) -> Path | None:
     """Copy the reports of this run to the folder of its configuration; return that folder.
 
-    With the pages of models, where there are any. The folder has the name of the configuration file, so that a run with another one leaves them.
-    Returns None if the page was not rendered after `since`, in seconds since the epoch.
+    With them are the pages of models, where there are any. The folder has the name of the
+    configuration file, so that a run with another one leaves them. Returns None if the page was not
+    rendered after `since`, in seconds since the epoch.
     """
     page = REPORTS[-1]
     if not page.is_file() or page.stat().st_mtime < since:

@@ -32,8 +32,9 @@ def summaries_of_models(summary: Summary) -> Iterator[tuple[str, Summary]]:
 
     With a training is the one that it is compared with.
     """
-    entries = {key: by_model(summary.get(key) or ()) for key in OF_MODELS}
-    common = {key: value for key, value in summary.items() if key not in COMPARISONS}
+    document: Mapping[str, Any] = summary
+    entries = {key: by_model(document.get(key) or ()) for key in OF_MODELS}
+    common = {key: value for key, value in document.items() if key not in COMPARISONS}
     facts = summary.get("models") or {}
     for name in model_names(summary):
         own = {key: found.get(name, []) for key, found in entries.items()}

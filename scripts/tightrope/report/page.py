@@ -58,7 +58,10 @@ def page_of(
     graphs: list[dict[str, Any]],
     index: dict[str, str] | None = None,
 ) -> str:
-    """Return the page on a summary; `parts` are its sections, `index` links to the index by text."""
+    """Return the page on a summary.
+
+    `parts` are its sections, `index` are links to the index by their texts.
+    """
     content = {"summary": document, "index": index, **parts}
     return template.html(PAGE, content, charts=parts["charts"], graphs=graphs)
 

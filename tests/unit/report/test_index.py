@@ -109,7 +109,7 @@ def test_the_index_without_charts_has_no_library_for_them(
 
 def test_many_reasons_are_cut_short_on_the_index_and_whole_on_the_pages(tmp_path: Path) -> None:
     document = many_models(2)
-    failed = [one for one in document["results"] if one["status"] == "failed"][0]
+    failed = next(one for one in document["results"] if one["status"] == "failed")
     count = 3 * REASONS
     document["results"] += [
         {**failed, "variant": f"cpu-onnxruntime-int8-minmax-{one}", "reason": f"reason {one}."}

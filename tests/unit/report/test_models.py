@@ -35,7 +35,8 @@ def test_a_training_is_after_the_one_that_it_is_compared_with() -> None:
         {"model": "relu", "reference": "plain"},
         {"model": "other", "reference": None},
     ]
-    document: Any = {"models": dict.fromkeys(("plain", "relu", "other"), {}), "training": trainings}
+    models: dict[str, Any] = {name: {} for name in ("plain", "relu", "other")}
+    document: Any = {"models": models, "training": trainings}
     alone = dict(summaries_of_models(document))
     assert [one["model"] for one in alone["relu"]["training"]] == ["plain", "relu"]
     assert [one["model"] for one in alone["plain"]["training"]] == ["plain"]
