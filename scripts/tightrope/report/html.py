@@ -11,7 +11,7 @@ import vl_convert
 from jinja2 import DictLoader, Environment, StrictUndefined
 
 from tightrope.report.graphs.style import css as graph_style
-from tightrope.report.style import numbers
+from tightrope.report.style import marks, numbers
 from tightrope.report.style.palette import (
     COLOURS,
     METHOD_COLOURS,
@@ -101,6 +101,7 @@ def environment(parts: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
     )
     jinja.filters.update({name: getattr(numbers, name) for name in FILTERS})
+    jinja.globals["marks"] = marks
     return jinja
 
 

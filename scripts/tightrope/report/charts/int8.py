@@ -4,12 +4,15 @@ They name no colour: methods are positions in the palette of `palette.chart_conf
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
+from tightrope.report.charts.layouts import Slot, filled
 from tightrope.report.charts.parts import clone, labels, log_axis, to_specification, values
-from tightrope.report.charts.trade_off import accuracy_axis, budget_layers
+from tightrope.report.charts.trade_off import accuracy_axis_of, accuracy_range, budget_lines
 from tightrope.report.style.palette import METHOD_COLOURS
 
 EXTENT = 34  # pixels left of both panels, so that their x axes align
@@ -33,21 +36,36 @@ def accuracy_over_samples(
     delta_high, agreement (percent, or None), and the tooltip texts change and agreed. The axes also
     cover the points of `extent`.
     """
-    x_axis, y_axis = samples_axis(extent), accuracy_axis(extent, budget_points)
+    compressed, changes = accuracy_range(extent, budget_points)
+    specification: dict[str, Any] = filled(
+        accuracy_layout(compressed, budget_points is not None),
+        {
+            **counts_of(extent),
+            "changes": changes,
+            "points": spread(points, extent),
+            "budget": [{"delta": -(budget_points or 0), "name": "accuracy budget"}],
+            "description": description,
+        },
+    )
+    return specification
+
+
+@cache
+@debug_mode(False)
+def accuracy_layout(compressed: bool, budget: bool) -> dict[str, Any]:
+    """Return the panel of the accuracy with slots; see `trade_off.layout`."""
+    x_axis, y_axis = samples_axis(), accuracy_axis_of(compressed, Slot("changes"))
     x_axis["axis"].labels, x_axis["title"] = False, None
     bar = alt.Chart().mark_rule(strokeWidth=1.5, opacity=0.75)
     layers = [
         alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
-        *budget_layers(budget_points, y_axis)[:1],
+        *(budget_lines(Slot("budget"), y_axis)[:1] if budget else ()),
         bar.encode(
             x_axis, method_colour(), y=clone(y_axis, "delta_low"), y2=alt.Y2("delta_high:Q")
         ),
         *series(x_axis, y_axis, "change"),
     ]
-    title = "accuracy change, points"
-    return panel(
-        layers, spread(points, extent), y_axis, title=title, height=210, description=description
-    )
+    return panel(layers, y_axis, title="accuracy change, points", height=210)
 
 
 def agreement_over_samples(
@@ -61,22 +79,29 @@ def agreement_over_samples(
     ]
     ends = ("delta", "delta_low", "delta_high")
     differences = [point["agreement"] - 100 for point in extent if agrees(point)]
-    y_axis = clone(
-        accuracy_axis([dict.fromkeys(ends, value) for value in (*differences, -1)], None), "less"
+    changes = [dict.fromkeys(ends, value) for value in (*differences, -1)]
+    compressed, (low, _) = accuracy_range(changes, None)
+    specification: dict[str, Any] = filled(
+        agreement_layout(compressed),
+        {
+            **counts_of(extent),
+            # room for a mark at 100, but not for another label
+            "changes": [low, min(0.4, -0.05 * low)],
+            "points": rows,
+            "description": description,
+        },
     )
+    return specification
+
+
+@cache
+@debug_mode(False)
+def agreement_layout(compressed: bool) -> dict[str, Any]:
+    """Return the panel of the agreement with slots; see `trade_off.layout`."""
+    y_axis = clone(accuracy_axis_of(compressed, Slot("changes")), "less")
     y_axis["axis"].labelExpr = "format(datum.value + 100, '~r')"
-    # leave room for a mark at 100, but not for another label
-    low = y_axis["scale"]["domain"][0]
-    y_axis["scale"].domain = [low, min(0.4, -0.05 * low)]
-    title = "agreement with fp32, %"
-    return panel(
-        series(samples_axis(extent), y_axis, "agreed"),
-        rows,
-        y_axis,
-        title=title,
-        height=130,
-        description=description,
-    )
+    layers = series(samples_axis(), y_axis, "agreed")
+    return panel(layers, y_axis, title="agreement with fp32, %", height=130)
 
 
 def agrees(point: Point) -> bool:
@@ -84,22 +109,14 @@ def agrees(point: Point) -> bool:
     return point["agreement"] is not None
 
 
-def panel(
-    layers: list[alt.Chart],
-    rows: Sequence[Point],
-    y_axis: alt.Y,
-    *,
-    title: str,
-    height: int,
-    description: str,
-) -> dict[str, Any]:
+def panel(layers: list[alt.Chart], y_axis: alt.Y, *, title: str, height: int) -> dict[str, Any]:
     """Return one of the stacked panels."""
     y_axis["axis"].minExtent = y_axis["axis"].maxExtent = EXTENT
     if y_axis["scale"]["type"] == "symlog":
         title += " (compressed)"
-    chart = alt.layer(*layers, data=values(rows))
+    chart = alt.layer(*layers, data=values(Slot("points")))
     return to_specification(
-        chart.properties(title=title, width="container", height=height), description
+        chart.properties(title=title, width="container", height=height), Slot("description")
     )
 
 
@@ -127,12 +144,17 @@ def method_colour() -> alt.Color:
     return alt.Color("method:O", scale=alt.Scale(domain=list(METHOD_COLOURS)), legend=None)
 
 
-def samples_axis(extent: Sequence[Point]) -> alt.X:
+def samples_axis() -> alt.X:
     """Return a logarithmic axis with a tick at each number of calibration samples."""
-    counts = sorted({point["samples"] for point in extent})
-    scale = alt.Scale(type="log", domain=domain(counts), nice=False)
-    axis = alt.Axis(values=counts, format=",d", labelOverlap=True)
+    scale = alt.Scale(type="log", domain=Slot("samples"), nice=False)
+    axis = alt.Axis(values=Slot("counts"), format=",d", labelOverlap=True)
     return alt.X("place:Q", scale=scale, axis=axis, title="calibration samples (logarithmic)")
+
+
+def counts_of(extent: Sequence[Point]) -> dict[str, Any]:
+    """Return the ticks and the ends of `samples_axis`."""
+    counts = sorted({point["samples"] for point in extent})
+    return {"counts": counts, "samples": domain(counts)}
 
 
 def domain(counts: Sequence[int]) -> list[float]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import altair as alt
 
+from tightrope.report.charts.layouts import Slot
 from tightrope.report.style.palette import COLOURS, SHAPES
 
 Channel = TypeVar("Channel", alt.X, alt.Y)
@@ -28,24 +29,24 @@ def labels(
     ]
 
 
-def to_specification(chart: alt.LayerChart | alt.FacetChart, description: str) -> dict[str, Any]:
+def to_specification(
+    chart: alt.LayerChart | alt.FacetChart, description: str | Slot
+) -> dict[str, Any]:
     """Return the specification without altair's own config.
 
     It is not validated, which would take most of the time of a page with many charts; a test
     validates every kind of chart.
     """
-    chart = chart.properties(
-        description=description, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
-    )
+    chart = chart.properties(autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     specification = chart.to_dict(validate=False)
     specification.pop("config", None)
-    return specification
+    return {**specification, "description": description}
 
 
-def values(rows: Iterable[dict[str, Any]]) -> alt.Data:
+def values(rows: Iterable[dict[str, Any]] | Slot) -> alt.Data:
     """Return the rows as inline data."""
     # altair copies a list with all that is in it at each step of a chart, and a tuple never
-    return alt.Data(values=tuple(rows))
+    return alt.Data(values=rows if isinstance(rows, Slot) else tuple(rows))
 
 
 def clone(channel: Channel, field: str) -> Channel:
@@ -74,11 +75,23 @@ def log_axis(
     rows: Iterable[dict[str, Any]], fields: Sequence[str], field: str, *, title: str
 ) -> alt.X:
     """Return a logarithmic axis with round ticks that covers these fields of the rows."""
+    return log_axis_of(*log_range(rows, fields), field, title=title)
+
+
+def log_range(
+    rows: Iterable[dict[str, Any]], fields: Sequence[str]
+) -> tuple[list[float], list[float]]:
+    """Return the ends and the ticks of a logarithmic axis that covers these fields."""
     numbers = [row[name] for row in rows for name in fields if row.get(name)]
     low, high = min(numbers, default=1), max(numbers, default=1)
     pad = max((high / low) ** 0.06, 1.08)
     ends = [low / pad, high * pad]
-    axis = alt.Axis(values=log_ticks(*ends), format="~r", labelOverlap=True)
+    return ends, log_ticks(*ends)
+
+
+def log_axis_of(ends: Any, ticks: Any, field: str, *, title: str) -> alt.X:
+    """Return a logarithmic axis with these ends and ticks."""
+    axis = alt.Axis(values=ticks, format="~r", labelOverlap=True)
     scale = alt.Scale(type="log", domain=ends, nice=False)
     return alt.X(f"{field}:Q", scale=scale, axis=axis, title=title)
 

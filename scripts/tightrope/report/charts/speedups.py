@@ -1,15 +1,19 @@
 """Chart of speed-ups."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
+from tightrope.report.charts.layouts import Slot, filled
 from tightrope.report.charts.parts import (
     clone,
     engine_colour,
     labels,
-    log_axis,
+    log_axis_of,
+    log_range,
     precision_shape,
     to_specification,
     tooltips,
@@ -31,28 +35,45 @@ def speedup_chart(
     ratios in `extent`.
     """
     covered = [*rows, *({"ratio": ratio} for ratio in (*extent, 1))]
+    ends, ticks = log_range(covered, ("low", "ratio", "high"))
+    specification: dict[str, Any] = filled(
+        layout(),
+        {
+            "ends": ends,
+            "ticks": ticks,
+            "order": [row["variant"] for row in rows],
+            "rows": rows,
+            "baselines": [{"variant": row["variant"], "ratio": 1} for row in rows],
+            "description": description,
+        },
+    )
+    return {**specification, "height": ROW_HEIGHT * len(rows)}
+
+
+@cache
+@debug_mode(False)
+def layout() -> dict[str, Any]:
+    """Return the chart with slots, which altair would refuse before they are filled."""
     title = "speed-up over the baseline (logarithmic)"
-    x_axis = log_axis(covered, ("low", "ratio", "high"), "ratio", title=title)
-    order = alt.Y("variant:N", sort=[row["variant"] for row in rows], axis=None)
+    x_axis = log_axis_of(Slot("ends"), Slot("ticks"), "ratio", title=title)
+    order = alt.Y("variant:N", sort=Slot("order"), axis=None)
     marks = alt.Chart()
     bar = marks.mark_rule(strokeWidth=2, opacity=0.75, yOffset=MARK_OFFSET)
     layers = [
         marks.mark_rule(style="row", yOffset=ROW_HEIGHT / 2).encode(order),
-        baseline_line(rows, x_axis, order),
+        baseline_line(x_axis, order),
         bar.encode(order, engine_colour(), x=clone(x_axis, "low"), x2=alt.X2("high:Q")),
         *ratio_marks(x_axis, order),
         *labels(marks, "variant", order, align="left", x=alt.XValue(0), yOffset=-9),
         *labels(marks, "label", order, align="right", x=alt.XValue("width"), yOffset=-9),
     ]
-    chart = alt.layer(*layers, data=values(rows)).properties(
-        width="container", height=ROW_HEIGHT * len(rows)
-    )
-    return to_specification(chart, description)
+    chart = alt.layer(*layers, data=values(Slot("rows"))).properties(width="container")
+    return to_specification(chart, Slot("description"))
 
 
-def baseline_line(rows: Sequence[dict[str, Any]], x_axis: alt.X, order: alt.Y) -> alt.Chart:
+def baseline_line(x_axis: alt.X, order: alt.Y) -> alt.Chart:
     """Return the line at 1 in pieces, one per row at the height of its mark, not of its name."""
-    pieces = alt.Chart(values([{"variant": row["variant"], "ratio": 1} for row in rows]))
+    pieces = alt.Chart(values(Slot("baselines")))
     size: dict[str, Any] = {"size": BASELINE_HEIGHT, "thickness": 1.25, "opacity": 1}
     return pieces.mark_tick(style="baseline", yOffset=MARK_OFFSET, **size).encode(x_axis, order)
 

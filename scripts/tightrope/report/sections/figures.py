@@ -133,25 +133,31 @@ def number_front(placed: list[dict[str, Any]], equal: set[str]) -> None:
     accuracy dominates none.
     """
     placed.sort(key=lambda point: (point["latency_ms"], -point["delta"]))
-
-    def beats(first: Record, second: Record) -> bool:
-        if {first["variant"], second["variant"]} <= equal:
-            return False
-        if first["result"]["accuracy"].get("verdict") == "undecided":
-            return False
-        first_costs, second_costs = (
-            (point["latency_ms"], -point["delta"]) for point in (first, second)
-        )
-        return (
-            all(x <= y for x, y in zip(first_costs, second_costs, strict=True))
-            and first_costs != second_costs
-        )
-
+    # of the points so far the one with the highest accuracy, of all and of those not in `equal`
+    best_of_all: Record | None = None
+    best_of_others: Record | None = None
     number = 0
     for point in placed:
-        on_front = not any(beats(other, point) for other in placed)
+        rival = best_of_others if point["variant"] in equal else best_of_all
+        on_front = rival is None or not dominates(rival, point)
         number += on_front
         point["front"] = number if on_front else None
+        if point["result"]["accuracy"].get("verdict") != "undecided":
+            best_of_all = better(point, best_of_all)
+            if point["variant"] not in equal:
+                best_of_others = better(point, best_of_others)
+
+
+def dominates(first: Record, second: Record) -> bool:
+    """Return whether a point that is no slower than the second one is better, or as good faster."""
+    if first["delta"] == second["delta"]:
+        return bool(first["latency_ms"] < second["latency_ms"])
+    return bool(first["delta"] > second["delta"])
+
+
+def better(point: Record, best: Record | None) -> Record:
+    """Return the more accurate of a point and the best of those before it, on a tie the latter."""
+    return point if best is None or point["delta"] > best["delta"] else best
 
 
 def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
