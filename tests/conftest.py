@@ -55,8 +55,11 @@ def pytest_configure() -> None:
     One is for what Inductor compiles, whose default is one folder for all that the user runs, and
     code from there may be another machine's. The other is for what the processes share. Inductor
     need not compile a program per instruction set to see whether the compiler knows it (5 s).
+    Threads of OpenMP that wait for each other sleep: where two processes of tests share two
+    processors, a training of two threads else takes 25 times its CPU seconds.
     """
     os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if "PYTEST_XDIST_WORKER" not in os.environ:
         for name in ("TORCHINDUCTOR_CACHE_DIR", SHARED_FOLDER):
             folder = tempfile.mkdtemp(prefix="tests-")
