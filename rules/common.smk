@@ -39,14 +39,14 @@ from tightrope.plan import (
     wildcard_functions,
 )
 from tightrope.plan.config import checked_or_exit
-from tightrope.plan.place import place_or_exit
+from tightrope.plan.location import location_or_exit
 from tightrope.plan.wildcard_functions import of_wildcards
 from tightrope.terminal import decision, stopping
 from tightrope.terminal.ended import watch_ended_jobs
 from tightrope.variants import CALIBRATION, METHODS, SCHEMES, either
 
-PLACE = place_or_exit(workflow, PROJECT)
-SCRIPTS = PLACE.scripts
+LOCATION = location_or_exit(workflow, PROJECT)
+SCRIPTS = LOCATION.scripts
 STARTED = time.time()
 # at least --cores: with more --cores than CPUs, two measurements would otherwise run in parallel
 WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)
@@ -77,12 +77,12 @@ GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 CONSTRAINT = devices.default_constraint(workflow)
 CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
 PAGED = pages.paged_models(PLAN)
-LEASE = begin.begin_run(workflow, config, PLAN, PLACE)
+LEASE = begin.begin_run(workflow, config, PLAN, LOCATION)
 ENDED_JOBS = watch_ended_jobs()
-GENERATIONS = begin.generations(workflow, config, PLAN, PLACE)
+GENERATIONS = begin.generations(workflow, config, PLAN, LOCATION)
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)
-announce.announce(workflow, config, PLAN, executing=False, module=PLACE.module)
+announce.announce(workflow, config, PLAN, executing=False, module=LOCATION.module)
 
 os.environ.setdefault(begin.ATTEMPTS, "1")
 os.environ.setdefault(ended.CONTINUES, "")
@@ -108,11 +108,11 @@ builds_code = of_wildcards(code.variant_code, SCRIPTS, "measure_builds.py")
 causes_code = of_wildcards(code.variant_code, SCRIPTS, "verify_causes.py")
 cascade_code = of_wildcards(code.cascade_code, SCRIPTS, PLAN)
 
-local_data_files = of_wildcards(PLACE.given, job_inputs.local_data_files, config)
+local_data_files = of_wildcards(LOCATION.given, job_inputs.local_data_files, config)
 training_examples = of_wildcards(job_inputs.training_examples, config)
-teacher_inputs = of_wildcards(PLACE.given, distillation.teacher_inputs, config)
+teacher_inputs = of_wildcards(LOCATION.given, distillation.teacher_inputs, config)
 taught_inputs = of_wildcards(distillation.taught_inputs, config)
-local_checkpoint_files = of_wildcards(PLACE.given, job_inputs.local_checkpoint_files, config)
+local_checkpoint_files = of_wildcards(LOCATION.given, job_inputs.local_checkpoint_files, config)
 audit_input = of_wildcards(job_inputs.audit_input)
 peaks_of_variant = of_wildcards(job_inputs.peaks_of_variant)
 requests_of_variant = of_wildcards(job_inputs.requests_of_variant)
@@ -196,7 +196,7 @@ latency_libraries = of_wildcards(job_params.latency_libraries, PLAN)
 race_libraries = of_wildcards(job_params.race_libraries, PLAN)
 family_libraries = of_wildcards(family_jobs.family_libraries, config, PLAN.variants)
 cascade_libraries = of_wildcards(job_params.cascade_libraries, PLAN)
-prepared_of_run = of_wildcards(preparation.prepared, config, PLAN.jobs, PLACE.prefix)
+prepared_of_run = of_wildcards(preparation.prepared, config, PLAN.jobs, LOCATION.prefix)
 last_attempt = of_wildcards(begin.last_attempt, workflow)
 
 # take an engine, libraries, a split, a key or a path, and return a function of the wildcards

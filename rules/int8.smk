@@ -130,7 +130,7 @@ rule search_operators:
         last_attempt=last_attempt,
     params:
         code=code_of("search_operators.py"),
-        state=PLACE.made("artifacts/{model}/work/search-{scheme}-{method}-{samples}.json"),
+        state=LOCATION.made("artifacts/{model}/work/search-{scheme}-{method}-{samples}.json"),
         budget_points=config["accuracy_budget_points"],
         smoothquant=config["search_smoothquant"],
         seconds=config["search_seconds"],

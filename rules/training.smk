@@ -43,7 +43,7 @@ rule train_model:
         last_attempt=last_attempt,
     params:
         code=training_code,
-        state=PLACE.made("artifacts/{model}/work/training"),
+        state=LOCATION.made("artifacts/{model}/work/training"),
         train=of_model("train"),
         qat=of_model("qat"),
         inputs=of_model("inputs"),

@@ -14,9 +14,9 @@ from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
 from tightrope.plan.hosts import require_nodes
 from tightrope.plan.lease import Lease
+from tightrope.plan.location import Location
 from tightrope.plan.orphans import require_no_jobs, take_folder
 from tightrope.plan.pages import PAGES, paged_models
-from tightrope.plan.place import Place
 from tightrope.plan.plan import Plan
 from tightrope.plan.records import failing_files, records
 from tightrope.plan.run import (
@@ -37,7 +37,7 @@ from tightrope.terminal.start import start_terminal
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 
 
-def begin_run(workflow: Any, config: Document, plan: Plan, place: Place) -> Lease | None:
+def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -> Lease | None:
     """Prepare a run in the main process before the DAG is built; return the lease of the folder.
 
     The process ends with one line where another run works there. What continues a run deletes
@@ -46,14 +46,15 @@ def begin_run(workflow: Any, config: Document, plan: Plan, place: Place) -> Leas
     if not workflow.is_main_process or not this_run_executes_jobs():
         return None
     require_nodes_or_exit(config)
-    if place.module:
-        return begin_module(config, plan, place)
+    if location.module:
+        begin_module(config, plan, location)
+        return None
     lease = folder_or_exit()
     make_secret_or_exit()
     if lease.owned:
         delete_ended(failing_files(config, plan))
     if lease.owned:
-        delete_to_make_again(config, plan, place)
+        delete_to_make_again(config, plan, location)
     if config["strict"] and lease.owned:
         end_strictly("reports/summary.json")
     # after `end_strictly`, and so before it at the end, which may end the process
@@ -76,7 +77,7 @@ def require_nodes_or_exit(config: Document) -> None:
         sys.exit(str(error))
 
 
-def begin_module(config: Document, plan: Plan, place: Place) -> None:
+def begin_module(config: Document, plan: Plan, location: Location) -> None:
     """Prepare a run in which another workflow has imported this one.
 
     Snakemake's own lock keeps other runs away. Jobs of a killed run may still measure.
@@ -86,19 +87,19 @@ def begin_module(config: Document, plan: Plan, place: Place) -> None:
     except TightropeError as error:
         sys.exit(str(error))
     make_secret_or_exit()
-    delete_to_make_again(config, plan, place)
+    delete_to_make_again(config, plan, location)
     if config["strict"]:
-        end_strictly(place.made("reports/summary.json"))
+        end_strictly(location.made("reports/summary.json"))
 
 
-def delete_to_make_again(config: Document, plan: Plan, place: Place) -> None:
+def delete_to_make_again(config: Document, plan: Plan, location: Location) -> None:
     """Delete failures and disturbed records of this configuration that are to be made again."""
     if config["retry_failed"]:
         transient = config["retry_failed"] == TRANSIENT
-        delete_failed(map(place.made, failing_files(config, plan)), transient=transient)
+        delete_failed(map(location.made, failing_files(config, plan)), transient=transient)
     if config["remeasure"] == DISTURBED:
         measured = (path for paths in records(plan).values() for path in paths)
-        delete_disturbed(map(place.made, measured))
+        delete_disturbed(map(location.made, measured))
 
 
 def folder_or_exit() -> Lease:
@@ -117,21 +118,23 @@ def make_secret_or_exit() -> None:
         sys.exit(str(error))
 
 
-def generations(workflow: Any, config: Document, plan: Plan, place: Place) -> dict[str, int]:
+def generations(workflow: Any, config: Document, plan: Plan, location: Location) -> dict[str, int]:
     """Return `reports.generation` of each rule that reports; a run that executes jobs persists it.
 
     In the process of a job, files are missing that the run is about to make: they do not count.
     """
     graphs = graph_records(graph_columns(config, plan.jobs))
-    pages = (PAGES / f"{model}.html" for model in paged_models(plan))
+    pages = [f"{PAGES}/{model}.html" for model in paged_models(plan)]
     files: dict[str, list[Path | str]] = {
-        "summarize": reports.summarized_files(records(plan), place.prefix),
-        "render_report": [place.made(path) for path in (*graphs, *pages)],
+        "summarize": reports.summarized_files(records(plan), location.prefix),
+        "render_report": [location.made(path) for path in (*graphs, *pages)],
     }
     main = workflow.is_main_process
     persist = main and this_run_executes_jobs()
     return {
-        rule: reports.generation(rule, paths if main else [], persist=persist, prefix=place.prefix)
+        rule: reports.generation(
+            rule, paths if main else [], persist=persist, prefix=location.prefix
+        )
         for rule, paths in files.items()
     }
 

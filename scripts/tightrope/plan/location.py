@@ -12,7 +12,7 @@ from tightrope.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """The folder of the project, and the prefix of all that is made, such as `sub/`.
 
     As a `module` of another workflow this one shares the folder of the run: its importer's files,
@@ -25,7 +25,7 @@ class Place:
 
     @classmethod
     def of(cls, workflow: Any, project: str) -> Self:
-        """Return the place of the workflow whose Snakefile is read.
+        """Return the location of the workflow whose Snakefile is read.
 
         Raises ConfigError for a module with `replace_prefix`, which moves some files and not all.
         """
@@ -58,7 +58,7 @@ class Place:
         """
         found = function(config, wildcards)
         if not self.prefix:
-            return found  # type: ignore[no-any-return]
+            return found
         if isinstance(found, dict):
             return {name: self.absolute(paths) for name, paths in found.items()}
         return [self.absolute(path) for path in found]
@@ -70,9 +70,9 @@ class Place:
         return paths if Path(paths).parts[0] in FOLDERS else str(Path(paths).absolute())
 
 
-def place_or_exit(workflow: Any, project: str) -> Place:
-    """Return the place of the workflow; end the process with one line on an error."""
+def location_or_exit(workflow: Any, project: str) -> Location:
+    """Return the location of the workflow; end the process with one line on an error."""
     try:
-        return Place.of(workflow, project)
+        return Location.of(workflow, project)
     except ConfigError as error:
         sys.exit(str(error))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tightrope.errors import ConfigError
-from tightrope.plan.place import Place
+from tightrope.plan.location import Location
 
 
 def workflow(prefix: str, *, main: bool = False, replaces: bool = False) -> Any:
@@ -23,27 +23,27 @@ def test_on_its_own_all_paths_stay_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    place = Place.of(workflow("", main=True), f"{tmp_path}/tightrope")
-    assert place.scripts == "tightrope/scripts"
-    assert place.made("reports/summary.json") == "reports/summary.json"
-    assert place.given(lambda config, wildcards: [*config], {"a.csv": 1}, None) == ["a.csv"]
+    location = Location.of(workflow("", main=True), f"{tmp_path}/tightrope")
+    assert location.scripts == "tightrope/scripts"
+    assert location.made("reports/summary.json") == "reports/summary.json"
+    assert location.given(lambda config, wildcards: [*config], {"a.csv": 1}, None) == ["a.csv"]
 
 
 def test_below_a_prefix_only_files_of_the_user_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    place = Place.of(workflow("sub/"), "/opt/tightrope")
-    assert place.module
-    assert place.scripts == "/opt/tightrope/scripts"
-    assert place.made("reports/summary.json") == "sub/reports/summary.json"
+    location = Location.of(workflow("sub/"), "/opt/tightrope")
+    assert location.module
+    assert location.scripts == "/opt/tightrope/scripts"
+    assert location.made("reports/summary.json") == "sub/reports/summary.json"
     made = "artifacts/other/checkpoint/checkpoint.json"
     given = {"teacher": made, "tables": ["a.csv", "/data/b.csv"]}
-    assert place.given(lambda config, wildcards: given, {}, None) == {
+    assert location.given(lambda config, wildcards: given, {}, None) == {
         "teacher": made,
         "tables": [f"{tmp_path}/a.csv", "/data/b.csv"],
     }
-    assert place.given(lambda config, wildcards: ["a.csv", made], {}, None) == [
+    assert location.given(lambda config, wildcards: ["a.csv", made], {}, None) == [
         f"{tmp_path}/a.csv",
         made,
     ]
@@ -51,4 +51,4 @@ def test_below_a_prefix_only_files_of_the_user_stay(
 
 def test_a_module_that_moves_some_files_and_not_all_is_refused() -> None:
     with pytest.raises(ConfigError, match="replace_prefix is not supported; use prefix"):
-        Place.of(workflow("", replaces=True), "/opt/tightrope")
+        Location.of(workflow("", replaces=True), "/opt/tightrope")
