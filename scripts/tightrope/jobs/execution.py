@@ -11,7 +11,7 @@ from tightrope.machine.cores import intra_op_threads
 from tightrope.machine.host import REGISTRY, describe_host, name_in, named, require_host
 
 # inputs of a job without which it only passes on why there are none
-NEEDED = ("engine", "source")
+NEEDED = ("engine", "engines", "source", "small_engine", "large_engine")
 
 
 def require_node(job: Any) -> None:
@@ -25,11 +25,11 @@ def require_node(job: Any) -> None:
 
 
 def fails_anyway(job: Any) -> bool:
-    """Return whether a job has ended before, or what it needs holds a failure."""
-    inputs = dict(job.input.items())
-    needed = [inputs[name] for name in NEEDED if name in inputs]
-    ended = reason_of(path for _, path in job.output.items())
-    return ended is not None or any(failure_in(path) for path in needed)
+    """Return whether a job has ended before, or what it needs holds a failure: of engines all."""
+    if reason_of(path for _, path in job.output.items()) is not None:
+        return True
+    needed = [paths for name, paths in job.input.items() if name in NEEDED]
+    return any(all(map(failure_in, [one] if isinstance(one, str) else one)) for one in needed)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def job(host: str, **inputs: str) -> Any:
+def job(host: str, **inputs: Any) -> Any:
     return SimpleNamespace(
         input=Section(**inputs),
         output=Section(record="record.json"),
@@ -40,6 +40,10 @@ def test_a_job_of_another_host_is_refused_unless_it_only_passes_on_a_failure() -
         require_node(job(OTHER, **{name: "failed.json"}))
     with pytest.raises(TightropeError):
         require_node(job(OTHER, checkpoint="failed.json"))
+    # a race goes on without the engines that failed
+    require_node(job(OTHER, engines=["failed.json", "failed.json"]))
+    with pytest.raises(TightropeError):
+        require_node(job(OTHER, engines=["failed.json", "engine.json"]))
 
 
 def test_a_job_that_has_ended_before_fails_where_snakemake_runs(
