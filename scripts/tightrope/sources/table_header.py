@@ -20,8 +20,9 @@ def column_names(file: Path, *, whole: bool) -> list[str] | None:
     suffix = table_suffix(file)
     if suffix == ".json" and not whole:
         return None
-    if suffix in SEPARATED:
-        require_narrow(file)
+    with table_errors(file):
+        if suffix in SEPARATED:
+            require_narrow(file)
     with table_errors(file), opened(file, text=suffix != ".parquet") as stream:
         if suffix == ".json":
             frame = pandas.read_json(stream, dtype=False)

@@ -79,6 +79,14 @@ def test_a_table_that_unpacks_to_too_much_is_refused(
             read(tmp_path / name)
 
 
+def test_half_of_a_gzip_file_is_one_line(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.csv.gz", ROWS)
+    (tmp_path / "a.csv.gz").write_bytes((tmp_path / "a.csv.gz").read_bytes()[:-20])
+    for attempt in (lambda file: column_names(file, whole=True), read):
+        with pytest.raises(TightropeError, match=r"a\.csv\.gz: cannot be read as a table"):
+            attempt(tmp_path / "a.csv.gz")
+
+
 def test_a_pipe_or_a_device_in_the_place_of_a_table_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.csv").symlink_to("/dev/zero")
     with pytest.raises(ArtifactError, match=r"a\.csv: a pipe or device is not read"):
