@@ -65,9 +65,9 @@ def main() -> None:
             if words.snakemake or end not in GOOD[:-1]:
                 print(f"seed {seed}: {what}, read by {job}: {end}: {said}", flush=True)
     finally:
+        print_table(ends)
         if not words.projects:
             shutil.rmtree(folder)
-    print_table(ends)
 
 
 def print_table(ends: Counter[tuple[str, str]]) -> None:
@@ -90,9 +90,11 @@ def mutated(kinds: Kinds, seed: int, *, whole: bool) -> tuple[str, str, str, str
     job = draw.choice(project.readers(path))
     reader = "snakemake" if whole else str(job)
     working = project.working
+    if whole:  # with Snakemake's own state as it was, which is not restored
+        working = project.pristine.copy(working.folder.with_suffix(".whole"))
     os.chdir(working.folder)
     before = states(working)
-    what = change(project.working, path, project.others(path), draw)
+    what = change(working, path, project.others(path), draw)
     changed = states(working)
     try:
         if whole:
@@ -103,7 +105,10 @@ def mutated(kinds: Kinds, seed: int, *, whole: bool) -> tuple[str, str, str, str
             found = TRUSTED
         return kind, f"{path} {what}", reader, found, said
     finally:
-        restore(project.pristine, working, path)
+        if whole:
+            shutil.rmtree(working.folder)
+        else:
+            restore(project.pristine, working, path)
 
 
 def change(project: Project, path: str, others: list[str], draw: random.Random) -> str:
@@ -163,22 +168,21 @@ def judged(
 
 def by_snakemake(path: str, project: Project) -> tuple[str, str]:
     """Return how the plain command ends, in words, and its first line with an error."""
-    kept, before = state(project / path), (project / SUMMARY).read_bytes()
+    kept, before = state(project / path), state(project / SUMMARY)
     try:
         done = project.snakemake()
     except subprocess.TimeoutExpired:
         return "hangs", ""
-    errors = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+    names = {Path(path).name, Path(path).parent.name, "secret"}
+    lines = [line for line in done.stdout.splitlines() if any(name in line for name in names)]
     if "Traceback (most recent call last)" in done.stdout:
         return "a traceback", done.stdout.strip()[-300:]
     if done.returncode:
         # the jobs after it, and the run that goes on without them, repeat it
-        names = {Path(path).name, Path(path).parent.name, "secret"}
-        named = any(name in line for line in errors or [done.stdout] for name in names)
-        return REFUSED if named else "no line that names it", (errors or [done.stdout[-300:]])[0]
+        return REFUSED if lines else "no line that names it", [*lines, done.stdout[-300:]][0]
     if state(project / path) != kept:
         return MADE, ""
-    same = path == SUMMARY or (project / SUMMARY).read_bytes() == before
+    same = path == SUMMARY or state(project / SUMMARY) == before
     return (UNREAD if same else USED), ""
 
 

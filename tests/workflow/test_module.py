@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -92,9 +91,7 @@ def test_a_module_below_a_prefix_is_planned_there(importer: Project) -> None:
     assert outside(importer) == before
 
 
-def test_a_module_runs_to_its_report_and_leaves_its_importer_alone(
-    importer: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_module_runs_to_its_report_and_leaves_its_importer_alone(importer: Project) -> None:
     before = outside(importer)
     done = importer.snakemake(*SETTINGS)
     assert done.returncode == 0, done.stdout
@@ -111,6 +108,20 @@ def test_a_module_runs_to_its_report_and_leaves_its_importer_alone(
     refused = importer.snakemake(*SETTINGS)
     assert refused.returncode != 0
     assert f"{record.relative_to(importer.folder)}: changed since a run here" in refused.stdout
+
+
+def test_a_lock_of_the_importer_keeps_the_module_away(importer: Project) -> None:
+    """A run of its own would remove it as that of a killed run."""
+    lock = importer / ".snakemake/locks/0.output.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(f"{importer / 'conclusion.txt'}\nconclusion.txt\n")
+    before = outside(importer)
+    done = importer.snakemake(*SETTINGS)
+    assert done.returncode != 0
+    assert "Directory cannot be locked" in done.stdout
+    assert lock.is_file()
+    assert outside(importer) == before
+    assert not (importer / "sub").exists()
 
 
 def test_the_importer_may_run_without_the_module_while_it_is_imported(importer: Project) -> None:
