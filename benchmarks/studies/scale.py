@@ -1,11 +1,12 @@
-"""What planning and summarizing cost with many variants: CPU seconds and memory.
+"""What planning, summarizing and rendering cost with many variants: CPU seconds and memory.
 
     .venv/bin/python benchmarks/studies/scale.py 300 1000 3000 --parts plan,parse,dry-run,summarize
 
 Makes a project with a configuration of each number of variants, 200 a model, and prints a row of
 a Markdown table for each part. CPU seconds are those of the part's process and its children, which
 other load changes little; seconds on the wall are not printed. Nothing is built or measured: the
-records that are summarized are made up, and valid. `--profile FILE` keeps a profile for `pstats`.
+records that are summarized are made up, and valid; what is rendered is their summary. `--profile
+FILE` keeps a profile for `pstats`.
 """
 
 import argparse
@@ -47,6 +48,21 @@ from tightrope.summary.summarize import summarize
 inputs, settings = (json.load(open(f"{name}.json")) for name in ("inputs", "settings"))
 summarize(Inputs(**inputs), Settings(**settings), json_target="s.json", csv_target="s.csv")
 """
+RENDER = """
+import json
+from pathlib import Path
+from tightrope.report.page import render_page
+template = Path("scripts/tightrope/report/template")
+models = json.load(open("settings.json"))["baselines"]
+render_page(
+    Path("s.json"),
+    Path("reports/summary.html"),
+    template=sorted(template.glob("*.html")),
+    style=template / "page.css",
+    script=template / "page.js",
+    pages=[Path(f"reports/pages/{model}.html") for model in models],
+)
+"""
 SNAKEMAKE = ["-m", "snakemake", "--configfile", "many.yaml", "--cores", "2"]
 # arguments of Python; listing the rules is parsing the Snakefile, as each job does before its work
 PARTS = {
@@ -54,6 +70,7 @@ PARTS = {
     "parse": [*SNAKEMAKE, "--list-rules"],
     "dry-run": [*SNAKEMAKE, "--dry-run"],
     "summarize": ["summarize.py"],
+    "render": ["render.py"],
 }
 
 
@@ -101,6 +118,7 @@ def write_project(config: dict[str, Any]) -> Plan:
     Path("many.yaml").write_text(yaml.safe_dump(config))
     Path("plan.py").write_text(PLAN)
     Path("summarize.py").write_text(SUMMARIZE)
+    Path("render.py").write_text(RENDER)
     return make_plan(checked(config, SCHEMA))
 
 

@@ -1,6 +1,8 @@
 """Accuracy of a variant and its paired change against the baseline, for summary.json."""
 
 from collections.abc import Sequence
+from itertools import compress, count
+from operator import ne
 from typing import NamedTuple, TypedDict
 
 from tightrope.records.accuracy import AccuracyRecord
@@ -123,8 +125,7 @@ def distance(record: AccuracyRecord, baseline: AccuracyRecord, logits: Reference
     their mean in each example, `kl` the mean KL(baseline || variant) of the softmax, in nats.
     """
     count = min(len(record.predictions), len(baseline.predictions))
-    both = zip(record.predictions, baseline.predictions, strict=False)
-    flips = sum(ours != theirs for ours, theirs in both)
+    flips = sum(map(ne, record.predictions, baseline.predictions))
     error, divergence = logits.distance(record.logits, count)
     return {
         "flips": flips,
@@ -140,8 +141,7 @@ def flipped(record: AccuracyRecord, baseline: AccuracyRecord, split: Split) -> l
     At most MOST. `text` is cut at LONGEST characters; it is None if the source has no text or the
     record was made on another split. Classes are names if the data have any, else indices.
     """
-    pairs = zip(record.predictions, baseline.predictions, strict=False)
-    found = [index for index, (ours, theirs) in enumerate(pairs) if ours != theirs]
+    found = list(compress(count(), map(ne, record.predictions, baseline.predictions)))
     found.sort(key=lambda index: (-baseline.margins[index], index))
     labels = record.labels or ()
     same = split.sha256 == record.data_sha256

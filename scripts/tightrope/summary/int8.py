@@ -1,6 +1,6 @@
 """INT8 parts of summary.json: audits, operator sensitivities and int8-auto searches."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +13,12 @@ from tightrope.variants import AUTO
 
 # records by (model, file stem)
 Records = Mapping[tuple[str, str], dict[str, Any]]
+Audits = Mapping[tuple[str, str], Mapping[str, Any]]
 NOISIEST = 5  # number of tensors of an audit in the summary
 
 
-class RecordFiles(Mapping[tuple[str, str], dict[str, Any]]):
-    """Files `artifacts/{model}/{kind}/{name}.json` by (model, name), each read when asked for."""
-
-    def __init__(self, paths: Iterable[Path | str], kind: Any) -> None:
-        self.paths = {key_of(path): path for path in paths}
-        self.kind = kind
-
-    def __getitem__(self, key: tuple[str, str]) -> dict[str, Any]:
-        return dict(read_sealed_json(self.paths[key], self.kind))
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self.paths)
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-
 def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
-    """Read files as `RecordFiles` does, all at once and without recorded failures."""
+    """Read files `artifacts/{model}/{kind}/{name}.json`, without recorded failures."""
     found = {path: read_sealed_json(path) for path in paths}
     made = {path: one for path, one in found.items() if failure_of(one) is None}
     for path, one in made.items():
@@ -47,7 +31,7 @@ def key_of(path: Path | str) -> tuple[str, str]:
     return Path(path).parent.parent.name, Path(path).stem
 
 
-def with_int8(result: Result, audits: Records, searches: Records) -> Result:
+def with_int8(result: Result, audits: Audits, searches: Records) -> Result:
     """Return a result with its `audit` and `search`, each None if missing.
 
     Audits are named by variant, searches by scheme and calibration.

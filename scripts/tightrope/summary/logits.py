@@ -6,6 +6,7 @@ NumPy adds, subtracts and multiplies, while exponentials, logarithms and sums ar
 
 import math
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ class ReferenceLogits:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
+        self.scales: dict[int, float | None] = {}
         self.array = rectangular(rows)
         if self.array is not None:
             count, classes = self.array.shape
@@ -43,18 +45,29 @@ class ReferenceLogits:
         if own is None or theirs is None or own.shape != theirs.shape:
             ours, reference = rows[:count], self.rows[:count]
             return LogitDistance(relative_error(ours, reference), mean_divergence(reference, ours))
-        scale = self.centred[:count].ravel().tolist()
+        scale = self.scale(count)
         error = (own - theirs).ravel().tolist()
         terms = self.shares[:count] * (self.logarithms[:count] - log_softmax(own))
         mean = math.fsum(map(math.fsum, terms.tolist())) / len(own)
-        relative = root_mean_square(error) / root_mean_square(scale) if any(scale) else None
+        relative = None if scale is None else root_mean_square(error) / scale
         return LogitDistance(relative, max(0.0, mean))
+
+    def scale(self, count: int) -> float | None:
+        """Return the root mean square of the first `count` rows about their means, None for 0."""
+        if count not in self.scales:
+            centred = self.centred[:count].ravel().tolist()
+            self.scales[count] = root_mean_square(centred) if any(centred) else None
+        return self.scales[count]
 
 
 def rectangular(rows: Rows) -> Array | None:
     """Return rows of the same length as an array, None for others and for none."""
     lengths = set(map(len, rows))
-    return np.array(rows, np.float64) if len(lengths) == 1 and 0 not in lengths else None
+    if len(lengths) != 1 or 0 in lengths:
+        return None
+    shape = (len(rows), *lengths)
+    # twice as fast as an array of the rows
+    return np.fromiter(chain.from_iterable(rows), np.float64, shape[0] * shape[1]).reshape(shape)
 
 
 def log_softmax(logits: Array) -> Array:

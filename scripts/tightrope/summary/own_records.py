@@ -1,19 +1,27 @@
 """Whether records are what their paths say: of that model and variant, on the engine in use."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import NotRequired, TypeVar
 
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.int8_types import Audited
-from tightrope.artifacts.seals import read_sealed_json
 from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import model_and_variant
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import TRAINING, Record, require_engine
+from tightrope.summary.reading import read_checked
+from tightrope.summary.result_types import Audit
 
 Kind = TypeVar("Kind", bound=Record)
+
+
+class OwnAudit(Audit):
+    """What is read of an audit: what the summary says of it, and its engine."""
+
+    engine_sha256: NotRequired[str | None]
+
+
 # SHA-256 of each engine.json in use, by model and variant
 Engines = Mapping[tuple[str, str], str]
 
@@ -72,8 +80,24 @@ def read_own_race(path: Path | str, kind: type[RaceRecord], engines: Engines) ->
     return record
 
 
-def require_own_audits(paths: Iterable[Path | str], engines: Engines) -> None:
-    """Raise ArtifactError where `artifacts/{model}/audit/{variant}.json` is of another engine."""
-    for path in map(Path, paths):
-        in_use = engines.get((path.parents[1].name, path.stem))
-        require_engine(path, read_sealed_json(path, Audited).get("engine_sha256"), in_use)
+class OwnAudits(Mapping[tuple[str, str], OwnAudit]):
+    """Audits `artifacts/{model}/audit/{variant}.json`, each read when asked for.
+
+    Raises ArtifactError then where it is of another engine than the one in use.
+    """
+
+    def __init__(self, paths: Iterable[Path | str], engines: Engines) -> None:
+        self.paths = {(Path(path).parents[1].name, Path(path).stem): path for path in paths}
+        self.engines = engines
+
+    def __getitem__(self, key: tuple[str, str]) -> OwnAudit:
+        path = self.paths[key]
+        audit: OwnAudit = read_checked(path, OwnAudit)
+        require_engine(path, audit.get("engine_sha256"), self.engines.get(key))
+        return audit
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)

@@ -2,15 +2,28 @@
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from tightrope.artifacts.files import read_bytes
-from tightrope.artifacts.seals import require_sealed
+from tightrope.artifacts.seals import read_sealed_json, require_sealed
 from tightrope.records.record import SCHEMA, Record
 
 Kind = TypeVar("Kind", bound=Record)
+
+
+def read_checked(path: Path | str, kind: Any) -> Any:
+    """Return the JSON document in `path`, as `read_sealed_json` does, in less time.
+
+    It raises the same errors, and has only the fields that `kind` names.
+    """
+    content = read_bytes(path)
+    require_sealed(path, content)
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.DecodeError:
+        return read_sealed_json(path, kind)
 
 
 def read_record(kind: type[Kind], path: Path | str) -> Kind:

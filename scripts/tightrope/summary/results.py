@@ -182,6 +182,7 @@ def latency_entry(
     count and the row is `provisional`.
     """
     kept = undisturbed(shape)
+    disturbed_pairs = len(shape["pairs"]) - len(kept)
     fewest = fewest_pairs(len(shape["pairs"]), record.plan)
     disturbed = None
     if len(kept) < fewest:
@@ -193,7 +194,7 @@ def latency_entry(
     return {
         **shape_of(shape),
         "pairs": len(kept),
-        "disturbed_pairs": len(shape["pairs"]) - len(undisturbed(shape)),
+        "disturbed_pairs": disturbed_pairs,
         "disturbed": disturbed,
         "provisional": bool(disturbed and accept_disturbed),
         "stop": shape["stop"],

@@ -24,22 +24,17 @@ from tightrope.summary.goal_recommendations import for_goal
 from tightrope.summary.goal_types import Cost, GoalDecision
 from tightrope.summary.hosts import add_hosts
 from tightrope.summary.inputs import Inputs, Settings
-from tightrope.summary.int8 import RecordFiles, made_records, with_int8
+from tightrope.summary.int8 import made_records, with_int8
 from tightrope.summary.model_types import Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
-from tightrope.summary.own_records import (
-    engines_in_use,
-    read_own,
-    read_own_race,
-    require_own_audits,
-)
+from tightrope.summary.own_records import OwnAudits, engines_in_use, read_own, read_own_race
 from tightrope.summary.preparation import prepare_seconds
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import RaceKey, race_entries
 from tightrope.summary.recommend import of_models, recommendations
 from tightrope.summary.requested import Requested
-from tightrope.summary.result_types import Audit, Result
+from tightrope.summary.result_types import Result
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import read_runs
 from tightrope.summary.speed_scale import with_races
@@ -107,13 +102,12 @@ def raced_results(
     """Return all results on the scale that they share with raced variants, and the races."""
     sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
     in_use = engines_in_use(inputs.engines)
-    require_own_audits(inputs.audits, in_use)
     raced = race_entries(
         [read_own_race(path, RaceRecord, in_use) for path in inputs.races],
         sizes,
         accept_disturbed=settings.accept_disturbed,
     )
-    found = RecordFiles(inputs.audits, Audit), made_records(inputs.searches, Found)
+    found = OwnAudits(inputs.audits, in_use), made_records(inputs.searches, Found)
     timed = with_speedups_over_bf16(with_races(results, raced), raced)
     known = timed + [not_planned_entry(*one, "failed") for one in settings.failed]
     known += [not_planned_entry(*one, "unavailable") for one in settings.unavailable]

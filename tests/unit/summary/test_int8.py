@@ -6,12 +6,12 @@ from typing import Any
 
 from tightrope.artifacts.failures import write_failure
 from tightrope.summary.int8 import (
-    RecordFiles,
     audit_entry,
     made_records,
     sensitivity_entries,
     with_int8,
 )
+from tightrope.summary.own_records import OwnAudits
 
 AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
 ANSWERS = {"samples": 128, "agreement": 0.9}
@@ -47,9 +47,10 @@ def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path)
     for model in ("m", "n"):
         path = tmp_path / f"artifacts/{model}/audit/{AUTO}.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps({"of": model}))
-    found = dict(RecordFiles(sorted(tmp_path.rglob("*.json")), dict[str, str]))
-    assert found == {("m", AUTO): {"of": "m"}, ("n", AUTO): {"of": "n"}}
+        path.write_text(json.dumps({**audit(), "answers": None, "reason": model}))
+    found = dict(OwnAudits(sorted(tmp_path.rglob("*.json")), {}))
+    reasons = {key: one["reason"] for key, one in found.items()}
+    assert reasons == {("m", AUTO): "m", ("n", AUTO): "n"}
 
 
 def test_what_could_not_be_searched_has_no_record(tmp_path: Path) -> None:

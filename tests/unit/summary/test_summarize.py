@@ -24,10 +24,10 @@ from tightrope.summary.hosts import hosts
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.own_records import (
     Engines,
+    OwnAudits,
     engines_in_use,
     read_own_race,
     require_data,
-    require_own_audits,
 )
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import read_runs
@@ -716,10 +716,11 @@ def test_predictions_on_other_data_are_refused(tmp_path: Path) -> None:
 
 def test_an_audit_of_another_engine_is_refused(tmp_path: Path) -> None:
     path = tmp_path / f"artifacts/m/audit/{QUICK}.json"
-    write_json(path, {"status": "ok", "reason": None, "engine_sha256": "0" * 64})
+    audit = {"status": "ok", "reason": None, "answers": None, "tensors": []}
+    write_json(path, {**audit, "engine_sha256": "0" * 64})
     in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     with pytest.raises(ArtifactError, match=r"\.json: measured with another engine"):
-        require_own_audits([path], in_use)
+        OwnAudits([path], in_use)["m", QUICK]
 
 
 def test_a_race_of_other_engines_or_of_another_model_is_refused(tmp_path: Path) -> None:

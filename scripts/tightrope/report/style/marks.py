@@ -9,9 +9,8 @@ from markupsafe import Markup, escape
 def missing(reason: Any) -> Markup:
     """Return a dash with the reason why there is no value."""
     text = escape(reason)
-    return Markup(
-        f'<span class="none" title="{text}">\N{EN DASH}<span class="unseen"> {text}</span></span>'
-    )
+    unseen = f'<span class="unseen"> {text}</span>'
+    return Markup(f'<span class="none" title="{text}">\N{EN DASH}{unseen}</span>')
 
 
 def value(text: Any, reason: Any = "not recorded") -> Markup:
