@@ -47,7 +47,7 @@ def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path)
     for model in ("m", "n"):
         path = tmp_path / f"artifacts/{model}/audit/{AUTO}.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps({**audit(), "answers": None, "reason": model}))
+        path.write_text(json.dumps({**audit(), "answers": None, "tensors": [], "reason": model}))
     found = dict(OwnAudits(sorted(tmp_path.rglob("*.json")), {}))
     reasons = {key: one["reason"] for key, one in found.items()}
     assert reasons == {("m", AUTO): "m", ("n", AUTO): "n"}
