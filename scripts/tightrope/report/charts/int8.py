@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
-from tightrope.report.charts.layouts import Slot, filled
+from tightrope.report.charts.layouts import filled, slot
 from tightrope.report.charts.parts import clone, labels, log_axis, to_specification, values
 from tightrope.report.charts.trade_off import accuracy_axis_of, accuracy_range, budget_lines
 from tightrope.report.style.palette import METHOD_COLOURS
@@ -54,12 +54,12 @@ def accuracy_over_samples(
 @debug_mode(False)
 def accuracy_layout(compressed: bool, budget: bool) -> dict[str, Any]:
     """Return the panel of the accuracy with slots; see `trade_off.layout`."""
-    x_axis, y_axis = samples_axis(), accuracy_axis_of(compressed, Slot("changes"))
+    x_axis, y_axis = samples_axis(), accuracy_axis_of(compressed, slot("changes"))
     x_axis["axis"].labels, x_axis["title"] = False, None
     bar = alt.Chart().mark_rule(strokeWidth=1.5, opacity=0.75)
     layers = [
         alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
-        *(budget_lines(Slot("budget"), y_axis)[:1] if budget else ()),
+        *(budget_lines(slot("budget"), y_axis)[:1] if budget else ()),
         bar.encode(
             x_axis, method_colour(), y=clone(y_axis, "delta_low"), y2=alt.Y2("delta_high:Q")
         ),
@@ -98,7 +98,7 @@ def agreement_over_samples(
 @debug_mode(False)
 def agreement_layout(compressed: bool) -> dict[str, Any]:
     """Return the panel of the agreement with slots; see `trade_off.layout`."""
-    y_axis = clone(accuracy_axis_of(compressed, Slot("changes")), "less")
+    y_axis = clone(accuracy_axis_of(compressed, slot("changes")), "less")
     y_axis["axis"].labelExpr = "format(datum.value + 100, '~r')"
     layers = series(samples_axis(), y_axis, "agreed")
     return panel(layers, y_axis, title="agreement with fp32, %", height=130)
@@ -114,9 +114,9 @@ def panel(layers: list[alt.Chart], y_axis: alt.Y, *, title: str, height: int) ->
     y_axis["axis"].minExtent = y_axis["axis"].maxExtent = EXTENT
     if y_axis["scale"]["type"] == "symlog":
         title += " (compressed)"
-    chart = alt.layer(*layers, data=values(Slot("points")))
+    chart = alt.layer(*layers, data=values(slot("points")))
     return to_specification(
-        chart.properties(title=title, width="container", height=height), Slot("description")
+        chart.properties(title=title, width="container", height=height), slot("description")
     )
 
 
@@ -146,8 +146,8 @@ def method_colour() -> alt.Color:
 
 def samples_axis() -> alt.X:
     """Return a logarithmic axis with a tick at each number of calibration samples."""
-    scale = alt.Scale(type="log", domain=Slot("samples"), nice=False)
-    axis = alt.Axis(values=Slot("counts"), format=",d", labelOverlap=True)
+    scale = alt.Scale(type="log", domain=slot("samples"), nice=False)
+    axis = alt.Axis(values=slot("counts"), format=",d", labelOverlap=True)
     return alt.X("place:Q", scale=scale, axis=axis, title="calibration samples (logarithmic)")
 
 

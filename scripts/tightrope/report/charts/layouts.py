@@ -21,6 +21,11 @@ class Slot:
         return self
 
 
+def slot(name: str) -> Any:
+    """Return a slot in the place of a value of any type."""
+    return Slot(name)
+
+
 def filled(layout: Any, values: Mapping[str, Any]) -> Any:
     """Return a copy of a specification with these values in its slots, which are not copied."""
     if isinstance(layout, Slot):

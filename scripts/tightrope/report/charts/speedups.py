@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
-from tightrope.report.charts.layouts import Slot, filled
+from tightrope.report.charts.layouts import filled, slot
 from tightrope.report.charts.parts import (
     clone,
     engine_colour,
@@ -55,8 +55,8 @@ def speedup_chart(
 def layout() -> dict[str, Any]:
     """Return the chart with slots, which altair would refuse before they are filled."""
     title = "speed-up over the baseline (logarithmic)"
-    x_axis = log_axis_of(Slot("ends"), Slot("ticks"), "ratio", title=title)
-    order = alt.Y("variant:N", sort=Slot("order"), axis=None)
+    x_axis = log_axis_of(slot("ends"), slot("ticks"), "ratio", title=title)
+    order = alt.Y("variant:N", sort=slot("order"), axis=None)
     marks = alt.Chart()
     bar = marks.mark_rule(strokeWidth=2, opacity=0.75, yOffset=MARK_OFFSET)
     layers = [
@@ -67,13 +67,13 @@ def layout() -> dict[str, Any]:
         *labels(marks, "variant", order, align="left", x=alt.XValue(0), yOffset=-9),
         *labels(marks, "label", order, align="right", x=alt.XValue("width"), yOffset=-9),
     ]
-    chart = alt.layer(*layers, data=values(Slot("rows"))).properties(width="container")
-    return to_specification(chart, Slot("description"))
+    chart = alt.layer(*layers, data=values(slot("rows"))).properties(width="container")
+    return to_specification(chart, slot("description"))
 
 
 def baseline_line(x_axis: alt.X, order: alt.Y) -> alt.Chart:
     """Return the line at 1 in pieces, one per row at the height of its mark, not of its name."""
-    pieces = alt.Chart(values(Slot("baselines")))
+    pieces = alt.Chart(values(slot("baselines")))
     size: dict[str, Any] = {"size": BASELINE_HEIGHT, "thickness": 1.25, "opacity": 1}
     return pieces.mark_tick(style="baseline", yOffset=MARK_OFFSET, **size).encode(x_axis, order)
 

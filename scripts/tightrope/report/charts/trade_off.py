@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
-from tightrope.report.charts.layouts import Slot, filled
+from tightrope.report.charts.layouts import Slot, filled, slot
 from tightrope.report.charts.parts import (
     clone,
     engine_colour,
@@ -57,16 +57,16 @@ def layout(compressed: bool, budget: bool) -> dict[str, Any]:
     Slots are what altair would refuse before they are filled.
     """
     x_axis = log_axis_of(
-        Slot("latencies"), Slot("ticks"), "latency_ms", title="latency, ms (logarithmic)"
+        slot("latencies"), slot("ticks"), "latency_ms", title="latency, ms (logarithmic)"
     )
-    y_axis = accuracy_axis_of(compressed, Slot("changes"))
+    y_axis = accuracy_axis_of(compressed, slot("changes"))
     marks, position, colour = alt.Chart(), (x_axis, y_axis), engine_colour()
     front, deploy = (marks.transform_filter(f"datum.{name}") for name in ("front", "deploy"))
     bar = marks.mark_rule(opacity=0.75)
-    numbers = alt.Chart(values(Slot("numbers")))
+    numbers = alt.Chart(values(slot("numbers")))
     layers = [
         alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
-        *(budget_lines(Slot("budget"), y_axis) if budget else ()),
+        *(budget_lines(slot("budget"), y_axis) if budget else ()),
         front.mark_line(style="front", interpolate="step-after").encode(*position),
         bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2=alt.Y2("delta_high:Q")),
         bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2=alt.X2("latency_high:Q")),
@@ -77,10 +77,10 @@ def layout(compressed: bool, budget: bool) -> dict[str, Any]:
         *labels(numbers, "text", y_axis, align="left", x=x_axis, dx=10, dy=-13),
     ]
     title = "accuracy change, points" + (" (compressed beyond 1)" if compressed else "")
-    chart = alt.layer(*layers, data=values(Slot("points"))).properties(
+    chart = alt.layer(*layers, data=values(slot("points"))).properties(
         title=title, width="container", height=270
     )
-    return to_specification(chart, Slot("description"))
+    return to_specification(chart, slot("description"))
 
 
 def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
