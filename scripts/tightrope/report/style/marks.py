@@ -40,3 +40,11 @@ def number_cell(text: Any, raw: Any, reason: Any = "not recorded") -> Markup:
     """Return the cell of a number; the table is sorted by its `raw` value."""
     key = "" if raw is None else escape(raw)
     return Markup(f'<td class="number" data-value="{key}">{value(text, reason)}</td>')
+
+
+def answer(text: Any, right: Any) -> Markup:
+    """Return an answer in the style of a right or of a wrong one."""
+    if not right:
+        return Markup(f'<span class="verdict wrong">{escape(text)}</span>')
+    unseen = '<span class="unseen">\n  (right)</span>'
+    return Markup(f'<span class="verdict right">{escape(text)}{unseen}</span>')
