@@ -151,9 +151,10 @@ numerics_of_variant = of_wildcards(devices.numerics_of_variant, PLAN)
 
 shapes_of_model = of_wildcards(shapes.shapes_of_model, config)
 full_shapes_of_model = of_wildcards(shapes.full_shapes_of_model, config)
+# one for all jobs, each of which keeps its params in memory
+latency_settings = job_params.latency_settings(config)
 repair_of = of_wildcards(job_params.repair_of, config)
 percentile_of = of_wildcards(job_params.percentile_of, config)
-latency_settings = of_wildcards(job_params.latency_settings, config)
 streams_of_variant = of_wildcards(job_params.streams_of, config)
 traffic_settings = of_wildcards(job_params.traffic_settings, config)
 throughput_settings = of_wildcards(throughput.throughput_settings, config)

@@ -1,6 +1,7 @@
 """Parameters of jobs: their part of the configuration, device and library versions."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
@@ -17,6 +18,8 @@ from tightrope.variants import device_of, parse
 
 # multiple of examples that are kept of a source
 LIMIT_STEP = 2048
+# one dictionary for all jobs with the same libraries: Snakemake keeps the params of each job
+shared_versions = cache(library_versions)
 
 
 def repair_of(config: Document, wildcards: Any) -> Document:
@@ -55,7 +58,7 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
 def engine_libraries(*variants: str) -> dict[str, str | None]:
     """Return installed versions of the runtimes of these variants."""
     engines = {parse(variant).engine for variant in variants}
-    return library_versions(*[name for one in sorted(engines) for name in ENGINES[one].libraries])
+    return shared_versions(*[name for one in sorted(engines) for name in ENGINES[one].libraries])
 
 
 def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
@@ -68,7 +71,7 @@ def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
     )
 
 
-def latency_settings(config: Document, wildcards: Any) -> Document:
+def latency_settings(config: Document) -> Document:
     """Return the `latency` settings without those that change no existing record.
 
     `accept_disturbed` applies when records are read; `quiet_seconds` is the wait before measuring.

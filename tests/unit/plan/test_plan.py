@@ -377,7 +377,7 @@ def test_every_variant_of_the_model_on_that_device_may_race(config: dict[str, An
 def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(
     config: dict[str, Any],
 ) -> None:
-    settings = latency_settings(config, job("m", "cpu-pytorch-fp32"))
+    settings = latency_settings(config)
     assert set(config["latency"]) - set(settings) == {"accept_disturbed", "quiet_seconds"}
     assert settings == {name: config["latency"][name] for name in settings}
 
