@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -23,17 +24,19 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 CLIENT = Path(__file__).parent / "python"
 # as tightrope.model.module hides them: transformers imports them where it finds them
 HIDDEN = ("torchao", "scipy", "sklearn")
-# None starts a thread, as onnxruntime does, and none changes PyTorch.
+# None of them changes PyTorch, or starts threads that a fork would miss, as onnxruntime does.
 MODULES = (
     "safetensors.torch",
     "transformers.models.bert.modeling_bert",
     "transformers.models.auto.modeling_auto",
     "transformers.models.auto.tokenization_auto",
 )
-MODULES_WITH_ALL = (
+# with all that is installed
+OTHERS = (
     "altair",
     "jinja2",
     "nncf",
+    "onnxscript.function_libs.torch_lib.ops",
     "onnxslim",
     "openvino",
     "scipy.stats",
@@ -49,7 +52,7 @@ def import_libraries() -> None:
         importlib.import_module(name)
     for name in HIDDEN:
         del sys.modules[name]
-    for name in MODULES_WITH_ALL:
+    for name in OTHERS:
         importlib.import_module(name)
 
 
@@ -83,7 +86,7 @@ def run_one(connection: socket.socket) -> NoReturn:
     if not job:
         connection.close()
         end_with_parent()
-        end_as(lambda: run_job(files, **request))
+        end_as(partial(run_job, files, **request))
     code = os.waitstatus_to_exitcode(os.waitpid(job, 0)[1])
     connection.sendall(str(code).encode())
     os._exit(0)

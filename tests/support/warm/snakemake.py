@@ -14,13 +14,14 @@ import os
 import shutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from snakemake import cli
 
 sys.path.append(str(Path(__file__).parent))
-import endings  # noqa: E402
-import jobs  # noqa: E402
+import endings
+import jobs
 
 sys.path.pop()
 JOBS = sys.argv[1:] == ["jobs"]
@@ -52,7 +53,7 @@ def main() -> None:
         place = tempfile.mkdtemp(prefix="tests-jobs-") if JOBS else None
         pid = os.fork()
         if not pid:
-            endings.end_as(lambda: run(**json.loads(line), place=place))
+            endings.end_as(partial(run, **json.loads(line), place=place))
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if place is not None:
             shutil.rmtree(place)
