@@ -184,13 +184,12 @@ def latency_entry(
     kept = undisturbed(shape)
     disturbed_pairs = len(shape["pairs"]) - len(kept)
     fewest = fewest_pairs(len(shape["pairs"]), record.plan)
-    disturbed = None
+    reasons, disturbed = noise.reasons(shape, record.reference), None
     if len(kept) < fewest:
         disturbed = noise.why_disturbed(shape, len(kept), fewest, record.busiest)
     numbers = disturbed is None or accept_disturbed
     if disturbed and accept_disturbed:
         kept = list(range(len(shape["pairs"])))
-    reasons = noise.reasons(shape, record.reference)
     return {
         **shape_of(shape),
         "pairs": len(kept),
