@@ -1,7 +1,6 @@
 """The jobs of a finished run, each of which can be run again in a fork of this process."""
 
 import os
-import resource
 import runpy
 import signal
 import sys
@@ -15,8 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-# of address space: V8, which draws the charts, reserves much of it; jobs watch what they use
-SECONDS, BYTES = 60, 64 * 2**30
+SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,10 @@ def replayed(job: Any, folder: Path) -> Job:
 
 
 def run_again(job: Job, scripts: Path, seconds: float = SECONDS) -> End:
-    """Run the script of a job in a fork with limits of time and memory; return how it ended."""
+    """Run the script of a job in a fork; return how it ended, at the latest after so many seconds.
+
+    Of memory it has the limit of its own child: one of address space would end V8 in the charts.
+    """
     job.log.parent.mkdir(parents=True, exist_ok=True)
     job.log.write_bytes(b"")
     with tempfile.TemporaryDirectory(prefix="replayed.") as scratch:
@@ -122,7 +123,6 @@ def in_fork(work: Callable[[], None], seconds: float) -> int | str:
 
 def run_script(job: Job, scripts: Path, scratch: str) -> None:
     """Run the script of a job in this process, with the modules of its project."""
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     forget_modules()
     sys.path.insert(0, str(scripts))
