@@ -107,7 +107,8 @@ def test_a_module_runs_to_its_report_and_leaves_its_importer_alone(importer: Pro
     record.write_text(record.read_text().replace('"calls": 4', '"calls": 5', 1))
     refused = importer.snakemake(*SETTINGS)
     assert refused.returncode != 0
-    assert f"{record.relative_to(importer.folder)}: changed since a run here" in refused.stdout
+    said = (importer / f"sub/artifacts/logs/race_finalists/{MODEL}-cpu.log").read_text()
+    assert f"error: {record.relative_to(importer.folder)}: changed since a run here" in said
 
 
 def test_a_lock_of_the_importer_keeps_the_module_away(importer: Project) -> None:

@@ -91,18 +91,15 @@ def read_class_folders(
 
     The class of an image is its folder, or the parent if the folder is called `images`. The split
     comes from the nearest folder above the class, or the archive, whose name has a word for a
-    split. Links may lead to folder `images`. Raises TightropeError for a folder without images, for
-    an image outside class folders, for a link elsewhere, see `Links`, and whatever
-    `ImageStore.add` raises.
+    split. Raises TightropeError for a folder without images, for an image outside class folders,
+    for a link that leads elsewhere (see `Links`), and whatever `ImageStore.add` raises.
     """
     paths = matching_images(source, pattern)
     base = fixed_part(pattern)
     # a folder that a wildcard matches is no root: it is a class or holds classes
     roots = [path for path in paths if kind_of(path) == "archive" or path == base]
     roles: dict[str, list[Labelled]] = {}
-    folders: set[Path] = set()
-    filled: set[Path] = set()
-    left_out = 0
+    folders, filled, left_out = set[Path](), set[Path](), 0
     for path, read in every_file(paths, Links.of(pattern, images)):
         if read is None:
             folders.add(path)
