@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tightrope.artifacts.descent import identity
 from tightrope.artifacts.files import read_json, write_json
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.jobs.child import supervised
 from tightrope.measure.causes.measure import verify_causes
 from tightrope.measure.profile.measure import measure_profile
@@ -48,7 +51,8 @@ def folder(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"shape": shape, "around": {"prepare_s": None, "finish_s": 0.0}, "work": None}
         for shape in SHAPES
     ]
-    write_json(made / "requests.json", {"requests": requests})
+    checkpoint = identity(open_manifest(tiny.checkpoint, CheckpointManifest))
+    write_json(made / "requests.json", {"checkpoint": checkpoint, "requests": requests})
     measure_profile(
         artifacts_of(tiny, engine),
         made / "requests.json",
