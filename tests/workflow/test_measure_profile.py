@@ -10,7 +10,7 @@ from tiny_project import MODEL, Project
 
 OPENVINO, ONNXRUNTIME = "cpu-openvino-fp32", "cpu-onnxruntime-int8-minmax-8"
 PROFILED = (OPENVINO, ONNXRUNTIME, "cpu-pytorch-fp32")
-REQUESTS = {f"measure_requests/{MODEL}"}
+REQUESTS = {f"measure_requests/{MODEL}-cpu"}
 PEAKS = {"measure_peaks/cpu"}
 SHARED = REQUESTS | PEAKS
 
