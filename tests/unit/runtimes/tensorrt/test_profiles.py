@@ -20,7 +20,7 @@ def config(
 ) -> dict[str, Any]:
     """Shapes of (batch, sequence); with `traffic` that is the batch of measured traffic."""
     return {
-        "devices": "auto",
+        **{"host": "auto", "hosts": {}, "devices": "auto"},
         "tensorrt": {"profiles": profiles},
         "engines": {"tensorrt": ["fp16"]},
         "shapes": [{"batch": size, "sequence": tokens} for size, tokens in shapes],
