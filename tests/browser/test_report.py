@@ -2,7 +2,7 @@
 
 import itertools
 import re
-import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,9 +10,6 @@ from page_parts import PARTS
 from tightrope.report.page import render_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -27,41 +24,9 @@ def report(tmp_path_factory):
     return target
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as runner:
-        made = runner.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield made
-        made.close()
-
-
 @pytest.fixture
-def visit(browser, report):
-    """Open the report offline; `page.seen` has each request, console message and error."""
-    contexts = []
-
-    def opened(width=1400, scheme="light"):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.seen = {"requests": [], "messages": []}
-        page.on("request", lambda request: page.seen["requests"].append(request.url))
-        page.on("console", lambda message: page.seen["messages"].append(message.text))
-        page.on("pageerror", lambda error: page.seen["messages"].append(str(error)))
-        page.goto(report.as_uri())
-        wait_for_charts(page, scheme)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-
-
-def wait_for_charts(page, scheme):
-    """A locator, because a function that the browser polls is an eval, which the page forbids."""
-    page.locator(f"html[data-charts={scheme}]").wait_for()
+def visit(open_page, report):
+    return partial(open_page, report)
 
 
 def column(page, title):
@@ -146,7 +111,7 @@ def test_page_and_charts_change_with_the_colour_scheme(visit):
     parts = ("body", "backgroundColor"), (".plot .mark-text.role-axis-label text", "fill")
     light = [colour_of(page, *part) for part in parts]
     page.emulate_media(color_scheme="dark")
-    wait_for_charts(page, "dark")
+    page.locator("html[data-charts=dark]").wait_for()
     dark = [colour_of(page, *part) for part in parts]
     assert all(one != other for one, other in zip(light, dark, strict=True))
     assert page.locator(".plot svg").count() == 14
