@@ -5,12 +5,10 @@ import importlib
 
 import pytest
 
-# CPU seconds of each in a child that imports it: tvm 1.6, compile_fx 0.8, onnxscript 0.5, the
-# others 0.1 to 0.3.
+# CPU seconds of each in a child that imports it: tvm 1.6, compile_fx 0.8, the others 0.1 to 0.3.
 # None starts a thread, as onnxruntime and sklearn do, and none changes PyTorch.
 MODULES = (
     "nncf",
-    "onnxscript.function_libs.torch_lib.ops",
     "onnxslim",
     "openvino",
     "torch._inductor.compile_fx",

@@ -156,16 +156,12 @@ class Project:
         programs = Path(sys.executable).parent
         return {**kept, "PATH": f"{programs}:{os.environ['PATH']}", **variables}
 
-    def snakemake(
-        self, *words: str, cold: bool = False, **variables: str
-    ) -> subprocess.CompletedProcess[str]:
+    def snakemake(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Snakemake's answer, errors in the same stream as the rest.
 
-        A `cold` one and each of its jobs is a Python of its own, as where a user starts it; others
-        are forks of a process that has imported what they do. Variables of the environment may be
-        for Python itself, so they take a cold one.
+        Variables of the environment may be for Python itself, so they take a Python of its own.
         """
-        if not variables and not cold:
+        if not variables:
             settings = (self.options(*words), self.folder, self.environment())
             return warm_snakemake.snakemake(*settings, seconds=self.seconds)
         return subprocess.run(

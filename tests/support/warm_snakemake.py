@@ -12,26 +12,22 @@ SERVER = Path(__file__).parent / "warm" / "snakemake.py"
 
 
 @cache
-def server(*words: str) -> subprocess.Popen[str]:
-    """The process that has imported Snakemake; it ends with this one, which closes its input.
-
-    With the word `jobs` it has imported what jobs do as well.
-    """
+def server() -> subprocess.Popen[str]:
+    """The process that has imported Snakemake; it ends with this one, which closes its input."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     # -P: its own name must not hide the package
-    return subprocess.Popen([sys.executable, "-P", str(SERVER), *words], **pipes)
+    return subprocess.Popen([sys.executable, "-P", str(SERVER)], **pipes)
 
 
 def snakemake(
     words: list[str], folder: Path, environment: dict[str, str], *, seconds: float
 ) -> subprocess.CompletedProcess[str]:
     """Run Snakemake with these words in that folder; its errors are in the same output."""
-    process = server() if "--dry-run" in words else server("jobs")
     with tempfile.NamedTemporaryFile("r") as output:
         request = {"words": words, "folder": str(folder), "environment": environment}
-        print(json.dumps({**request, "output": output.name}), file=process.stdin, flush=True)
-        if not select.select([process.stdout], [], [], seconds)[0]:
-            process.kill()
+        print(json.dumps({**request, "output": output.name}), file=server().stdin, flush=True)
+        if not select.select([server().stdout], [], [], seconds)[0]:
+            server().kill()
             raise subprocess.TimeoutExpired(words, seconds)
-        code = int(process.stdout.readline())
+        code = int(server().stdout.readline())
         return subprocess.CompletedProcess(["snakemake", *words], code, output.read())

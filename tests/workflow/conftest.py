@@ -20,16 +20,8 @@ def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
 
 @pytest.fixture(scope="session")
 def finished(fresh: Project, made_once: Callable[..., Path]) -> Project:
-    """The tiny project after one whole run; to be copied or read, not to be changed.
-
-    The run is as a user starts it.
-    """
-
-    def run(folder: Path) -> None:
-        project = fresh.copy(folder)
-        assert project.jobs(project.snakemake(cold=True))
-
-    return Project(made_once("finished", run))
+    """The tiny project after one whole run; to be copied or read, not to be changed."""
+    return Project(made_once("finished", lambda folder: fresh.copy(folder).run()))
 
 
 @pytest.fixture(scope="session")
