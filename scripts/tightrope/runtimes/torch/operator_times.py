@@ -7,6 +7,7 @@ import torch
 
 from tightrope.runtimes.operator_times import (
     DISPATCH,
+    ELEMENTWISE,
     OperatorTime,
     Tensor,
     group_of,
@@ -27,6 +28,8 @@ TYPES = {
 }
 # their first operand is added to the product of the others
 WITH_BIAS = ("addmm", "baddbmm")
+# groups of operators that may call one of their kind on less than their operands
+OVER_ELEMENTS = (ELEMENTWISE, "moves")
 # seconds of a microsecond
 MICRO = 1e-6
 
@@ -49,9 +52,7 @@ def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
 def time_of(event: Any) -> OperatorTime:
     """Return the time of one event; its result is not recorded, so it has the first operand's size.
 
-    A matrix product's result has the rows of the first operand and the columns of the last. An
-    operator that calls a longer one of its kind (linear calls addmm) only passes its operands on;
-    one that calls a shorter one (add converts its number) works itself.
+    A matrix product's result has the rows of the first operand and the columns of the last.
     """
     name = short(event.name)
     inputs = [
@@ -61,15 +62,25 @@ def time_of(event: Any) -> OperatorTime:
     ]
     shapes = " ".join("x".join(map(str, one.shape)) for one in inputs[:3])
     group = group_of(name)
-    own_us = event.self_cpu_time_total
-    alike = (one for one in event.cpu_children if group_of(short(one.name)) == group)
-    if any(one.cpu_time_total >= own_us for one in alike):
+    if passes_on(event, group):
         inputs, group = [], DISPATCH
     if name in WITH_BIAS:
         inputs = inputs[1:]
     outputs = [result_of(name, inputs)] if inputs else []
-    seconds = MICRO * own_us
+    seconds = MICRO * event.self_cpu_time_total
     return operator_time(f"{name} {shapes}".strip(), name, seconds, inputs, outputs, group=group)
+
+
+def passes_on(event: Any, group: str) -> bool:
+    """Return whether an operator only hands its operands to one of its kind (linear to addmm).
+
+    One over elements may also call one on less, say to convert its number, and work itself: there
+    the longer one works. Times say nothing of the others, as a busy machine stops any of them.
+    """
+    alike = [one for one in event.cpu_children if group_of(short(one.name)) == group]
+    if group not in OVER_ELEMENTS:
+        return bool(alike)
+    return any(one.cpu_time_total >= event.self_cpu_time_total for one in alike)
 
 
 def result_of(name: str, inputs: list[Tensor]) -> Tensor:
