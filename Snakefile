@@ -23,18 +23,22 @@ include: "rules/summary.smk"
 include: "rules/report.smk"
 
 
+stored.declare_packs(workflow)
+
+
 envvars:
     "TIGHTROPE_ATTEMPTS",
     "TIGHTROPE_CONTINUES",
+    "TIGHTROPE_PLANNED_ON",
 
 
 rule all:
     default_target: True
     input:
-        "reports/summary.html",
-        "reports/summary.json",
-        "reports/summary.csv",
-        collect("reports/pages/{model}.html", model=PAGED),
+        local("reports/summary.html"),
+        local("reports/summary.json"),
+        local("reports/summary.csv"),
+        local(collect("reports/pages/{model}.html", model=PAGED)),
     localrule: True
 
 

@@ -2,9 +2,10 @@ rule prepare_checkpoint:
     input:
         files=local_checkpoint_files,
     output:
-        manifest=ensure("artifacts/{model}/source/checkpoint.json", non_empty=True),
+        manifest="artifacts/{model}/source/checkpoint.json",
     log:
         "<logs>/prepare_checkpoint/{model}.log",
+    localrule: STORED
     conda:
         "../envs/cpu.yaml"
     resources:

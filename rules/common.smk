@@ -29,10 +29,12 @@ from tightrope.plan import (
     job_params,
     pages,
     plan,
+    planned_on,
     preparation,
     reports,
     shapes,
     stability,
+    stored,
     structures,
     throughput,
     training,
@@ -48,11 +50,14 @@ from tightrope.variants import CALIBRATION, METHODS, SCHEMES, either
 LOCATION = location_or_exit(workflow, PROJECT)
 SCRIPTS = LOCATION.scripts
 STARTED = time.time()
+# by --default-storage-provider: the files of the user and the reports stay here
+STORED = LOCATION.stored
 # at least --cores: with more --cores than CPUs, two measurements would otherwise run in parallel
 WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)
 code_of = partial(code_digest, SCRIPTS)
 versions_of = library_versions
 
+planned_on.pass_on(main=workflow.is_main_process)
 # another dictionary: in a module this one belongs to the workflow that imports it
 config = checked_or_exit(workflow, config, f"{PROJECT}/config/schema.yaml")
 PLAN = plan.make_plan(config, failed=ended.known().models)
@@ -197,7 +202,8 @@ latency_libraries = of_wildcards(job_params.latency_libraries, PLAN)
 race_libraries = of_wildcards(job_params.race_libraries, PLAN)
 family_libraries = of_wildcards(family_jobs.family_libraries, config, PLAN.variants)
 cascade_libraries = of_wildcards(job_params.cascade_libraries, PLAN)
-prepared_of_run = of_wildcards(preparation.prepared, config, PLAN.jobs, LOCATION.prefix)
+prepared_of_run = of_wildcards(preparation.prepared, config, PLAN.jobs)
+prepared_files = of_wildcards(preparation.prepared_files, config, PLAN.jobs)
 last_attempt = of_wildcards(begin.last_attempt, workflow)
 
 # take an engine, libraries, a split, a key or a path, and return a function of the wildcards

@@ -4,7 +4,7 @@ rule measure_structures:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         timing="artifacts/{model}/splits/timing.json",
     output:
-        structures=ensure("artifacts/{model}/structures/{structures}.json", non_empty=True),
+        structures="artifacts/{model}/structures/{structures}.json",
     log:
         "<logs>/measure_structures/{model}-{structures}.log",
     conda:
@@ -33,7 +33,7 @@ rule choose_structure:
         source="artifacts/{model}/source/checkpoint.json",
         data="artifacts/{model}/splits/train.json",
     output:
-        structure=ensure("artifacts/{model}/structure.json", non_empty=True),
+        structure="artifacts/{model}/structure.json",
     log:
         "<logs>/choose_structure/{model}.log",
     conda:
@@ -63,7 +63,7 @@ rule search_compression:
     input:
         unpack(compress_inputs),
     output:
-        path=ensure("artifacts/{model}/compression.json", non_empty=True),
+        path="artifacts/{model}/compression.json",
     log:
         "<logs>/search_compression/{model}.log",
     conda:

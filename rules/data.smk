@@ -2,9 +2,10 @@ rule prepare_data:
     input:
         files=local_data_files,
     output:
-        manifest=ensure("artifacts/{model}/data/data.json", non_empty=True),
+        manifest="artifacts/{model}/data/data.json",
     log:
         "<logs>/prepare_data/{model}.log",
+    localrule: STORED
     conda:
         "../envs/cpu.yaml"
     resources:
@@ -32,7 +33,7 @@ rule split_data:
     input:
         data="artifacts/{model}/data/data.json",
     output:
-        manifest=ensure("artifacts/{model}/splits/{split}.json", non_empty=True),
+        manifest="artifacts/{model}/splits/{split}.json",
     log:
         "<logs>/split_data/{model}-{split}.log",
     localrule: True

@@ -3,9 +3,7 @@ rule build_pytorch:
     input:
         source="artifacts/{model}/checkpoint/checkpoint.json",
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-pytorch-{rest}/engine.json", non_empty=True
-        ),
+        manifest="artifacts/{model}/engines/{device}-pytorch-{rest}/engine.json",
     log:
         "<logs>/build_pytorch/{model}-{device}-{rest}.log",
     conda:
@@ -30,9 +28,7 @@ rule build_pytorch:
 
 use rule build_pytorch as build_torchscript with:
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-torchscript-{rest}/engine.json", non_empty=True
-        ),
+        manifest="artifacts/{model}/engines/{device}-torchscript-{rest}/engine.json",
     log:
         "<logs>/build_torchscript/{model}-{device}-{rest}.log",
     params:
@@ -43,9 +39,7 @@ use rule build_pytorch as build_torchscript with:
 
 use rule build_pytorch as build_compile with:
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-compile-{rest}/engine.json", non_empty=True
-        ),
+        manifest="artifacts/{model}/engines/{device}-compile-{rest}/engine.json",
     log:
         "<logs>/build_compile/{model}-{device}-{rest}.log",
     resources:
@@ -65,9 +59,7 @@ use rule build_pytorch as build_inductor with:
     input:
         unpack(inputs_of("inductor")),
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-inductor-{rest}/engine.json", non_empty=True
-        ),
+        manifest="artifacts/{model}/engines/{device}-inductor-{rest}/engine.json",
     log:
         "<logs>/build_inductor/{model}-{device}-{rest}.log",
     resources:
@@ -87,9 +79,7 @@ use rule build_pytorch as build_onnxruntime with:
     input:
         unpack(inputs_of("onnxruntime")),
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-onnxruntime-{rest}/engine.json", non_empty=True
-        ),
+        manifest="artifacts/{model}/engines/{device}-onnxruntime-{rest}/engine.json",
     log:
         "<logs>/build_onnxruntime/{model}-{device}-{rest}.log",
     params:
@@ -103,10 +93,7 @@ use rule build_pytorch as build_onnxruntime_tensorrt with:
     input:
         unpack(inputs_of("onnxruntime_tensorrt")),
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-onnxruntime_tensorrt-{rest}/engine.json",
-            non_empty=True,
-        ),
+        manifest="artifacts/{model}/engines/{device}-onnxruntime_tensorrt-{rest}/engine.json",
     log:
         "<logs>/build_onnxruntime_tensorrt/{model}-{device}-{rest}.log",
     conda:
@@ -128,9 +115,7 @@ use rule build_pytorch as build_openvino with:
     input:
         unpack(inputs_of("openvino")),
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-openvino-{rest}/engine.json", non_empty=True
-        ),
+        manifest="artifacts/{model}/engines/{device}-openvino-{rest}/engine.json",
     log:
         "<logs>/build_openvino/{model}-{device}-{rest}.log",
     conda:
@@ -148,7 +133,7 @@ use rule build_pytorch as build_openvino with:
 
 use rule build_pytorch as build_tvm with:
     output:
-        manifest=ensure("artifacts/{model}/engines/{device}-tvm-{rest}/engine.json", non_empty=True),
+        manifest="artifacts/{model}/engines/{device}-tvm-{rest}/engine.json",
     log:
         "<logs>/build_tvm/{model}-{device}-{rest}.log",
     conda:
@@ -168,9 +153,7 @@ use rule build_pytorch as build_tensorrt with:
     input:
         unpack(inputs_of("tensorrt")),
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-tensorrt-{rest}/engine.json", non_empty=True
-        ),
+        manifest="artifacts/{model}/engines/{device}-tensorrt-{rest}/engine.json",
     log:
         "<logs>/build_tensorrt/{model}-{device}-{rest}.log",
     conda:
@@ -190,10 +173,7 @@ use rule build_pytorch as build_tensorrt with:
 
 use rule build_pytorch as build_torch_tensorrt with:
     output:
-        manifest=ensure(
-            "artifacts/{model}/engines/{device}-torch_tensorrt-{rest}/engine.json",
-            non_empty=True,
-        ),
+        manifest="artifacts/{model}/engines/{device}-torch_tensorrt-{rest}/engine.json",
     log:
         "<logs>/build_torch_tensorrt/{model}-{device}-{rest}.log",
     conda:

@@ -4,7 +4,7 @@ rule calibrate:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/calibration.json",
     output:
-        cache=ensure("artifacts/{model}/calibration/{method}-{samples}.json", non_empty=True),
+        cache="artifacts/{model}/calibration/{method}-{samples}.json",
     log:
         "<logs>/calibrate/{model}-{method}-{samples}.log",
     benchmark:
@@ -30,7 +30,7 @@ rule quantize_onnx:
     input:
         unpack(quantize_inputs),
     output:
-        onnx=ensure("artifacts/{model}/quantized/{scheme}-{calibration}.onnx", non_empty=True),
+        onnx="artifacts/{model}/quantized/{scheme}-{calibration}.onnx",
     log:
         "<logs>/quantize_onnx/{model}-{scheme}-{calibration}.log",
     benchmark:
@@ -56,9 +56,7 @@ rule measure_sensitivity:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/calibration.json",
     output:
-        sensitivity=ensure(
-            "artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.json", non_empty=True
-        ),
+        sensitivity="artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.json",
     log:
         "<logs>/measure_sensitivity/{model}-{scheme}-{method}-{samples}.log",
     benchmark:
@@ -85,7 +83,7 @@ rule measure_costs:
         onnx="artifacts/{model}/model.simplified.onnx",
         quantized="artifacts/{model}/quantized/{scheme}-{method}-{samples}.onnx",
     output:
-        costs=ensure("artifacts/{model}/costs/{scheme}-{method}-{samples}.json", non_empty=True),
+        costs="artifacts/{model}/costs/{scheme}-{method}-{samples}.json",
     log:
         "<logs>/measure_costs/{model}-{scheme}-{method}-{samples}.log",
     benchmark:
@@ -118,7 +116,7 @@ rule search_operators:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/calibration.json",
     output:
-        search=ensure("artifacts/{model}/search/{scheme}-{method}-{samples}.json", non_empty=True),
+        search="artifacts/{model}/search/{scheme}-{method}-{samples}.json",
     log:
         "<logs>/search_operators/{model}-{scheme}-{method}-{samples}.log",
     conda:

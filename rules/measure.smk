@@ -6,7 +6,7 @@ rule audit_variant:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/calibration.json",
     output:
-        audit=ensure("artifacts/{model}/audit/{variant}.json", non_empty=True),
+        audit="artifacts/{model}/audit/{variant}.json",
     log:
         "<logs>/audit_variant/{model}-{variant}.log",
     conda:
@@ -37,7 +37,7 @@ rule measure_latency:
         data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
-            ensure("reports/{model}/{variant}.latency.json", non_empty=True),
+            "reports/{model}/{variant}.latency.json",
             caption="captions/latency.rst",
             category="Latency",
             labels={"model": "{model}", "variant": "{variant}"},
@@ -77,7 +77,7 @@ use rule measure_latency as compare_activation with:
         data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
-            ensure("reports/{model}/{variant}.activation.json", non_empty=True),
+            "reports/{model}/{variant}.activation.json",
             caption="captions/activation.rst",
             category="Activations",
             labels={"model": "{model}", "variant": "{variant}"},
@@ -97,7 +97,7 @@ rule measure_accuracy:
         data="artifacts/{model}/splits/evaluation.json",
     output:
         record=report(
-            ensure("reports/{model}/{variant}.accuracy.json", non_empty=True),
+            "reports/{model}/{variant}.accuracy.json",
             caption="captions/accuracy.rst",
             category="Accuracy",
             labels={"model": "{model}", "variant": "{variant}"},
@@ -134,7 +134,7 @@ rule race_finalists:
         data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
-            ensure("reports/{model}/{device}.race.json", non_empty=True),
+            "reports/{model}/{device}.race.json",
             caption="captions/race.rst",
             category="Races",
             labels={"model": "{model}", "device": "{device}"},
@@ -179,7 +179,7 @@ rule race_family:
         data=of_members("artifacts/{model}/splits/timing.json"),
     output:
         record=report(
-            ensure("reports/{model}/{device}.family.json", non_empty=True),
+            "reports/{model}/{device}.family.json",
             caption="captions/family.rst",
             category="Families",
             labels={"model": "{model}", "device": "{device}"},
@@ -219,7 +219,7 @@ rule measure_traffic:
         data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
-            ensure("reports/{model}/{variant}.traffic.json", non_empty=True),
+            "reports/{model}/{variant}.traffic.json",
             caption="captions/traffic.rst",
             category="Traffic",
             labels={"model": "{model}", "variant": "{variant}"},
@@ -255,7 +255,7 @@ rule measure_throughput:
         data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
-            ensure("reports/{model}/{variant}.throughput.json", non_empty=True),
+            "reports/{model}/{variant}.throughput.json",
             caption="captions/throughput.rst",
             category="Throughput",
             labels={"model": "{model}", "variant": "{variant}"},
@@ -285,7 +285,7 @@ rule measure_throughput:
 
 rule measure_peaks:
     output:
-        peaks=ensure("artifacts/machine/{device}.peaks.json", non_empty=True),
+        peaks="artifacts/machine/{device}.peaks.json",
     log:
         "<logs>/measure_peaks/{device}.log",
     conda:
@@ -313,7 +313,7 @@ rule measure_requests:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
-        requests=ensure("artifacts/{model}/{device}.requests.json", non_empty=True),
+        requests="artifacts/{model}/{device}.requests.json",
     log:
         "<logs>/measure_requests/{model}-{device}.log",
     conda:
@@ -345,7 +345,7 @@ rule measure_profile:
         data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
-            ensure("reports/{model}/{variant}.profile.json", non_empty=True),
+            "reports/{model}/{variant}.profile.json",
             caption="captions/profile.rst",
             category="Profiles",
             labels={"model": "{model}", "variant": "{variant}"},
@@ -378,7 +378,7 @@ rule measure_idleness:
         data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
-            ensure("reports/{model}/{variant}.idleness.json", non_empty=True),
+            "reports/{model}/{variant}.idleness.json",
             caption="captions/idleness.rst",
             category="Idleness",
             labels={"model": "{model}", "variant": "{variant}"},
@@ -416,7 +416,7 @@ rule measure_builds:
         data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
-            ensure("reports/{model}/{variant}.builds.json", non_empty=True),
+            "reports/{model}/{variant}.builds.json",
             caption="captions/builds.rst",
             category="Builds",
             labels={"model": "{model}", "variant": "{variant}"},
@@ -456,7 +456,7 @@ rule verify_causes:
         data="artifacts/{model}/splits/timing.json",
     output:
         record=report(
-            ensure("reports/{model}/{variant}.causes.json", non_empty=True),
+            "reports/{model}/{variant}.causes.json",
             caption="captions/causes.rst",
             category="Causes",
             labels={"model": "{model}", "variant": "{variant}"},
@@ -490,7 +490,7 @@ rule measure_cascade:
         unpack(cascade_inputs),
     output:
         record=report(
-            ensure("reports/{cascade}.cascade.json", non_empty=True),
+            "reports/{cascade}.cascade.json",
             caption="captions/cascade.rst",
             category="Cascades",
             labels={"cascade": "{cascade}"},

@@ -2,7 +2,7 @@ rule export_onnx:
     input:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
     output:
-        onnx=ensure("artifacts/{model}/model.onnx", non_empty=True),
+        onnx="artifacts/{model}/model.onnx",
     log:
         "<logs>/export_onnx/{model}.log",
     conda:
@@ -25,7 +25,7 @@ rule simplify_onnx:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
-        onnx=ensure("artifacts/{model}/model.simplified.onnx", non_empty=True),
+        onnx="artifacts/{model}/model.simplified.onnx",
     log:
         "<logs>/simplify_onnx/{model}.log",
     conda:

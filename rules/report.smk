@@ -2,9 +2,9 @@ rule render_graph:
     input:
         unpack(graph_inputs),
     output:
-        record=ensure("reports/{model}/graphs/{graph}.json", non_empty=True),
-        picture=ensure("reports/{model}/graphs/{graph}.svg", non_empty=True),
-        structure=ensure("reports/{model}/graphs/{graph}.onnx", non_empty=True),
+        record="reports/{model}/graphs/{graph}.json",
+        picture="reports/{model}/graphs/{graph}.svg",
+        structure="reports/{model}/graphs/{graph}.onnx",
     log:
         "<logs>/render_graph/{model}-{graph}.log",
     conda:
@@ -22,51 +22,53 @@ rule render_graph:
 
 rule render_report:
     input:
-        summary="reports/summary.json",
+        summary=local("reports/summary.json"),
         graphs=paths_of("reports/{model}/graphs/{graph}.json", GRAPHS),
-        template=collect(
-            f"{SCRIPTS}/tightrope/report/template/{{part}}.html",
-            part=[
-                "shell",
-                "page",
-                "index",
-                "macros",
-                "disturbed",
-                "deploy",
-                "goal",
-                "trade_off",
-                "speed_ups",
-                "answers",
-                "int8",
-                "graphs",
-                "traffic",
-                "throughput",
-                "profile",
-                "causes",
-                "idleness",
-                "builds",
-                "cascades",
-                "activations",
-                "family",
-                "compressions",
-                "training",
-                "costs",
-                "results",
-                "streams",
-                "not_run",
-                "reading",
-            ],
+        template=local(
+            collect(
+                f"{SCRIPTS}/tightrope/report/template/{{part}}.html",
+                part=[
+                    "shell",
+                    "page",
+                    "index",
+                    "macros",
+                    "disturbed",
+                    "deploy",
+                    "goal",
+                    "trade_off",
+                    "speed_ups",
+                    "answers",
+                    "int8",
+                    "graphs",
+                    "traffic",
+                    "throughput",
+                    "profile",
+                    "causes",
+                    "idleness",
+                    "builds",
+                    "cascades",
+                    "activations",
+                    "family",
+                    "compressions",
+                    "training",
+                    "costs",
+                    "results",
+                    "streams",
+                    "not_run",
+                    "reading",
+                ],
+            )
         ),
-        style=f"{SCRIPTS}/tightrope/report/template/page.css",
-        script=f"{SCRIPTS}/tightrope/report/template/page.js",
+        style=local(f"{SCRIPTS}/tightrope/report/template/page.css"),
+        script=local(f"{SCRIPTS}/tightrope/report/template/page.js"),
     output:
         page=report(
-            ensure(update("reports/summary.html"), non_empty=True),
+            local(update("reports/summary.html")),
             caption="captions/summary.rst",
             category="Summary",
         ),
         # of many results a page for each model, and `page` is the index; otherwise none
-        pages=ensure(update(collect("reports/pages/{model}.html", model=PAGED)), non_empty=True),
+        pages=local(update(collect("reports/pages/{model}.html", model=PAGED))),
     log:
         "<logs>/render_report/render_report.log",
     localrule: True

@@ -23,10 +23,11 @@ rule summarize:
         training=paths_of("reports/{model}/training.json", {"model": PLAN.training}),
         checkpoints=paths_of("artifacts/{model}/checkpoint/checkpoint.json", {"model": PLAN.models}),
         splits=paths_of("artifacts/{model}/splits/{split}.json", ALL_SPLITS),
+        prepared=prepared_files,
     # the last report stays until the new one takes its place
     output:
-        json=ensure(update("reports/summary.json"), non_empty=True),
-        csv=ensure(update("reports/summary.csv"), non_empty=True),
+        json=local(update("reports/summary.json")),
+        csv=local(update("reports/summary.csv")),
     log:
         "<logs>/summarize/summarize.log",
     localrule: True

@@ -2,7 +2,7 @@ rule run_teacher:
     input:
         unpack(teacher_inputs),
     output:
-        manifest=ensure("artifacts/{model}/teacher/{asked}/outputs.json", non_empty=True),
+        manifest="artifacts/{model}/teacher/{asked}/outputs.json",
     log:
         "<logs>/run_teacher/{model}-{asked}.log",
     conda:
@@ -29,7 +29,7 @@ rule train_model:
         source="artifacts/{model}/source/checkpoint.json",
         data=training_examples,
     output:
-        manifest=ensure("artifacts/{model}/checkpoint/checkpoint.json", non_empty=True),
+        manifest="artifacts/{model}/checkpoint/checkpoint.json",
     log:
         "<logs>/train_model/{model}.log",
     conda:
@@ -66,7 +66,7 @@ rule measure_training:
         data="artifacts/{model}/splits/train.json",
     output:
         record=report(
-            ensure("reports/{model}/training.json", non_empty=True),
+            "reports/{model}/training.json",
             caption="captions/training.rst",
             category="Training",
             labels={"model": "{model}"},

@@ -28,6 +28,8 @@ from tightrope.errors import ArtifactError
 SECRET = Path(".snakemake/tightrope/secret")
 SEALS = Path(".snakemake/tightrope/seals")
 SECRET_BYTES = 32
+# below it are also copies of what is kept in storage, which other machines have written
+SNAKEMAKE = ".snakemake"
 # where sealed files are, below the folder of the run or the prefix of a module, and which of them
 FOLDERS = ("artifacts", "reports")
 SUFFIXES = (".json", ".onnx")
@@ -109,7 +111,9 @@ def sealed_place(path: Path | str) -> str | None:
     # not resolved: artifacts may be a link to a larger disk
     place = os.path.relpath(path)
     above = Path(place).parts[:-1]
-    return place if os.pardir not in above and not {*FOLDERS}.isdisjoint(above) else None
+    if {os.pardir, SNAKEMAKE} & {*above} or {*FOLDERS}.isdisjoint(above):
+        return None
+    return place
 
 
 def folder_secret() -> bytes | None:

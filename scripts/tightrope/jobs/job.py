@@ -11,6 +11,7 @@ import yaml
 
 from tightrope.errors import TightropeError
 from tightrope.jobs.job_lock import hold_job_lock
+from tightrope.jobs.packed import with_packs
 
 
 def current_job(namespace: dict[str, Any]) -> Any:
@@ -19,7 +20,8 @@ def current_job(namespace: dict[str, Any]) -> Any:
     File descriptors 1 and 2 are redirected to the job's log, which keeps output of native code;
     `job.terminal` is a text stream to the former descriptor 2. A TightropeError ends the script
     with one line; other errors keep their traceback. SIGTERM ends it like `sys.exit`, so that
-    child processes and temporary files do not stay.
+    child processes and temporary files do not stay. Packs among the inputs are unpacked, and those
+    among the outputs written when the script ends.
     """
     job = namespace.get("snakemake") or job_from_words(sys.argv[1:])
     job.terminal = os.fdopen(os.dup(2), "w", buffering=1)
@@ -31,6 +33,7 @@ def current_job(namespace: dict[str, Any]) -> Any:
     sys.excepthook = print_one_line
     signal.signal(signal.SIGTERM, end_job)
     hold_job_lock()
+    with_packs(job)
     return job
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
-from tightrope.machine.host import describe_host
 from tightrope.plan.cascades import LARGE, SMALL, batch_of
 from tightrope.plan.derived import OF_DATA
+from tightrope.plan.planned_on import planning_host
 from tightrope.plan.shapes import buckets_of
 from tightrope.plan.variants import configured
 from tightrope.signature import BATCH
@@ -50,7 +50,7 @@ def check_models(config: Document, name: str, asked: Document) -> None:
 
 def check_variants(config: Document, name: str, asked: Document) -> None:
     """Raise ConfigError where a named variant is not configured, or on another device."""
-    host, place = describe_host(), f"config: cascades.{name}.variants"
+    host, place = planning_host(), f"config: cascades.{name}.variants"
     named = {key: variant for key, variant in asked["variants"].items() if variant}
     for key, variant in named.items():
         known = [str(one) for one in configured(config, asked[key], host)]
@@ -72,7 +72,7 @@ def check_batch(config: Document, name: str, asked: Document) -> None:
     batches = {f"cascades.{name}.batch": batch_of(config, asked)}
     if asked["traffic"]:
         batches["traffic.batch"] = config["traffic"]["batch"]
-    host = describe_host()
+    host = planning_host()
     engines = {one.engine for key in (SMALL, LARGE) for one in configured(config, asked[key], host)}
     static = any(ENGINES[engine].static for engine in engines)
     for key, batch in batches.items():

@@ -22,18 +22,19 @@ SCHEMA_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def checked_or_exit(workflow: Any, config: Document, schema: str) -> Document:
     """Return the checked configuration; end the process with one line on an error.
 
-    The processes of jobs parse the Snakefile too: they do not read the tables again.
+    The processes of jobs parse the Snakefile too, maybe on a machine without the user's files: what
+    the main process has found right is not looked at again.
     """
     try:
-        return checked(config, schema, read_tables=workflow.is_main_process)
+        return checked(config, schema, look=workflow.is_main_process)
     except ConfigError as error:
         sys.exit(str(error))
 
 
-def checked(config: Document, schema: Path | str, *, read_tables: bool = True) -> Document:
+def checked(config: Document, schema: Path | str, *, look: bool = True) -> Document:
     """Return `config` with defaults filled in; raise ConfigError with one line if invalid.
 
-    With `read_tables` the local tables of the models are checked too.
+    Without `look` only the schema is checked, which needs neither the user's files nor the machine.
     """
     if not config:
         raise ConfigError(
@@ -47,10 +48,9 @@ def checked(config: Document, schema: Path | str, *, read_tables: bool = True) -
     config = with_parents(with_types(config, document))
     check_schema(config, document)
     filled = with_defaults(config, document)
-    for check in CHECKS:
-        check(filled)
-    if read_tables:
-        check_tables(filled)
+    if look:
+        for check in (*CHECKS, check_tables):
+            check(filled)
     return filled
 
 

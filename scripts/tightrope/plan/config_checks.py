@@ -6,7 +6,6 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
-from tightrope.machine.host import describe_host
 from tightrope.plan.cascade_checks import check_cascades
 from tightrope.plan.distillation import check_distillation
 from tightrope.plan.goal_checks import check_goal
@@ -22,6 +21,7 @@ from tightrope.plan.model_checks import (
     check_sparsity,
     check_training,
 )
+from tightrope.plan.planned_on import planning_host
 from tightrope.plan.profiles import check_profiles
 from tightrope.plan.sample_sizes import can_tell, enough_samples
 from tightrope.plan.shapes import (
@@ -84,7 +84,7 @@ def check_variants(config: Document) -> None:
 
 def check_given(config: Document) -> None:
     """A model that is quantized already needs an engine that runs it as it is."""
-    host = describe_host()
+    host = planning_host()
     for name, model in config["models"].items():
         if model["quantized"] and not any(
             one.precision == GIVEN for one in configured(config, name, host)
@@ -112,7 +112,7 @@ def check_devices(config: Document) -> None:
 
 def configured_variants(config: Document) -> list[Variant]:
     """Return the variants of all models without duplicates."""
-    host = describe_host()
+    host = planning_host()
     kinds: dict[tuple[bool, bool, bool], str] = {}
     for name, model in config["models"].items():
         kinds.setdefault(kind_of(model), name)
@@ -179,7 +179,7 @@ def has_buckets(config: Document, variant: Variant) -> bool:
 def uses_gpu(config: Document) -> bool:
     """Return whether variants for a GPU are planned."""
     if config["devices"] == "auto" and runs_here(config):
-        return describe_host()["gpu"] is not None
+        return planning_host()["gpu"] is not None
     return "cuda" in devices_of(config)
 
 

@@ -7,8 +7,9 @@ from tightrope.artifacts.provenance import library_versions
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
-from tightrope.machine.host import describe_host, saturates
+from tightrope.machine.host import saturates
 from tightrope.plan.hosts import known_machine
+from tightrope.plan.planned_on import planning_host
 from tightrope.plan.shapes import is_of_images
 from tightrope.variants import AUTO, GIVEN, QUANTIZED, Variant, parse
 
@@ -86,7 +87,7 @@ def reduces_range(config: Document, variant: Variant) -> bool:
     """Return whether u8 x s8 products must stay within 7 bits on the CPU of a variant."""
     asked = config["calibration"]["reduce_range"]
     if asked == "auto":
-        machine = known_machine(config, variant, describe_host())
+        machine = known_machine(config, variant, planning_host())
         return machine is not None and saturates(machine)
     return bool(asked)
 

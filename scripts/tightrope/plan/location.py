@@ -9,11 +9,14 @@ from typing import Any, Self
 
 from tightrope.artifacts.seals import FOLDERS
 from tightrope.errors import ConfigError
+from tightrope.plan.stored import as_local, is_stored
 
 
 @dataclass(frozen=True)
 class Location:
     """The folder of the project, and the prefix of all that is made, such as `sub/`.
+
+    `stored` where that is kept in Snakemake's storage, and the user's files are not.
 
     As a `module` of another workflow this one shares the folder of the run: its importer's files,
     lock, terminal and hooks are none of its business.
@@ -22,6 +25,7 @@ class Location:
     project: str
     prefix: str = ""
     module: bool = False
+    stored: bool = False
 
     @classmethod
     def of(cls, workflow: Any, project: str) -> Self:
@@ -33,7 +37,8 @@ class Location:
         if modifier.path_modifier.modifies_prefixes:
             raise ConfigError("module: replace_prefix is not supported; use prefix")
         prefix = str(modifier.modify_path("x")).removesuffix("x")
-        return cls(project, prefix, module=not modifier.is_main_snakefile())
+        module = not modifier.is_main_snakefile()
+        return cls(project, prefix, module=module, stored=is_stored(workflow))
 
     @property
     def scripts(self) -> str:
@@ -52,22 +57,25 @@ class Location:
     def given(
         self, function: Callable[..., Any], config: dict[str, Any], wildcards: Any
     ) -> dict[str, Any] | list[str]:
-        """Return the inputs that `function` returns, so that no prefix is put before the user's.
+        """Return the inputs that `function` returns, so that the user's stay where they are.
 
         Those that are made here keep their path, to which Snakemake adds the prefix.
         """
         found = function(config, wildcards)
-        if not self.prefix:
+        if not self.prefix and not self.stored:
             return found
         if isinstance(found, dict):
-            return {name: self.absolute(paths) for name, paths in found.items()}
-        return [self.absolute(path) for path in found]
+            return {name: self.kept(paths) for name, paths in found.items()}
+        return [self.kept(path) for path in found]
 
-    def absolute(self, paths: Any) -> Any:
-        """Return a path, or a list of paths, absolute unless it is made here."""
+    def kept(self, paths: Any) -> Any:
+        """Return a path, or a list of paths; a user's is absolute, and is not in storage."""
         if not isinstance(paths, str):
-            return [self.absolute(path) for path in paths]
-        return paths if Path(paths).parts[0] in FOLDERS else str(Path(paths).absolute())
+            return [self.kept(path) for path in paths]
+        if Path(paths).parts[0] in FOLDERS:
+            return paths
+        path = str(Path(paths).absolute()) if self.prefix else paths
+        return as_local(path) if self.stored else path
 
 
 def location_or_exit(workflow: Any, project: str) -> Location:

@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tightrope.engine_table import ENGINES
-from tightrope.machine.compiler import missing_compiler
-from tightrope.machine.gpu import missing_packages
-from tightrope.machine.host import describe_host
 from tightrope.plan.cascades import cascade_jobs
 from tightrope.plan.columns import Jobs, by_place
 from tightrope.plan.comparisons import compared, references
@@ -18,6 +15,7 @@ from tightrope.plan.job_inputs import (
     engine_manifest,
     from_checkpoint,
 )
+from tightrope.plan.planned_on import planned_on, planning_host
 from tightrope.plan.profiled import profiled
 from tightrope.plan.stability import requested
 from tightrope.plan.throughput import measured_throughputs
@@ -68,11 +66,11 @@ class Plan(NamedTuple):
 def make_plan(
     config: Document, host: Document | None = None, failed: Mapping[str, str] | None = None
 ) -> Plan:
-    """Plan the variants to build on `host`, by default here, with reasons for unavailable ones.
+    """Plan the variants to build on `host`, by default this run's, and say why others cannot be.
 
     `failed` are the models that have no data or no checkpoint, each with the reason.
     """
-    host, failed = host or describe_host(), failed or {}
+    host, failed = host or planning_host(), failed or {}
     wanted = [(model, one) for model in config["models"] for one in configured(config, model, host)]
     reasons = {
         (model, variant): reason
@@ -131,12 +129,12 @@ def unavailable_reason(
         return "no checkpoint: the model is an ONNX file"
     # a device requested explicitly, as on a cluster's head node, is planned even without a GPU here
     if variant.device == "cuda" and config["devices"] == "auto" and not config["hosts"]:
-        missing = missing_packages(variant.engine) if host["gpu"] else "no NVIDIA GPU"
+        missing = planned_on()["packages"][variant.engine] if host["gpu"] else "no NVIDIA GPU"
         if missing:
             return missing
     if emulated := only_emulated(config, variant, host):
         return emulated
-    return missing_compiler() if engine.compiler else None
+    return planned_on()["compiler"] if engine.compiler else None
 
 
 def audited(jobs: Jobs) -> Jobs:

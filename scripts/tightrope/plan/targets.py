@@ -3,9 +3,9 @@
 from typing import Any
 
 from tightrope.errors import ConfigError
-from tightrope.machine.host import describe_host
 from tightrope.plan.derived import FROM
 from tightrope.plan.distillation import recipe_of
+from tightrope.plan.planned_on import planning_host
 from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, TOKENS, is_of_images, shapes_of
 from tightrope.plan.variants import only_emulated
 from tightrope.signature import BATCH
@@ -102,7 +102,7 @@ def check_speedup(config: Document, name: str) -> None:
             f"{place}.at = {shape}: a shape of {model['task']} has {BATCH} and "
             f"{' and '.join(sorted(kinds[0]))}"
         )
-    if reason := only_emulated(config, engine_of(model), describe_host()):
+    if reason := only_emulated(config, engine_of(model), planning_host()):
         raise ConfigError(f"{place}.engine = {model['prune']['engine']}: {reason}; take another")
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
-from tightrope.machine.host import describe_host
 from tightrope.plan.hosts import asked_by_name, names_of
+from tightrope.plan.planned_on import planning_host
 from tightrope.plan.shapes import buckets_of, is_of_images
 from tightrope.plan.variants import configured
 from tightrope.signature import BATCH, SEQUENCE
@@ -35,7 +35,7 @@ def throughput_settings(config: Document, wildcards: Any) -> Document:
 
 def check_throughput(config: Document) -> None:
     """Throughput is measured for configured variants on a CPU, at sizes that they take."""
-    host, asked = describe_host(), config["throughput"]
+    host, asked = planning_host(), config["throughput"]
     if not asked["variants"]:
         return
     known = {name: names_of(configured(config, name, host)) for name in config["models"]}

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from tightrope.machine.gpu import missing_packages
-from tightrope.machine.host import describe_host
 from tightrope.plan.config_checks import uses_gpu
+from tightrope.plan.planned_on import planned_on
 
 Document = dict[str, Any]
 # keys of a recipe that the measurement of a training sets itself
@@ -22,7 +21,8 @@ def device_to_train_on(config: Document, model: str) -> str:
     asked = (keys["train"] or keys.get("qat") or {"device": "cpu"})["device"]
     if asked != "auto":
         return asked
-    ready = describe_host()["gpu"] is not None and missing_packages("pytorch") is None
+    machine = planned_on()
+    ready = machine["host"]["gpu"] is not None and machine["packages"]["pytorch"] is None
     elsewhere = bool(config["hosts"]) or config["devices"] == ["cuda"]
     return "cuda" if uses_gpu(config) and (ready or elsewhere) else "cpu"
 

@@ -23,7 +23,7 @@ class Inputs:
     trainings, `cascades` those of two models served as one, `activations` those of models paired
     with a reference, `races` those of the races per model and device, `families` those of models
     timed with the models that start from them, `compressions` the paths of searches for a smaller
-    model, `caches` those of calibrations.
+    model, `caches` those of calibrations, `prepared` what holds the seconds of jobs before builds.
     """
 
     engines: Paths
@@ -47,6 +47,7 @@ class Inputs:
     families: Paths = ()
     compressions: Paths = ()
     caches: Paths = ()
+    prepared: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +58,8 @@ class Settings:
     variant, reason), `baselines` the baseline variant by model and device, `references` the model
     with which a model's activation is compared. `failed` holds (model, variant, reason) of
     models without data or checkpoint. For `accept_disturbed` see `results.latency_entry`.
-    `prices` are per hour by fingerprint of the host, or `*`; `prepared` are the files made before
-    the engine of each variant.
+    `prices` are per hour by fingerprint of the host, or `*`; `prepared` are positions in
+    `Inputs.prepared` of what was made before the engine of each variant.
     """
 
     unavailable: Sequence[tuple[str, str, str]]

@@ -10,21 +10,24 @@ from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import ArtifactError, in_one_line
 
-# files by model and variant
-Prepared = Mapping[str, Mapping[str, Sequence[str]]]
+# positions in the list of files, by model and variant
+Prepared = Mapping[str, Mapping[str, Sequence[int]]]
 # by model and variant; None where one of the jobs left none
 PrepareSeconds = Mapping[tuple[str, str], float | None]
 
 
-def prepare_seconds(prepared: Prepared) -> dict[tuple[str, str], float | None]:
-    """Return the seconds in which the files of each variant were made, see `PrepareSeconds`.
+def prepare_seconds(
+    prepared: Prepared, files: Sequence[str]
+) -> dict[tuple[str, str], float | None]:
+    """Return the seconds of the jobs before the build of each variant, see `PrepareSeconds`.
 
-    Files that several variants share count for each of them.
+    `files` hold them. Jobs that several variants share count for each of them.
     """
+    seconds = [job_seconds(path) for path in files]
     return {
-        (model, variant): total([job_seconds(path) for path in files])
+        (model, variant): total([seconds[place] for place in places])
         for model, variants in prepared.items()
-        for variant, files in variants.items()
+        for variant, places in variants.items()
     }
 
 
@@ -35,21 +38,17 @@ def total(seconds: Sequence[float | None]) -> float | None:
 
 
 def job_seconds(path: str) -> float | None:
-    """Return the seconds of the job that made a file, None where they were not kept.
+    """Return the seconds in the manifest of an engine or in a benchmark of Snakemake.
 
-    The manifest of an engine has those of its build. Of other files Snakemake writes them into the
-    `benchmark` of the rule, a table beside the file.
+    None where Snakemake measured none, as of a job of an instant.
     """
     if Path(path).name == "engine.json":
         return open_manifest(path, EngineManifest)["build_s"]
-    table = Path(path).with_suffix(".tsv")
-    if not table.is_file():
-        return None
     try:
-        rows = csv.DictReader(read_bytes(table).decode().splitlines(), delimiter="\t")
+        rows = csv.DictReader(read_bytes(path).decode().splitlines(), delimiter="\t")
         seconds = float(next(rows)["s"])
     except (KeyError, StopIteration, TypeError, ValueError, csv.Error) as error:
         raise ArtifactError(
-            f"{table}: no benchmark of Snakemake ({in_one_line(error)}); delete it and {path}"
+            f"{path}: no benchmark of Snakemake ({in_one_line(error)}); delete it and run again"
         ) from error
     return seconds if math.isfinite(seconds) else None

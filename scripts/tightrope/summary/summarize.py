@@ -132,7 +132,7 @@ def costs_of(settings: Settings, results: list[Result]) -> list[Cost]:
     """Return the cost of each result and shape, none without a goal and without prices."""
     if not settings.goal and not settings.prices:
         return []
-    return costs(results, settings.prices, prepare_seconds(settings.prepared))
+    return costs(results, settings.prices, prepare_seconds(settings.prepared, inputs.prepared))
 
 
 def models_of(

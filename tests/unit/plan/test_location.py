@@ -5,18 +5,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from snakemake.io import is_flagged
 from tightrope.errors import ConfigError
 from tightrope.plan.location import Location
 
 
-def workflow(prefix: str, *, main: bool = False, replaces: bool = False) -> Any:
+def workflow(
+    prefix: str, *, main: bool = False, replaces: bool = False, stored: str | None = None
+) -> Any:
     """What is read of Snakemake's workflow."""
     modifier = SimpleNamespace(
         path_modifier=SimpleNamespace(modifies_prefixes=replaces),
         modify_path=lambda path: prefix + path,
         is_main_snakefile=lambda: main,
     )
-    return SimpleNamespace(modifier=modifier)
+    storage = SimpleNamespace(default_storage_provider=stored)
+    return SimpleNamespace(modifier=modifier, storage_settings=storage)
 
 
 def test_on_its_own_all_paths_stay_as_they_are(
@@ -47,6 +51,15 @@ def test_below_a_prefix_only_files_of_the_user_stay(
         f"{tmp_path}/a.csv",
         made,
     ]
+
+
+def test_files_of_the_user_are_not_in_storage() -> None:
+    location = Location.of(workflow("", main=True, stored="s3"), "tightrope")
+    made = "artifacts/other/checkpoint/checkpoint.json"
+    given = location.given(lambda config, wildcards: {"t": made, "u": ["a.csv"]}, {}, None)
+    assert given == {"t": made, "u": ["a.csv"]}
+    assert is_flagged(given["u"][0], "local")
+    assert not is_flagged(given["t"], "local")
 
 
 def test_a_module_that_moves_some_files_and_not_all_is_refused() -> None:

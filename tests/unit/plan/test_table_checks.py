@@ -160,5 +160,5 @@ def test_many_columns_are_counted(schema: Path) -> None:
 def test_a_process_of_a_job_reads_no_table(schema: Path) -> None:
     Path("news.csv").write_text("no,such,column\n")
     document = config("news.csv", RIGHT)
-    assert checked(document, schema, read_tables=False)["models"]["news"]["columns"]["text"]
+    assert checked(document, schema, look=False)["models"]["news"]["columns"]["text"]
     refused(document, schema)

@@ -1,5 +1,6 @@
 """How long the jobs before a build took, from what they left beside their files."""
 
+import math
 from pathlib import Path
 
 from manifests import ENGINE
@@ -11,8 +12,8 @@ TIMED = "s\th:m:s\tmax_rss\n{seconds}\t0:00:12\t-\n"
 
 
 def made(path: Path, seconds: float) -> str:
-    """The path of a file whose job took so long."""
-    path.with_suffix(".tsv").write_text(TIMED.format(seconds=seconds))
+    """The benchmark of a job that took so long."""
+    path.write_text(TIMED.format(seconds=seconds))
     return str(path)
 
 
@@ -20,11 +21,11 @@ def test_the_seconds_of_all_jobs_before_a_build_are_added(tmp_path: Path) -> Non
     engine = tmp_path / "engine/engine.json"
     clear_folder(engine)
     write_manifest(engine, **{**ENGINE, "status": "ok", "build_s": 4.0})
-    files = [made(tmp_path / "minmax-64.json", 12.5), made(tmp_path / "u8s8.onnx", 1.5)]
-    found = prepare_seconds({"m": {"float": [], "int8": files, "mixed": [*files, str(engine)]}})
+    files = [made(tmp_path / "minmax-64.tsv", 12.5), made(tmp_path / "u8s8.tsv", 1.5), str(engine)]
+    found = prepare_seconds({"m": {"float": [], "int8": [0, 1], "mixed": [0, 1, 2]}}, files)
     assert found == {("m", "float"): 0.0, ("m", "int8"): 14.0, ("m", "mixed"): 18.0}
 
 
 def test_with_a_job_whose_time_was_not_kept_the_sum_is_not_known(tmp_path: Path) -> None:
-    files = [made(tmp_path / "minmax-64.json", 12.5), str(tmp_path / "u8s8.onnx")]
-    assert prepare_seconds({"m": {"int8": files}}) == {("m", "int8"): None}
+    files = [made(tmp_path / "minmax-64.tsv", 12.5), made(tmp_path / "u8s8.tsv", math.nan)]
+    assert prepare_seconds({"m": {"int8": [0, 1]}}, files) == {("m", "int8"): None}

@@ -1,0 +1,58 @@
+"""The machine that a run is planned on, asked once.
+
+The process of each job parses the Snakefile again, maybe on another machine: there it takes what
+the main process found, from the environment that Snakemake passes on, so that it plans the same.
+"""
+
+import json
+import os
+from functools import cache
+from typing import Any, TypedDict
+
+from tightrope.engine_table import ENGINES
+from tightrope.machine.compiler import missing_compiler
+from tightrope.machine.gpu import missing_packages
+from tightrope.machine.host import describe_host
+
+VARIABLE = "TIGHTROPE_PLANNED_ON"
+
+
+class Machine(TypedDict):
+    """The host, and what is missing on it: to compile C++, and per engine to use its GPU."""
+
+    host: dict[str, Any]
+    compiler: str | None
+    packages: dict[str, str | None]
+
+
+def pass_on(*, main: bool) -> None:
+    """In the main process, keep this machine for the processes of jobs; they keep what they got."""
+    if main or VARIABLE not in os.environ:
+        os.environ[VARIABLE] = json.dumps(this_machine())
+
+
+def planned_on() -> Machine:
+    """Return the machine that the run is planned on; outside of a run it is this one."""
+    given = os.environ.get(VARIABLE)
+    return machine_in(given) if given else this_machine()
+
+
+def planning_host() -> dict[str, Any]:
+    """Return the host that the run is planned on, as `machine.host.describe_host` does."""
+    return planned_on()["host"]
+
+
+def this_machine() -> Machine:
+    """Return what is to be known of this machine."""
+    return Machine(
+        host=describe_host(),
+        compiler=missing_compiler(),
+        packages={engine: missing_packages(engine) for engine in ENGINES},
+    )
+
+
+@cache
+def machine_in(text: str) -> Machine:
+    """Return the machine in a value of the environment variable."""
+    found: Machine = json.loads(text)
+    return found

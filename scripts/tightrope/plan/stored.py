@@ -1,0 +1,71 @@
+"""Files in Snakemake's storage, such as an object store, in place of a shared file system.
+
+There are then no folders, only files that rules declare. So each rule declares the packs of the
+folders whose manifests it reads and writes, see `tightrope.artifacts.packs`.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from tightrope.artifacts.packs import pack_of, read_with
+
+# of engines it reads what their manifests say, not the files
+WITHOUT_ENGINES = "summarize"
+
+
+def is_stored(workflow: Any) -> bool:
+    """Return whether files are kept in storage unless they are marked `local`."""
+    return workflow.storage_settings.default_storage_provider is not None
+
+
+def as_local(path: str) -> Any:
+    """Mark a path as one that is not kept in storage."""
+    from snakemake.io import local
+
+    return local(path)
+
+
+def declare_packs(workflow: Any) -> None:
+    """Declare the packs of each rule, after all rules; without storage there are none."""
+    if not is_stored(workflow):
+        return
+    prefix = workflow.storage_settings.default_storage_prefix
+    for rule in workflow.rules:
+        written = (pack_of(declared(path, prefix)) for path in rule.output)
+        rule.set_output(*filter(None, written))
+        engines = rule.name != WITHOUT_ENGINES
+        rule.set_input(partial(packs_of_inputs, [*rule.input], prefix, engines))
+
+
+def packs_of_inputs(inputs: list[Any], prefix: str, engines: bool, wildcards: Any) -> list[str]:
+    """Return the packs of the inputs of a rule, with those of engines or without.
+
+    The inputs are paths, or functions of the wildcards.
+    """
+    paths = (path for one in inputs for path in paths_of(one, prefix, wildcards))
+    packs = dict.fromkeys(pack for path in paths if (pack := read_with(path)))
+    return [pack for pack in packs if engines or "/engines/" not in pack]
+
+
+def paths_of(given: Any, prefix: str, wildcards: Any) -> Iterator[str]:
+    """Yield the paths of an input of a rule, which may be a function of the wildcards."""
+    from snakemake.io import apply_wildcards, is_callable
+
+    # as Snakemake does: a function that is marked `unpack` is a string with a function
+    function = given if callable(given) else is_callable(given) and given._file.callable
+    if not function:
+        yield apply_wildcards(declared(given, prefix), wildcards)
+        return
+    found = function(wildcards)
+    values = found.values() if isinstance(found, dict) else [found]
+    for value in values:
+        yield from [value] if isinstance(value, str) else value
+
+
+def declared(path: Any, prefix: str) -> str:
+    """Return a path as the rule declares it, without the place where storage keeps it."""
+    flags = getattr(path, "flags", {})
+    if "storage_object" not in flags:
+        return str(path)
+    return str(flags["storage_object"].query).removeprefix(f"{prefix.rstrip('/')}/")
