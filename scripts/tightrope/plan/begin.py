@@ -1,6 +1,7 @@
 """The begin of a run: its lease, what is deleted to be made again, and the attempts of its jobs."""
 
 import atexit
+import math
 import os
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from tightrope.artifacts.seals import make_secret
 from tightrope.errors import TightropeError
-from tightrope.jobs.ended import continues
+from tightrope.jobs.ended import continues, kept
 from tightrope.plan import reports
 from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
@@ -32,9 +33,12 @@ from tightrope.plan.run import (
     this_run_executes_jobs,
 )
 from tightrope.plan.slurm_queue import require_slurm
+from tightrope.plan.stored import files_here
 from tightrope.terminal.start import start_terminal
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
+# a file that holds a failure is smaller
+FAILURE_BYTES = 2**20
 
 
 def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -> Lease | None:
@@ -47,14 +51,13 @@ def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -
         return None
     require_nodes_or_exit(config)
     if location.module:
-        begin_module(config, plan, location)
+        begin_module(workflow, config, plan, location)
         return None
     lease = folder_or_exit()
     make_secret_or_exit()
     if lease.owned:
-        delete_ended(failing_files(config, plan))
-    if lease.owned:
-        delete_to_make_again(config, plan, location)
+        delete_to_try_again(workflow, config, plan)
+        delete_to_make_again(workflow, config, plan, location)
     if config["strict"] and lease.owned:
         end_strictly("reports/summary.json")
     # after `end_strictly`, and so before it at the end, which may end the process
@@ -77,7 +80,7 @@ def require_nodes_or_exit(config: Document) -> None:
         sys.exit(str(error))
 
 
-def begin_module(config: Document, plan: Plan, location: Location) -> None:
+def begin_module(workflow: Any, config: Document, plan: Plan, location: Location) -> None:
     """Prepare a run in which another workflow has imported this one.
 
     Snakemake's own lock keeps other runs away. Jobs of a killed run may still measure.
@@ -87,19 +90,29 @@ def begin_module(config: Document, plan: Plan, location: Location) -> None:
     except TightropeError as error:
         sys.exit(str(error))
     make_secret_or_exit()
-    delete_to_make_again(config, plan, location)
+    delete_to_make_again(workflow, config, plan, location)
     if config["strict"]:
         end_strictly(location.made("reports/summary.json"))
 
 
-def delete_to_make_again(config: Document, plan: Plan, location: Location) -> None:
+def delete_to_try_again(workflow: Any, config: Document, plan: Plan) -> None:
+    """Delete the failures of jobs that the last run in this folder went on without."""
+    paths = failing_files(config, plan) if kept().outputs else []
+    with files_here(workflow, paths, FAILURE_BYTES) as files:
+        delete_ended(files)
+
+
+def delete_to_make_again(workflow: Any, config: Document, plan: Plan, location: Location) -> None:
     """Delete failures and disturbed records of this configuration that are to be made again."""
     if config["retry_failed"]:
         transient = config["retry_failed"] == TRANSIENT
-        delete_failed(map(location.made, failing_files(config, plan)), transient=transient)
+        paths = map(location.made, failing_files(config, plan))
+        with files_here(workflow, paths, FAILURE_BYTES) as files:
+            delete_failed(files, transient=transient)
     if config["remeasure"] == DISTURBED:
         measured = (path for paths in records(plan).values() for path in paths)
-        delete_disturbed(map(location.made, measured))
+        with files_here(workflow, map(location.made, measured), math.inf) as files:
+            delete_disturbed(files)
 
 
 def folder_or_exit() -> Lease:
@@ -121,7 +134,8 @@ def make_secret_or_exit() -> None:
 def generations(workflow: Any, config: Document, plan: Plan, location: Location) -> dict[str, int]:
     """Return `reports.generation` of each rule that reports; a run that executes jobs persists it.
 
-    In the process of a job, files are missing that the run is about to make: they do not count.
+    In the process of a job, files are missing that the run is about to make: they do not count, nor
+    do files in storage.
     """
     graphs = graph_records(graph_columns(config, plan.jobs))
     pages = [f"{PAGES}/{model}.html" for model in paged_models(plan)]
@@ -130,10 +144,11 @@ def generations(workflow: Any, config: Document, plan: Plan, location: Location)
         "render_report": [location.made(path) for path in (*graphs, *pages)],
     }
     main = workflow.is_main_process
+    looked_at = main and not location.stored
     persist = main and this_run_executes_jobs()
     return {
         rule: reports.generation(
-            rule, paths if main else [], persist=persist, prefix=location.prefix
+            rule, paths if looked_at else [], persist=persist, prefix=location.prefix
         )
         for rule, paths in files.items()
     }

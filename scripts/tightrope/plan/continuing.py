@@ -79,7 +79,8 @@ def subject_of_job(job: Any) -> str:
 def models_of(outputs: Iterator[str]) -> Iterator[str]:
     """Yield the models whose splits or checkpoint are among the outputs."""
     for path in map(Path, outputs):
-        parts = path.parts
+        # the last four, as it may be a copy of what is kept in storage
+        parts = path.parts[-4:]
         if parts[0] == "artifacts" and len(parts) == 4 and parts[2] in ("splits", "checkpoint"):
             yield parts[1]
 

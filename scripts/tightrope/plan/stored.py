@@ -4,8 +4,10 @@ There are then no folders, only files that rules declare. So each rule declares 
 folders whose manifests it reads and writes, see `tightrope.artifacts.packs`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.packs import pack_of, read_with
@@ -24,6 +26,35 @@ def as_local(path: str) -> Any:
     from snakemake.io import local
 
     return local(path)
+
+
+@contextmanager
+def files_here(workflow: Any, paths: Iterable[str], largest: float) -> Iterator[list[Path]]:
+    """Give the files at these paths, as copies where they are in storage; those may be deleted.
+
+    A file whose copy was deleted is deleted in storage at the end. Files of more than `largest`
+    bytes are not copied. Raises WorkflowError of Snakemake where the storage does not answer.
+    """
+    if not is_stored(workflow):
+        yield [Path(path) for path in paths]
+        return
+    run = workflow.async_run
+    objects = [object_at(workflow, path) for path in dict.fromkeys(paths)]
+    existing = [one for one in objects if run(one.managed_exists())]
+    small = [one for one in existing if run(one.managed_size()) <= largest]
+    for one in small:
+        run(one.managed_retrieve())
+    yield [one.local_path() for one in small]
+    for one in small:
+        if not one.local_path().exists():
+            run(one.managed_remove())
+        one.local_path().unlink(missing_ok=True)
+
+
+def object_at(workflow: Any, path: str) -> Any:
+    """Return the storage object of a path as rules declare it."""
+    prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
+    return workflow.storage_registry.default_storage_provider.object(f"{prefix}/{path}")
 
 
 def declare_packs(workflow: Any) -> None:

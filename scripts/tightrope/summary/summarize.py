@@ -78,7 +78,7 @@ def summarize(
         "compressions": compression_entries(inputs.compressions),
         "goal": settings.goal,
         "goals": goals,
-        "costs": costs_of(settings, results),
+        "costs": costs_of(inputs, settings, results),
     }
     write_summary(json_target, with_examples(document, judged, splits))
     write_csv(results, document["costs"], csv_target)
@@ -128,7 +128,7 @@ def goals_of(
     )
 
 
-def costs_of(settings: Settings, results: list[Result]) -> list[Cost]:
+def costs_of(inputs: Inputs, settings: Settings, results: list[Result]) -> list[Cost]:
     """Return the cost of each result and shape, none without a goal and without prices."""
     if not settings.goal and not settings.prices:
         return []

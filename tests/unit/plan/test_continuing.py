@@ -19,7 +19,7 @@ def test_a_run_that_goes_on_drops_what_forces_jobs() -> None:
 def test_a_model_is_left_out_without_its_splits_or_its_checkpoint() -> None:
     outputs = [
         "artifacts/a/splits/train.json",
-        "artifacts/b/checkpoint/checkpoint.json",
+        ".snakemake/storage/s3/bucket/artifacts/b/checkpoint/checkpoint.json",
         "artifacts/c/model.onnx",
         "artifacts/d/engines/cpu-pytorch-fp32/engine.json",
         "reports/e/cpu-pytorch-fp32.latency.json",

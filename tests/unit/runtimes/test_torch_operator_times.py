@@ -1,7 +1,6 @@
 """Times of PyTorch's operators, where the machine stops some of them."""
 
 import torch
-
 from tightrope.runtimes.torch.operator_times import time_of
 
 SIDE = 16

@@ -1,0 +1,102 @@
+"""Runs without a shared file system: jobs on nodes of their own, all that they make in storage."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from apart import apart, s3_server, words_for
+from tiny_project import ONNX_MODELS, Project, write_own_onnx
+
+ENGINES = {"onnxruntime": ["int8"], "openvino": ["int8"]}
+SETTINGS: dict[str, Any] = {"engines": ENGINES, "graphs": []}
+BUILD = "run_build(current_job(globals()))"
+# on a node, as if there were not enough memory
+CRASH = """
+import os
+job = current_job(globals())
+if os.environ.get("CRASH", "none") in job.output.manifest and os.path.exists("job.sh"):
+    os._exit(1)
+run_build(job)
+"""
+
+
+class Stored(NamedTuple):
+    """A project whose files are in storage, and how Snakemake is called for it."""
+
+    project: Project
+    words: list[str]
+    variables: dict[str, str]
+
+    def snakemake(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return apart(self.project, *self.words, *words, **self.variables, **variables)
+
+    def plan(self, *words: str) -> set[str]:
+        """The jobs that would be run."""
+        done = self.snakemake("--dry-run", *words)
+        assert done.returncode == 0, done.stdout
+        return {line.split()[1].rstrip(":") for line in done.stdout.splitlines() if is_rule(line)}
+
+    def summary(self) -> Any:
+        return json.loads((self.project / "reports/summary.json").read_text())
+
+
+def is_rule(line: str) -> bool:
+    return line.startswith(("rule ", "localrule "))
+
+
+def results(summary: Any) -> dict[str, Any]:
+    """What is the same whenever and wherever it was measured."""
+    kept = ("status", "reason", "accuracy", "executed")
+    return {one["variant"]: {key: one.get(key) for key in kept} for one in summary["results"]}
+
+
+@pytest.fixture(scope="module")
+def on_s3(
+    fresh: Project, finished: Project, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stored]:
+    """The tiny project of an ONNX file after one whole run with its files in S3."""
+    folder = tmp_path_factory.mktemp("stored")
+    project = Project(fresh.copy(folder / "project").folder, ONNX_MODELS)
+    write_own_onnx(project, finished)
+    project.configure(**SETTINGS)
+    project.edit("scripts/build_engine.py", BUILD, CRASH)
+    with s3_server(folder) as variables:
+        stored = Stored(project, words_for(folder, "s3", "s3://tests/tiny"), variables)
+        done = stored.snakemake()
+        assert done.returncode == 0, done.stdout
+        yield stored
+
+
+def test_a_run_on_nodes_of_their_own_ends_in_the_report_of_one_machine(
+    on_s3: Stored, finished_onnx: Project
+) -> None:
+    found = on_s3.summary()
+    local = json.loads((finished_onnx / "reports/summary.json").read_text())
+    assert results(found)
+    assert results(found).items() <= results(local).items()
+    assert found["models"] == local["models"]
+    assert (on_s3.project / "reports/summary.html").stat().st_size > 1e5
+    assert not list((on_s3.project / "artifacts").rglob("*.onnx"))
+
+
+def test_a_change_makes_only_what_is_stale(on_s3: Stored) -> None:
+    assert on_s3.plan() == set()
+    calibrated = on_s3.plan("--config", "calibration={samples: [16]}")
+    assert {"calibrate", "quantize_onnx", "build_openvino", "measure_latency"} <= calibrated
+    assert not {"prepare_data", "train_model", "export_onnx", "simplify_onnx"} & calibrated
+
+
+def test_a_job_that_dies_is_in_the_report_and_the_next_run_tries_it_again(on_s3: Stored) -> None:
+    changed = ("--config", "calibration={samples: [16]}")
+    on_s3.snakemake(*changed, CRASH="cpu-openvino-int8-nncf-16")
+    found = results(on_s3.summary())
+    dead = found.pop("cpu-openvino-int8-nncf-16")
+    assert dead["status"] == "failed"
+    assert "of the scheduler failed" in dead["reason"]
+    assert {one["status"] for one in found.values()} == {"ok"}
+    assert "cpu-onnxruntime-int8-minmax-16" in found
+    again = on_s3.snakemake(*changed)
+    assert again.returncode == 0, again.stdout
+    assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
