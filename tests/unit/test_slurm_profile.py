@@ -37,6 +37,20 @@ def test_the_packages_for_slurm_are_those_that_the_tests_run() -> None:
     assert slurm and slurm <= test
 
 
+def test_kubernetes_has_the_same_rules_but_those_that_run_where_snakemake_does() -> None:
+    slurm, other = (
+        yaml.safe_load((ROOT / f"profiles/{name}/config.yaml").read_text())
+        for name in ("slurm", "kubernetes")
+    )
+    here = {"prepare_data", "split_data", "prepare_checkpoint", "summarize", "render_report"}
+    assert set(other["set-resources"]) == set(slurm["set-resources"]) - here
+    assert set(other["set-threads"]) <= set(slurm["set-threads"]) - here
+    for rule, wanted in other["set-resources"].items():
+        assert wanted["mem_mb"] == slurm["set-resources"][rule]["mem_mb"]
+    whole = {rule for rule, threads in slurm["set-threads"].items() if threads == "?cores"}
+    assert whole <= {rule for rule, threads in other["set-threads"].items() if threads == "?cores"}
+
+
 @pytest.mark.parametrize(
     ("constraint", "fits"),
     [

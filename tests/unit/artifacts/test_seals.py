@@ -35,6 +35,7 @@ WRITE = {
 # modules that read JSON which is no artifact, or for words on the terminal and what is planned
 READ = {
     "artifacts/failures.py",  # whether a file holds a failure, which is checked where it counts
+    "artifacts/packs.py",  # what the manifest lists that the job itself has just written
     "artifacts/provenance.py",
     "inputs/image_settings.py",
     "jobs/ended.py",

@@ -1,0 +1,101 @@
+"""Folders as single files: what is packed, and what is refused when a pack is unpacked."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.manifest import write_manifest
+from tightrope.artifacts.packs import pack_of, read_with, unpack, write_pack
+from tightrope.errors import ArtifactError
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    """A member of a tar file."""
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, link
+    return made
+
+
+def write_tar(path: Path, *members: tarfile.TarInfo) -> Path:
+    """A tar file of empty members."""
+    with tarfile.open(path, "w") as archive:
+        for one in members:
+            archive.addfile(one, io.BytesIO())
+    return path
+
+
+def test_a_folder_comes_out_as_it_was_without_what_its_manifest_does_not_list(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "engines/quick"
+    (folder / "programs").mkdir(parents=True)
+    (folder / "model.onnx").write_bytes(b"model" * 1000)
+    (folder / "programs/1x8.blob").write_bytes(b"")
+    write_manifest(folder / "engine.json", variant="quick")
+    (folder / "stray").write_bytes(b"stray")
+    pack = tmp_path / "engines/quick.tar"
+    assert pack_of(str(folder / "engine.json")) == str(pack)
+    write_pack(pack, folder / "engine.json")
+    node = tmp_path / "node/quick.tar"
+    node.parent.mkdir()
+    pack.rename(node)
+    unpack(node)
+    found = {path.relative_to(node.parent) for path in node.parent.rglob("*") if path.is_file()}
+    assert found == {*map(Path, ("quick.tar", "quick/model.onnx", "quick/programs/1x8.blob"))}
+    assert (node.parent / "quick/model.onnx").read_bytes() == b"model" * 1000
+
+
+def test_a_failure_has_an_empty_pack(tmp_path: Path) -> None:
+    write_failure(tmp_path / "engine.json", reason="no memory", transient=True)
+    write_pack(tmp_path / "quick.tar", tmp_path / "engine.json")
+    unpack(tmp_path / "quick.tar")
+    assert not (tmp_path / "quick").exists()
+
+
+def test_a_split_is_read_with_the_data_whose_rows_it_names() -> None:
+    assert read_with("artifacts/m/splits/train.json") == "artifacts/m/data.tar"
+    assert read_with("artifacts/m/data/data.json") == "artifacts/m/data.tar"
+    assert pack_of("artifacts/m/splits/train.json") is None
+    assert read_with("reports/m/cpu-pytorch-fp32.latency.json") is None
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        member("../outside"),
+        member("/tmp/outside"),
+        member("a/../../outside"),
+        member("link", tarfile.SYMTYPE, "/etc/passwd"),
+        member("link", tarfile.LNKTYPE, "../secret"),
+        member("device", tarfile.CHRTYPE),
+        member("pipe", tarfile.FIFOTYPE),
+    ],
+    ids=lambda one: f"{one.name}-{one.type.decode()}",
+)
+def test_a_member_that_is_no_file_of_the_folder_is_refused(
+    hostile: tarfile.TarInfo, tmp_path: Path
+) -> None:
+    pack = write_tar(tmp_path / "engine.tar", hostile)
+    with pytest.raises(ArtifactError, match=r"engine\.tar: member '.*' is no file of its folder"):
+        unpack(pack)
+    assert [path.name for path in tmp_path.rglob("*")] == ["engine.tar"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no tar", b"\x1f\x8b" + b"0" * 600])
+def test_what_is_no_pack_is_refused(content: bytes, tmp_path: Path) -> None:
+    pack = tmp_path / "engine.tar"
+    pack.write_bytes(content)
+    with pytest.raises(ArtifactError, match="no pack of Tightrope"):
+        unpack(pack)
+
+
+def test_a_pack_that_was_cut_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"0" * 5000)
+    write_manifest(tmp_path / "engine.json", variant="quick")
+    pack = tmp_path / "cut.tar"
+    write_pack(pack, tmp_path / "engine.json")
+    pack.write_bytes(pack.read_bytes()[:3000])
+    with pytest.raises(ArtifactError, match="cut"):
+        unpack(pack)
