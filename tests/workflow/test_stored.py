@@ -98,5 +98,6 @@ def test_a_job_that_dies_is_in_the_report_and_the_next_run_tries_it_again(on_s3:
     assert {one["status"] for one in found.values()} == {"ok"}
     assert "cpu-onnxruntime-int8-minmax-16" in found
     again = on_s3.snakemake(*changed)
+    assert "build openvino" in again.stdout
     assert again.returncode == 0, again.stdout
     assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}

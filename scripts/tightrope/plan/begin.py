@@ -41,29 +41,30 @@ ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 FAILURE_BYTES = 2**20
 
 
-def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -> Lease | None:
-    """Prepare a run in the main process before the DAG is built; return the lease of the folder.
+def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -> bool:
+    """Prepare a run in the main process before the DAG is built; return whether it deleted files.
 
-    The process ends with one line where another run works there. What continues a run deletes
-    nothing to be made again. Without jobs there is no lease, nor in a module.
+    The process ends with one line where another run works there; else it has the lease of the
+    folder until its end. What continues a run deletes nothing to be made again. Without jobs there
+    is no lease, nor in a module.
     """
     if not workflow.is_main_process or not this_run_executes_jobs():
-        return None
+        return False
     require_nodes_or_exit(config)
     if location.module:
-        begin_module(workflow, config, plan, location)
-        return None
+        return begin_module(workflow, config, plan, location)
     lease = folder_or_exit()
     make_secret_or_exit()
+    deleted = False
     if lease.owned:
-        delete_to_try_again(workflow, config, plan)
-        delete_to_make_again(workflow, config, plan, location)
+        deleted = delete_to_try_again(workflow, config, plan)
+        deleted |= delete_to_make_again(workflow, config, plan, location)
     if config["strict"] and lease.owned:
         end_strictly("reports/summary.json")
     # after `end_strictly`, and so before it at the end, which may end the process
     atexit.register(lease.release)
     start_terminal(workflow)
-    return lease
+    return deleted
 
 
 def require_nodes_or_exit(config: Document) -> None:
@@ -80,8 +81,8 @@ def require_nodes_or_exit(config: Document) -> None:
         sys.exit(str(error))
 
 
-def begin_module(workflow: Any, config: Document, plan: Plan, location: Location) -> None:
-    """Prepare a run in which another workflow has imported this one.
+def begin_module(workflow: Any, config: Document, plan: Plan, location: Location) -> bool:
+    """Prepare a run in which another workflow has imported this one; see `begin_run`.
 
     Snakemake's own lock keeps other runs away. Jobs of a killed run may still measure.
     """
@@ -90,29 +91,35 @@ def begin_module(workflow: Any, config: Document, plan: Plan, location: Location
     except TightropeError as error:
         sys.exit(str(error))
     make_secret_or_exit()
-    delete_to_make_again(workflow, config, plan, location)
+    deleted = delete_to_make_again(workflow, config, plan, location)
     if config["strict"]:
         end_strictly(location.made("reports/summary.json"))
+    return deleted
 
 
-def delete_to_try_again(workflow: Any, config: Document, plan: Plan) -> None:
-    """Delete the failures of jobs that the last run in this folder went on without."""
+def delete_to_try_again(workflow: Any, config: Document, plan: Plan) -> bool:
+    """Delete the failures of jobs that the last run here went on without; return if there were."""
     paths = failing_files(config, plan) if kept().outputs else []
     with files_here(workflow, paths, FAILURE_BYTES) as files:
-        delete_ended(files)
+        return bool(delete_ended(files))
 
 
-def delete_to_make_again(workflow: Any, config: Document, plan: Plan, location: Location) -> None:
-    """Delete failures and disturbed records of this configuration that are to be made again."""
+def delete_to_make_again(workflow: Any, config: Document, plan: Plan, location: Location) -> bool:
+    """Delete what of this configuration is to be made again; return whether there was anything.
+
+    These are failures and disturbed records, as the configuration asks.
+    """
+    deleted: list[Path] = []
     if config["retry_failed"]:
         transient = config["retry_failed"] == TRANSIENT
         paths = map(location.made, failing_files(config, plan))
         with files_here(workflow, paths, FAILURE_BYTES) as files:
-            delete_failed(files, transient=transient)
+            deleted += delete_failed(files, transient=transient)
     if config["remeasure"] == DISTURBED:
         measured = (path for paths in records(plan).values() for path in paths)
         with files_here(workflow, map(location.made, measured), math.inf) as files:
-            delete_disturbed(files)
+            deleted += delete_disturbed(files)
+    return bool(deleted)
 
 
 def folder_or_exit() -> Lease:
@@ -131,11 +138,13 @@ def make_secret_or_exit() -> None:
         sys.exit(str(error))
 
 
-def generations(workflow: Any, config: Document, plan: Plan, location: Location) -> dict[str, int]:
+def generations(
+    workflow: Any, config: Document, plan: Plan, location: Location, *, deleted: bool
+) -> dict[str, int]:
     """Return `reports.generation` of each rule that reports; a run that executes jobs persists it.
 
-    In the process of a job, files are missing that the run is about to make: they do not count, nor
-    do files in storage.
+    In the process of a job, files are missing that the run is about to make: they do not count. Of
+    files in storage it is known only whether the begin of the run has `deleted` some.
     """
     graphs = graph_records(graph_columns(config, plan.jobs))
     pages = [f"{PAGES}/{model}.html" for model in paged_models(plan)]
@@ -148,7 +157,11 @@ def generations(workflow: Any, config: Document, plan: Plan, location: Location)
     persist = main and this_run_executes_jobs()
     return {
         rule: reports.generation(
-            rule, paths if looked_at else [], persist=persist, prefix=location.prefix
+            rule,
+            paths if looked_at else [],
+            missing=location.stored and deleted,
+            persist=persist,
+            prefix=location.prefix,
         )
         for rule, paths in files.items()
     }

@@ -8,13 +8,15 @@ from tightrope.variants import Variant
 
 Document = dict[str, Any]
 Jobs = Sequence[tuple[str, Variant]]
+# the models that start from each model, and of None those that start from none
+Children = Mapping[str | None, Sequence[str]]
 # a root and a device
 Family = tuple[str, str]
 # of the jobs by model and device, see `columns.by_place`
 Variants = Mapping[tuple[str, str], Sequence[Variant]]
 
 
-def children_of(config: Document) -> dict[str | None, list[str]]:
+def children_of(config: Document) -> Children:
     """Return the models that start from each model, and of None those that start from none."""
     children: dict[str | None, list[str]] = {}
     for name, model in config["models"].items():
@@ -22,7 +24,7 @@ def children_of(config: Document) -> dict[str | None, list[str]]:
     return children
 
 
-def members_of(children: Mapping[str | None, Sequence[str]], root: str) -> list[str]:
+def members_of(children: Children, root: str) -> list[str]:
     """Return the model, and after each model those that start from it, in their order."""
     own = children.get(root, ())
     return [root, *(name for child in own for name in members_of(children, child))]
@@ -62,20 +64,20 @@ def family_records(config: Document, jobs: Jobs) -> dict[Family, list[str]]:
     }
 
 
-def of_variants(config: Document, variants: Variants, path: str, wildcards: Any) -> list[str]:
-    """Return `path` for each variant of the family of the wildcards."""
+def of_variants(children: Children, variants: Variants, path: str, wildcards: Any) -> list[str]:
+    """Return `path` for each variant of the family of the wildcards; see `children_of`."""
     return [
         path.format(model=model, variant=variant)
-        for model in of_members(config, variants, "{model}", wildcards)
+        for model in of_members(children, variants, "{model}", wildcards)
         for variant in variants[model, wildcards.device]
     ]
 
 
-def of_members(config: Document, variants: Variants, path: str, wildcards: Any) -> list[str]:
+def of_members(children: Children, variants: Variants, path: str, wildcards: Any) -> list[str]:
     """Return `path` for each model of the family of the wildcards with jobs on the device."""
     device = wildcards.device
     return [
         path.format(model=model, device=device)
-        for model in members_of(children_of(config), wildcards.model)
+        for model in members_of(children, wildcards.model)
         if (model, device) in variants
     ]

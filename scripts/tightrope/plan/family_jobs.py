@@ -4,16 +4,18 @@ from typing import Any
 
 from tightrope.artifacts.provenance import code_digest
 from tightrope.plan.code import engine_modules
-from tightrope.plan.families import Document, Variants, of_variants
+from tightrope.plan.families import Children, Variants, of_variants
 from tightrope.plan.job_params import engine_libraries
 
 
-def family_code(scripts: str, config: Document, variants: Variants, wildcards: Any) -> str:
+def family_code(scripts: str, children: Children, variants: Variants, wildcards: Any) -> str:
     """Return the digest of the job, with the engines of all variants of the family."""
-    modules = engine_modules(*of_variants(config, variants, "{variant}", wildcards))
+    modules = engine_modules(*of_variants(children, variants, "{variant}", wildcards))
     return code_digest(scripts, "race_family.py", *modules)
 
 
-def family_libraries(config: Document, variants: Variants, wildcards: Any) -> dict[str, str | None]:
+def family_libraries(
+    children: Children, variants: Variants, wildcards: Any
+) -> dict[str, str | None]:
     """Return installed versions of the runtimes of all variants of the family."""
-    return engine_libraries(*of_variants(config, variants, "{variant}", wildcards))
+    return engine_libraries(*of_variants(children, variants, "{variant}", wildcards))

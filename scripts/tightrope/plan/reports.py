@@ -61,8 +61,17 @@ class Reported(TypedDict):
     cascades: NotRequired[list[Cascade]]
 
 
-def generation(rule: str, files: Iterable[Path | str], *, persist: bool, prefix: str = "") -> int:
+def generation(
+    rule: str,
+    files: Iterable[Path | str],
+    *,
+    persist: bool,
+    prefix: str = "",
+    missing: bool = False,
+) -> int:
     """Return a number that grows when one of the files that the rule reports is missing.
+
+    Or with `missing`, where files elsewhere are.
 
     As a param of the rule it makes the run report again: Snakemake does not rebuild a missing
     intermediate file while its target exists and is current. A run has to `persist` the number, a
@@ -73,7 +82,7 @@ def generation(rule: str, files: Iterable[Path | str], *, persist: bool, prefix:
         number = int(state.read_text())
     except (OSError, ValueError):
         number = 0
-    if any(not Path(path).is_file() for path in files):
+    if missing or any(not Path(path).is_file() for path in files):
         number += 1
         if persist:
             write_bytes(state, str(number).encode())

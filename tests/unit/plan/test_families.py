@@ -50,16 +50,16 @@ def test_without_a_derived_model_there_is_no_family() -> None:
 def test_its_job_reads_the_files_of_all_members_on_the_device_and_of_no_other_model() -> None:
     variants = by_place([*JOBS, ("large", ON_GPU)])
     path = "reports/{model}/{variant}.latency.json"
-    assert of_variants(CONFIG, variants, path, OF_LARGE) == [
+    assert of_variants(children_of(CONFIG), variants, path, OF_LARGE) == [
         f"reports/{model}/{variant}.latency.json"
         for model in ("large", "small", "tiny", "narrow")
         for variant in (EAGER, INT8)
     ]
-    assert of_members(CONFIG, variants, "{model}-{device}", OF_LARGE) == [
+    assert of_members(children_of(CONFIG), variants, "{model}-{device}", OF_LARGE) == [
         "large-cpu",
         "small-cpu",
         "tiny-cpu",
         "narrow-cpu",
     ]
     on_gpu = SimpleNamespace(model="large", device="cuda")
-    assert of_members(CONFIG, variants, "{model}-{device}", on_gpu) == ["large-cuda"]
+    assert of_members(children_of(CONFIG), variants, "{model}-{device}", on_gpu) == ["large-cuda"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tightrope.plan.columns import by_place, columns, paths, product
 from tightrope.plan.comparisons import compared
-from tightrope.plan.families import families, of_variants
+from tightrope.plan.families import children_of, families, of_variants
 from tightrope.plan.graphs import graph_columns
 from tightrope.plan.plan import Plan, raced
 from tightrope.plan.records import records
@@ -49,9 +49,9 @@ def race_all(config: dict[str, Any], jobs: list[tuple[str, Variant]]) -> None:
 
 
 def time_families(config: dict[str, Any], jobs: list[tuple[str, Variant]]) -> None:
-    variants = by_place(jobs)
+    variants, children = by_place(jobs), children_of(config)
     for root, device in families(config, jobs):
-        of_variants(config, variants, "{variant}", SimpleNamespace(model=root, device=device))
+        of_variants(children, variants, "{variant}", SimpleNamespace(model=root, device=device))
 
 
 @pytest.mark.parametrize(
