@@ -70,7 +70,7 @@ def test_a_job_runs_from_a_manifest_that_the_schema_of_kubernetes_allows(
     assert container["image"] == VALUES["image"]
     asked = container["resources"]
     assert asked["requests"]["cpu"] == asked["limits"]["cpu"] == "2000m"
-    assert asked["requests"]["memory"] == asked["limits"]["memory"] == "16000M"
+    assert asked["requests"]["memory"] == asked["limits"]["memory"] == "7000M"
     assert asked["requests"]["nvidia.com/gpu"] == "0"
     made = json.dumps(container["args"])
     assert "s3://tests/kubernetes" in made

@@ -1,8 +1,10 @@
 """Runs without a shared file system: jobs on nodes of their own, all that they make in storage."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -101,3 +103,19 @@ def test_a_job_that_dies_is_in_the_report_and_the_next_run_tries_it_again(on_s3:
     assert "build openvino" in again.stdout
     assert again.returncode == 0, again.stdout
     assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("rsync") is None, reason="no rsync, which the plugin calls")
+def test_a_folder_elsewhere_is_storage_too(
+    fresh: Project, finished: Project, finished_onnx: Project, tmp_path: Path
+) -> None:
+    project = Project(fresh.copy(tmp_path / "project").folder, ONNX_MODELS)
+    write_own_onnx(project, finished)
+    project.configure(**SETTINGS)
+    stored = Stored(project, words_for(tmp_path, "fs", str(tmp_path / "kept")), {})
+    done = stored.snakemake()
+    assert done.returncode == 0, done.stdout
+    local = json.loads((finished_onnx / "reports/summary.json").read_text())
+    assert results(stored.summary()).items() <= results(local).items()
+    assert stored.plan() == set()
