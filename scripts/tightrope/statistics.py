@@ -212,7 +212,9 @@ def relative_error(logits: Rows, baseline: Rows) -> float | None:
     """
     both = zip(logits, baseline, strict=True)
     error = [ours - theirs for pair in both for ours, theirs in zip(*pair, strict=True)]
-    scale = [value - statistics.fmean(row) for row in baseline for value in row]
+    # from the first, so that equal logits are exactly their mean
+    rows = [[value - row[0] for value in row] for row in baseline]
+    scale = [value - statistics.fmean(row) for row in rows for value in row]
     return root_mean_square(error) / root_mean_square(scale) if any(scale) else None
 
 

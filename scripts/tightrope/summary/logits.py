@@ -1,17 +1,17 @@
 """Distance of the logits of a variant from its baseline's, of which all variants share a part.
 
-The numbers are those of `statistics.relative_error` and `statistics.mean_divergence`, bit by bit:
-NumPy adds, subtracts and multiplies, while exponentials, logarithms and sums are Python's.
+The numbers are those of `statistics.relative_error` and `statistics.mean_divergence` but for their
+own rounding errors: NumPy computes exponentials, logarithms and sums of whole arrays, and its last
+bits may differ from one kind of processor to another.
 """
 
-import math
-from collections.abc import Iterable, Iterator
 from itertools import chain
+from struct import pack
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.statistics import Rows, mean_divergence, relative_error, root_mean_square
+from tightrope.statistics import Rows, mean_divergence, relative_error
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -24,63 +24,58 @@ class LogitDistance(NamedTuple):
 
 
 class ReferenceLogits:
-    """The logits of a baseline, [examples, classes], with what each comparison needs of them."""
+    """The logits of a baseline, [examples, classes], with what each comparison needs of them.
+
+    Arrays are [classes, examples]: classes are few, and NumPy is fast along long axes.
+    """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         self.scales: dict[int, float | None] = {}
         self.array = rectangular(rows)
         if self.array is not None:
-            count, classes = self.array.shape
-            means = [math.fsum(row) / classes for row in rows]
-            self.centred = self.array - np.reshape(means, (count, 1))
+            below = self.array - self.array.max(axis=0)
+            self.centred = below - below.mean(axis=0)  # exactly 0 where all are equal
             self.logarithms = log_softmax(self.array)
-            shares = map(math.exp, self.logarithms.ravel().tolist())
-            self.shares = np.fromiter(shares, np.float64, count * classes).reshape(count, classes)
+            self.shares = np.exp(self.logarithms)
 
     def distance(self, rows: Rows, count: int) -> LogitDistance:
         """Return the distance of the first `count` of these logits of a variant."""
         own = rectangular(rows[:count])
-        theirs = None if self.array is None else self.array[:count]
+        theirs = None if self.array is None else self.array[:, :count]
         if own is None or theirs is None or own.shape != theirs.shape:
             ours, reference = rows[:count], self.rows[:count]
             return LogitDistance(relative_error(ours, reference), mean_divergence(reference, ours))
         scale = self.scale(count)
-        error = (own - theirs).ravel().tolist()
-        terms = self.shares[:count] * (self.logarithms[:count] - log_softmax(own))
-        mean = math.fsum(map(math.fsum, terms.tolist())) / len(own)
-        relative = None if scale is None else root_mean_square(error) / scale
-        return LogitDistance(relative, max(0.0, mean))
+        terms = self.shares[:, :count] * (self.logarithms[:, :count] - log_softmax(own))
+        relative = None if scale is None else root_mean_square(own - theirs) / scale
+        return LogitDistance(relative, max(0.0, float(terms.sum(axis=0).mean())))
 
     def scale(self, count: int) -> float | None:
         """Return the root mean square of the first `count` rows about their means, None for 0."""
         if count not in self.scales:
-            centred = self.centred[:count].ravel().tolist()
-            self.scales[count] = root_mean_square(centred) if any(centred) else None
+            self.scales[count] = root_mean_square(self.centred[:, :count]) or None
         return self.scales[count]
 
 
 def rectangular(rows: Rows) -> Array | None:
-    """Return rows of the same length as an array, None for others and for none."""
+    """Return rows of the same length as an array [length, rows], None for others and for none."""
     lengths = set(map(len, rows))
     if len(lengths) != 1 or 0 in lengths:
         return None
-    shape = (len(rows), *lengths)
-    # twice as fast as an array of the rows
-    return np.fromiter(chain.from_iterable(rows), np.float64, shape[0] * shape[1]).reshape(shape)
+    # three times as fast as an array of the rows
+    packed = pack(f"{len(rows) * max(lengths)}d", *chain.from_iterable(rows))
+    return np.frombuffer(packed).reshape(len(rows), -1).T.copy()
 
 
 def log_softmax(logits: Array) -> Array:
-    """Return `statistics.log_softmax` of each row."""
-    count, classes = logits.shape
-    highest = logits.max(axis=1)
-    below = (logits - highest[:, None]).ravel().tolist()
-    sums = map(math.fsum, in_rows(map(math.exp, below), classes))
-    totals = highest + np.fromiter(map(math.log, sums), np.float64, count)
-    found: Array = logits - totals[:, None]
+    """Return `statistics.log_softmax` of each column."""
+    highest = logits.max(axis=0)
+    below = logits - highest
+    found: Array = below - np.log(np.exp(below).sum(axis=0))
     return found
 
 
-def in_rows(values: Iterable[float], length: int) -> Iterator[tuple[float, ...]]:
-    """Yield the values in rows of so many."""
-    return zip(*[iter(values)] * length, strict=True)
+def root_mean_square(values: Array) -> float:
+    """Return the root mean square of all values."""
+    return float(np.sqrt(np.square(values).mean()))
