@@ -3,7 +3,9 @@
 import math
 import random
 import statistics
+from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal, NamedTuple
 
 # fewest samples for a percentile at confidence 0.99, by MLPerf's rule (MLCommons inference
@@ -116,6 +118,7 @@ def unpaired_speedup(own: list[float], baseline: list[float]) -> Interval:
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
+@cache
 def student_point(degrees: int, level: float = LEVEL) -> float:
     """Return the two-sided critical value of Student's t: the 97.5 % point at level 0.05."""
     from scipy.special import stdtrit  # accuracy statistics need no NumPy
@@ -176,16 +179,29 @@ def samples_to_keep(gained: int, lost: int, samples: int, budget: float) -> int 
     """
     if not samples:
         return None
-    count = float(samples)
-    while count <= MOST_SAMPLES:
-        scale = count / samples
+
+    def is_kept(count: float) -> bool:
         # rates, not counts: the interval is a formula in both
+        scale = count / samples
         expected = paired_difference(gained * scale, lost * scale, count)
-        if accuracy_verdict(expected, budget) == "kept":
-            digits = 1 - math.floor(math.log10(count))
-            return math.ceil(count * 10.0**digits) * round(10.0**-digits) if digits <= 0 else 10
-        count *= 1.02
-    return None
+        return accuracy_verdict(expected, budget) == "kept"
+
+    counts = sample_counts(samples)
+    # more samples never change a kept accuracy: the interval narrows faster than its centre moves
+    place = bisect_left(counts, True, key=is_kept)
+    if place == len(counts):
+        return None
+    digits = 1 - math.floor(math.log10(counts[place]))
+    return math.ceil(counts[place] * 10.0**digits) * round(10.0**-digits) if digits <= 0 else 10
+
+
+@cache
+def sample_counts(samples: int) -> list[float]:
+    """Return counts from `samples` to `MOST_SAMPLES`, each 2 % more than the one before."""
+    counts = [float(samples)] if samples <= MOST_SAMPLES else []
+    while counts and counts[-1] * 1.02 <= MOST_SAMPLES:
+        counts.append(counts[-1] * 1.02)
+    return counts
 
 
 def detectable_drop(changed: int, samples: int) -> float:

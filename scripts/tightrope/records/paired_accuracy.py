@@ -1,6 +1,7 @@
 """Change of accuracy between two records on the same examples."""
 
-from collections import Counter
+from itertools import starmap
+from operator import eq, gt, lt
 from typing import TypedDict
 
 from tightrope.machine.host import numerics_fingerprint
@@ -40,9 +41,8 @@ class Change(TypedDict):
 def change(right: list[bool], baseline_right: list[bool], budget: float) -> Change:
     """Return the change of accuracy with its tests, and the drop that these examples can detect."""
     # a slow engine is evaluated on the first examples only
-    pairs = list(zip(right, baseline_right, strict=False))
-    changes, count = Counter(pairs), len(pairs)
-    gained, lost = changes[True, False], changes[False, True]
+    count = min(len(right), len(baseline_right))
+    gained, lost = (sum(map(by, right, baseline_right)) for by in (gt, lt))
     difference = paired_difference(gained, lost, count)
     detectable = detectable_drop(gained + lost, count)
     verdict = accuracy_verdict(difference, budget)
@@ -85,9 +85,7 @@ def equal_up_to_rounding(record: AccuracyRecord, baseline: AccuracyRecord) -> bo
 
 def hits(record: AccuracyRecord) -> list[bool]:
     """Return for each prediction whether it equals the label."""
-    return [
-        ours == label for ours, label in zip(record.predictions, record.labels or (), strict=True)
-    ]
+    return [*starmap(eq, zip(record.predictions, record.labels or (), strict=True))]
 
 
 def comparable(record: AccuracyRecord, baseline: AccuracyRecord) -> bool:

@@ -1,8 +1,9 @@
 """Reading of the records of all variants, which are many."""
 
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -34,12 +35,19 @@ def read_record(kind: type[Kind], path: Path | str) -> Kind:
     content = read_bytes(path)
     require_sealed(path, content)
     try:
-        document = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
-        if set(document) != {field.name for field in fields(kind)}:
-            return kind.read(path)
-        record = msgspec.json.decode(content, type=kind)
+        found = decoder(kind).decode(content)
+        record = kind(**{name: getattr(found, name) for name in found.__struct_fields__})
         for name, contents in kind.CONTENTS.items():
             msgspec.convert(getattr(record, name), contents)
     except msgspec.DecodeError:
         return kind.read(path)
     return record if record.schema == SCHEMA else kind.read(path)
+
+
+@cache
+def decoder(kind: type[Record]) -> msgspec.json.Decoder[Any]:
+    """Return a decoder of JSON with the fields of a record, all of them and no others."""
+    types = get_type_hints(kind)
+    members = [(field.name, types[field.name]) for field in fields(kind)]
+    strict = msgspec.defstruct(kind.__name__, members, forbid_unknown_fields=True)
+    return msgspec.json.Decoder(strict)
