@@ -1,6 +1,8 @@
 """Write summary.csv: the table of all results."""
 
-from collections.abc import Iterable, Mapping
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,9 @@ TOLD = ("model", "variant", "host", "shape", "build_s")
 def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | str) -> None:
     """Write a row per result and shape, with columns named by dotted JSON path.
 
-    Its cost is in the columns `cost.*`. The reasons for noise are joined into one text.
+    Its cost is in the columns `cost.*`. The reasons for noise are joined into one text. What is not
+    known is an empty cell.
     """
-    import pandas
-
     costs_by_row = {row_key(one, one["shape"]): one for one in costs}
     rows = []
     for result in results:
@@ -34,11 +35,41 @@ def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | s
             flat["accuracy"] = without(result["accuracy"], LISTED)
         for row in result["latency"]:
             cost = costs_by_row.get(row_key(result, shape_of(row)))
-            rows.append({**flat, **columns_of(row), **cost_columns(cost)})
+            rows.append(flattened({**flat, **columns_of(row), **cost_columns(cost)}))
         if not result["latency"]:
-            rows.append(flat)
-    frame = pandas.json_normalize(rows).convert_dtypes()
-    write_bytes(target, frame.to_csv(index=False).encode())
+            rows.append(flattened(flat))
+    write_bytes(target, table(rows).encode())
+
+
+def flattened(entry: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return the values of nested dictionaries by dotted path, nested ones after the others."""
+    flat = {f"{above}{key}": one for key, one in entry.items() if not isinstance(one, dict)}
+    for key, nested in entry.items():
+        if isinstance(nested, dict):
+            flat |= flattened(nested, f"{above}{key}.")
+    return flat
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV, with the columns of all of them in the order in which they occur."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [cells([row.get(name) for row in rows]) for name in names]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(zip(*columns, strict=True))
+    return stream.getvalue()
+
+
+def cells(values: Sequence[Any]) -> Iterator[Any]:
+    """Return the values of a column, numbers among fractions all as fractions or all as integers.
+
+    They are integers where all of them are whole.
+    """
+    if float not in set(map(type, values)):
+        return iter(values)
+    kind = int if all(one is None or float(one).is_integer() for one in values) else float
+    return (one if one is None else kind(one) for one in values)
 
 
 def columns_of(row: LatencyRow) -> dict[str, Any]:
