@@ -30,6 +30,7 @@ HOST = {
 }
 QUIET = {"waited": 0.0, "stolen": 0.0, "preempted": 0.0, "window": 0}
 NAME, MODEL, ENGINE, DATA = "VARIANT-HERE", "MODEL-HERE", "ENGINE-HERE", "DATA-HERE"
+BASELINE = "BASELINE-HERE"
 TASK = {"task": "text-classification", "source": "random", "labels": [*"abcde"]}
 
 
@@ -46,6 +47,7 @@ def write_records(jobs: Jobs, baselines: dict[str, dict[str, str]]) -> Inputs:
         write_json(engine, engine_of(name, variant.precision))
         found["engine"].append(engine)
         own = {NAME: name, MODEL: model, ENGINE: sha256(engine), DATA: data[model]}
+        own[BASELINE] = baseline
         for kind, known in texts.items():
             path = Path(f"reports/{model}/{name}.{kind}.json")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -164,6 +166,7 @@ def latency_record(number: int) -> LatencyRecord:
         threads=2,
         plan={"pairs": 10, "calls": None, "loads": 1},
         processors=[0, 1],
+        baseline=BASELINE if number else None,
         load_s=0.3,
         first_call_s=0.02,
         peak_rss_bytes=10**9,

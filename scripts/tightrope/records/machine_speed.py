@@ -30,22 +30,25 @@ class MachineSpeed:
     """
 
     def __init__(self, records: Iterable[LatencyRecord]) -> None:
-        self.logs: dict[tuple[Group, int], list[float]] = {}
+        logs: dict[tuple[Group, int], list[float]] = {}
         for record in records:
+            group = group_of(record)
             for place, shape in enumerate(record.shapes):
                 blocks = shape["baseline_blocks_s"] or shape["blocks_s"]
                 kept = [statistics.median(blocks[index]) for index in undisturbed(shape)]
                 if kept:
-                    logs = self.logs.setdefault((group_of(record), place), [])
-                    logs.append(math.log(statistics.median(kept)))
+                    logs.setdefault((group, place), []).append(math.log(statistics.median(kept)))
+        # once per group, not for each of its records
+        self.spreads = {
+            key: statistics.stdev(known) for key, known in logs.items() if len(known) >= FEWEST_JOBS
+        }
 
     def spread(self, record: LatencyRecord, place: int) -> float:
         """Return the standard deviation over jobs of the log of the baseline's time at a shape.
 
         0 where fewer than `FEWEST_JOBS` measured it.
         """
-        logs = self.logs.get((group_of(record), place), [])
-        return statistics.stdev(logs) if len(logs) >= FEWEST_JOBS else 0.0
+        return self.spreads.get((group_of(record), place), 0.0)
 
 
 def drift_std(spread: float, loads: int) -> float:

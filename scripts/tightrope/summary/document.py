@@ -29,6 +29,9 @@ from tightrope.summary.result_types import Result
 from tightrope.summary.throughput_types import Throughput
 from tightrope.summary.workload_types import Activation, Traffic, Training
 
+# made once: of thousands of entries each would make its own
+SORTED = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False)
+
 
 class About(TypedDict):
     """What wrote the summary, when, and from which configuration."""
@@ -102,7 +105,7 @@ def write_entries(stream: BinaryIO, entries: Iterable[Any], kind: Any) -> None:
 
 def encoded(value: Any) -> bytes:
     """Return a value as sorted JSON; raise ValueError for NaN or infinity."""
-    return json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False).encode()
+    return SORTED.encode(value).encode()
 
 
 def formatted(text: bytes, *, depth: int) -> bytes:
