@@ -33,6 +33,8 @@ rule summarize:
     localrule: True
     conda:
         "../envs/cpu.yaml"
+    # models are read in as many processes
+    threads: 4
     resources:
         mem_mb=4000,
         runtime=10,

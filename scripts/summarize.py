@@ -26,5 +26,6 @@ work = partial(
     ),
     json_target=job.output.json,
     csv_target=job.output.csv,
+    processes=getattr(job, "threads", 1),
 )
 run_or_stop(job.output.json, work, limits=Limits.of(job))

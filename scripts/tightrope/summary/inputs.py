@@ -73,3 +73,12 @@ class Settings:
     goal: Goal | None = None
     prices: Prices = field(default_factory=dict)
     prepared: Prepared = field(default_factory=dict)
+
+    def of_model(self, model: str) -> "Settings":
+        """Return what the results of a model depend on, which is little to send to a process."""
+        return Settings(
+            unavailable=(),
+            baselines={name: known for name, known in self.baselines.items() if name == model},
+            budget_points=self.budget_points,
+            accept_disturbed=self.accept_disturbed,
+        )

@@ -31,24 +31,22 @@ def key_of(path: Path | str) -> tuple[str, str]:
     return Path(path).parent.parent.name, Path(path).stem
 
 
-def with_int8(result: Result, audits: Audits, searches: Records) -> Result:
-    """Return a result with its `audit` and `search`, each None if missing.
+def with_audit(result: Result, audits: Audits) -> Result:
+    """Return a result with its `audit`, None if missing; they are named by variant."""
+    audit = audits.get((result["model"], result["variant"]))
+    return {**result, "audit": audit_entry(audit) if audit else None}
 
-    Audits are named by variant, searches by scheme and calibration.
-    """
+
+def with_search(result: Result, searches: Records) -> Result:
+    """Return a result with its `search`, None if missing; named by scheme and calibration."""
     model, calibration = result["model"], result["calibration"]
-    audit = audits.get((model, result["variant"]))
     searched = searches.items() if result["precision"] == AUTO else ()
     found = [
         record
         for (owner, name), record in searched
         if (owner, calibration_of(name)) == (model, calibration)
     ]
-    return {
-        **result,
-        "audit": audit_entry(audit) if audit else None,
-        "search": search_entry(found[0]) if found else None,
-    }
+    return {**result, "search": search_entry(found[0]) if found else None}
 
 
 def calibration_of(name: str) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 import msgspec
 
@@ -32,10 +32,10 @@ def read_record(kind: type[Kind], path: Path | str) -> Kind:
 
     The JSON is read into the types of the record at once, not into a document first.
     """
-    content = read_bytes(path)
+    content, own = read_bytes(path), decoder(cast(Any, kind))  # mypy: no class is hashable
     require_sealed(path, content)
     try:
-        found = decoder(kind).decode(content)
+        found = own.decode(content)
         record = kind(**{name: getattr(found, name) for name in found.__struct_fields__})
         for name, contents in kind.CONTENTS.items():
             msgspec.convert(getattr(record, name), contents)

@@ -21,7 +21,7 @@ from tightrope.summary.causes import causes_entry
 from tightrope.summary.causes_types import Causes
 from tightrope.summary.idleness import idleness_entry
 from tightrope.summary.idleness_types import Idleness
-from tightrope.summary.own_records import engines_in_use, read_own
+from tightrope.summary.own_records import Engines, read_own
 from tightrope.summary.profile import profile_entry
 from tightrope.summary.profile_types import Profile
 from tightrope.summary.throughput import throughput_entries
@@ -49,9 +49,8 @@ class Requested:
     accept_disturbed: bool
 
     @classmethod
-    def of(cls, inputs: Any, *, accept_disturbed: bool) -> Self:
+    def of(cls, inputs: Any, in_use: Engines, *, accept_disturbed: bool) -> Self:
         """Return the records of a run, see `inputs.Inputs`; raises as `read_own` does."""
-        in_use = engines_in_use(inputs.engines)
         return cls(
             [read_own(path, TrafficRecord, in_use) for path in inputs.traffic],
             [read_own(path, ThroughputRecord, in_use) for path in inputs.throughputs],

@@ -1,157 +1,64 @@
-"""The records of all variants, read model by model: only what later steps need is kept."""
+"""The results of all variants, from their records; models are read in several processes."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.host import host_key
+from tightrope.jobs.spread import spread
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import MachineSpeed
-from tightrope.records.paired_accuracy import ROUNDING
-from tightrope.summary.accuracy import Split
 from tightrope.summary.hosts import add_hosts
 from tightrope.summary.inputs import Inputs, Settings
-from tightrope.summary.logits import ReferenceLogits
+from tightrope.summary.model_runs import ModelFiles, Name, RunFiles, read_model
 from tightrope.summary.model_types import Host
-from tightrope.summary.own_records import Kind, engines_in_use, require_data, require_own
-from tightrope.summary.reading import read_record
 from tightrope.summary.result_types import Result
-from tightrope.summary.results import result_entry
-from tightrope.summary.splits import SplitsByModel, evaluation_split
-from tightrope.variants import parse
-
-# model and variant
-Name = tuple[str, str]
-# the result of a variant with its records
-Run = tuple[Result, LatencyRecord, AccuracyRecord]
-
-
-class RunFiles(NamedTuple):
-    """Manifest of an engine, and its two records."""
-
-    engine: Path
-    latency: Path
-    accuracy: Path
+from tightrope.summary.splits import SplitsByModel
 
 
 class Runs(NamedTuple):
     """What the records of all variants say, in their order.
 
-    `judged` are the accuracy records without what `kept` leaves out.
+    `judged` are the accuracy records without what `kept` leaves out, `engines` the digests of the
+    engines in use.
     """
 
     results: list[Result]
     judged: dict[Name, AccuracyRecord]
     hosts: dict[str, Host]
+    engines: dict[Name, str]
 
 
-class Reference(NamedTuple):
-    """The accuracy record of a baseline, and its logits as comparisons need them."""
+def read_runs(
+    inputs: Inputs, splits: SplitsByModel, settings: Settings, *, processes: int = 1
+) -> Runs:
+    """Return the results of all variants, the same from any number of processes.
 
-    record: AccuracyRecord
-    logits: ReferenceLogits
-
-
-def read_runs(inputs: Inputs, splits: SplitsByModel, settings: Settings) -> Runs:
-    """Return the results of all variants; of one model at a time all records are in memory."""
+    Each has the records of one model at a time in memory.
+    """
     paths = zip(inputs.engines, inputs.latencies, inputs.accuracies, strict=True)
     files = [RunFiles(*map(Path, run)) for run in paths]
     models: dict[str, list[int]] = {}
     for place, run in enumerate(files):
         models.setdefault(run.latency.parent.name, []).append(place)
-    compared = bool([*inputs.families, *inputs.activations]), bool([*inputs.families])
-    results: dict[int, Result] = {}
-    runs = Runs([], {}, {})
-    for places in models.values():
-        reader = ModelReader([files[place] for place in places], splits, settings)
-        for place, (result, latency, accuracy) in zip(places, reader.runs(), strict=True):
-            results[place] = result
-            add_hosts(runs.hosts, (latency, accuracy))
-            runs.judged[accuracy.model, accuracy.variant] = kept(accuracy, *compared)
-    return runs._replace(results=[results[place] for place in range(len(files))])
-
-
-def kept(record: AccuracyRecord, predictions: bool, logits: bool) -> AccuracyRecord:
-    """Return a record without margins, and without what no later comparison needs.
-
-    `predictions` and `logits` say whether models are compared with each other; the logits only of
-    engines in float are, see `paired_accuracy.equal_up_to_rounding`.
-    """
-    in_float = parse(record.variant).precision in ROUNDING
-    return replace(
-        record,
-        margins=[],
-        predictions=record.predictions if predictions else [],
-        logits=record.logits if logits and in_float else [],
-    )
-
-
-class ModelReader:
-    """Reads the records of the variants of a model, which share baselines and examples."""
-
-    def __init__(
-        self, files: Sequence[RunFiles], splits: SplitsByModel, settings: Settings
-    ) -> None:
-        self.files, self.settings, self.data = files, settings, splits
-        self.engines = engines_in_use(one.engine for one in files)
-        self.latencies = [self.read(LatencyRecord, one.latency) for one in files]
-        self.machine = MachineSpeed(self.latencies)
-        self.references = self.read_references()
-        self.splits: Mapping[str, Split] = {
-            name: evaluation_split(splits[name]["evaluation"])
-            for name in dict.fromkeys(one.model for one in self.latencies)
-        }
-
-    def read(self, kind: type[Kind], path: Path) -> Kind:
-        """Return a record of an engine and data in use; raises as `require_own`, `require_data`."""
-        record = read_record(kind, path)
-        require_own(path, record, self.engines)
-        if isinstance(record, AccuracyRecord):
-            require_data(path, record, self.data[record.model]["evaluation"])
-        return record
-
-    def read_references(self) -> dict[Name, Reference]:
-        """Return the accuracy records of the baselines that there are."""
-        wanted = {self.baseline_of(one) for one in self.latencies}
-        found = {}
-        for latency, run in zip(self.latencies, self.files, strict=True):
-            if (latency.model, latency.variant) in wanted:
-                record = self.read(AccuracyRecord, run.accuracy)
-                found[record.model, record.variant] = Reference(
-                    record, ReferenceLogits(record.logits)
-                )
-        return found
-
-    def baseline_of(self, latency: LatencyRecord) -> Name:
-        """Return the baseline of a variant."""
-        place = parse(latency.variant).place
-        return latency.model, self.settings.baselines[latency.model][place]
-
-    def runs(self) -> Iterator[Run]:
-        """Yield the result of each variant with its records."""
-        return map(self.run, self.latencies, self.files)
-
-    def run(self, latency: LatencyRecord, files: RunFiles) -> Run:
-        """Return the result of a variant, compared with its baseline, and its records."""
-        own = self.references.get((latency.model, latency.variant))
-        accuracy = own.record if own else self.read(AccuracyRecord, files.accuracy)
-        baseline = self.baseline_of(latency)
-        reference = self.references.get(baseline)
-        result = result_entry(
-            open_manifest(files.engine, EngineManifest),
-            latency,
-            accuracy,
-            reference.record if reference else None,
-            host=host_key(latency.host),
-            budget=self.settings.budget_points / 100,
-            baseline_variant=baseline[1],
-            split=self.splits[latency.model],
-            machine=self.machine,
-            logits=reference.logits if reference else None,
-            accept_disturbed=self.settings.accept_disturbed,
+    audits: dict[str, list[Path]] = {}
+    for path in map(Path, inputs.audits):
+        audits.setdefault(path.parents[1].name, []).append(path)
+    predictions, logits = bool([*inputs.families, *inputs.activations]), bool([*inputs.families])
+    tasks = [
+        ModelFiles(
+            [files[place] for place in places],
+            audits.get(model, []),
+            {model: splits[model]},
+            settings.of_model(model),
+            predictions,
+            logits,
         )
-        return result, latency, accuracy
+        for model, places in models.items()
+    ]
+    results: dict[int, Result] = {}
+    runs = Runs([], {}, {}, {})
+    read = spread(read_model, tasks, processes=processes)
+    for places, own in zip(models.values(), read, strict=True):
+        results |= zip(places, own.results, strict=True)
+        runs.judged.update(own.judged)
+        runs.engines.update(own.engines)
+        add_hosts(runs.hosts, own.machines)
+    return runs._replace(results=[results[place] for place in range(len(files))])

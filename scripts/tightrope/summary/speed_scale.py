@@ -62,12 +62,12 @@ def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Res
     so that they agree. Without a speed-up it is the row's own median, None if disturbed. The time
     of a disturbed baseline is estimated from the variants paired with it.
     """
-    rows = rows_by_race(results)
+    rows, baselines = rows_by_race(results), baselines_of(results)
     scales = {
         (key, variant): speedup
         for key, race in races.items()
         if key in rows
-        for variant, speedup in on_one_scale(rows[key], race, baseline_of(results, key)).items()
+        for variant, speedup in on_one_scale(rows[key], race, baselines[key[:3]]).items()
     }
     return [
         {**result, "latency": [placed(result, row, rows, scales) for row in result["latency"]]}
@@ -85,13 +85,13 @@ def rows_by_race(results: Iterable[Result]) -> dict[RaceKey, dict[str, LatencyRo
     return rows
 
 
-def baseline_of(results: Iterable[Result], key: RaceKey) -> str:
-    """Return the baseline of the variants in a race."""
-    return next(
-        one["baseline"]
-        for one in results
-        if (one["model"], one["host"], one["device"]) == key[:3] and one["baseline"]
-    )
+def baselines_of(results: Iterable[Result]) -> dict[tuple[str, str | None, str], str]:
+    """Return the baseline of the variants of a model on a host and device, the first named."""
+    found: dict[tuple[str, str | None, str], str] = {}
+    for one in results:
+        if one["baseline"]:
+            found.setdefault((one["model"], one["host"], one["device"]), one["baseline"])
+    return found
 
 
 def placed(

@@ -22,13 +22,13 @@ from tightrope.summary.family_types import Family
 from tightrope.summary.goal import decisions
 from tightrope.summary.goal_recommendations import for_goal
 from tightrope.summary.goal_types import Cost, GoalDecision
-from tightrope.summary.hosts import add_hosts
+from tightrope.summary.hosts import Machine, add_hosts
 from tightrope.summary.inputs import Inputs, Settings
-from tightrope.summary.int8 import made_records, with_int8
+from tightrope.summary.int8 import made_records, with_search
 from tightrope.summary.model_types import Model
 from tightrope.summary.models import model_entry
 from tightrope.summary.over_bf16 import with_speedups_over_bf16
-from tightrope.summary.own_records import OwnAudits, engines_in_use, read_own, read_own_race
+from tightrope.summary.own_records import Engines, read_own, read_own_race
 from tightrope.summary.preparation import prepare_seconds
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import RaceKey, race_entries
@@ -45,17 +45,25 @@ from tightrope.summary.workload_types import Activation, Traffic
 
 
 def summarize(
-    inputs: Inputs, settings: Settings, *, json_target: Path | str, csv_target: Path | str
+    inputs: Inputs,
+    settings: Settings,
+    *,
+    json_target: Path | str,
+    csv_target: Path | str,
+    processes: int = 1,
 ) -> None:
-    """Write the summary of all records; docs/summary-json.md lists its fields."""
+    """Write the summary of all records, read in so many processes, which must have one thread.
+
+    docs/summary-json.md lists its fields.
+    """
     splits = by_model(inputs.splits)
-    measured, judged, machines = read_runs(inputs, splits, settings)
-    results, raced = raced_results(inputs, settings, measured)
+    measured, judged, machines, in_use = read_runs(inputs, splits, settings, processes=processes)
+    results, raced = raced_results(inputs, settings, measured, in_use)
     fastest = recommendations(results, raced)
-    requested = Requested.of(inputs, accept_disturbed=settings.accept_disturbed)
+    requested = Requested.of(inputs, in_use, accept_disturbed=settings.accept_disturbed)
     traffic, profiles = requested.traffic_entries(), requested.profile_entries()
     goals = goals_of(settings, results, fastest, traffic)
-    add_hosts(machines, requested.records())
+    add_hosts(machines, map(Machine.of, requested.records()))
     document: Summary = {
         **about(settings),
         "hosts": machines,
@@ -73,7 +81,7 @@ def summarize(
         "causes": requested.causes_entries(),
         "training": requested.training_entries(),
         "cascades": requested.cascade_entries(),
-        "activations": activations_of(inputs, settings, judged),
+        "activations": activations_of(inputs, settings, judged, in_use),
         "families": families_of(inputs, results, judged, settings),
         "compressions": compression_entries(inputs.compressions),
         "goal": settings.goal,
@@ -97,21 +105,20 @@ def about(settings: Settings) -> About:
 
 
 def raced_results(
-    inputs: Inputs, settings: Settings, results: list[Result]
+    inputs: Inputs, settings: Settings, results: list[Result], in_use: Engines
 ) -> tuple[list[Result], dict[RaceKey, Race]]:
     """Return all results on the scale that they share with raced variants, and the races."""
     sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
-    in_use = engines_in_use(inputs.engines)
     raced = race_entries(
         [read_own_race(path, RaceRecord, in_use) for path in inputs.races],
         sizes,
         accept_disturbed=settings.accept_disturbed,
     )
-    found = OwnAudits(inputs.audits, in_use), made_records(inputs.searches, Found)
+    searches = made_records(inputs.searches, Found)
     timed = with_speedups_over_bf16(with_races(results, raced), raced)
     known = timed + [not_planned_entry(*one, "failed") for one in settings.failed]
     known += [not_planned_entry(*one, "unavailable") for one in settings.unavailable]
-    return [with_int8(result, *found) for result in known], raced
+    return [with_search(result, searches) for result in known], raced
 
 
 def goals_of(
@@ -156,9 +163,10 @@ def model_of(checkpoint: Path | str) -> str:
     return Path(checkpoint).parent.parent.name
 
 
-def activations_of(inputs: Inputs, settings: Settings, judged: Judged) -> list[Activation]:
+def activations_of(
+    inputs: Inputs, settings: Settings, judged: Judged, in_use: Engines
+) -> list[Activation]:
     """Return the comparisons of models that differ only in their activation."""
-    in_use = engines_in_use(inputs.engines)
     return activation_entries(
         [read_own(path, LatencyRecord, in_use) for path in inputs.activations],
         judged,

@@ -9,7 +9,8 @@ from tightrope.summary.int8 import (
     audit_entry,
     made_records,
     sensitivity_entries,
-    with_int8,
+    with_audit,
+    with_search,
 )
 from tightrope.summary.own_records import OwnAudits
 
@@ -76,7 +77,7 @@ def test_an_engine_that_quantizes_itself_has_no_tensors() -> None:
 
 def test_a_search_tells_how_many_operators_each_trial_left_in_float() -> None:
     records = {("m", "u8s8-minmax-64"): search(["a", "b"])}
-    found = with_int8(result(AUTO, "int8-auto", "minmax-64"), {}, records)
+    found = with_search(result(AUTO, "int8-auto", "minmax-64"), records)
     assert found["search"] == {
         "in_float": ["a", "b"],
         "smoothquant": 0.8,
@@ -97,7 +98,6 @@ def test_a_search_tells_how_many_operators_each_trial_left_in_float() -> None:
             }
         ],
     }
-    assert found["audit"] is None
 
 
 def test_a_search_belongs_to_int8_auto_of_its_own_model_and_calibration_alone() -> None:
@@ -106,17 +106,17 @@ def test_a_search_belongs_to_int8_auto_of_its_own_model_and_calibration_alone() 
         ("m", "u8s8-minmax-640"): search(["more samples"]),
         ("m", "u8s7-minmax-64"): search(["own"]),
     }
-    own = with_int8(result(AUTO, "int8-auto", "minmax-64"), {}, records)
+    own = with_search(result(AUTO, "int8-auto", "minmax-64"), records)
     assert own["search"]["in_float"] == ["own"]
     for precision, calibration in (("int8", "minmax-64"), ("int8-auto", "entropy-64")):
-        assert with_int8(result("v", precision, calibration), {}, records)["search"] is None
+        assert with_search(result("v", precision, calibration), records)["search"] is None
 
 
 def test_an_audit_belongs_to_the_variant_of_its_own_model() -> None:
     audits = {("m", AUTO): audit(), ("n", "cpu-openvino-int8-nncf-64"): audit()}
-    assert with_int8(result(AUTO, "int8-auto", "minmax-64"), audits, {})["audit"] is not None
+    assert with_audit(result(AUTO, "int8-auto", "minmax-64"), audits)["audit"] is not None
     other = result("cpu-openvino-int8-nncf-64", "int8", "nncf-64")
-    assert with_int8(other, audits, {})["audit"] is None
+    assert with_audit(other, audits)["audit"] is None
 
 
 def test_operators_come_in_the_order_of_their_divergence() -> None:

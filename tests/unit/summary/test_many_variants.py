@@ -16,9 +16,9 @@ from tightrope.records.record import Record
 from tightrope.statistics import mean_divergence, relative_error
 from tightrope.summary.document import Summary, read_summary, write_summary
 from tightrope.summary.logits import ReferenceLogits
+from tightrope.summary.model_runs import kept
 from tightrope.summary.reading import read_record
 from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import kept
 
 IDENTITY: dict[str, Any] = {"model": "m", "variant": "cpu-pytorch-fp32", "libraries": {"a": None}}
 

@@ -39,3 +39,20 @@ def test_made_up_records_are_summarized(
     found = read_summary("summary.json")["results"]
     assert [(one["model"], one["status"]) for one in found] == [(model, "ok") for model, _ in jobs]
     assert all(one["accuracy"] for one in found)
+
+
+def test_a_summary_has_the_same_bytes_from_any_number_of_processes(
+    study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # the variants of a model do not follow each other
+    jobs = [(model, parse(variant)) for variant in VARIANTS for model in ("a", "b", "c")]
+    baselines = {model: {"cpu": BASELINE} for model in ("a", "b", "c")}
+    settings = Settings(baselines=baselines, unavailable=[], budget_points=1.0)
+    inputs, texts = study.write_records(jobs, baselines), []
+    for processes in (1, 2):
+        target = Path(f"{processes}.json")
+        summarize(inputs, settings, json_target=target, csv_target="s.csv", processes=processes)
+        lines = target.read_text().splitlines()
+        texts.append([one for one in lines if '"created"' not in one] + [Path("s.csv").read_text()])
+    assert texts[0] == texts[1]

@@ -1,0 +1,66 @@
+"""Work spread over processes: its order, its errors and its end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from tightrope.errors import ArtifactError
+from tightrope.jobs.spread import spread
+
+TASKS = [0.3, 0.0, 0.1, 0.0]
+
+
+def process_after(seconds: float) -> tuple[float, int]:
+    time.sleep(seconds)
+    return seconds, os.getpid()
+
+
+def refused(task: int) -> int:
+    if task == 1:
+        raise ArtifactError("a.json: truncated")
+    return task
+
+
+@pytest.mark.parametrize("processes", [0, 1, 2, 9])
+def test_answers_come_in_the_order_of_the_tasks(processes: int) -> None:
+    found = list(spread(process_after, TASKS, processes=processes))
+    assert [seconds for seconds, _ in found] == TASKS
+    assert (os.getpid() in {process for _, process in found}) is (processes < 2)
+
+
+def test_a_single_task_needs_no_other_process() -> None:
+    assert list(spread(process_after, [0.0], processes=4)) == [(0.0, os.getpid())]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_error_is_that_of_the_first_task_that_fails(processes: int) -> None:
+    answers = spread(refused, [0, 1, 2, 1], processes=processes)
+    assert next(answers) == 0
+    with pytest.raises(ArtifactError, match=r"^a\.json: truncated$"):
+        next(answers)
+
+
+def test_the_processes_end_with_the_one_that_began_them_also_where_that_is_killed(
+    repository: Path,
+) -> None:
+    program = (
+        "import time\n"
+        "from tightrope.jobs.spread import spread\n"
+        "list(spread(time.sleep, [60.0] * 4, processes=2))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment) as parent:
+        began = psutil.Process(parent.pid)
+        deadline = time.monotonic() + 60
+        while len(began.children()) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        children = began.children()
+        parent.send_signal(signal.SIGKILL)
+        _, alive = psutil.wait_procs(children, timeout=30)
+    assert not alive
