@@ -42,10 +42,11 @@ from tightrope.plan import (
 )
 from tightrope.plan.config import checked_or_exit
 from tightrope.plan.location import location_or_exit
+from tightrope.plan.patterns import one_of
 from tightrope.plan.wildcard_functions import of_wildcards
 from tightrope.terminal import decision, stopping
 from tightrope.terminal.ended import watch_ended_jobs
-from tightrope.variants import CALIBRATION, METHODS, SCHEMES, either
+from tightrope.variants import CALIBRATION, METHODS, SCHEMES
 
 LOCATION = location_or_exit(workflow, PROJECT)
 SCRIPTS = LOCATION.scripts
@@ -217,16 +218,16 @@ paths_of = partial(of_wildcards, columns.paths)
 
 
 wildcard_constraints:
-    model=either(config["models"]),
-    variant=either(set(JOBS["variant"])),
-    device=either(PLAN.host),
-    cascade=either(PLAN.cascades),
-    rest=either(plan.variant_suffixes(PLAN)),
-    scheme=either(SCHEMES),
-    split=either(SPLITS),
+    model=one_of(config["models"]),
+    variant=one_of(set(JOBS["variant"])),
+    device=one_of(PLAN.host),
+    cascade=one_of(PLAN.cascades),
+    rest=one_of(plan.variant_suffixes(PLAN)),
+    scheme=one_of(SCHEMES),
+    split=one_of(SPLITS),
     graph=graphs.GRAPH,
     calibration=CALIBRATION,
-    method=either(METHODS),
+    method=one_of(METHODS),
     samples="[1-9][0-9]*",
     asked=distillation.ASKED,
     structures="[a-z0-9_-]+",
