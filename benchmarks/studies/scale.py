@@ -4,9 +4,10 @@
 
 Makes a project with a configuration of each number of variants, 200 a model, and prints a row of
 a Markdown table for each part. CPU seconds are those of the part's process and its children, which
-other load changes little; seconds on the wall are not printed. Nothing is built or measured: the
-records that are summarized are made up, and valid; what is rendered is their summary. `--profile
-FILE` keeps a profile for `pstats`.
+other load changes little; seconds on the wall are not printed. Memory is that of all of them at the
+same time, each shared page once; what summarizes has PROCESSES of them. Nothing is built or
+measured: the records that are summarized are made up, and valid; what is rendered is their summary.
+`--profile FILE` keeps a profile for `pstats`.
 """
 
 import argparse
@@ -15,15 +16,18 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from scale_records import write_records
+from tightrope.machine.processes import proportional_bytes
 from tightrope.plan.config import checked
 from tightrope.plan.plan import Plan, make_plan
 
@@ -34,6 +38,9 @@ LINKED = ("Snakefile", "rules", "scripts", "profiles", "envs", "config")
 # of the variants of a model two are in float, the rest is these products
 METHODS = ("minmax", "entropy", "percentile")
 FLOAT, REPAIRS, A_MODEL = 2, 10, 200
+PROCESSES = 2
+# seconds between two looks at memory, which walk through all page tables
+EVERY_S = 0.5
 
 PLAN = """
 import yaml
@@ -41,12 +48,13 @@ from tightrope.plan.config import checked
 from tightrope.plan.plan import make_plan
 make_plan(checked(yaml.load(open("many.yaml"), yaml.CSafeLoader), "config/schema.yaml"))
 """
-SUMMARIZE = """
+SUMMARIZE = f"""
 import json
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.summarize import summarize
-inputs, settings = (json.load(open(f"{name}.json")) for name in ("inputs", "settings"))
-summarize(Inputs(**inputs), Settings(**settings), json_target="s.json", csv_target="s.csv")
+inputs, settings = (json.load(open(name)) for name in ("inputs.json", "settings.json"))
+inputs, settings = Inputs(**inputs), Settings(**settings)
+summarize(inputs, settings, json_target="s.json", csv_target="s.csv", processes={PROCESSES})
 """
 RENDER = """
 import json
@@ -132,17 +140,31 @@ def write_inputs(plan: Plan) -> None:
 
 
 def measured(arguments: list[str], profile: Path | None) -> tuple[float, int]:
-    """Return the CPU seconds of Python with these arguments, and its peak resident bytes."""
+    """Return the CPU seconds of Python with these arguments, and its peak memory in bytes."""
     profiled = ["-m", "cProfile", "-o", str(profile)] if profile else []
     child = subprocess.Popen(
         [sys.executable, *profiled, *arguments],
         stdout=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "scripts")},
     )
-    _, status, used = os.wait4(child.pid, 0)
+    peak, ended = 0, 0
+    while not ended:
+        peak = max(peak, family_bytes(child.pid))
+        time.sleep(EVERY_S)
+        ended, status, used = os.wait4(child.pid, os.WNOHANG)
     if status != 0:
         sys.exit(f"{' '.join(arguments)} has failed; its message is above")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+    # the largest of them has a peak between two looks, too
+    return used.ru_utime + used.ru_stime, max(peak, used.ru_maxrss * 1024)
+
+
+def family_bytes(pid: int) -> int:
+    """Return the memory of a process and its children, each page that they share once."""
+    try:
+        process = psutil.Process(pid)
+        return sum(map(proportional_bytes, [process, *process.children(recursive=True)]))
+    except psutil.NoSuchProcess:
+        return 0
 
 
 if __name__ == "__main__":
