@@ -35,10 +35,10 @@ envvars:
 rule all:
     default_target: True
     input:
-        local("reports/summary.html"),
-        local("reports/summary.json"),
-        local("reports/summary.csv"),
-        local(collect("reports/pages/{model}.html", model=PAGED)),
+        kept_here("reports/summary.html"),
+        kept_here("reports/summary.json"),
+        kept_here("reports/summary.csv"),
+        kept_here(collect("reports/pages/{model}.html", model=PAGED)),
     localrule: True
 
 

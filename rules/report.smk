@@ -22,9 +22,9 @@ rule render_graph:
 
 rule render_report:
     input:
-        summary=local("reports/summary.json"),
+        summary=kept_here("reports/summary.json"),
         graphs=paths_of("reports/{model}/graphs/{graph}.json", GRAPHS),
-        template=local(
+        template=kept_here(
             collect(
                 f"{SCRIPTS}/tightrope/report/template/{{part}}.html",
                 part=[
@@ -59,16 +59,16 @@ rule render_report:
                 ],
             )
         ),
-        style=local(f"{SCRIPTS}/tightrope/report/template/page.css"),
-        script=local(f"{SCRIPTS}/tightrope/report/template/page.js"),
+        style=kept_here(f"{SCRIPTS}/tightrope/report/template/page.css"),
+        script=kept_here(f"{SCRIPTS}/tightrope/report/template/page.js"),
     output:
         page=report(
-            local(update("reports/summary.html")),
+            kept_here(update("reports/summary.html")),
             caption="captions/summary.rst",
             category="Summary",
         ),
         # of many results a page for each model, and `page` is the index; otherwise none
-        pages=local(update(collect("reports/pages/{model}.html", model=PAGED))),
+        pages=kept_here(update(collect("reports/pages/{model}.html", model=PAGED))),
     log:
         "<logs>/render_report/render_report.log",
     localrule: True

@@ -26,8 +26,8 @@ rule summarize:
         prepared=prepared_files,
     # the last report stays until the new one takes its place
     output:
-        json=local(update("reports/summary.json")),
-        csv=local(update("reports/summary.csv")),
+        json=kept_here(update("reports/summary.json")),
+        csv=kept_here(update("reports/summary.csv")),
     log:
         "<logs>/summarize/summarize.log",
     localrule: True

@@ -21,6 +21,11 @@ def is_stored(workflow: Any) -> bool:
     return workflow.storage_settings.default_storage_provider is not None
 
 
+def as_it_is(path: Any) -> Any:
+    """Return a path without a mark."""
+    return path
+
+
 def as_local(path: str) -> Any:
     """Mark a path as one that is not kept in storage."""
     from snakemake.io import local
