@@ -4,6 +4,7 @@ from functools import partial
 
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
+from tightrope.summary.code import step_digests
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.summarize import summarize
 
@@ -14,6 +15,7 @@ work = partial(
     Settings(
         configuration=job.params.configuration,
         overrides=job.params.overrides,
+        code=step_digests(),
         unavailable=job.params.unavailable,
         failed=job.params.failed,
         baselines=job.params.baselines,

@@ -41,6 +41,7 @@ class About(TypedDict):
     created: str
     configuration: list[str]
     overrides: list[str]
+    code: dict[str, str]
     accuracy_budget_points: float
 
 

@@ -54,12 +54,12 @@ class Inputs:
 class Settings:
     """What the plan knows of a run.
 
-    `configuration` names its files, `overrides` the values of --config. `unavailable` holds (model,
-    variant, reason), `baselines` the baseline variant by model and device, `references` the model
-    with which a model's activation is compared. `failed` holds (model, variant, reason) of
-    models without data or checkpoint. For `accept_disturbed` see `results.latency_entry`.
-    `prices` are per hour by fingerprint of the host, or `*`; `prepared` are positions in
-    `Inputs.prepared` of what was made before the engine of each variant.
+    `configuration` names its files, `overrides` the values of --config, `code` has the digest of
+    each step. `unavailable` holds (model, variant, reason), `baselines` the baseline variant by
+    model and device, `references` the model with which a model's activation is compared. `failed`
+    holds (model, variant, reason) of models without data or checkpoint. For `accept_disturbed` see
+    `results.latency_entry`. `prices` are per hour by fingerprint of the host, or `*`; `prepared`
+    are positions in `Inputs.prepared` of what was made before the engine of each variant.
     """
 
     unavailable: Sequence[tuple[str, str, str]]
@@ -67,6 +67,7 @@ class Settings:
     budget_points: float
     configuration: Sequence[str] = ()
     overrides: Sequence[str] = ()
+    code: Mapping[str, str] = field(default_factory=dict)
     failed: Sequence[tuple[str, str, str]] = ()
     references: Mapping[str, str] = field(default_factory=dict)
     accept_disturbed: bool = False

@@ -100,6 +100,7 @@ def about(settings: Settings) -> About:
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "configuration": list(settings.configuration),
         "overrides": list(settings.overrides),
+        "code": dict(settings.code),
         "accuracy_budget_points": settings.budget_points,
     }
 

@@ -16,6 +16,7 @@ EMPTY = {
     "created": "2026-11-23T12:00:00+00:00",
     "configuration": ["config/config.yaml"],
     "overrides": [],
+    "code": {},
     "accuracy_budget_points": 1.0,
     "hosts": {},
     "models": {},

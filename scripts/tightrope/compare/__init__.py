@@ -1,0 +1,1 @@
+"""Comparison of two reports, and of many over time; measures nothing."""

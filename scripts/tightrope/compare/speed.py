@@ -1,0 +1,163 @@
+"""Which variants became faster or slower: speed-ups of two runs, over the same reference."""
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from tightrope.compare.noise import FEWEST, adjusted, birge_ratio, is_beyond, p_value
+from tightrope.compare.read import Entry, Key, Report, RowKey, Shape
+from tightrope.records.machine_speed import DRIFT_SHARE
+from tightrope.statistics import Interval, Z
+
+Verdict = Literal["slower", "faster", "same", "not judged"]
+
+
+class Log(NamedTuple):
+    """Logarithm of a speed-up over the baseline of its run, with its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class SpeedChange:
+    """The time of a variant at a shape in the new report over that in the old one.
+
+    `time` is relative to `reference`, with its 95 % interval; None with the `reason` where it is
+    not judged. Times `old_s` and `new_s` are seconds per call, each of its own run. `error` is the
+    standard error of the logarithm of `time`.
+    """
+
+    row: RowKey
+    old_s: float | None
+    new_s: float | None
+    reference: str | None = None
+    time: Interval | None = None
+    error: float = 0.0
+    p: float | None = None
+    verdict: Verdict = "not judged"
+    reason: str | None = None
+
+
+def speed_changes(
+    old: Report, new: Report, own: Collection[Key], still: Collection[Key]
+) -> list[SpeedChange]:
+    """Return the change of each row that both reports have, by model, shape and variant.
+
+    `own` are the variants whose own libraries or settings differ, which are no reference, `still`
+    those that no difference concerns, whose scatter shows the noise between the runs.
+    """
+    groups: dict[tuple[str, str, Shape], list[RowKey]] = {}
+    for row in sorted(old.rows.keys() & new.rows.keys()):
+        group = row.model, str(new.results[row.key].get("baseline")), row.shape
+        groups.setdefault(group, []).append(row)
+    found = [one for rows in groups.values() for one in of_group(old, new, rows, own)]
+    return judged(found, still)
+
+
+def of_group(
+    old: Report, new: Report, rows: list[RowKey], own: Collection[Key]
+) -> Iterable[SpeedChange]:
+    """Yield the changes of rows with the same baseline and shape, without verdicts."""
+    logs = {row: (log_of(old, row), log_of(new, row)) for row in rows}
+    reference = reference_of(old, new, logs, own)
+    for row in rows:
+        seconds = [seconds_of(one.rows[row]) for one in (old, new)]
+        change = SpeedChange(row, seconds[0], seconds[1])
+        if reason := next(filter(None, (why_not(one, row) for one in (old, new))), None):
+            yield replace(change, reason=reason)
+        elif reference is None:
+            yield replace(change, reason="no variant is unchanged and measured in both")
+        elif row == reference:
+            yield replace(change, reason="the reference of the others")
+        else:
+            yield compared(change, reference, logs, drift(old, new, reference))
+
+
+def reference_of(
+    old: Report,
+    new: Report,
+    logs: dict[RowKey, tuple[Log | None, Log | None]],
+    own: Collection[Key],
+) -> RowKey | None:
+    """Return the row over which the others are compared: the baseline, if it is the same in both.
+
+    Else the unchanged one with the narrowest intervals, None without any.
+    """
+    can = {
+        row: math.hypot(before.error, after.error)
+        for row, (before, after) in logs.items()
+        if before and after and row.key not in own and drift(old, new, row) is not None
+    }
+    return min(can, key=lambda row: (can[row], row), default=None)  # a baseline's interval is 0
+
+
+def compared(
+    change: SpeedChange,
+    reference: RowKey,
+    logs: dict[RowKey, tuple[Log | None, Log | None]],
+    drifted: float | None,
+) -> SpeedChange:
+    """Return the change of a row over the reference, without its verdict."""
+    parts = [log for row in (change.row, reference) for log in logs[row] if log is not None]
+    (before, after), (before_reference, after_reference) = parts[:2], parts[2:]
+    value = before.value - before_reference.value - (after.value - after_reference.value)
+    error = math.hypot(*(one.error for one in parts), DRIFT_SHARE * (drifted or 0.0))
+    time = Interval(math.exp(value), 0.0, math.inf)
+    return replace(change, reference=reference.variant, time=time, error=error)
+
+
+def judged(changes: list[SpeedChange], still: Collection[Key]) -> list[SpeedChange]:
+    """Return the changes with intervals, p values corrected for their number, and verdicts."""
+    rows = [one for one in changes if one.time]
+    z = {one.row: math.log(one.time.value) / one.error for one in rows if one.time}
+    controls = [value for row, value in z.items() if row.key in still]
+    scale = max(
+        birge_ratio(controls), birge_ratio([*z.values()]) if len(controls) < FEWEST else 1.0
+    )
+    ps = dict(zip(z, adjusted([p_value(one / scale) for one in z.values()]), strict=True))
+    return [with_verdict(one, ps[one.row], scale) if one.time else one for one in changes]
+
+
+def with_verdict(change: SpeedChange, p: float, scale: float) -> SpeedChange:
+    """Return the change with its interval and verdict, all errors times `scale`."""
+    assert change.time
+    value, error = math.log(change.time.value), scale * change.error
+    ends = (math.exp(value + side * Z * error) for side in (0, -1, 1))
+    verdict: Verdict = "slower" if value > 0 else "faster"
+    verdict = verdict if is_beyond(p) else "same"
+    return replace(change, time=Interval(*ends), error=error, p=p, verdict=verdict)
+
+
+def log_of(report: Report, row: RowKey) -> Log | None:
+    """Return the speed-up of a row, that of the baseline being 1; None where there is none."""
+    if report.results[row.key].get("baseline") == row.variant:
+        return Log(0.0, 0.0)
+    speedup = report.rows[row].get("speedup") or {}
+    low, ratio, high = (speedup.get(name) for name in ("low", "ratio", "high"))
+    if not (low and ratio and high and low < high):
+        return None
+    return Log(math.log(ratio), math.log(high / low) / (2 * Z))
+
+
+def why_not(report: Report, row: RowKey) -> str | None:
+    """Return why a row has no number that decides, None if it has one."""
+    entry = report.rows[row]
+    if entry.get("disturbed") or (entry.get("speedup") or {}).get("verdict") == "disturbed":
+        words = "disturbed by other load"
+        return f"{words}, its numbers are provisional" if entry.get("provisional") else words
+    return None if log_of(report, row) else "no speed-up with an interval"
+
+
+def seconds_of(entry: Entry) -> float | None:
+    """Return the seconds per call of a row, by which its report compares it."""
+    return next((entry[name] for name in ("paired_s", "p50_s", "mean_s") if entry.get(name)), None)
+
+
+def drift(old: Report, new: Report, row: RowKey) -> float | None:
+    """Return the change of the logarithm of a row's seconds between the runs; None without them."""
+    if any(why_not(one, row) for one in (old, new)):
+        return None
+    before, after = (seconds_of(one.rows[row]) for one in (old, new))
+    return math.log(after / before) if before and after and min(before, after) > 0 else None
