@@ -66,7 +66,7 @@ def compare(old: Report, new: Report, *, across_hosts: bool = False) -> Comparis
     if not across_hosts:
         require_hosts(old, new, measured)
     found = differences(old, new)
-    speed = speed_changes(old, new, retuned(found), measured - touched(found))
+    speed = speed_changes(old, new, retuned(found))
     accuracy = accuracy_changes(old, new, measured, with_same_baseline(new, measured, found))
     others = moved(speed, accuracy)
     return Comparison(

@@ -1,7 +1,8 @@
 """What a comparison of many rows can tell from noise: p values, their correction, a scatter."""
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tightrope.statistics import LEVEL
 
@@ -36,14 +37,17 @@ def is_beyond(p: float | None) -> bool:
     return p is not None and p <= LEVEL
 
 
-def birge_ratio(values: Sequence[float]) -> float:
+def birge_ratio(groups: Collection[Sequence[float]]) -> float:
     """Return by which factor standardized differences scatter more than they should, at least 1.
 
     The Birge ratio (Birge 1932, "The Calculation of Errors by the Method of Least Squares") from
-    the median distance to the median, which a few real differences do not move. 1 with fewer than
-    FEWEST values.
+    the median distance to the median of each group, which a few real differences do not move. A
+    difference of all of a group is no scatter. 1 with too few values in groups of several.
     """
-    if len(values) < FEWEST:
+    several = [group for group in groups if len(group) > 1]
+    distances = [abs(one - statistics.median(group)) for group in several for one in group]
+    free = len(distances) - len(several)
+    if free < FEWEST - 1:
         return 1.0
-    middle = statistics.median(values)
-    return max(1.0, statistics.median(abs(one - middle) for one in values) / QUARTILE)
+    lost = math.sqrt(len(distances) / free)
+    return max(1.0, lost * statistics.median(distances) / QUARTILE)

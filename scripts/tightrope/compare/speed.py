@@ -1,11 +1,11 @@
 """Which variants became faster or slower: speed-ups of two runs, over the same reference."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from tightrope.compare.noise import FEWEST, adjusted, birge_ratio, is_beyond, p_value
+from tightrope.compare.noise import adjusted, birge_ratio, is_beyond, p_value
 from tightrope.compare.read import Entry, Key, Report, RowKey, Shape
 from tightrope.records.machine_speed import DRIFT_SHARE
 from tightrope.statistics import Interval, Z
@@ -40,20 +40,17 @@ class SpeedChange:
     reason: str | None = None
 
 
-def speed_changes(
-    old: Report, new: Report, own: Collection[Key], still: Collection[Key]
-) -> list[SpeedChange]:
+def speed_changes(old: Report, new: Report, own: Collection[Key]) -> list[SpeedChange]:
     """Return the change of each row that both reports have, by model, shape and variant.
 
-    `own` are the variants whose own libraries or settings differ, which are no reference, `still`
-    those that no difference concerns, whose scatter shows the noise between the runs.
+    `own` are the variants whose own libraries or settings differ, which are no reference.
     """
     groups: dict[tuple[str, str, Shape], list[RowKey]] = {}
     for row in sorted(old.rows.keys() & new.rows.keys()):
         group = row.model, str(new.results[row.key].get("baseline")), row.shape
         groups.setdefault(group, []).append(row)
     found = [one for rows in groups.values() for one in of_group(old, new, rows, own)]
-    return judged(found, still)
+    return judged(found, new)
 
 
 def of_group(
@@ -108,16 +105,26 @@ def compared(
     return replace(change, reference=reference.variant, time=time, error=error)
 
 
-def judged(changes: list[SpeedChange], still: Collection[Key]) -> list[SpeedChange]:
+def judged(changes: list[SpeedChange], new: Report) -> list[SpeedChange]:
     """Return the changes with intervals, p values corrected for their number, and verdicts."""
     rows = [one for one in changes if one.time]
     z = {one.row: math.log(one.time.value) / one.error for one in rows if one.time}
-    controls = [value for row, value in z.items() if row.key in still]
-    scale = max(
-        birge_ratio(controls), birge_ratio([*z.values()]) if len(controls) < FEWEST else 1.0
-    )
+    scale = birge_ratio(alike(z, new))
     ps = dict(zip(z, adjusted([p_value(one / scale) for one in z.values()]), strict=True))
     return [with_verdict(one, ps[one.row], scale) if one.time else one for one in changes]
+
+
+def alike(z: Mapping[RowKey, float], report: Report) -> list[list[float]]:
+    """Return standardized differences of the same engine and precision together.
+
+    What changes one of them, such as a library or the code of its kernels, mostly changes all.
+    """
+    kinds: dict[tuple[str, Any, Any], list[float]] = {}
+    for row, value in z.items():
+        result = report.results[row.key]
+        kind = row.model, result.get("engine"), result.get("precision")
+        kinds.setdefault(kind, []).append(value)
+    return [*kinds.values()]
 
 
 def with_verdict(change: SpeedChange, p: float, scale: float) -> SpeedChange:

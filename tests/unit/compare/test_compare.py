@@ -1,0 +1,238 @@
+"""What two reports say of each other: real ones, and changes planted in them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted import busier, changed, compared, library, results_of, slower, wrong
+from tightrope.compare.bounds import Bound, broken, is_open
+from tightrope.compare.compare import Comparison, compare
+from tightrope.compare.formats import plain
+from tightrope.compare.read import read_report
+from tightrope.errors import TightropeError
+from tightrope.report.style.numbers import MINUS, TIMES
+
+REPORTS = Path(__file__).parents[2] / "data/reports"
+BOUNDS = (Bound("slower", 0.03), Bound("accuracy", 0.005), Bound("gone", 0.0))
+ORT = "cpu-onnxruntime-fp32"
+Summary = dict[str, Any]
+
+
+def lines(comparison: Comparison) -> list[str]:
+    return [plain(one) for one in broken(comparison, BOUNDS)]
+
+
+def of_reports(old: str, new: str) -> Comparison:
+    """The comparison of two stored reports, with the records beside them."""
+    return compare(*(read_report(REPORTS / name / "summary.json") for name in (old, new)))
+
+
+@pytest.mark.parametrize("name", ["steady", "first", "again", "upgraded"])
+def test_a_report_against_itself_passes(name: str) -> None:
+    comparison = of_reports(name, name)
+    assert not lines(comparison)
+    assert not comparison.moved and not comparison.causes
+    assert all(one.time is None or one.time.value == pytest.approx(1) for one in comparison.speed)
+
+
+def test_two_reports_of_a_busy_machine_pass() -> None:
+    for old, new in (("first", "again"), ("again", "first")):
+        comparison = of_reports(old, new)
+        assert not lines(comparison)
+        assert not comparison.moved
+        assert sum(one.time is not None for one in comparison.speed) >= 6
+
+
+def test_a_planted_slowdown_of_five_percent_fails(tmp_path: Path, steady: Summary) -> None:
+    comparison = compared(tmp_path, steady, changed(steady, slower(1.05, "openvino")))
+    told = lines(comparison)
+    slow = [one for one in comparison.speed if "openvino" in one.row.variant]
+    assert len(told) == len(slow) > 0
+    assert all(f" is slower: 1.050{TIMES}" in one and "allowed are 3.0%" in one for one in told)
+
+
+def test_a_planted_slowdown_within_the_bound_passes(tmp_path: Path, steady: Summary) -> None:
+    assert not lines(compared(tmp_path, steady, changed(steady, slower(1.02))))
+
+
+def test_a_slowdown_within_the_noise_is_open_and_passes(tmp_path: Path, first: Summary) -> None:
+    comparison = compared(tmp_path, first, changed(first, slower(1.05)))
+    assert not lines(comparison)
+    assert any(is_open(one, BOUNDS) for one in comparison.speed)
+
+
+def test_a_slower_machine_is_no_slower_variant(tmp_path: Path, steady: Summary) -> None:
+    comparison = compared(tmp_path, steady, changed(steady, busier(1.4)))
+    assert not lines(comparison) and not comparison.moved
+
+
+def test_a_machine_that_changed_its_speed_makes_intervals_wider(
+    tmp_path: Path, steady: Summary
+) -> None:
+    same, other = (
+        compared(tmp_path / str(factor), steady, changed(steady, busier(factor)))
+        for factor in (1.0, 1.4)
+    )
+    for one, wide in zip(same.speed, other.speed, strict=True):
+        if one.time and wide.time:
+            assert wide.time.high > one.time.high * 1.1
+
+
+def test_a_planted_drop_of_accuracy_fails_by_the_summaries_alone(
+    tmp_path: Path, first: Summary
+) -> None:
+    comparison = compared(tmp_path, first, changed(first, wrong(8, "openvino-int8")))
+    (line,) = lines(comparison)
+    assert f"cpu-openvino-int8-nncf-8 lost accuracy: {MINUS}10.0 (" in line
+    (one,) = [one for one in comparison.accuracy if one.verdict == "worse"]
+    assert one.source == "flips"
+    assert one.flips is not None and len(one.flips) == 8
+    assert one.flips[0].text == f"example {one.flips[0].example}"
+
+
+def test_answers_come_from_the_records_beside_both_summaries() -> None:
+    comparison = of_reports("first", "again")
+    assert {one.source for one in comparison.accuracy} == {"records"}
+
+
+def test_without_flips_two_accuracies_are_compared_as_independent(
+    tmp_path: Path, first: Summary
+) -> None:
+    def unlisted(document: Summary) -> None:
+        for result in document["results"]:
+            result["accuracy"]["flips"] = 300
+
+    other = changed(first, wrong(8, "openvino-int8"), unlisted)
+    comparison = compared(tmp_path, changed(first, unlisted), other)
+    (one,) = [one for one in comparison.accuracy if one.old != one.new]
+    assert one.source == "totals" and one.flips is None
+    assert one.why_totals and "a summary does not list all flips" in one.why_totals
+    assert one.delta and one.delta.low < -0.1 < one.delta.high < 0
+
+
+def test_a_new_version_of_onnxruntime_is_named_of_two_real_environments() -> None:
+    comparison = of_reports("first", "upgraded")
+    difference, _ = comparison.causes[0]
+    assert (difference.name, difference.kind) == ("onnxruntime", "library")
+    assert (difference.old, difference.new) == ("1.31.1", "1.32.0")
+    assert {key.variant.split("-")[1] for key in difference.concerns} == {"onnxruntime"}
+
+
+def test_the_likely_cause_concerns_what_changed(tmp_path: Path, steady: Summary) -> None:
+    def another_seed(document: Summary) -> None:
+        document["overrides"] = ["seed=2"]
+
+    new = changed(
+        steady,
+        slower(1.3, "onnxruntime"),
+        library("onnxruntime", "99.0"),
+        library("openvino", "99.0"),
+        another_seed,
+    )
+    comparison = compared(tmp_path, steady, new)
+    (first, concerned), *others = comparison.causes
+    assert (first.name, concerned) == ("onnxruntime", True)
+    assert [one.name for one, _ in others] == ["overrides", "openvino"]
+    assert {key.variant for key in comparison.moved} == {
+        one["variant"] for one in results_of(steady, "onnxruntime")
+    }
+
+
+def test_with_another_baseline_an_unchanged_variant_is_the_reference(
+    tmp_path: Path, steady: Summary
+) -> None:
+    """A faster PyTorch makes no other engine slower."""
+    new = changed(steady, slower(1.3), library("torch", "99.0"))
+    comparison = compared(tmp_path, steady, new)
+    baselines = [one for one in comparison.speed if "pytorch" in one.row.variant]
+    assert [one.verdict for one in baselines] == ["faster"] * len(baselines)
+    assert all(one.time and one.time.value == pytest.approx(1 / 1.3) for one in baselines)
+    others = [one for one in comparison.speed if "pytorch" not in one.row.variant]
+    assert {one.verdict for one in others} == {"same", "not judged"}
+    assert not lines(comparison)
+
+
+def test_where_everything_is_other_no_time_is_judged(tmp_path: Path, steady: Summary) -> None:
+    def threads(document: Summary) -> None:
+        for result in document["results"]:
+            result["threads"] = 7
+
+    comparison = compared(tmp_path, steady, changed(steady, threads))
+    assert {one.reason for one in comparison.speed} == {
+        "no variant is unchanged and measured in both"
+    }
+    with pytest.raises(TightropeError, match="no time can be judged: no variant is unchanged"):
+        lines(comparison)
+
+
+def test_a_disturbed_row_is_not_judged(tmp_path: Path, steady: Summary) -> None:
+    def disturb(document: Summary) -> None:
+        for result in results_of(document, "openvino"):
+            for row in result["latency"]:
+                row.update(disturbed="other load", provisional=True)
+
+    comparison = compared(tmp_path, steady, changed(steady, slower(1.5), disturb))
+    rows = [one for one in comparison.speed if "openvino" in one.row.variant]
+    assert rows and all(one.verdict == "not judged" for one in rows)
+    assert rows[0].reason == "disturbed by other load, its numbers are provisional"
+
+
+def test_a_variant_that_fails_now_is_gone(tmp_path: Path, steady: Summary) -> None:
+    def fail(document: Summary) -> None:
+        (result,) = results_of(document, ORT)
+        result.update(status="failed", reason="no such operator", latency=[], accuracy=None)
+
+    comparison = compared(tmp_path, steady, changed(steady, fail))
+    assert lines(comparison) == [f"tiny {ORT} is gone: failed: no such operator"]
+    back = compared(tmp_path, changed(steady, fail), steady)
+    assert not lines(back) and [key.variant for key in back.came] == [ORT]
+
+
+def test_another_recommendation_is_told(tmp_path: Path, steady: Summary) -> None:
+    def other(document: Summary) -> None:
+        document["recommendations"][0]["variant"] = "cpu-other-fp32"
+
+    (choice,) = compared(tmp_path, steady, changed(steady, other)).choices
+    assert choice.new == "cpu-other-fp32"
+    assert choice.old == steady["recommendations"][0]["variant"]
+
+
+@pytest.mark.parametrize(("fact", "value"), [("cpu", "another"), ("cores", 64), ("isa", ["avx2"])])
+def test_other_hosts_are_refused(fact: str, value: Any, tmp_path: Path, steady: Summary) -> None:
+    def moved(document: Summary) -> None:
+        (host,) = document["hosts"].values()
+        host[fact] = value
+
+    with pytest.raises(TightropeError, match=f"different hosts: {fact} of tiny/.* give --across-h"):
+        compared(tmp_path, steady, changed(steady, moved))
+    comparison = compared(tmp_path, steady, changed(steady, moved), across_hosts=True)
+    assert comparison.causes[0][0].name == fact
+
+
+def test_a_new_driver_is_no_other_host(tmp_path: Path, steady: Summary) -> None:
+    def updated(document: Summary) -> None:
+        (host,) = document["hosts"].values()
+        host.update(driver="600.1", python="3.11.99")
+
+    comparison = compared(tmp_path, steady, changed(steady, updated))
+    found = {one.name: one.concerns for one, _ in comparison.causes}
+    assert not found["driver"]  # it concerns a GPU's variants alone
+    assert len(found["python"]) == len(steady["results"])
+
+
+def test_code_that_changed_is_told_by_its_steps(tmp_path: Path, steady: Summary) -> None:
+    def edited(document: Summary) -> None:
+        document["code"]["build openvino"] = "000000000000"
+
+    comparison = compared(tmp_path, steady, changed(steady, slower(1.3, "openvino"), edited))
+    ((cause, concerned),) = comparison.causes
+    assert (cause.name, cause.kind, concerned) == ("build openvino", "code", True)
+
+
+def test_no_model_in_common_is_refused(tmp_path: Path, steady: Summary) -> None:
+    def renamed(document: Summary) -> None:
+        for result in document["results"]:
+            result["model"] = "other"
+
+    with pytest.raises(TightropeError, match=r"no model in common: .* has tiny, .* has other"):
+        compared(tmp_path, steady, changed(steady, renamed))

@@ -1,0 +1,108 @@
+"""What is in a file cannot control a terminal, a Markdown file or a page."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted import changed, compared, wrong
+from tightrope.compare.answers import from_records
+from tightrope.compare.bounds import Bound, broken
+from tightrope.compare.formats import as_markdown, as_text, code_span
+from tightrope.compare.page import comparison_page
+from tightrope.compare.read import Key
+from tightrope.compare.sections import heading, sections
+
+ATTACK = '</code><script>window.owned = true</script><img src=x onerror="owned=1">'
+HOSTILE = f"`|x| {ATTACK} [a](javascript:b) @someone #1 \x1b[31m\u202e\n| end ../../etc/passwd"
+BOUNDS = (Bound("slower", 0.03), Bound("accuracy", 0.005))
+
+
+class Tags(HTMLParser):
+    """The names of the tags of a page, and their attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attributes}
+
+
+def hostile(document: dict[str, Any]) -> None:
+    """Every name and text of the summary is an attack."""
+    document["models"] = {HOSTILE: document["models"]["tiny"]}
+    document["models"][HOSTILE]["labels"] = [HOSTILE, "b"]
+    for result in document["results"]:
+        result["model"] = HOSTILE
+        if result["variant"] != result["baseline"]:
+            result["variant"] += HOSTILE
+    for one in document["recommendations"]:
+        one["model"] = HOSTILE
+
+
+@pytest.fixture
+def formats(tmp_path: Path, first: dict[str, Any]) -> dict[str, str]:
+    """The comparison of hostile summaries in each format."""
+    old = changed(first, hostile)
+
+    def other(document: dict[str, Any]) -> None:
+        document["overrides"] = [HOSTILE]
+        document["recommendations"][0]["variant"] = HOSTILE
+        document["results"].pop(0)
+
+    new = changed(old, wrong(8, "openvino-int8"), other)
+    for result in new["results"]:
+        for flip in result["accuracy"]["flipped"]:
+            flip["text"] = HOSTILE
+    comparison = compared(tmp_path, old, new)
+    found = broken(comparison, BOUNDS)
+    assert found
+    parts = heading(comparison), sections(comparison, BOUNDS, found)
+    return {
+        "text": as_text(*parts),
+        "markdown": as_markdown(*parts),
+        "html": comparison_page(comparison, *parts),
+    }
+
+
+def test_a_page_has_no_tag_of_a_name(formats: dict[str, str]) -> None:
+    plain = Tags(formats["html"])
+    assert "img" not in plain.tags
+    assert plain.tags.count("script") == 2  # the page's own: data, and sorting of tables
+    assert not {"onerror", "src"} & plain.attributes
+    assert "owned = true</script>" not in formats["html"]
+
+
+def test_a_terminal_gets_no_control_character(formats: dict[str, str]) -> None:
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", formats["text"])
+
+
+def test_in_markdown_a_name_is_a_code_span_and_ends_no_cell(formats: dict[str, str]) -> None:
+    text = formats["markdown"]
+    outside = re.sub(r"`[^`\n]*`", "", text)
+    assert text.count("`") % 2 == 0
+    for mark in ("<", "javascript", "@someone", "passwd", "\x1b", "\u202e"):
+        assert mark not in outside
+    tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    assert tables
+    for rows in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
+
+
+def test_a_code_span_has_no_end_of_its_own() -> None:
+    assert code_span("a`b|c\nd") == r"`a'b\|c\nd`"
+    assert code_span(" ") == ""
+
+
+def test_a_name_that_is_a_path_names_no_file(tmp_path: Path, first: dict[str, Any]) -> None:
+    def renamed(document: dict[str, Any]) -> None:
+        document["results"][0]["model"] = "../x"
+
+    comparison = compared(tmp_path, changed(first, renamed), changed(first, renamed))
+    key = Key("../x", first["results"][0]["variant"])
+    assert from_records(comparison.old, comparison.new, key) == "its name is none of a file"
