@@ -22,6 +22,7 @@ SHARED_FOLDER = "TESTS_SHARED_FOLDER"
 TIMED = (
     "engines/test_throughput.py",
     "engines/test_traffic.py",
+    "unit/compare/test_remeasure.py",
     "unit/measure/",
     "unit/machine/",
     "workflow/test_disturbed.py",

@@ -17,6 +17,7 @@ from tightrope.compare.compare import compare
 from tightrope.compare.formats import as_markdown, as_text
 from tightrope.compare.page import comparison_page
 from tightrope.compare.read import read_report
+from tightrope.compare.remeasure import remeasure
 from tightrope.compare.sections import heading, sections
 from tightrope.errors import TightropeError
 
@@ -44,6 +45,11 @@ def words_of(arguments: list[str]) -> argparse.Namespace:
         help="slower:3%%, accuracy:0.5 (points) or gone; may be given several times",
     )
     parser.add_argument("--across-hosts", action="store_true", help="compare different hosts")
+    parser.add_argument(
+        "--remeasure",
+        action="store_true",
+        help="time old and new engines side by side, where both are beside their reports",
+    )
     parser.add_argument("--markdown", type=Path, metavar="FILE")
     parser.add_argument("--html", type=Path, metavar="FILE")
     return parser.parse_args(arguments)
@@ -54,7 +60,9 @@ def main(arguments: list[str]) -> int:
     words = words_of(arguments)
     bounds = [parse_bound(one) for one in words.fail_on]
     old, new = read_report(words.old), read_report(words.new)
-    comparison = compare(old, new, across_hosts=words.across_hosts)
+    comparison = compare(
+        old, new, across_hosts=words.across_hosts, again=remeasure if words.remeasure else None
+    )
     found = broken(comparison, bounds)
     parts = sections(comparison, bounds, found)
     if words.markdown:

@@ -1,6 +1,6 @@
 """The whole comparison of two reports."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tightrope.compare.accuracy import AccuracyChange, accuracy_changes
@@ -11,11 +11,13 @@ from tightrope.compare.differences import (
     retuned,
     touched,
 )
-from tightrope.compare.read import Entry, Key, Report, Shape
-from tightrope.compare.speed import SpeedChange, speed_changes
+from tightrope.compare.read import Entry, Key, Report, RowKey, Shape
+from tightrope.compare.speed import SpeedChange, speed_changes, with_remeasured
 from tightrope.errors import TightropeError
 from tightrope.report.style.numbers import shape_of
+from tightrope.statistics import Interval
 
+Remeasure = Callable[[Report, Report, Sequence[RowKey]], Mapping[RowKey, Interval | str]]
 # what makes a machine another one; a GPU counts for what ran on it
 MACHINE = ("cpu", "isa", "cores")
 # kinds of differences by which the answers of an unchanged baseline may be others
@@ -56,10 +58,13 @@ class Comparison:
         return moved(self.speed, self.accuracy)
 
 
-def compare(old: Report, new: Report, *, across_hosts: bool = False) -> Comparison:
+def compare(
+    old: Report, new: Report, *, across_hosts: bool = False, again: Remeasure | None = None
+) -> Comparison:
     """Return the comparison; raise TightropeError for reports that cannot be compared.
 
-    They need a model in common, and the same hosts unless `across_hosts`.
+    They need a model in common, and the same hosts unless `across_hosts`. `again` times rows side
+    by side, see `remeasure`.
     """
     require_common(old, new)
     measured = {key for key in ok(old) & ok(new)}
@@ -67,6 +72,8 @@ def compare(old: Report, new: Report, *, across_hosts: bool = False) -> Comparis
         require_hosts(old, new, measured)
     found = differences(old, new)
     speed = speed_changes(old, new, retuned(found))
+    if again:
+        speed = with_remeasured(speed, again(old, new, [one.row for one in speed]))
     accuracy = accuracy_changes(old, new, measured, with_same_baseline(new, measured, found))
     others = moved(speed, accuracy)
     return Comparison(

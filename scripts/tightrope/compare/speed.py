@@ -10,6 +10,9 @@ from tightrope.compare.read import Entry, Key, Report, RowKey, Shape
 from tightrope.records.machine_speed import DRIFT_SHARE
 from tightrope.statistics import Interval, Z
 
+# in the place of a reference, where both engines ran in the same rounds
+SIDE_BY_SIDE = "itself, side by side"
+
 Verdict = Literal["slower", "faster", "same", "not judged"]
 
 
@@ -125,6 +128,33 @@ def alike(z: Mapping[RowKey, float], report: Report) -> list[list[float]]:
         kind = row.model, result.get("engine"), result.get("precision")
         kinds.setdefault(kind, []).append(value)
     return [*kinds.values()]
+
+
+def with_remeasured(
+    changes: list[SpeedChange], found: Mapping[RowKey, Interval | str]
+) -> list[SpeedChange]:
+    """Return the changes, where engines were timed side by side by that alone.
+
+    `found` has the time of the new engine over that of the old one with its 95 % interval, or why
+    there is none: then the reports decide. P values are corrected among these rows.
+    """
+    times = {row: one for row, one in found.items() if isinstance(one, Interval) and one.low > 0}
+    logs = {
+        row: Log(math.log(one.value), math.log(one.high / one.low) / (2 * Z))
+        for row, one in times.items()
+    }
+    ps = adjusted([p_value(one.value / one.error) for one in logs.values()])
+    beside = dict(zip(logs, ps, strict=True))
+
+    def remeasured(change: SpeedChange) -> SpeedChange:
+        if change.row not in times:
+            why = found.get(change.row)
+            return replace(change, reason=f"not timed side by side: {why}") if why else change
+        log = logs[change.row]
+        own = replace(change, reference=SIDE_BY_SIDE, time=times[change.row], error=log.error)
+        return with_verdict(replace(own, reason=None), beside[change.row], 1.0)
+
+    return [remeasured(one) for one in changes]
 
 
 def with_verdict(change: SpeedChange, p: float, scale: float) -> SpeedChange:
