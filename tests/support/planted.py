@@ -59,6 +59,18 @@ def slower(factor: float, word: str = "") -> Change:
     return change
 
 
+def held(share: float) -> Change:
+    """The machine holds its speed, so that the intervals of speed-ups are as narrow as this."""
+
+    def change(document: Summary) -> None:
+        for result in results_of(document):
+            for row in result["latency"]:
+                ratio = row["speedup"]["ratio"]
+                row["speedup"].update(low=ratio / (1 + share), high=ratio * (1 + share))
+
+    return change
+
+
 def busier(factor: float) -> Change:
     """The machine takes that many times as long for everything, so that speed-ups stay."""
 

@@ -72,7 +72,7 @@ def chart(own: Sequence[Series]) -> dict[str, Any]:
         for step in one.steps
     ]
     colour = alt.Color("variant:N", legend=alt.Legend(orient="bottom", title=None, columns=1))
-    at = alt.X("at:T", title=None)
+    at = alt.X("at:T", title=None, axis=alt.Axis(format="%Y-%m-%d", labelOverlap=True))
     ms = alt.Y("ms:Q", title=None, scale=alt.Scale(zero=False))
     tips = [alt.Tooltip(f"{name}:N", title=name) for name in ("variant", "time", "latency")]
     layers = [

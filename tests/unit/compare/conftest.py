@@ -5,14 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planted import changed, held
 
 REPORTS = Path(__file__).parents[2] / "data/reports"
 
 
 @pytest.fixture
-def steady() -> dict[str, Any]:
-    """A run with narrow intervals."""
-    return json.loads((REPORTS / "steady/summary.json").read_text())
+def steady(again: dict[str, Any]) -> dict[str, Any]:
+    """A run as on a machine that holds its speed: its intervals, and they alone, are planted."""
+    return changed(again, held(0.02))
+
+
+@pytest.fixture
+def two() -> dict[str, Any]:
+    """A run of two variants whose own intervals are narrow."""
+    return json.loads((REPORTS / "two/summary.json").read_text())
 
 
 @pytest.fixture
