@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tightrope.compare.differences import differences
 from tightrope.compare.read import Report, RowKey, read_report
-from tightrope.compare.speed import log_of, seconds_of, why_not
+from tightrope.compare.rows import log_of, seconds_of, why_not
 from tightrope.compare.steps import Measured, Step, steps
 from tightrope.errors import TightropeError
 from tightrope.report.style.numbers import shape_of

@@ -3,10 +3,20 @@
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from tightrope.compare.noise import adjusted, birge_ratio, is_beyond, p_value
-from tightrope.compare.read import Entry, Key, Report, RowKey, Shape
+from tightrope.compare.read import Key, Report, RowKey, Shape
+from tightrope.compare.rows import (
+    UNSTEADY,
+    Log,
+    is_untimed,
+    log_of,
+    scatter,
+    seconds_of,
+    unsteadiness,
+    why_not,
+)
 from tightrope.records.machine_speed import DRIFT_SHARE
 from tightrope.statistics import Interval, Z
 
@@ -16,11 +26,8 @@ SIDE_BY_SIDE = "itself, side by side"
 Verdict = Literal["slower", "faster", "same", "not judged"]
 
 
-class Log(NamedTuple):
-    """Logarithm of a speed-up over the baseline of its run, with its standard error."""
-
-    value: float
-    error: float
+# of each row, in the old and the new report
+Logs = Mapping[RowKey, tuple[Log | None, Log | None]]
 
 
 @dataclass(frozen=True)
@@ -62,25 +69,26 @@ def of_group(
     """Yield the changes of rows with the same baseline and shape, without verdicts."""
     logs = {row: (log_of(old, row), log_of(new, row)) for row in rows}
     reference = reference_of(old, new, logs, own)
+    scatters = [scatter(one, rows) for one in (old, new)]
+    scattered = [DRIFT_SHARE * one for one in scatters]
     for row in rows:
         seconds = [seconds_of(one.rows[row]) for one in (old, new)]
         change = SpeedChange(row, seconds[0], seconds[1])
-        if reason := next(filter(None, (why_not(one, row) for one in (old, new))), None):
-            yield replace(change, reason=reason)
-        elif reference is None:
+        if reference is None:
             yield replace(change, reason="no variant is unchanged and measured in both")
         elif row == reference:
             yield replace(change, reason="the reference of the others")
+        elif max(scatters) > UNSTEADY:
+            yield replace(change, reason="the baseline's time changed too much within a run")
+        elif reason := next(filter(None, (why_not(one, row) for one in (old, new))), None):
+            yield replace(change, reason=reason)
         else:
-            yield compared(change, reference, logs, drift(old, new, reference))
+            yield compared(
+                change, reference, logs, [unsteadiness(old, new, row, reference), *scattered]
+            )
 
 
-def reference_of(
-    old: Report,
-    new: Report,
-    logs: dict[RowKey, tuple[Log | None, Log | None]],
-    own: Collection[Key],
-) -> RowKey | None:
+def reference_of(old: Report, new: Report, logs: Logs, own: Collection[Key]) -> RowKey | None:
     """Return the row over which the others are compared: the baseline, if it is the same in both.
 
     Else the unchanged one with the narrowest intervals, None without any.
@@ -88,7 +96,8 @@ def reference_of(
     can = {
         row: math.hypot(before.error, after.error)
         for row, (before, after) in logs.items()
-        if before and after and row.key not in own and drift(old, new, row) is not None
+        if before and after and row.key not in own
+        if not any(is_untimed(one, row) for one in (old, new))
     }
     return min(can, key=lambda row: (can[row], row), default=None)  # a baseline's interval is 0
 
@@ -96,14 +105,14 @@ def reference_of(
 def compared(
     change: SpeedChange,
     reference: RowKey,
-    logs: dict[RowKey, tuple[Log | None, Log | None]],
-    drifted: float | None,
+    logs: Logs,
+    unsteady: list[float],
 ) -> SpeedChange:
     """Return the change of a row over the reference, without its verdict."""
     parts = [log for row in (change.row, reference) for log in logs[row] if log is not None]
     (before, after), (before_reference, after_reference) = parts[:2], parts[2:]
     value = before.value - before_reference.value - (after.value - after_reference.value)
-    error = math.hypot(*(one.error for one in parts), DRIFT_SHARE * (drifted or 0.0))
+    error = math.hypot(*(one.error for one in parts), *unsteady)
     time = Interval(math.exp(value), 0.0, math.inf)
     return replace(change, reference=reference.variant, time=time, error=error)
 
@@ -165,36 +174,3 @@ def with_verdict(change: SpeedChange, p: float, scale: float) -> SpeedChange:
     verdict: Verdict = "slower" if value > 0 else "faster"
     verdict = verdict if is_beyond(p) else "same"
     return replace(change, time=Interval(*ends), error=error, p=p, verdict=verdict)
-
-
-def log_of(report: Report, row: RowKey) -> Log | None:
-    """Return the speed-up of a row, that of the baseline being 1; None where there is none."""
-    if report.results[row.key].get("baseline") == row.variant:
-        return Log(0.0, 0.0)
-    speedup = report.rows[row].get("speedup") or {}
-    low, ratio, high = (speedup.get(name) for name in ("low", "ratio", "high"))
-    if not (low and ratio and high and low < high):
-        return None
-    return Log(math.log(ratio), math.log(high / low) / (2 * Z))
-
-
-def why_not(report: Report, row: RowKey) -> str | None:
-    """Return why a row has no number that decides, None if it has one."""
-    entry = report.rows[row]
-    if entry.get("disturbed") or (entry.get("speedup") or {}).get("verdict") == "disturbed":
-        words = "disturbed by other load"
-        return f"{words}, its numbers are provisional" if entry.get("provisional") else words
-    return None if log_of(report, row) else "no speed-up with an interval"
-
-
-def seconds_of(entry: Entry) -> float | None:
-    """Return the seconds per call of a row, by which its report compares it."""
-    return next((entry[name] for name in ("paired_s", "p50_s", "mean_s") if entry.get(name)), None)
-
-
-def drift(old: Report, new: Report, row: RowKey) -> float | None:
-    """Return the change of the logarithm of a row's seconds between the runs; None without them."""
-    if any(why_not(one, row) for one in (old, new)):
-        return None
-    before, after = (seconds_of(one.rows[row]) for one in (old, new))
-    return math.log(after / before) if before and after and min(before, after) > 0 else None

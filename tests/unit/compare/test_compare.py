@@ -27,7 +27,7 @@ def of_reports(old: str, new: str) -> Comparison:
     return compare(*(read_report(REPORTS / name / "summary.json") for name in (old, new)))
 
 
-@pytest.mark.parametrize("name", ["two", "first", "again", "upgraded", "busy", "busier"])
+@pytest.mark.parametrize("name", ["two", "first", "again", "upgraded"])
 def test_a_report_against_itself_passes(name: str) -> None:
     comparison = of_reports(name, name)
     assert not lines(comparison)
@@ -36,13 +36,19 @@ def test_a_report_against_itself_passes(name: str) -> None:
 
 
 def test_two_reports_of_a_busy_machine_pass() -> None:
-    """Of the second pair most rows were disturbed, and milliseconds differ by a factor of 4."""
-    for pair, judged in ((("first", "again"), 8), (("busy", "busier"), 2)):
-        for old, new in (pair, pair[::-1]):
-            comparison = of_reports(old, new)
-            assert not lines(comparison)
-            assert not comparison.moved
-            assert sum(one.time is not None for one in comparison.speed) == judged
+    for old, new in (("first", "again"), ("again", "first")):
+        comparison = of_reports(old, new)
+        assert not lines(comparison)
+        assert not comparison.moved
+        assert sum(one.time is not None for one in comparison.speed) == 8
+
+
+def test_of_a_machine_that_can_time_nothing_no_time_is_judged() -> None:
+    """PyTorch's time changed fivefold within the one run, and was disturbed in the other."""
+    comparison = of_reports("busy", "busier")
+    assert not comparison.moved
+    with pytest.raises(TightropeError, match="the baseline's time changed too much within a run"):
+        lines(comparison)
 
 
 def test_five_percent_planted_in_a_real_report_fail(tmp_path: Path, two: Summary) -> None:
