@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -30,8 +31,10 @@ pytestmark = pytest.mark.usefixtures("short_rounds")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other load is not waited for long: nothing here is about the numbers."""
-    monkeypatch.setattr("tightrope.compare.remeasure.QUIET_SECONDS", 5.0)
+    """Other load is not waited for, and disturbs nothing: these differences are large."""
+    monkeypatch.setattr("tightrope.compare.remeasure.QUIET_SECONDS", 1.0)
+    for module in ("records", "measure"):
+        monkeypatch.setattr(f"tightrope.{module}.rounds.MAX_FOREIGN_CORES", math.inf)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +98,7 @@ def test_an_engine_beside_itself_is_as_fast(
     old, new = (project(tmp_path / name, tiny, engine) for name in ("old", "new"))
     found = remeasure(old, new, [ROW], io.StringIO())[ROW]
     assert isinstance(found, Interval), found
-    assert 0.9 < found.value < 1.1
+    assert found.low < 1 < found.high or 0.8 < found.value < 1.25
 
 
 def test_a_slower_engine_is_found(
