@@ -7,34 +7,25 @@ where the two cannot be compared.
 import argparse
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from tightrope.artifacts.files import write_bytes
 from tightrope.compare.bounds import broken, parse_bound
+from tightrope.compare.command import OneLineParser, run
 from tightrope.compare.compare import compare
 from tightrope.compare.formats import as_markdown, as_text
 from tightrope.compare.page import comparison_page
 from tightrope.compare.read import read_report
 from tightrope.compare.remeasure import remeasure
 from tightrope.compare.sections import heading, sections
-from tightrope.errors import TightropeError
 
-BROKEN, REFUSED = 1, 2
-
-
-class Words(argparse.ArgumentParser):
-    """A parser whose errors are one line, as all others are."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise TightropeError."""
-        raise TightropeError(f"{message}; --help says more")
+BROKEN = 1
 
 
 def words_of(arguments: list[str]) -> argparse.Namespace:
     """Parse the command line; raise TightropeError."""
-    parser = Words(description=(__doc__ or "").splitlines()[0])
+    parser = OneLineParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("old", type=Path, metavar="OLD", help="the earlier summary.json")
     parser.add_argument("new", type=Path, metavar="NEW", help="the later summary.json")
     parser.add_argument(
@@ -74,8 +65,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except TightropeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(REFUSED)
+    run(main)

@@ -4,36 +4,30 @@
 there is nothing to draw.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from tightrope.artifacts.files import write_bytes
+from tightrope.compare.command import OneLineParser, run
 from tightrope.compare.history import all_series, read_history
 from tightrope.compare.trend import trend_page
-from tightrope.errors import TightropeError
-
-REFUSED = 2
 
 
-def main() -> None:
-    """Read the folder and write the page; raises TightropeError."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main(arguments: list[str]) -> int:
+    """Read the folder and write the page; return the exit code. Raises TightropeError."""
+    parser = OneLineParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("history", type=Path, metavar="FOLDER")
     parser.add_argument("page", type=Path, metavar="PAGE")
-    words = parser.parse_args()
+    words = parser.parse_args(arguments)
     reports = read_history(words.history)
     found = all_series(reports)
     write_bytes(words.page, trend_page(words.history, reports, found).encode())
     count = sum(len(one.steps) for one in found)
     print(f"{words.page}: {len(reports)} reports, {len(found)} series, {count} steps")
+    return 0
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except TightropeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(REFUSED)
+    run(main)

@@ -152,5 +152,6 @@ def test_a_folder_of_reports_gives_a_page_with_steps(
 
 def test_a_folder_without_summaries_is_refused(tmp_path: Path) -> None:
     assert "no summary" in refused(command("trend_page.py", tmp_path, tmp_path / "a.html"))
+    assert "required: PAGE" in refused(command("trend_page.py", tmp_path))
     (tmp_path / "a.json").write_text("{}")
     assert "its schema is none" in refused(command("trend_page.py", tmp_path, tmp_path / "a.html"))
