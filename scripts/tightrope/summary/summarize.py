@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tightrope import __version__
 from tightrope.artifacts.int8_types import Found, Sensitivities
+from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
@@ -57,6 +58,15 @@ def summarize(
     docs/summary-json.md lists its fields.
     """
     splits = by_model(inputs.splits)
+    document, judged = document_of(inputs, settings, splits, processes=processes)
+    write_summary(json_target, with_examples(document, judged, splits))
+    write_csv(document["results"], document["costs"], csv_target)
+
+
+def document_of(
+    inputs: Inputs, settings: Settings, splits: SplitsByModel, *, processes: int
+) -> tuple[Summary, dict[tuple[str, str], AccuracyRecord]]:
+    """Return the summary without examples, and the accuracy records by model and variant."""
     measured, judged, machines, in_use = read_runs(inputs, splits, settings, processes=processes)
     results, raced = raced_results(inputs, settings, measured, in_use)
     fastest = recommendations(results, raced)
@@ -88,8 +98,7 @@ def summarize(
         "goals": goals,
         "costs": costs_of(inputs, settings, results),
     }
-    write_summary(json_target, with_examples(document, judged, splits))
-    write_csv(results, document["costs"], csv_target)
+    return document, judged
 
 
 def about(settings: Settings) -> About:
