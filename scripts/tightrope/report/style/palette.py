@@ -85,6 +85,7 @@ def chart_config(scheme: str) -> dict[str, Any]:
             "labelPadding": 6,
             "titlePadding": 8,
         },
+        "legend": {"labelColor": ink["quiet"], "labelFontSize": 11, "labelLimit": 0},
         "style": marks(scheme),
     }
 
