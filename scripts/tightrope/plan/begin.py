@@ -33,7 +33,7 @@ from tightrope.plan.run import (
     this_run_executes_jobs,
 )
 from tightrope.plan.slurm_queue import require_slurm
-from tightrope.plan.stored import files_here
+from tightrope.plan.stored import files_here, require_storable
 from tightrope.terminal.start import start_terminal
 
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
@@ -50,7 +50,7 @@ def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -
     """
     if not workflow.is_main_process or not this_run_executes_jobs():
         return False
-    require_nodes_or_exit(config)
+    require_nodes_or_exit(config, stored=location.stored)
     if location.module:
         return begin_module(workflow, config, plan, location)
     lease = folder_or_exit()
@@ -67,16 +67,18 @@ def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -
     return deleted
 
 
-def require_nodes_or_exit(config: Document) -> None:
+def require_nodes_or_exit(config: Document, *, stored: bool) -> None:
     """End the process with one line where jobs cannot be sent to the nodes that they are for.
 
-    What continues a run for its report runs here, whatever is missing.
+    With `stored`, where files are in storage, also what does not work there yet. What continues a run for its report runs here, whatever is missing.
     """
     executor = executor_of_this_run()
     try:
         require_nodes(config, local=executor == LOCAL and not continues())
         if executor == SLURM:
             require_slurm()
+        if stored:
+            require_storable(config)
     except TightropeError as error:
         sys.exit(str(error))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.packs import pack_of, read_with
+from tightrope.errors import ConfigError
 
 # of engines it reads what their manifests say, not the files
 WITHOUT_ENGINES = "summarize"
@@ -31,6 +32,22 @@ def as_local(path: str) -> Any:
     from snakemake.io import local
 
     return local(path)
+
+
+def require_storable(config: dict[str, Any]) -> None:
+    """Raise ConfigError for what does not work yet with files in storage."""
+    if len(config["hosts"]) > 1:
+        raise ConfigError(
+            f"config: hosts = {', '.join(config['hosts'])}: with files in storage "
+            "(--default-storage-provider) jobs are not sent to the nodes of a host yet; leave one"
+        )
+    for name, model in config["models"].items():
+        if model["distill"] and model["distill"]["unlabelled"]:
+            raise ConfigError(
+                f"config: models.{name}.distill.unlabelled: with files in storage "
+                "(--default-storage-provider) a teacher's job does not get these files yet; leave "
+                "it out, or run where all nodes share a file system"
+            )
 
 
 @contextmanager
