@@ -70,7 +70,8 @@ def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -
 def require_nodes_or_exit(config: Document, *, stored: bool) -> None:
     """End the process with one line where jobs cannot be sent to the nodes that they are for.
 
-    With `stored`, where files are in storage, also what does not work there yet. What continues a run for its report runs here, whatever is missing.
+    With `stored`, where files are in storage, also for what does not work there yet. What continues
+    a run for its report runs here, whatever is missing.
     """
     executor = executor_of_this_run()
     try:
