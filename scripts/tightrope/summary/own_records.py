@@ -76,7 +76,11 @@ def read_own_race(path: Path | str, kind: type[RaceRecord], engines: Engines) ->
         )
     for name, digest in record.engines_sha256.items():
         known = model_and_variant(name) if "/" in name else (record.model, name)
-        require_engine(path, digest, engines.get(known))
+        if known not in engines:
+            raise ArtifactError(
+                f"{path}: raced {name}, which is configured no more; delete it and run again"
+            )
+        require_engine(path, digest, engines[known])
     return record
 
 

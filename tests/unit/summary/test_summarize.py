@@ -732,6 +732,10 @@ def test_a_race_of_other_engines_or_of_another_model_is_refused(tmp_path: Path) 
     race.write_text(json.dumps({**document, "engines_sha256": {QUICK: "0" * 64}}))
     with pytest.raises(ArtifactError, match=r"cpu\.race\.json: measured with another engine"):
         read_own_race(race, RaceRecord, in_use)
+    digests = {**in_use_by_variant(in_use), "cpu-tvm-fp32": "0" * 64}
+    race.write_text(json.dumps({**document, "engines_sha256": digests}))
+    with pytest.raises(ArtifactError, match="raced cpu-tvm-fp32, which is configured no more; del"):
+        read_own_race(race, RaceRecord, in_use)
     other = race.parents[1] / "other" / race.name
     other.parent.mkdir()
     other.write_text(json.dumps(document))
