@@ -79,7 +79,7 @@ def require_nodes_or_exit(config: Document, *, stored: bool) -> None:
         if executor == SLURM:
             require_slurm()
         if stored:
-            require_storable(config)
+            require_storable(config, sys.argv)
     except TightropeError as error:
         sys.exit(str(error))
 

@@ -4,7 +4,7 @@ There are then no folders, only files that rules declare. So each rule declares 
 folders whose manifests it reads and writes, see `tightrope.artifacts.packs`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 from tightrope.artifacts.packs import pack_of, read_with
 from tightrope.errors import ConfigError
 
+# what begins the files that are never in storage
+REPORT = "reports/summary."
 # of engines it reads what their manifests say, not the files
 WITHOUT_ENGINES = "summarize"
 
@@ -34,8 +36,16 @@ def as_local(path: str) -> Any:
     return local(path)
 
 
-def require_storable(config: dict[str, Any]) -> None:
-    """Raise ConfigError for what does not work yet with files in storage."""
+def require_storable(config: dict[str, Any], words: Sequence[str]) -> None:
+    """Raise ConfigError for what does not work, or not yet, with files in storage.
+
+    `words` are the command line, on which Snakemake takes each target for a file in storage.
+    """
+    if wanted := [word for word in words if word.startswith(REPORT)]:
+        raise ConfigError(
+            f"{wanted[0]}: with files in storage (--default-storage-provider) a target is a file "
+            "there, and the report is here; give no target"
+        )
     if len(config["hosts"]) > 1:
         raise ConfigError(
             f"config: hosts = {', '.join(config['hosts'])}: with files in storage "

@@ -21,10 +21,15 @@ PLAIN: dict[str, Any] = {"hosts": {}, "models": {"m": {"distill": None}}}
 )
 def test_it_names_the_key(changes: dict[str, Any], line: str) -> None:
     with pytest.raises(ConfigError, match=line) as raised:
-        require_storable({**PLAIN, **changes})
+        require_storable({**PLAIN, **changes}, [])
     assert "--default-storage-provider" in str(raised.value)
 
 
 def test_a_host_and_a_teacher_are_fine() -> None:
     taught = {"m": {"distill": {"unlabelled": None}}}
-    require_storable({**PLAIN, "hosts": {"genoa": {}}, "models": taught})
+    require_storable({**PLAIN, "hosts": {"genoa": {}}, "models": taught}, ["snakemake", "-n"])
+
+
+def test_a_report_is_no_target() -> None:
+    with pytest.raises(ConfigError, match="^reports/summary.html: .*; give no target$"):
+        require_storable(PLAIN, ["snakemake", "reports/summary.html", "--jobs", "2"])
