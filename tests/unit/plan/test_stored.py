@@ -31,5 +31,5 @@ def test_a_host_and_a_teacher_are_fine() -> None:
 
 
 def test_a_report_is_no_target() -> None:
-    with pytest.raises(ConfigError, match="^reports/summary.html: .*; give no target$"):
+    with pytest.raises(ConfigError, match=r"^reports/summary\.html: .*; give no target$"):
         require_storable(PLAIN, ["snakemake", "reports/summary.html", "--jobs", "2"])
