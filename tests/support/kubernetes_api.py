@@ -69,9 +69,10 @@ class Cluster:
             secret = self.secrets[asked["name"]][asked["key"]]
             given[one["name"]] = base64.b64decode(secret).decode()
         programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        # pip installs the storage plugin in each pod, here without what it needs
+        # pip installs the storage plugin in each pod, here without what it needs, and from where
+        # this machine takes its packages
         image = {"PATH": programs, "PYTHONPATH": self.python_path, "PIP_NO_DEPS": "1"}
-        return {**image, **given, "HOME": str(self.folder)}
+        return {**os.environ, **image, **given}
 
     def status(self, name: str) -> dict[str, int]:
         """The state of a job, as its controller writes it."""
