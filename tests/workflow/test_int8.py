@@ -90,10 +90,10 @@ def test_every_variant_is_measured_and_the_search_keeps_its_path(int8: Project) 
 @pytest.mark.parametrize(
     "path",
     [
-        "calibration/minmax-8.json",
-        "quantized/u8s8-minmax-8-auto.onnx",
-        "sensitivity/u8s8-minmax-8.json",
-        "costs/u8s8-minmax-8.json",
+        "calibration/minmax-8.tsv",
+        "quantized/u8s8-minmax-8-auto.tsv",
+        "sensitivity/u8s8-minmax-8.tsv",
+        "costs/u8s8-minmax-8.tsv",
     ],
 )
 def test_each_job_before_a_build_leaves_its_seconds(int8: Project, path: str) -> None:
