@@ -44,7 +44,7 @@ def test_the_tiny_project_ends_in_a_complete_report(finished: Project, cluster: 
     assert {job.state for job in jobs} == {"COMPLETED"}
     # the constraint holds all jobs to one type of node
     assert {job.node for job in jobs} == {"n1"}
-    assert (finished / "artifacts/hosts/small-node.json").is_file()
+    assert (finished / "artifacts/hosts/cpu@small-node.json").is_file()
     assert finished.plan("--profile", PROFILE) == set()
 
 
