@@ -14,6 +14,8 @@ from tiny_project import Project
 
 # plugins of Snakemake and a server of S3, apart from the other packages
 PACKAGES = Path(sys.prefix) / "storage"
+# of the server, which takes any
+SECRET = "not-to-be-seen"
 SUBMIT = """
 import pathlib, shutil, subprocess, sys, tempfile
 node = pathlib.Path(tempfile.mkdtemp(dir={nodes!r}))
@@ -71,7 +73,7 @@ def s3_server(folder: Path) -> Iterator[dict[str, str]]:
         yield {
             "SNAKEMAKE_STORAGE_S3_ENDPOINT_URL": address_in(folder / "s3.log"),
             "SNAKEMAKE_STORAGE_S3_ACCESS_KEY": "tests",
-            "SNAKEMAKE_STORAGE_S3_SECRET_KEY": "tests",
+            "SNAKEMAKE_STORAGE_S3_SECRET_KEY": SECRET,
         }
     finally:
         server.kill()

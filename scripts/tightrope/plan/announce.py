@@ -1,5 +1,6 @@
 """What a user should know before a run: variants that cannot run, small splits, rebuilds."""
 
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from tightrope.plan.rebuilds import bucket_lines
 from tightrope.plan.records import records
 from tightrope.plan.run import DISTURBED, disturbed_among, this_run_executes_jobs
 from tightrope.plan.sample_sizes import can_tell, enough_samples
+from tightrope.plan.stored import files_here
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 from tightrope.summary.goal_candidates import P99_CALLS
 
@@ -40,11 +42,11 @@ def announce(
     if continues():  # it was said before
         return
     if workflow.is_main_process and (module or executing == this_run_executes_jobs()):
-        for line in announced(config, plan):
+        for line in announced(workflow, config, plan):
             print(line, file=sys.stderr)
 
 
-def announced(config: Document, plan: Plan) -> list[str]:
+def announced(workflow: Any, config: Document, plan: Plan) -> list[str]:
     """Return all lines."""
     lines = [
         *unavailable_lines(plan),
@@ -53,7 +55,7 @@ def announced(config: Document, plan: Plan) -> list[str]:
         *split_lines(config),
     ]
     lines += p99_lines(config)
-    return [*lines, *bucket_lines(config, plan), *remeasure_lines(config, plan)]
+    return [*lines, *bucket_lines(config, plan), *remeasure_lines(workflow, config, plan)]
 
 
 def p99_lines(config: Document) -> Iterator[str]:
@@ -77,11 +79,12 @@ def gpu_lines(plan: Plan) -> Iterator[str]:
         yield f"GPU: {line}"
 
 
-def remeasure_lines(config: Document, plan: Plan) -> Iterator[str]:
+def remeasure_lines(workflow: Any, config: Document, plan: Plan) -> Iterator[str]:
     """Yield what `remeasure: disturbed` will measure again: a dry run deletes no record for it."""
     if config["remeasure"] == DISTURBED and not this_run_executes_jobs():
         paths = [path for paths in records(plan).values() for path in paths]
-        found = disturbed_among(paths)
+        with files_here(workflow, paths, math.inf) as files:
+            found = disturbed_among(files)
         yield (
             f"remeasure=disturbed: the run will first delete {len(found)} disturbed "
             f"{'record' if len(found) == 1 else 'records'}"
