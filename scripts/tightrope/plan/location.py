@@ -36,7 +36,8 @@ class Location:
         modifier = workflow.modifier
         if modifier.path_modifier.modifies_prefixes:
             raise ConfigError("module: replace_prefix is not supported; use prefix")
-        prefix = str(modifier.modify_path("x")).removesuffix("x")
+        # of the module alone: `modify_path` also gives the place of a copy from storage
+        prefix = str(modifier.path_modifier.replace_prefix("x")).removesuffix("x")
         module = not modifier.is_main_snakefile()
         return cls(project, prefix, module=module, stored=is_stored(workflow))
 

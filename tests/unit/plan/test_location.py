@@ -15,8 +15,9 @@ def workflow(
 ) -> Any:
     """What is read of Snakemake's workflow."""
     modifier = SimpleNamespace(
-        path_modifier=SimpleNamespace(modifies_prefixes=replaces),
-        modify_path=lambda path: prefix + path,
+        path_modifier=SimpleNamespace(
+            modifies_prefixes=replaces, replace_prefix=lambda path: prefix + path
+        ),
         is_main_snakefile=lambda: main,
     )
     storage = SimpleNamespace(default_storage_provider=stored)
