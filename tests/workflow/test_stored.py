@@ -1,14 +1,16 @@
 """Runs without a shared file system: jobs on nodes of their own, all that they make in storage."""
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from apart import apart, s3_server, words_for
+from apart import PACKAGES, apart, s3_server, words_for
 from tiny_project import ONNX_MODELS, Project, write_own_onnx
 
 ENGINES = {"onnxruntime": ["int8"], "openvino": ["int8"]}
@@ -21,6 +23,19 @@ job = current_job(globals())
 if os.environ.get("CRASH", "none") in job.output.manifest and os.path.exists("job.sh"):
     os._exit(1)
 run_build(job)
+"""
+
+# a record in storage becomes a failure
+FAIL = """
+import json, os, sys
+import boto3
+name = "SNAKEMAKE_STORAGE_S3_"
+keys = {"aws_access_key_id": "ACCESS_KEY", "aws_secret_access_key": "SECRET_KEY"}
+keys = {key: os.environ[name + value] for key, value in keys.items()}
+store = boto3.client("s3", endpoint_url=os.environ[name + "ENDPOINT_URL"], region_name="x", **keys)
+record = json.load(store.get_object(Bucket="tests", Key=sys.argv[1])["Body"])
+record = json.dumps({**record, "status": "failed", "reason": "planted"}).encode()
+store.put_object(Bucket="tests", Key=sys.argv[1], Body=record)
 """
 
 
@@ -102,6 +117,17 @@ def test_a_job_that_dies_is_in_the_report_and_the_next_run_tries_it_again(on_s3:
     again = on_s3.snakemake(*changed)
     assert "build openvino" in again.stdout
     assert again.returncode == 0, again.stdout
+    assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
+
+
+def test_a_failure_in_storage_is_tried_again_when_it_is_asked_for(on_s3: Stored) -> None:
+    record = "reports/tiny/cpu-onnxruntime-int8-minmax-8.accuracy.json"
+    words = [sys.executable, "-c", FAIL, f"tiny/{record}"]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGES), **on_s3.variables}
+    subprocess.run(words, env=environment, check=True)
+    done = on_s3.snakemake("--config", "retry_failed=true")
+    assert done.returncode == 0, done.stdout
+    assert "measure accuracy" in done.stdout
     assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
 
 
