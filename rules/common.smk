@@ -14,6 +14,7 @@ from tightrope.plan import (
     announce,
     begin,
     builds,
+    bundles,
     cascades,
     code,
     columns,
@@ -171,6 +172,7 @@ idleness_settings = of_wildcards(stability.stability_settings, config, "idleness
 idleness_shape = of_wildcards(stability.stability_shape, config, "idleness")
 builds_settings = of_wildcards(stability.stability_settings, config, "builds")
 builds_shape = of_wildcards(stability.stability_shape, config, "builds")
+bundle_programs = of_wildcards(LOCATION.given, partial(bundles.bundle_programs, SCRIPTS), config)
 build_inputs = of_wildcards(builds.build_inputs, config)
 build_options = of_wildcards(builds.build_options, config)
 build_libraries = of_wildcards(builds.build_libraries, config)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tightrope.compare.text import Quoted, Section, Table, Words
 from tightrope.errors import printable
+from tightrope.report.style.markdown import code_span
 
 # rows of a table on a terminal; the other formats have all
 ROWS = 30
@@ -42,12 +43,6 @@ def marked(words: Words) -> str:
     What a file says is a code span, in which nothing is a link, a mention, HTML or a format.
     """
     return "".join(code_span(one.text) if isinstance(one, Quoted) else one for one in words)
-
-
-def code_span(text: str) -> str:
-    """Return text as a code span of a table's cell: one line, no backtick, no cell's end."""
-    safe = printable(text).replace("`", "'").replace("|", "\\|").strip()
-    return f"`{safe}`" if safe else ""
 
 
 def as_markdown(heading: Iterable[Words], sections: Sequence[Section]) -> str:

@@ -23,8 +23,14 @@ def package_folder(source: str, name: str) -> Path:
 @cache
 def package_version(name: str) -> str | None:
     """Return the version of the distribution that holds the top-level package `name`."""
-    version = library_version(name) or library_version(name.replace("_", "-"))
-    if version is None:
-        owners = packages_distributions().get(name, [])
-        version = library_version(sorted(owners)[0]) if owners else None
-    return version
+    owner = distribution_of(name)
+    return library_version(owner) if owner else None
+
+
+@cache
+def distribution_of(name: str) -> str | None:
+    """Return the distribution that holds the top-level package `name`, None if it is missing."""
+    for one in (name, name.replace("_", "-")):
+        if library_version(one) is not None:
+            return one
+    return min(packages_distributions().get(name, []), default=None)

@@ -1,0 +1,28 @@
+# What is deployed of a variant; asked for by its name, or by `make bundle`.
+rule bundle:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/evaluation.json",
+        latency="reports/{model}/{variant}.latency.json",
+        accuracy="reports/{model}/{variant}.accuracy.json",
+        # the card says what the variant was chosen or rejected against
+        summary=kept_here("reports/summary.json"),
+        programs=bundle_programs,
+        template=kept_here(f"{SCRIPTS}/tightrope/bundle/template/card.md"),
+    output:
+        bundle="artifacts/{model}/bundle/{variant}.tar.gz",
+    log:
+        "<logs>/bundle/{model}-{variant}.log",
+    # where the report is
+    localrule: True
+    conda:
+        "../envs/cpu.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=10,
+    params:
+        code=code_of("bundle.py"),
+        longest=of_model("max_sequence"),
+    script:
+        "../scripts/bundle.py"

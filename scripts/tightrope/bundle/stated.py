@@ -1,0 +1,67 @@
+"""Latencies as a bundle states them: an interval in which another measurement should lie."""
+
+import math
+import statistics
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from tightrope.machine.interference import undisturbed
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.machine_speed import LOAD_ORDER_STD
+from tightrope.report.style.numbers import shape_label, shape_of
+from tightrope.statistics import LEVEL
+from tightrope.summary.result_types import LatencyRow
+
+# standard deviations of a normal distribution within which 95 % lie
+WIDTH = statistics.NormalDist().inv_cdf(1 - LEVEL / 2)
+
+
+class Stated(TypedDict):
+    """Latency at a shape, in seconds; `blocks` are the undisturbed ones that it comes from."""
+
+    name: str
+    shape: dict[str, int]
+    median_s: float
+    low_s: float
+    high_s: float
+    blocks: int
+
+
+def stated(record: LatencyRecord, rows: list[LatencyRow]) -> list[Stated]:
+    """Return the latency at each shape that was measured undisturbed.
+
+    The interval holds 95 % of further measurements on the same machine, if the logs of their times
+    are normally distributed: their standard deviation comes from the blocks of this measurement,
+    from the changes of machine speed between the jobs of the run (`machine_spread` of summary.json)
+    and from loading the engine anew.
+    """
+    spreads = {shape_of(row): row["machine_spread"] for row in rows if "machine_spread" in row}
+    return [
+        interval(shape, spreads.get(shape_of(shape), 0.0))
+        for shape in record.shapes
+        if len(undisturbed(shape)) > 1
+    ]
+
+
+def interval(shape: Mapping[str, Any], spread: float) -> Stated:
+    """Return the latency at one shape; `spread` is the standard deviation over jobs, of logs."""
+    logs = [math.log(statistics.median(shape["blocks_s"][at])) for at in undisturbed(dict(shape))]
+    middle = statistics.median(logs)
+    deviation = math.hypot(statistics.stdev(logs), spread, LOAD_ORDER_STD)
+    sizes = shape_of(shape)
+    return {
+        "name": shape_label(sizes),
+        "shape": dict(sizes),
+        "median_s": math.exp(middle),
+        "low_s": math.exp(middle - WIDTH * deviation),
+        "high_s": math.exp(middle + WIDTH * deviation),
+        "blocks": len(logs),
+    }
+
+
+def workload_s(record: LatencyRecord) -> float | None:
+    """Return the median seconds of the fixed workload around the measurement, None without it."""
+    if record.reference is None:
+        return None
+    rounds = [record.reference[when]["rounds_s"] for when in ("before", "after")]
+    return statistics.median([seconds for one in rounds for seconds in one])

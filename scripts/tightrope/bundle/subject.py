@@ -1,0 +1,117 @@
+"""What a bundle is made of: an engine, its records and its decision, read and checked."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.files import read_json, sha256
+from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest, SplitManifest
+from tightrope.artifacts.paths import Artifacts
+from tightrope.artifacts.private_copy import private_copy
+from tightrope.bundle.requirements import IMPORTED
+from tightrope.errors import TightropeError
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.record import require_engine
+from tightrope.signature import IMAGE
+from tightrope.summary.document import Summary, read_summary
+from tightrope.summary.result_types import Result
+from tightrope.variants import Variant, parse
+
+# fields of config.json that transformers does not know
+OWN = "tightrope_"
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The inputs of a bundle; `latency`, `accuracy` and `summary` are records and summary.json."""
+
+    artifacts: Artifacts
+    latency: Path
+    accuracy: Path
+    summary: Path
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A variant of a model that was built, measured and reported; `folder` has verified files."""
+
+    paths: Paths
+    folder: Path
+    variant: Variant
+    engine: EngineManifest
+    checkpoint: CheckpointManifest
+    data: SplitManifest
+    latency: LatencyRecord
+    accuracy: AccuracyRecord
+    summary: Summary
+    result: Result
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.latency.model
+
+    @property
+    def name(self) -> str:
+        """The name of the bundle's folder."""
+        return f"{self.model}-{self.variant}"
+
+
+def read_subject(paths: Paths) -> Subject:
+    """Read and check all that a bundle is made of.
+
+    Raises TightropeError where the engine was not built or not measured, or where no program
+    without Tightrope can load it.
+    """
+    facts = open_manifest(paths.artifacts.engine, EngineManifest)
+    if facts["status"] != "ok":
+        raise TightropeError(f"{facts['variant']} was not built: {facts['reason']}")
+    checkpoint = read_manifest(paths.artifacts.checkpoint, CheckpointManifest)
+    folder = private_copy(paths.artifacts.engine, EngineManifest).parent
+    variant = parse(facts["variant"])
+    require_own_program(variant, folder, checkpoint["task"])
+    latency = LatencyRecord.read(paths.latency)
+    accuracy = AccuracyRecord.read(paths.accuracy)
+    for path, record in ((paths.latency, latency), (paths.accuracy, accuracy)):
+        require_engine(path, record.engine_sha256, sha256(paths.artifacts.engine))
+        if record.status != "ok":
+            raise TightropeError(f"{variant} was not measured: {record.reason}")
+    summary = read_summary(paths.summary)
+    return Subject(
+        paths=paths,
+        folder=folder,
+        variant=variant,
+        engine=facts,
+        checkpoint=checkpoint,
+        data=read_manifest(paths.artifacts.data, SplitManifest),
+        latency=latency,
+        accuracy=accuracy,
+        summary=summary,
+        result=result_of(summary, latency.model, latency.variant),
+    )
+
+
+def require_own_program(variant: Variant, folder: Path, task: str) -> None:
+    """Raise TightropeError unless a program without Tightrope loads the engine in `folder`."""
+    place, others = f"{variant}: ", "bundle another engine, such as onnxruntime or openvino"
+    if variant.device != "cpu" or variant.engine not in IMPORTED:
+        raise TightropeError(f"{place}only engines of a CPU have a bundle yet; {others}")
+    if variant.engine == "compile" and task == IMAGE:
+        raise TightropeError(f"{place}compiled for images it has no bundle yet; {others}")
+    config = folder / "config.json"
+    own = read_json(config, dict[str, Any]) if config.is_file() else {}
+    if fields := [name for name in own if name.startswith(OWN)]:
+        raise TightropeError(
+            f"{place}its PyTorch module needs code of Tightrope ({', '.join(fields)} in "
+            f"config.json); {others}"
+        )
+
+
+def result_of(summary: Summary, model: str, variant: str) -> Result:
+    """Return the result of a variant; raise TightropeError where the summary has none."""
+    for one in summary["results"]:
+        if (one["model"], one["variant"]) == (model, variant):
+            return one
+    raise TightropeError(f"reports/summary.json has no {model}/{variant}; run snakemake first")
