@@ -33,6 +33,11 @@ OF_STORAGE = """\
 #   /tmp/lock/bin/pip install -r envs/storage.in -r envs/test-storage.in
 #   /tmp/lock/bin/python envs/lock.py storage
 """
+# of servers, last for the same reason
+OF_SERVERS = """\
+#   /tmp/lock/bin/pip install -r envs/test-servers.in
+#   /tmp/lock/bin/python envs/lock.py servers
+"""
 
 
 def direct(name: str) -> list[Requirement]:
@@ -76,6 +81,13 @@ def lock_storage() -> None:
     write_lock("test-storage.txt", purpose, packages, OF_STORAGE)
 
 
+def lock_servers() -> None:
+    """Write the lock for servers, which need other versions of some in cpu.txt and test.txt."""
+    packages = closure(direct("test-servers.in")).items() - locked("cpu.txt") - locked("test.txt")
+    purpose = "What the tests of servers need besides envs/test.txt"
+    write_lock("test-servers.txt", purpose, dict(packages), OF_SERVERS)
+
+
 def lock_all() -> None:
     """Write the other locks."""
     cpu = closure(direct("cpu.in"), files_only=FILES_ONLY)
@@ -93,4 +105,5 @@ def lock_all() -> None:
 
 
 if __name__ == "__main__":
-    lock_storage() if sys.argv[1:] == ["storage"] else lock_all()
+    locks = {"storage": lock_storage, "servers": lock_servers, "": lock_all}
+    locks["".join(sys.argv[1:])]()

@@ -1,7 +1,8 @@
 """Write a bundle: what it takes to answer with an engine, and to prove that it is the measured one.
 
 A folder `{model}-{variant}` in a .tar.gz: `engine/`, the tokenizer or the settings of images,
-`bundle.json`, the programs, `sample/`, `record/`, `README.md` (its model card) and `SHA256SUMS`.
+`bundle.json`, the programs, `sample/`, `record/`, `README.md` (its model card) and `SHA256SUMS`. One
+for MLServer also has what `mlserver_files` returns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from tightrope.artifacts.files import json_bytes, read_bytes
 from tightrope.bundle.archive import write_archive
 from tightrope.bundle.card import card
 from tightrope.bundle.facts import facts_of
+from tightrope.bundle.mlserver import mlserver_files
 from tightrope.bundle.requirements import pinned, requirements_txt
 from tightrope.bundle.sample import sample_files
 from tightrope.bundle.subject import Paths, Subject, read_subject
@@ -29,19 +31,31 @@ TOKENIZER, MANIFEST = "tokenizer.json", "engine.json"
 
 
 def write_bundle(
-    target: Path | str, paths: Paths, *, programs: Sequence[Path], template: Path, longest: int
+    target: Path | str,
+    paths: Paths,
+    *,
+    programs: Sequence[Path],
+    template: Path,
+    longest: int,
+    mlserver: Path | None = None,
 ) -> None:
     """Write the bundle of an engine that was built, measured and reported.
 
-    `programs` are those for the engine and the task, `longest` is at how many tokens texts are cut.
-    Raises TightropeError as `read_subject` does.
+    `programs` are those for the engine and the task, `longest` is at how many tokens texts are cut,
+    `mlserver` is the program for MLServer in a bundle that it serves. Raises TightropeError as
+    `read_subject` does.
     """
     subject = read_subject(paths)
-    write_archive(target, subject.name, contents(subject, programs, template, longest))
+    files = contents(subject, programs, template, longest, mlserver)
+    write_archive(target, subject.name, files)
 
 
 def contents(
-    subject: Subject, programs: Sequence[Path], template: Path, longest: int
+    subject: Subject,
+    programs: Sequence[Path],
+    template: Path,
+    longest: int,
+    mlserver: Path | None,
 ) -> dict[str, bytes | Path]:
     """Return all files of a bundle by their names."""
     facts = facts_of(subject, longest=longest)
@@ -56,7 +70,8 @@ def contents(
         **records_of(subject),
         "bundle.json": json_bytes(facts),
         "requirements.txt": requirements_txt(packages).encode(),
-        "README.md": card(subject, facts, template).encode(),
+        "README.md": card(subject, facts, template, mlserver=mlserver is not None).encode(),
+        **({} if mlserver is None else mlserver_files(subject.name, facts, packages, mlserver)),
     }
 
 
