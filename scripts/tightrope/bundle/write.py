@@ -1,8 +1,8 @@
 """Write a bundle: what it takes to answer with an engine, and to prove that it is the measured one.
 
 A folder `{model}-{variant}` in a .tar.gz: `engine/`, the tokenizer or the settings of images,
-`bundle.json`, the programs, `sample/`, `record/`, `README.md` (its model card) and `SHA256SUMS`. One
-for MLServer also has what `mlserver_files` returns.
+`bundle.json`, the programs, `sample/`, `record/`, `README.md` (its model card) and `SHA256SUMS`.
+A bundle for MLServer also has what `mlserver_files` returns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -110,7 +110,9 @@ def decoded(payload, expected):
     if not elements:
         raise InferenceError("data is empty")
     if tensor.shape not in ([len(elements)], [len(elements), 1]):
-        raise InferenceError(f"data has {len(elements)} elements, which is not shape {tensor.shape}")
+        raise InferenceError(
+            f"data has {len(elements)} elements, which is not shape {tensor.shape}"
+        )
     try:
         return CODECS[kind].decode_input(tensor)
     except UnicodeError as error:
