@@ -44,3 +44,5 @@ use rule bundle as bundle_mlserver with:
         bundle="artifacts/{model}/bundle/{variant}.mlserver.tar.gz",
     log:
         "<logs>/bundle_mlserver/{model}-{variant}.log",
+    params:
+        code=code_of("bundle.py"),

@@ -69,7 +69,8 @@ def test_every_script_is_run_by_the_rule_of_its_name_and_one_builds_all_engines(
     assert set(run.values()) == scripts
     shared = {f"build_{engine}": "build_engine" for engine in ENGINES}
     assert run == {name: name for name in rules} | shared | {
-        "compare_activation": "measure_latency"
+        "bundle_mlserver": "bundle",
+        "compare_activation": "measure_latency",
     }
 
 
@@ -95,7 +96,7 @@ def test_a_derived_rule_has_outputs_a_log_and_a_digest_of_its_own(
     derived: dict[str, tuple[str, str]],
 ) -> None:
     engines = {f"build_{engine}" for engine in ENGINES} - {"build_pytorch"}
-    assert set(derived) == {"compare_activation", *engines}
+    assert set(derived) == {"bundle_mlserver", "compare_activation", *engines}
     for name, (_, body) in derived.items():
         assert {"output", "log", "params"} <= {*FIELD.findall(body)}
         assert f"<logs>/{name}/" in body
