@@ -1,0 +1,1 @@
+"""Archives that serve a built engine, from the engine and its measurements."""
