@@ -1,7 +1,6 @@
 """A model repository of Triton Inference Server, from an engine and its measurements.
 
-Nothing here has run a server: the files follow the sources of Triton 2.73, and the tests parse
-them with the schema of its client.
+docs/bundle.md says which backends have served such a repository, and which never.
 """
 
 import re
@@ -9,7 +8,7 @@ from collections.abc import Sequence
 
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.bundle.text_proto import Enum, Message, parameters, text_proto
-from tightrope.bundle.triton_backends import Backend, backend_of, optimization
+from tightrope.bundle.triton_backends import Backend, backend_of, optimization, require_precision
 from tightrope.bundle.triton_readme import readme
 from tightrope.bundle.triton_settings import Settings, own, settings_of
 from tightrope.errors import TightropeError, printable
@@ -32,16 +31,20 @@ def triton_files(
     result: Result,
     throughput: list[Throughput],
     traffic: list[Traffic],
+    *,
+    isa: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the text files of the repository by their path: configuration, labels and README.md.
 
     `labels` are in the order of the logits, `throughput` and `traffic` those of summary.json, of
-    which entries of other variants are ignored. Raises TightropeError in one line for a name that
-    is no folder, an engine that failed or that no backend of Triton serves, a result of another
-    engine or without a measurement, and without labels.
+    which entries of other variants are ignored; `isa` is that of the measured host, whose bf16 an
+    OpenVINO engine of another precision is refused for. Raises TightropeError in one line for a
+    name that is no folder, an engine that failed or that no backend of Triton serves as it was
+    measured, a result of another engine or without a measurement, and without labels.
     """
     require_name(model)
     variant, backend = backend_of(model, engine)
+    require_precision(model, variant, isa)
     require_result(model, engine, labels, result)
     settings = settings_of(engine["options"], result, throughput, traffic)
     config = configuration(model, variant, backend, engine, labels, result, settings)

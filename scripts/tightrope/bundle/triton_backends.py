@@ -1,15 +1,16 @@
 """Which of Triton's backends serves an engine, with the settings that the engine was timed with.
 
 Keys and their meaning are those of the backends' sources of Triton 2.73 (onnxruntime.cc,
-openvino.cc, pt/model_state.cc, instance_state.cc of TensorRT), which nothing here has run.
+openvino.cc, pt/model_state.cc, instance_state.cc of TensorRT).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.bundle.text_proto import Message
 from tightrope.bundle.triton_settings import Settings
+from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.summary.result_types import Result
 from tightrope.variants import Variant, parse
@@ -115,6 +116,22 @@ def refusal(variant: Variant, options: Options) -> str | None:
             "Triton needs; convert from ONNX"
         )
     return REFUSED.get(variant.engine)
+
+
+def require_precision(model: str, variant: Variant, isa: Sequence[str]) -> None:
+    """Raise TightropeError for an OpenVINO engine that would compute in bf16 unasked.
+
+    OpenVINO does where the processor has the instructions, unless it is told f32. The backend's
+    only word for it is HINT_BF16. An int8 engine was seen to change a logit by 3.
+    """
+    instructions = (ENGINES[variant.engine].instructions or {}).get("bf16", ())
+    found = sorted({*instructions} & {*isa})
+    if variant.engine == "openvino" and variant.precision not in BF16 and found:
+        raise TightropeError(
+            f"{model} {variant}: on a processor with {found[0]}, as it was measured on, Triton's "
+            f"OpenVINO backend computes it in bf16 and cannot be told f32; bundle one of openvino "
+            f"in {' or '.join(BF16)}, or of onnxruntime; the bundle for MLServer serves it as it is"
+        )
 
 
 def optimization(

@@ -9,8 +9,9 @@ from tightrope.variants import Variant
 TEMPLATE = """\
 # {model} for Triton Inference Server
 
-The engine `{variant}`, made by Tightrope. **Not run:** nothing here was started in a Triton server
-before it was packed. `{model}/config.pbtxt` follows the documentation and sources of Triton 2.73.
+The engine `{variant}`, made by Tightrope. **Not run:** this folder was not started in a Triton
+server before it was packed. `config.pbtxt` follows the sources of Triton 2.73. No other folder may
+lie beside `{model}`: Triton takes each for a model, and does not start.
 
 ## Start
 

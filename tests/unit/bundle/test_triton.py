@@ -229,6 +229,17 @@ def test_openvino_has_a_stream_per_instance_and_batches_of_requests_only(
     assert ("it computes in bf16" in files["README.md"]) == (hint is None)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "int8-nncf-512"])
+def test_openvino_is_refused_where_it_would_compute_in_bf16_unasked(precision: str) -> None:
+    variant = f"cpu-openvino-{precision}"
+    assert files_of(variant, isa=["avx2", "avx512_vnni"]) == files_of(variant)
+    with pytest.raises(TightropeError, match="processor with amx_bf16") as error:
+        files_of(variant, isa=["avx2", "amx_bf16"])
+    assert "\n" not in str(error.value)
+    assert files_of("cpu-openvino-bf16", isa=["amx_bf16"]) == files_of("cpu-openvino-bf16")
+    assert files_of(ONNX, isa=["amx_bf16"]) == files_of(ONNX)
+
+
 def test_torchscript_has_the_threads_that_were_timed() -> None:
     expected = {"INTRA_OP_THREAD_COUNT": "2", "INTER_OP_THREAD_COUNT": "1"}
     assert parameters_of(config_of("cpu-torchscript-fp32")) == expected
