@@ -27,6 +27,8 @@ RUN_ENV := .venv/made-from-cpu.txt
 TEST_ENV := .venv/made-from-test.txt
 # Apart from the others: each start of Snakemake imports all plugins of its environment.
 STORAGE := .venv/storage
+# Apart too: what it requires excludes the protobuf of cpu.txt, and tests read one file of it.
+SERVERS := .venv/servers
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --compile
 
@@ -113,11 +115,12 @@ $(RUN_ENV): envs/cpu.txt
 	rm .venv/unfinished
 	touch $@
 
-$(TEST_ENV): $(RUN_ENV) envs/test.txt envs/storage.txt envs/test-storage.txt
+$(TEST_ENV): $(RUN_ENV) envs/test.txt envs/storage.txt envs/test-storage.txt envs/test-servers.txt
 	@touch .venv/unfinished
 	echo "Installing envs/test.txt into .venv: seconds"
 	$(INSTALL) --no-deps -r envs/test.txt
-	rm -rf $(STORAGE)
+	rm -rf $(STORAGE) $(SERVERS)
 	$(INSTALL) --no-deps -r envs/storage.txt -r envs/test-storage.txt --target $(STORAGE)
+	$(INSTALL) --no-deps -r envs/test-servers.txt --target $(SERVERS)
 	rm .venv/unfinished
 	touch $@

