@@ -65,10 +65,9 @@ def read_subject(paths: Paths) -> Subject:
     without Tightrope can load it.
     """
     facts = open_manifest(paths.artifacts.engine, EngineManifest)
-    if facts["status"] != "ok":
-        raise TightropeError(f"{facts['variant']} was not built: {facts['reason']}")
+    require_built(facts)
     checkpoint = read_manifest(paths.artifacts.checkpoint, CheckpointManifest)
-    folder = private_copy(paths.artifacts.engine, EngineManifest).parent
+    folder = verified_folder(paths.artifacts.engine)
     variant = parse(facts["variant"])
     require_own_program(variant, folder)
     latency = LatencyRecord.read(paths.latency)
@@ -92,13 +91,26 @@ def read_subject(paths: Paths) -> Subject:
     )
 
 
+def require_built(engine: EngineManifest) -> None:
+    """Raise TightropeError with the reason where an engine was not built."""
+    if engine["status"] != "ok":
+        raise TightropeError(f"{engine['variant']} was not built: {engine['reason']}")
+
+
+def verified_folder(engine: Path) -> Path:
+    """Return the folder of a verified copy of an engine's files."""
+    return private_copy(engine, EngineManifest).parent
+
+
 def require_own_program(variant: Variant, folder: Path) -> None:
     """Raise TightropeError unless a program without Tightrope loads the engine in `folder`."""
     place, others = f"{variant}: ", "bundle another engine, such as onnxruntime or openvino"
     if variant.device != "cpu":
         raise TightropeError(f"{place}an engine for a GPU has no bundle yet; {others}")
     if variant.engine not in IMPORTED:
-        raise TightropeError(f"{place}torch.compile compiles at each start; bundle inductor instead")
+        raise TightropeError(
+            f"{place}torch.compile compiles at each start; bundle inductor instead"
+        )
     config = folder / "config.json"
     own = read_json(config, dict[str, Any]) if config.is_file() else {}
     if fields := [name for name in own if name.startswith(OWN)]:

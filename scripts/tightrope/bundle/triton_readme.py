@@ -15,7 +15,8 @@ lie beside `{model}`: Triton takes each for a model, and does not start.
 
 ## Start
 
-In this folder, with a release of Triton whose {library} reads what {version} wrote ({exactly}):
+In this folder, where IMAGE is NVIDIA's container `tritonserver:<xx.yy>-py3` of a release whose
+{library} reads what {version} wrote ({exactly}):
 
 ```sh
 {command}
@@ -93,7 +94,7 @@ def command(variant: Variant, engine: EngineManifest) -> str:
             f"docker run --rm{' --gpus=1' if gpu else ''} -p8000:8000 -p8001:8001 -p8002:8002",
             # without it cuDNN rounds the products of convolutions to TF32
             *(["-e NVIDIA_TF32_OVERRIDE=0"] if exact else []),
-            '-v "$PWD":/models:ro nvcr.io/nvidia/tritonserver:<xx.yy>-py3',
+            '-v "$PWD":/models:ro IMAGE',
             "tritonserver --model-repository=/models",
             *(["--backend-config=tensorrt,version-compatible=true"] if compatible else []),
         ]
