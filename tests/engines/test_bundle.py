@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from bundles import MODEL, bundled, change, folder_of, make_bundle, measured, run_in
+from splits import prepare_splits
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import read_split
 from tightrope.variants import Variant
@@ -232,6 +233,22 @@ def test_a_wrong_command_line_is_answered_in_a_line(words: tuple[str, ...], copy
     done = run_in(copy, "predict.py", *words)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_without_labels_it_proves_files_and_latency(
+    tiny: TinyModel, built: Build, tmp_path: Path
+) -> None:
+    data = tmp_path / "data/data.json"
+    splits = {"train": 0, "evaluation": 8}
+    prepare_splits(data, source="random", columns={}, splits=splits, pool=8, seed=0)
+    model = tiny._replace(data=data)
+    make_bundle(model, built(QUICK), tmp_path / "made", QUICK, shapes=TEXT_SHAPES)
+    folder = folder_of(tmp_path / "made")
+    done = verify(folder)
+    assert done.returncode == 0, done.stderr
+    assert "answers    none on record: the data has no labels" in done.stdout
+    assert "latency " in done.stdout
+    assert "Not known: the data has no labels." in (folder / "README.md").read_text()
 
 
 def test_the_same_files_make_the_same_bytes(tiny: TinyModel, built: Build, tmp_path: Path) -> None:
