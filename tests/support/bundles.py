@@ -44,14 +44,13 @@ def measured(
     model: TinyModel, engine: Path, folder: Path, variant: Variant, shapes: list[dict[str, int]]
 ) -> Paths:
     """Measure and report the variant alone; return what its bundle is written from."""
+    checkpoint = model.checkpoint
     made, reports = folder / "artifacts" / MODEL, folder / "reports" / MODEL
     reports.mkdir(parents=True)
     # the summary takes the names of model and variant from the folders
-    for path, target in (
-        (made / "engines" / str(variant), engine.parent),
-        (made / "checkpoint", model.checkpoint.parent),
-        *((made / one.name, one) for one in model.data.parent.iterdir()),
-    ):
+    links = {made / "engines" / str(variant): engine.parent, made / "checkpoint": checkpoint.parent}
+    links |= {made / path.name: path for path in model.data.parent.iterdir()}
+    for path, target in links.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(target)
     engine = made / "engines" / str(variant) / engine.name

@@ -15,7 +15,11 @@ def rename(project: Project, old: str, new: str) -> subprocess.CompletedProcess[
 
 
 def test_a_renamed_model_plans_its_pictures_and_the_report_alone(project: Project) -> None:
+    bundle = project / f"artifacts/{MODEL}/bundle/{VARIANTS[0]}.tar.gz"
+    bundle.parent.mkdir()
+    bundle.touch()
     assert rename(project, MODEL, NEW).returncode == 0
+    assert not (project / f"artifacts/{NEW}/bundle").exists()
     project.models = {NEW: CONFIG["models"][MODEL]}
     project.configure()
     drawn = {f"render_graph/{NEW}-{graph}" for graph in ("simplified", "u8s8-minmax-8")}

@@ -13,7 +13,6 @@ IMPORTED = {
     "onnxruntime": ("onnxruntime",),
     "openvino": ("openvino",),
     "pytorch": ("torch", "transformers"),
-    "compile": ("torch", "transformers"),
     "inductor": ("torch",),
     "torchscript": ("torch",),
     "tvm": ("apache-tvm", "safetensors"),

@@ -2,7 +2,6 @@
 
 import math
 import statistics
-from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from tightrope.machine.interference import undisturbed
@@ -17,7 +16,10 @@ WIDTH = statistics.NormalDist().inv_cdf(1 - LEVEL / 2)
 
 
 class Stated(TypedDict):
-    """Latency at a shape, in seconds; `blocks` are the undisturbed ones that it comes from."""
+    """Latency at a shape, in seconds, and from how many blocks of calls.
+
+    `provisional` where other load disturbed them, and the configuration accepts that.
+    """
 
     name: str
     shape: dict[str, int]
@@ -25,27 +27,30 @@ class Stated(TypedDict):
     low_s: float
     high_s: float
     blocks: int
+    provisional: bool
 
 
 def stated(record: LatencyRecord, rows: list[LatencyRow]) -> list[Stated]:
-    """Return the latency at each shape that was measured undisturbed.
+    """Return the latency at each shape that has one in the summary, whose `rows` are given.
 
     The interval holds 95 % of further measurements on the same machine, if the logs of their times
     are normally distributed: their standard deviation comes from the blocks of this measurement,
     from the changes of machine speed between the jobs of the run (`machine_spread` of summary.json)
     and from loading the engine anew.
     """
-    spreads = {shape_of(row): row["machine_spread"] for row in rows if "machine_spread" in row}
-    return [
-        interval(shape, spreads.get(shape_of(shape), 0.0))
-        for shape in record.shapes
-        if len(undisturbed(shape)) > 1
-    ]
+    by_shape = {shape_of(row): row for row in rows}
+    found = (interval(shape, by_shape[shape_of(shape)]) for shape in record.shapes)
+    return [one for one in found if one is not None]
 
 
-def interval(shape: Mapping[str, Any], spread: float) -> Stated:
-    """Return the latency at one shape; `spread` is the standard deviation over jobs, of logs."""
-    logs = [math.log(statistics.median(shape["blocks_s"][at])) for at in undisturbed(dict(shape))]
+def interval(shape: dict[str, Any], row: LatencyRow) -> Stated | None:
+    """Return the latency at one shape; None where other load left less than two blocks."""
+    provisional = row.get("provisional", False)
+    kept = range(len(shape["pairs"])) if provisional else undisturbed(shape)
+    logs = [math.log(statistics.median(shape["blocks_s"][at])) for at in kept]
+    if len(logs) < 2:
+        return None
+    spread = row.get("machine_spread", 0.0)
     middle = statistics.median(logs)
     deviation = math.hypot(statistics.stdev(logs), spread, LOAD_ORDER_STD)
     sizes = shape_of(shape)
@@ -56,6 +61,7 @@ def interval(shape: Mapping[str, Any], spread: float) -> Stated:
         "low_s": math.exp(middle - WIDTH * deviation),
         "high_s": math.exp(middle + WIDTH * deviation),
         "blocks": len(logs),
+        "provisional": provisional,
     }
 
 

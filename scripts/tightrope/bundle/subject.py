@@ -14,7 +14,6 @@ from tightrope.errors import TightropeError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import require_engine
-from tightrope.signature import IMAGE
 from tightrope.summary.document import Summary, read_summary
 from tightrope.summary.result_types import Result
 from tightrope.variants import Variant, parse
@@ -66,12 +65,11 @@ def read_subject(paths: Paths) -> Subject:
     without Tightrope can load it.
     """
     facts = open_manifest(paths.artifacts.engine, EngineManifest)
-    if facts["status"] != "ok":
-        raise TightropeError(f"{facts['variant']} was not built: {facts['reason']}")
+    require_built(facts)
     checkpoint = read_manifest(paths.artifacts.checkpoint, CheckpointManifest)
-    folder = private_copy(paths.artifacts.engine, EngineManifest).parent
+    folder = verified_folder(paths.artifacts.engine)
     variant = parse(facts["variant"])
-    require_own_program(variant, folder, checkpoint["task"])
+    require_own_program(variant, folder)
     latency = LatencyRecord.read(paths.latency)
     accuracy = AccuracyRecord.read(paths.accuracy)
     for path, record in ((paths.latency, latency), (paths.accuracy, accuracy)):
@@ -93,13 +91,26 @@ def read_subject(paths: Paths) -> Subject:
     )
 
 
-def require_own_program(variant: Variant, folder: Path, task: str) -> None:
+def require_built(engine: EngineManifest) -> None:
+    """Raise TightropeError with the reason where an engine was not built."""
+    if engine["status"] != "ok":
+        raise TightropeError(f"{engine['variant']} was not built: {engine['reason']}")
+
+
+def verified_folder(engine: Path) -> Path:
+    """Return the folder of a verified copy of an engine's files."""
+    return private_copy(engine, EngineManifest).parent
+
+
+def require_own_program(variant: Variant, folder: Path) -> None:
     """Raise TightropeError unless a program without Tightrope loads the engine in `folder`."""
     place, others = f"{variant}: ", "bundle another engine, such as onnxruntime or openvino"
-    if variant.device != "cpu" or variant.engine not in IMPORTED:
-        raise TightropeError(f"{place}only engines of a CPU have a bundle yet; {others}")
-    if variant.engine == "compile" and task == IMAGE:
-        raise TightropeError(f"{place}compiled for images it has no bundle yet; {others}")
+    if variant.device != "cpu":
+        raise TightropeError(f"{place}an engine for a GPU has no bundle yet; {others}")
+    if variant.engine not in IMPORTED:
+        raise TightropeError(
+            f"{place}torch.compile compiles at each start; bundle inductor instead"
+        )
     config = folder / "config.json"
     own = read_json(config, dict[str, Any]) if config.is_file() else {}
     if fields := [name for name in own if name.startswith(OWN)]:

@@ -1,6 +1,6 @@
 """Template context of the report, built from a summary: an entry per section."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.models import model_names
@@ -28,6 +28,7 @@ from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_of
 from tightrope.summary.chance import poor_baseline
+from tightrope.summary.commands import bundle_command
 from tightrope.summary.document import Summary
 from tightrope.summary.truncation_words import truncation_words
 
@@ -118,6 +119,12 @@ def processors(host: Record) -> str:
     return f"{host['name']}: {found}" if host.get("name") else found
 
 
+def bundle_commands(summary: Summary, name: str, deployed: Sequence[Record]) -> list[str]:
+    """Return the commands that bundle what is recommended for a CPU."""
+    variants = [one["variant"] for one in deployed if one.get("device") == "cpu"]
+    return [bundle_command(summary, name, variant) for variant in dict.fromkeys(variants)]
+
+
 def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the report's content on one model; `hosts` are `host_names`."""
     model: Record = (summary.get("models") or {}).get(name) or {}
@@ -147,6 +154,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "quantization": quantization_section(quantization, deployed, hosts, machines=machines),
         "measured": measured,
         "picks": picks,
+        "bundles": bundle_commands(summary, name, deployed),
         "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
         "largest": largest(measured),
         "gpu_memory": gpu_memory(measured),

@@ -30,7 +30,7 @@ def model_row(parts: Mapping[str, Any], link: str | None) -> dict[str, Any]:
     others = sum(parts[f"{kind}_failed"] for kind in ALSO_FAILED)
     named = ("name", "facts", "baselines", "baseline_accuracy", "picks", "goal", "note")
     return {
-        **{key: model[key] for key in (*named, "poor_baseline", "quantization")},
+        **{key: model[key] for key in (*named, "bundles", "poor_baseline", "quantization")},
         "link": link,
         "counts": parts["counts"],
         "failed": parts["counts"]["failed"] + others,

@@ -1,7 +1,7 @@
 """Commands that the report and the terminal advise."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 # of profiles/default, for a run without --configfile
@@ -10,7 +10,23 @@ DEFAULT = ("config/config.yaml",)
 
 def remeasure_command(summary: Mapping[str, Any]) -> str:
     """Return the command that measures again what was disturbed, with the run's configuration."""
+    return command(summary, overrides=["remeasure=disturbed"])
+
+
+def bundle_command(summary: Mapping[str, Any], model: str, variant: str) -> str:
+    """Return the command that bundles a variant, with the run's configuration."""
+    return command(summary, [f"artifacts/{model}/bundle/{variant}.tar.gz"])
+
+
+def command(
+    summary: Mapping[str, Any], targets: Sequence[str] = (), *, overrides: Sequence[str] = ()
+) -> str:
+    """Return a command line of Snakemake with the run's configuration and more overrides.
+
+    Targets come first: after --configfile they would be taken for more of its files.
+    """
     files = tuple(summary.get("configuration") or DEFAULT)
-    named = "" if files == DEFAULT else f" --configfile {shlex.join(files)}"
-    values = [*(summary.get("overrides") or ()), "remeasure=disturbed"]
-    return f"snakemake --cores 1{named} --config {shlex.join(values)}"
+    words = ["snakemake", "--cores", "1", *targets]
+    words += [] if files == DEFAULT else ["--configfile", *files]
+    values = [*(summary.get("overrides") or ()), *overrides]
+    return shlex.join([*words, *(["--config", *values] if values else [])])

@@ -14,7 +14,7 @@ import vl_convert
 from planted import changed, compared, written, wrong
 from tightrope.compare.answers import from_records
 from tightrope.compare.bounds import Bound, broken
-from tightrope.compare.formats import as_markdown, as_text, code_span
+from tightrope.compare.formats import as_markdown, as_text
 from tightrope.compare.history import all_series
 from tightrope.compare.page import comparison_page
 from tightrope.compare.read import Key, read_report
@@ -100,11 +100,6 @@ def test_in_markdown_a_name_is_a_code_span_and_ends_no_cell(formats: dict[str, s
     assert tables
     for rows in tables:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
-
-
-def test_a_code_span_has_no_end_of_its_own() -> None:
-    assert code_span("a`b|c\nd") == r"`a'b\|c\nd`"
-    assert code_span(" ") == ""
 
 
 def test_a_name_that_is_a_path_names_no_file(tmp_path: Path, first: dict[str, Any]) -> None:

@@ -231,6 +231,17 @@ def test_each_recommendation_names_its_files_and_the_configuration(render, summa
     assert text.count("configured by") == len(summary["recommendations"])
 
 
+def test_each_recommended_variant_has_a_command_that_bundles_it(render, summary):
+    variant = summary["recommendations"][0]["variant"]
+    summary["configuration"] = ["config/mine.yaml"]
+    path = f"artifacts/minilm-docstrings/bundle/{variant}.tar.gz"
+    words = f"snakemake --cores 1 {path} --configfile config/mine.yaml"
+    assert render(summary).text.count(words) == 1
+    for result in summary["results"]:
+        result["device"] = "cuda"
+    assert "bundle" not in render(summary).text
+
+
 @pytest.mark.parametrize("results", ["none", "failed"])
 def test_a_run_without_any_measurement_still_gives_a_report(render, summary, results):
     every = [] if results == "none" else [failed(result) for result in summary["results"]]

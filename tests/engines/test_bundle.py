@@ -1,0 +1,278 @@
+"""A bundle answers and proves itself without this project, for each engine that has one."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bundles import MODEL, bundled, change, folder_of, make_bundle, measured, run_in
+from splits import prepare_splits
+from tightrope.errors import TightropeError
+from tightrope.inputs.encode import read_split
+from tightrope.variants import Variant
+from tiny_images import SIDE
+from tiny_model import TinyModel, name_variant, skip_where_emulated
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+Build = Callable[[Variant], Path]
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
+TEXTS = (
+    ("onnxruntime", "int8"),
+    ("openvino", "int8"),
+    ("pytorch", "int8-dynamic"),
+    ("torchscript", "fp32"),
+    ("inductor", "fp32"),
+    ("tvm", "fp32"),
+)
+IMAGES = ("onnxruntime", "openvino", "pytorch", "torchscript", "inductor", "tvm")
+TEXT_SHAPES = [{"batch": 4, "sequence": 32}]
+IMAGE_SHAPES = [{"batch": 1, "height": SIDE, "width": SIDE}]
+QUICK = name_variant("onnxruntime", "fp32")
+# a service: eight threads with texts of their own
+SERVICE = """
+import json, sys
+from concurrent.futures import ThreadPoolExecutor
+from predict import load
+
+predict = load()
+texts = json.loads(sys.argv[1])
+with ThreadPoolExecutor(8) as pool:
+    answers = list(pool.map(lambda text: predict([text])[0], texts * 4))
+assert answers[: len(texts)] * 4 == answers, "an answer depends on the thread"
+print(json.dumps([answer["label"] for answer in answers[: len(texts)]]))
+print(json.dumps([answer["label"] for answer in predict(texts)]))
+print(json.dumps([predict(texts[0])[0]["label"], predict([])]))
+print("tightrope" in sys.modules)
+"""
+
+
+@pytest.fixture
+def text_bundle(tiny: TinyModel, built: Build, made_once: MadeOnce) -> Build:
+    """From a variant to its unpacked bundle, each made once; not to be changed."""
+
+    def unpacked(variant: Variant) -> Path:
+        def make(folder: Path) -> None:
+            make_bundle(tiny, built(variant), folder, variant, shapes=TEXT_SHAPES)
+
+        return folder_of(made_once(f"bundle-{variant}", make))
+
+    return unpacked
+
+
+@pytest.fixture
+def copy(text_bundle: Build, tmp_path: Path) -> Path:
+    """A bundle to be changed."""
+    return Path(shutil.copytree(text_bundle(QUICK), tmp_path / "copy"))
+
+
+def verify(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return run_in(folder, "verify.py", *words)
+
+
+def refusal(folder: Path) -> str:
+    """The one line with which the bundle is refused."""
+    done = verify(folder)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(("engine", "precision"), TEXTS)
+def test_a_bundle_of_texts_gives_the_predictions_on_record(
+    engine: str, precision: str, tiny: TinyModel, text_bundle: Build, built: Build
+) -> None:
+    variant = name_variant(engine, precision)
+    skip_where_emulated(variant, json.loads(built(variant).read_text()))
+    folder = text_bundle(variant)
+    done = verify(folder)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((folder / "record/accuracy.json").read_text())
+    count = len(record["predictions"])
+    assert f"{count} of {count} as on record" in done.stdout
+    assert "32\N{NO-BREAK SPACE}tokens: " in done.stdout
+    texts = [example["text"] for example in read_split(tiny.split("evaluation"))[:6]]
+    said = run_in(folder, "predict.py", *texts)
+    assert said.returncode == 0, said.stderr
+    labels = json.loads((folder / "bundle.json").read_text())["labels"]
+    answers = [labels[index] for index in record["predictions"][:6]]
+    assert [line.split("\t")[0] for line in said.stdout.splitlines()] == answers
+    assert all(0.3 < float(line.split("\t")[1]) <= 1 for line in said.stdout.splitlines())
+
+
+@pytest.mark.parametrize("engine", IMAGES)
+def test_a_bundle_of_images_gives_the_predictions_on_record(
+    engine: str, tiny_images: TinyModel, built_images: Build, tmp_path: Path
+) -> None:
+    variant = Variant("cpu", engine, "fp32")
+    path = built_images(variant)
+    facts = {"shapes": IMAGE_SHAPES, "request": "images"}
+    make_bundle(tiny_images, path, tmp_path / "made", variant, **facts)
+    folder = folder_of(tmp_path / "made")
+    done = verify(folder)
+    assert done.returncode == 0, done.stderr
+    assert "answers    32 of 32 as on record" in done.stdout
+    images = sorted(path.name for path in (folder / "sample").glob("*.png"))
+    (tmp_path / "list.txt").write_text("".join(f"sample/{name}\n" for name in images[:3]))
+    said = run_in(folder, "predict.py", "--file", str(tmp_path / "list.txt"))
+    predictions = json.loads((folder / "record/accuracy.json").read_text())["predictions"][:3]
+    labels = json.loads((folder / "bundle.json").read_text())["labels"]
+    answers = [line.split("\t")[0] for line in said.stdout.splitlines()]
+    assert answers == [labels[index] for index in predictions]
+
+
+@pytest.mark.parametrize(
+    ("engine", "precision"), [("onnxruntime", "fp32"), ("openvino", "int8"), ("tvm", "fp32")]
+)
+def test_any_thread_of_a_service_may_ask(
+    engine: str, precision: str, tiny: TinyModel, text_bundle: Build
+) -> None:
+    folder = text_bundle(name_variant(engine, precision))
+    texts = [example["text"] for example in read_split(tiny.split("evaluation"))[:9]]
+    done = run_in(folder, "-c", SERVICE, json.dumps(texts))
+    assert done.returncode == 0, done.stderr
+    apart, together, few, with_project = done.stdout.splitlines()
+    predictions = json.loads((folder / "record/accuracy.json").read_text())["predictions"]
+    labels = json.loads((folder / "bundle.json").read_text())["labels"]
+    expected = [labels[index] for index in predictions[:9]]
+    assert json.loads(apart) == json.loads(together) == expected
+    assert json.loads(few) == [expected[0], []]
+    assert with_project == "False"
+
+
+def test_sha256sum_takes_its_list(text_bundle: Build) -> None:
+    folder = text_bundle(QUICK)
+    words = ["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"]
+    assert subprocess.run(words, cwd=folder, check=False).returncode == 0
+
+
+def test_a_changed_byte_is_named_before_anything_is_loaded(copy: Path) -> None:
+    weights = copy / "engine/model.onnx"
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.write_bytes(content)
+    (copy / "bundled/engine.py").write_text("raise SystemExit('loaded')")
+    line = refusal(copy)
+    assert "engine/model.onnx has other bytes" in line
+    assert "bundled/engine.py has other bytes" in line
+
+
+def test_a_missing_file_is_named(copy: Path) -> None:
+    (copy / "tokenizer.json").unlink()
+    assert "tokenizer.json: No such file" in refusal(copy)
+
+
+def test_a_processor_without_its_instructions_is_refused_in_a_line(copy: Path) -> None:
+    change(copy, "bundle.json", lambda facts: {**facts, "requires": ["avx2048", "amx_int1"]})
+    assert "compiled for avx2048, amx_int1, which this processor" in refusal(copy)
+
+
+@pytest.mark.parametrize("engine", ["inductor", "tvm"])
+def test_what_was_compiled_for_a_processor_requires_its_instructions(
+    engine: str, text_bundle: Build
+) -> None:
+    facts = json.loads((text_bundle(name_variant(engine, "fp32")) / "bundle.json").read_text())
+    assert facts["requires"] == facts["host"]["isa"]
+
+
+def test_another_architecture_is_refused(copy: Path) -> None:
+    change(copy, "bundle.json", lambda facts: {**facts, "machine": "sparc"})
+    assert "made for sparc, this is " in refusal(copy)
+
+
+def test_other_predictions_are_refused(copy: Path) -> None:
+    def turned(sample: list[dict[str, int]]) -> list[dict[str, int]]:
+        first = {**sample[0], "prediction": (sample[0]["prediction"] + 1) % 3, "margin": 2.0}
+        return [first, *sample[1:]]
+
+    change(copy, "sample/sample.json", turned)
+    assert "1 answers changed, such as example 0: " in refusal(copy)
+
+
+def test_another_latency_is_explained(copy: Path) -> None:
+    def quicker(facts: dict[str, object]) -> dict[str, object]:
+        (first, *_) = facts["latency"]  # type: ignore[misc]
+        return {
+            **facts,
+            "latency": [{**first, "low_s": 1e-9, "high_s": 2e-9}],
+            "host": {**facts["host"], "cpu": "A Quicker One", "isa": ["avx2048"]},  # type: ignore[dict-item]
+            "workload_s": 1e-9,
+        }
+
+    change(copy, "bundle.json", quicker)
+    done = verify(copy)
+    assert done.returncode == 0
+    assert "slower than the 1e-06 to 2e-06 ms" in done.stdout
+    (why,) = (line for line in done.stdout.splitlines() if line.startswith("why "))
+    for cause in ("another CPU: ", "another ISA: without avx2048", "times as long for a fixed"):
+        assert cause in why
+    assert verify(copy, "--latency").returncode == 2
+
+
+def test_another_version_of_a_library_is_named_as_a_cause(copy: Path) -> None:
+    requirements, sums = copy / "requirements.txt", copy / "SHA256SUMS"
+    lines = [line for line in sums.read_text().splitlines() if "requirements.txt" not in line]
+    sums.write_text("\n".join(lines))
+    requirements.write_text("numpy==0.1\n")
+    change(
+        copy,
+        "bundle.json",
+        lambda facts: {
+            **facts,
+            "latency": [{**one, "low_s": 1e-9, "high_s": 2e-9} for one in facts["latency"]],
+        },
+    )
+    assert "measured with 0.1" in verify(copy).stdout
+    requirements.write_text("no-such-distribution==1\n")
+    assert "no-such-distribution is missing: pip install -r requirements.txt" in refusal(copy)
+
+
+@pytest.mark.parametrize("words", [(), ("--file", "missing.txt")])
+def test_a_wrong_command_line_is_answered_in_a_line(words: tuple[str, ...], copy: Path) -> None:
+    done = run_in(copy, "predict.py", *words)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_without_labels_it_proves_files_and_latency(
+    tiny: TinyModel, built: Build, tmp_path: Path
+) -> None:
+    data = tmp_path / "data/data.json"
+    splits = {"train": 0, "evaluation": 8}
+    prepare_splits(data, source="random", columns={}, splits=splits, pool=8, seed=0)
+    model = tiny._replace(data=data)
+    make_bundle(model, built(QUICK), tmp_path / "made", QUICK, shapes=TEXT_SHAPES)
+    folder = folder_of(tmp_path / "made")
+    done = verify(folder)
+    assert done.returncode == 0, done.stderr
+    assert "answers    none on record: the data has no labels" in done.stdout
+    assert "latency " in done.stdout
+    assert "Not known: the data has no labels." in (folder / "README.md").read_text()
+
+
+def test_the_same_files_make_the_same_bytes(tiny: TinyModel, built: Build, tmp_path: Path) -> None:
+    paths = measured(tiny, built(QUICK), tmp_path, QUICK, TEXT_SHAPES)
+    first, second = (bundled(paths, tmp_path / f"{name}.tar.gz", "onnxruntime") for name in "ab")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_variant_without_a_result_has_no_bundle(
+    tiny: TinyModel, built: Build, tmp_path: Path
+) -> None:
+    paths = measured(tiny, built(QUICK), tmp_path / "one", QUICK, TEXT_SHAPES)
+    other = name_variant("onnxruntime", "int8")
+    others = measured(tiny, built(other), tmp_path / "other", other, TEXT_SHAPES)
+    with pytest.raises(TightropeError, match=f"has no {MODEL}/{QUICK}; run snakemake first"):
+        bundled(
+            type(paths)(paths.artifacts, paths.latency, paths.accuracy, others.summary),
+            tmp_path / "bundle.tar.gz",
+            "onnxruntime",
+        )
+    with pytest.raises(TightropeError, match="measured with another engine"):
+        bundled(
+            type(paths)(paths.artifacts, others.latency, paths.accuracy, paths.summary),
+            tmp_path / "bundle.tar.gz",
+            "onnxruntime",
+        )
+    assert not (tmp_path / "bundle.tar.gz").exists()

@@ -1,0 +1,81 @@
+"""Engines and their measurements as a bundle gets them: real results of tests/data."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from manifests import ENGINE
+from tightrope.signature import of_images, of_texts
+
+EXAMPLE = json.loads((Path(__file__).parents[1] / "data/summary.json").read_text())
+MODEL = "minilm-docstrings"
+LABELS = EXAMPLE["models"][MODEL]["labels"]
+FILES = {
+    "onnxruntime": ["model.onnx"],
+    "openvino": ["model.xml", "model.bin"],
+    "tensorrt": ["model.plan", "layers-0.json"],
+    "torchscript": ["model.pt"],
+}
+LIBRARIES = {"onnxruntime": "1.31.1", "openvino": "2026.4.1", "tensorrt-cu13": "11.4.0.106"}
+PROFILES = [[[1, 16], [1, 128], [1, 512]], [[1, 16], [16, 128], [16, 128]]]
+OPTIONS: dict[str, dict[str, Any]] = {
+    "onnxruntime": {"optimization": "all", "spinning": True, "arena": True, "graphs": False},
+    "openvino": {
+        "route": "onnx",
+        "blobs": False,
+        "buckets": {"batch": [1, 16], "sequence": [32, 64, 128]},
+    },
+    "tensorrt": {"profiles": PROFILES, "graphs": True, "version_compatible": False},
+    "torchscript": {"graphs": False},
+}
+
+
+def engine(variant: str, *, images: bool = False, **options: Any) -> Any:
+    """The manifest of a built engine, with these options besides those of OPTIONS."""
+    _, name, precision, *_ = variant.split("-")
+    files = {one: {"sha256": "0" * 64, "size_bytes": 1} for one in FILES.get(name, ["a"])}
+    signature = of_images(8, 12) if images else of_texts()
+    return {
+        **{**ENGINE, "variant": variant, "precision": precision, "schema": 1, "files": files},
+        "options": {**OPTIONS.get(name, {}), **options},
+        "inputs": signature.facts(),
+        "max_sequence": None if images else 512,
+        "libraries": LIBRARIES,
+    }
+
+
+def result(variant: str, **changes: Any) -> Any:
+    """A real result under the name of that variant."""
+    rows = [one for one in EXAMPLE["results"] if one["variant"] == "cpu-onnxruntime-fp32"]
+    found = next(one for one in rows if one["model"] == MODEL)
+    return {**found, "variant": variant, "status": "ok", **changes}
+
+
+def row(batch: int, seconds: float, **fields: Any) -> Any:
+    """A row of `latency` of an image or a text, of calls that all take as long."""
+    times = {"p50_s": seconds, "throughput_per_s": batch / seconds, "provisional": False}
+    return {"batch": batch, "streams": None, **times, **fields}
+
+
+def point(instances: int, threads: int, batch: int, seconds: float, **fields: Any) -> Any:
+    """A point of `throughput` whose calls all take as long."""
+    return {
+        **{"instances": instances, "threads": threads, "batch": batch, "reason": None},
+        **{"skipped": False, "disturbed": None, "provisional": False, "calls": 99},
+        "samples_per_s": instances * batch / seconds,
+        "p50_s": seconds,
+        "p99_s": 1.5 * seconds,
+        **fields,
+    }
+
+
+def throughput(points: list[Any], variant: str, **fields: Any) -> Any:
+    """An entry of `throughput` on the host of `result`, the best point by its rate."""
+    return {
+        **{"model": MODEL, "variant": variant, "host": result(variant)["host"], "status": "ok"},
+        **{"sequence": 128, "height": None, "width": None, "p99_bound_s": None},
+        "points": points,
+        "best": max(points, key=lambda one: one["samples_per_s"]),
+        "best_within_bound": None,
+        **fields,
+    }

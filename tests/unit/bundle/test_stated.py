@@ -1,0 +1,60 @@
+"""The interval in which another measurement should lie."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tightrope.bundle.stated import interval
+from tightrope.records.machine_speed import LOAD_ORDER_STD
+
+QUIET = {"waited": 0.0, "stolen": 0.0, "preempted": 0.0, "window": 0}
+HIT = {**QUIET, "stolen": 0.5}
+
+
+def shape(blocks: list[float], hit: int = 0) -> dict[str, Any]:
+    pairs = [HIT] * hit + [QUIET] * (len(blocks) - hit)
+    return {
+        "batch": 2,
+        "sequence": 16,
+        "blocks_s": [[one] for one in blocks],
+        "pairs": pairs,
+        "foreign_cores": [0.0],
+    }
+
+
+def row(**fields: Any) -> Any:
+    return {"batch": 2, "sequence": 16, **fields}
+
+
+def test_blocks_that_do_not_scatter_leave_what_a_load_adds() -> None:
+    found = interval(shape([0.01] * 8), row())
+    assert found is not None
+    assert found["median_s"] == pytest.approx(0.01)
+    assert math.log(found["high_s"] / 0.01) == pytest.approx(1.96 * LOAD_ORDER_STD, rel=1e-3)
+    assert found["low_s"] * found["high_s"] == pytest.approx(0.01**2)
+    assert (found["blocks"], found["provisional"]) == (8, False)
+    assert found["shape"] == {"batch": 2, "sequence": 16}
+
+
+def test_changes_of_the_machine_between_jobs_widen_it() -> None:
+    narrow, wide = (interval(shape([0.01] * 8), row(machine_spread=one)) for one in (0.0, 0.1))
+    assert narrow is not None and wide is not None
+    assert wide["high_s"] > 1.2 * 0.01 > narrow["high_s"]
+
+
+def test_it_holds_95_of_100_further_blocks() -> None:
+    generator = np.random.default_rng(0)
+    inside = 0
+    for _ in range(400):
+        times = np.exp(generator.normal(math.log(0.01), 0.05, 31))
+        found = interval(shape(times[:30].tolist()), row())
+        assert found is not None
+        inside += found["low_s"] <= times[30] <= found["high_s"]
+    assert 0.92 <= inside / 400 <= 0.985
+
+
+def test_disturbed_blocks_state_nothing_unless_the_summary_takes_them() -> None:
+    assert interval(shape([0.01] * 4, hit=3), row()) is None
+    found = interval(shape([0.01] * 4, hit=4), row(provisional=True))
+    assert found is not None and found["provisional"] and found["blocks"] == 4

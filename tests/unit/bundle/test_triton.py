@@ -1,0 +1,363 @@
+"""The model repository for Triton, against the schema of its client and the real measurements."""
+
+from typing import Any
+
+import pytest
+from bundled import EXAMPLE, LABELS, MODEL, engine, point, result, row, throughput
+from tightrope.bundle.text_proto import Enum, text_proto
+from tightrope.bundle.triton import engine_files, triton_files
+from tightrope.errors import TightropeError
+from triton_schema import parameters_of, parsed, schema
+
+ONNX = "cpu-onnxruntime-fp32"
+SERVED = (ONNX, "cpu-openvino-bf16", "cpu-torchscript-fp32", "cuda-tensorrt-fp16")
+IMAGES = [row(1, 0.004, height=8, width=12), row(8, 0.016, height=8, width=12)]
+
+
+def files_of(variant: str, **changes: Any) -> dict[str, str]:
+    """The text files for a variant with real results; `changes` are arguments of triton_files."""
+    whole = {
+        **{"model": MODEL, "engine": engine(variant), "labels": LABELS},
+        **{"result": result(variant), "throughput": [], "traffic": []},
+    }
+    return triton_files(**{**whole, **changes})
+
+
+def config_of(variant: str, **changes: Any) -> Any:
+    return parsed(files_of(variant, **changes)[f"{MODEL}/config.pbtxt"])
+
+
+def kind_of(config: Any) -> str:
+    kinds = schema().ModelInstanceGroup.Kind
+    return kinds.Name(config.instance_group[0].kind)
+
+
+def type_of(tensor: Any) -> str:
+    return schema().DataType.Name(tensor.data_type)
+
+
+@pytest.mark.parametrize("images", [False, True])
+@pytest.mark.parametrize("variant", SERVED)
+def test_the_configuration_has_the_inputs_the_logits_and_the_labels(
+    variant: str, images: bool
+) -> None:
+    changes: Any = {"engine": engine(variant, images=images)}
+    if images:
+        changes["engine"]["options"].pop("buckets", None)
+        changes["result"] = result(variant, latency=IMAGES)
+        if "tensorrt" in variant:
+            changes["engine"]["options"]["profiles"] = [[[1], [8], [8]]]
+    files = files_of(variant, **changes)
+    config = parsed(files[f"{MODEL}/config.pbtxt"])
+    batch = [-1] if "openvino" in variant else []
+    found = [(one.name, type_of(one), list(one.dims)) for one in config.input]
+    if images:
+        assert found == [("pixel_values", "TYPE_FP32", [*batch, 3, 8, 12])]
+    else:
+        names = ("input_ids", "attention_mask")
+        assert found == [(name, "TYPE_INT64", [*batch, -1]) for name in names]
+    (output,) = config.output
+    logits = ("logits", "TYPE_FP32", [*batch, 5], "labels.txt")
+    assert (output.name, type_of(output), list(output.dims), output.label_filename) == logits
+    assert files[f"{MODEL}/labels.txt"].splitlines() == LABELS
+    assert config.name == MODEL
+
+
+@pytest.mark.parametrize(
+    ("variant", "backend", "platform", "kind", "files"),
+    [
+        (ONNX, "onnxruntime", "", "KIND_CPU", ["model.onnx"]),
+        ("cuda-onnxruntime-fp16", "onnxruntime", "", "KIND_GPU", ["model.onnx"]),
+        ("cpu-openvino-bf16", "openvino", "", "KIND_CPU", ["model.bin", "model.xml"]),
+        ("cpu-torchscript-fp32", "pytorch", "pytorch_libtorch", "KIND_CPU", ["model.pt"]),
+        ("cuda-torchscript-fp16", "pytorch", "pytorch_libtorch", "KIND_GPU", ["model.pt"]),
+        ("cuda-tensorrt-fp16", "tensorrt", "tensorrt_plan", "KIND_GPU", ["model.plan"]),
+    ],
+)
+def test_each_engine_has_its_backend_its_device_and_its_files(
+    variant: str, backend: str, platform: str, kind: str, files: list[str]
+) -> None:
+    config = config_of(variant)
+    assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
+    assert not config.default_model_filename
+    placed = engine_files(MODEL, engine(variant))
+    assert placed == {f"{MODEL}/1/{name}": name for name in files}
+
+
+def test_batches_threads_and_delay_are_those_of_the_measured_latency() -> None:
+    rows = {(one["batch"], one["sequence"]): one for one in result(ONNX)["latency"]}
+    config = config_of(ONNX)
+    assert config.max_batch_size == 16
+    assert list(config.dynamic_batching.preferred_batch_size) == [16]
+    # a tenth of a lone request at the length at which both batches were measured
+    delay_us = int(1e5 * rows[1, 128]["p50_s"])
+    assert config.dynamic_batching.max_queue_delay_microseconds == delay_us == 1351
+    assert config.instance_group[0].count == 1
+    assert parameters_of(config)["intra_op_thread_count"] == str(result(ONNX)["threads"]) == "2"
+
+
+def test_instances_and_their_threads_are_those_of_the_best_throughput() -> None:
+    points = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
+    config = config_of(ONNX, throughput=[throughput(points, ONNX)])
+    assert config.instance_group[0].count == 2
+    assert parameters_of(config)["intra_op_thread_count"] == "1"
+    assert list(config.dynamic_batching.preferred_batch_size) == [4]
+    # of the same two instances at batch 1
+    assert config.dynamic_batching.max_queue_delay_microseconds == 1600
+    # the largest batch of all measurements
+    assert config.max_batch_size == 16
+
+
+def test_the_best_within_the_bound_comes_before_the_best_of_all() -> None:
+    points = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
+    bound = {"p99_bound_s": 0.0245, "best_within_bound": points[1]}
+    entry = throughput(points, ONNX, **bound)
+    config = config_of(ONNX, throughput=[entry])
+    assert list(config.dynamic_batching.preferred_batch_size) == [1]
+    assert config.dynamic_batching.max_queue_delay_microseconds == 0
+    readme = files_of(ONNX, throughput=[entry])["README.md"]
+    assert "within the bound on p99" in readme
+
+
+@pytest.mark.parametrize(
+    ("bound_s", "delay_us"), [(0.2, 1600), (0.0755, 500), (0.075, 0), (0.07, 0)]
+)
+def test_no_request_waits_longer_than_the_bound_on_p99_leaves(
+    bound_s: float, delay_us: int
+) -> None:
+    points = [point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
+    within = {"p99_bound_s": bound_s, "best_within_bound": points[1]}
+    config = config_of(ONNX, throughput=[throughput(points, ONNX, **within)])
+    found = config.dynamic_batching.max_queue_delay_microseconds
+    assert found == pytest.approx(delay_us, abs=1)
+
+
+def test_no_request_waits_where_batches_are_slower_per_sample() -> None:
+    slower = [row(1, 0.01, sequence=64), row(8, 0.1, sequence=64)]
+    config = config_of(ONNX, result=result(ONNX, latency=slower))
+    assert config.max_batch_size == 8
+    # said, for Triton would else make batches of 8
+    assert list(config.dynamic_batching.preferred_batch_size) == [1]
+    assert config.dynamic_batching.max_queue_delay_microseconds == 0
+
+
+def test_a_lone_request_waits_little_where_only_a_large_batch_was_measured() -> None:
+    only = result(ONNX, latency=[row(16, 0.16, sequence=64)])
+    config = config_of(ONNX, result=only)
+    assert config.dynamic_batching.max_queue_delay_microseconds == 1000
+
+
+def test_no_batch_is_beyond_what_the_engine_was_built_for() -> None:
+    rows = [row(1, 0.01, sequence=64), row(8, 0.04, sequence=64), row(32, 0.1, sequence=64)]
+    held = engine("cuda-onnxruntime-fp32", buckets={"batch": [1, 8], "sequence": [64]}, graphs=True)
+    measured = result("cuda-onnxruntime-fp32", latency=rows)
+    config = config_of("cuda-onnxruntime-fp32", engine=held, result=measured)
+    assert config.max_batch_size == 8
+    assert list(config.dynamic_batching.preferred_batch_size) == [8]
+    config = config_of("cuda-tensorrt-fp16", result=result("cuda-tensorrt-fp16", latency=rows))
+    assert config.max_batch_size == 8  # measured, and less than the 16 of its profiles
+
+
+def test_batches_under_traffic_count_for_the_largest_batch() -> None:
+    traffic = [one for one in EXAMPLE["traffic"] if one["variant"] == ONNX]
+    assert traffic[0]["batch"] == 32
+    files = files_of(ONNX, traffic=EXAMPLE["traffic"])
+    assert parsed(files[f"{MODEL}/config.pbtxt"]).max_batch_size == 32
+    assert "24, 48, 80, 128 tokens" in files["README.md"]
+
+
+def test_measurements_of_others_are_ignored() -> None:
+    points = [point(2, 1, 4, 0.001)]
+    others = [
+        throughput(points, "cpu-onnxruntime-int8-dynamic"),
+        throughput(points, ONNX, host="another"),
+        throughput(points, ONNX, model="another"),
+        throughput(points, ONNX, status="failed"),
+    ]
+    assert files_of(ONNX, throughput=others) == files_of(ONNX)
+
+
+def test_rows_that_were_disturbed_or_padded_do_not_count() -> None:
+    rows = [
+        row(1, 0.01, sequence=64),
+        row(4, 0.02, sequence=64, throughput_per_s=None),
+        row(8, 0.02, sequence=64, tokens=16),
+    ]
+    config = config_of(ONNX, result=result(ONNX, latency=rows))
+    assert config.max_batch_size == 1
+
+
+def test_a_session_of_onnxruntime_has_the_settings_that_were_timed() -> None:
+    expected = {
+        "intra_op_thread_count": "2",
+        "inter_op_thread_count": "1",
+        "execution_mode": "0",
+        "enable_mem_arena": "1",
+        "enable_mem_pattern": "1",
+    }
+    config = config_of(ONNX)
+    assert parameters_of(config) == expected
+    assert not config.HasField("optimization")
+    config = config_of(ONNX, engine=engine(ONNX, optimization="basic", arena=False))
+    assert config.optimization.graph.level == -1
+    assert parameters_of(config)["enable_mem_arena"] == "0"
+    config = config_of("cuda-onnxruntime-fp32")
+    (cuda,) = config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert (cuda.name, dict(cuda.parameters)) == ("cuda", {"use_tf32": "0"})
+
+
+@pytest.mark.parametrize(
+    ("variant", "hint"),
+    [
+        ("cpu-openvino-bf16", "YES"),
+        ("cpu-openvino-int8-bf16-nncf-512", "YES"),
+        ("cpu-openvino-fp32", None),
+        ("cpu-openvino-int8-nncf-512", None),
+    ],
+)
+def test_openvino_has_a_stream_per_instance_and_batches_of_requests_only(
+    variant: str, hint: str | None
+) -> None:
+    points = [point(2, 1, 4, 0.050), point(1, 2, 1, 0.020)]
+    files = files_of(variant, throughput=[throughput(points, variant)])
+    config = parsed(files[f"{MODEL}/config.pbtxt"])
+    found = parameters_of(config)
+    assert (found["NUM_STREAMS"], found["INFERENCE_NUM_THREADS"]) == ("2", "2")
+    assert found.get("HINT_BF16") == hint
+    assert config.max_batch_size == 0 and not config.HasField("dynamic_batching")
+    # what no parameter prevents is said
+    assert ("it computes in bf16" in files["README.md"]) == (hint is None)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8-nncf-512"])
+def test_openvino_is_refused_where_it_would_compute_in_bf16_unasked(precision: str) -> None:
+    variant = f"cpu-openvino-{precision}"
+    assert files_of(variant, isa=["avx2", "avx512_vnni"]) == files_of(variant)
+    with pytest.raises(TightropeError, match="processor with amx_bf16") as error:
+        files_of(variant, isa=["avx2", "amx_bf16"])
+    assert "\n" not in str(error.value)
+    assert files_of("cpu-openvino-bf16", isa=["amx_bf16"]) == files_of("cpu-openvino-bf16")
+    assert files_of(ONNX, isa=["amx_bf16"]) == files_of(ONNX)
+
+
+def test_torchscript_has_the_threads_that_were_timed() -> None:
+    expected = {"INTRA_OP_THREAD_COUNT": "2", "INTER_OP_THREAD_COUNT": "1"}
+    assert parameters_of(config_of("cpu-torchscript-fp32")) == expected
+
+
+def test_torchscript_in_fp16_has_logits_in_fp16_and_asks_for_no_classes() -> None:
+    files = files_of("cuda-torchscript-fp16")
+    (output,) = parsed(files[f"{MODEL}/config.pbtxt"]).output
+    assert type_of(output) == "TYPE_FP16"
+    assert "class_count" not in files["README.md"]
+
+
+def test_a_plan_has_all_its_profiles_and_a_graph_per_measured_shape() -> None:
+    config = config_of("cuda-tensorrt-fp16")
+    assert list(config.instance_group[0].profile) == ["0", "1"]
+    assert not config.parameters
+    cuda = config.optimization.cuda
+    assert cuda.graphs
+    shapes = [(one.batch_size, list(one.input["input_ids"].dim)) for one in cuda.graph_spec]
+    assert shapes == [(1, [64]), (1, [128]), (16, [128]), (1, [512])]
+    assert {name for one in cuda.graph_spec for name in one.input} == {
+        "input_ids",
+        "attention_mask",
+    }
+    without = engine("cuda-tensorrt-fp16", graphs=False, version_compatible=True)
+    files = files_of("cuda-tensorrt-fp16", engine=without)
+    assert not parsed(files[f"{MODEL}/config.pbtxt"]).HasField("optimization")
+    assert "--backend-config=tensorrt,version-compatible=true" in files["README.md"]
+
+
+def test_a_gpu_gets_as_many_instances_as_the_best_number_of_streams() -> None:
+    streams = {"rates": [], "best": 3}
+    rows = [row(1, 0.01, sequence=64), row(8, 0.02, sequence=64, streams=streams)]
+    config = config_of("cuda-tensorrt-fp16", result=result("cuda-tensorrt-fp16", latency=rows))
+    assert config.instance_group[0].count == 3
+
+
+def test_each_label_is_one_line_whatever_is_in_it() -> None:
+    labels = ['a "quoted"', "two\nlines", "back\\slash", "wörld", "", "\u2028", "half \ud800"]
+    files = files_of(ONNX, labels=labels)
+    text = files[f"{MODEL}/labels.txt"]
+    assert text.encode().count(b"\n") == len(labels)
+    lines = ['a "quoted"', "two\\nlines", "back\\slash", "wörld", "", "\\u2028", "half \\ud800"]
+    assert text.split("\n")[:-1] == lines
+    assert list(parsed(files[f"{MODEL}/config.pbtxt"]).output[0].dims) == [7]
+
+
+@pytest.mark.parametrize(
+    "text", ['a"b', "a\\b", "a\nb\t\x00", "é€😀", "'", "", "\\n", "# no comment", "\x7f9"]
+)
+def test_any_string_is_read_back_as_it_was(text: str) -> None:
+    message = {"name": text, "max_batch_size": 3, "input": [{"name": text, "optional": True}]}
+    config = parsed(text_proto({**message, "output": {"data_type": Enum("TYPE_FP32")}}))
+    assert (config.name, config.input[0].name, config.input[0].optional) == (text, text, True)
+    assert type_of(config.output[0]) == "TYPE_FP32"
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [
+        ("cpu-pytorch-fp32", "no backend of Triton loads its files"),
+        ("cpu-compile-bf16", "no backend of Triton loads its files"),
+        ("cpu-inductor-fp32", "takes no batches"),
+        ("cpu-tvm-fp32", "no backend for TVM"),
+        ("cuda-onnxruntime_tensorrt-fp16", "another TensorRT engine"),
+        ("cuda-torch_tensorrt-fp16", "exported program"),
+        ("cpu-torchscript-bf16", "its logits are bf16"),
+    ],
+)
+def test_an_engine_without_a_backend_is_refused_in_one_line(variant: str, reason: str) -> None:
+    for call in (lambda: files_of(variant), lambda: engine_files(MODEL, engine(variant))):
+        with pytest.raises(TightropeError) as error:
+            call()
+        line = str(error.value)
+        assert line.startswith(f"{MODEL} {variant}: ") and reason in line
+        assert "onnxruntime, openvino, tensorrt, torchscript" in line and "MLServer" in line
+        assert "\n" not in line
+
+
+def test_openvino_converted_from_pytorch_is_refused() -> None:
+    with pytest.raises(TightropeError, match=r"has no name, .*; convert from ONNX"):
+        engine_files(MODEL, engine("cpu-openvino-fp32", route="pytorch"))
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "-rf", ".hidden", "a b", "é", "a\n", "x" * 101, "README.md"]
+)
+def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
+    with pytest.raises(TightropeError, match="name the model") as error:
+        engine_files(name, engine(ONNX))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"engine": {**engine(ONNX), "status": "failed", "reason": "no memory"}}, "no memory"),
+        ({"engine": {**engine(ONNX), "files": {}}}, "lists no model.onnx"),
+        ({"result": result("cpu-onnxruntime-int8-dynamic")}, "the result is of"),
+        ({"result": result(ONNX, status="failed", reason="too slow")}, "too slow"),
+        ({"result": result(ONNX, latency=[])}, "no undisturbed latency"),
+        ({"labels": []}, "no labels"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_in_one_line(changes: Any, reason: str) -> None:
+    with pytest.raises(TightropeError, match=reason) as error:
+        files_of(ONNX, **changes)
+    assert str(error.value).startswith(f"{MODEL} {ONNX}: ")
+    assert "\n" not in str(error.value)
+
+
+def test_the_readme_says_from_which_measurement_each_setting_is() -> None:
+    readme = files_of(ONNX)["README.md"]
+    assert "| `max_batch_size` | 16 | the largest measured batch |" in readme
+    assert "98.69 samples per second, the most of the batches 1, 16" in readme
+    assert "| `max_queue_delay_microseconds` | 1351 | a tenth of the 13.51 ms" in readme
+    assert "`latency` of summary.json at 128 tokens" in readme
+    assert "onnxruntime reads what 1.31.1 wrote" in readme
+    assert "**Not run:**" in readme
+    (program,) = readme.split("```python\n")[1:]
+    compile(program.partition("```")[0], "README.md", "exec")

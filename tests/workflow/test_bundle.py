@@ -1,0 +1,61 @@
+"""The rules of bundles: what they make, and of what they are made again."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bundles import run_in, unpack
+from tiny_project import MODEL, VARIANTS, Project
+
+QUANTIZED = VARIANTS[1]
+BUNDLE = f"artifacts/{MODEL}/bundle/{QUANTIZED}.tar.gz"
+TRITON = f"artifacts/{MODEL}/bundle/{QUANTIZED}.triton.tar.gz"
+JOBS = {f"bundle/{MODEL}-{QUANTIZED}", f"bundle_triton/{MODEL}-{QUANTIZED}"}
+PROGRAMS = "scripts/tightrope/bundle/programs"
+
+
+def append(path: Path) -> None:
+    path.write_text(path.read_text() + "\nCHANGED = True\n")
+
+
+def test_a_bundle_is_made_by_its_name_and_again_of_what_it_holds(
+    project: Project, tmp_path: Path
+) -> None:
+    assert project.run(BUNDLE, TRITON) == JOBS
+    assert project.plan(BUNDLE, TRITON) == set()
+    folder = unpack(project / BUNDLE, tmp_path / "plain")
+    done = run_in(folder, "verify.py")
+    assert done.returncode == 0, done.stderr
+    assert "answers    40 of 40 as on record" in done.stdout
+    served = unpack(project / TRITON, tmp_path / "triton")
+    assert (served / MODEL / "config.pbtxt").is_file()
+    assert (served / MODEL / "1/model.onnx").read_bytes() == (
+        project / f"artifacts/{MODEL}/engines/{QUANTIZED}/model.onnx"
+    ).read_bytes()
+
+    append(project / PROGRAMS / "engines/openvino.py")
+    assert project.plan(BUNDLE, TRITON) == set(), "the program of another engine"
+    append(project / PROGRAMS / "engines/onnxruntime.py")
+    assert project.plan(BUNDLE, TRITON) == {f"bundle/{MODEL}-{QUANTIZED}"}
+    project.run(BUNDLE)
+    append(project / "scripts/tightrope/bundle/card.py")
+    assert project.plan(BUNDLE, TRITON) == {f"bundle/{MODEL}-{QUANTIZED}"}
+
+
+def test_the_bundles_of_what_is_recommended(project: Project) -> None:
+    words = [sys.executable, "tools/recommended.py"]
+    done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=True)
+    summary = json.loads((project / "reports/summary.json").read_text())
+    chosen = {one["variant"] for one in summary["recommendations"]} - {None}
+    assert {*done.stdout.split()} == {f"artifacts/{MODEL}/bundle/{one}.tar.gz" for one in chosen}
+    nothing = [{**one, "variant": None} for one in summary["recommendations"]]
+    project.rewrite("reports/summary.json", {**summary, "recommendations": nothing})
+    done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "reports/summary.json: no variant is recommended; the report says why\n"
+    (project / "reports/summary.json").unlink()
+    done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines() == [
+        "reports/summary.json: cannot be read (No such file or directory)"
+    ]
