@@ -1,4 +1,4 @@
-"""MLServer serves a bundle: the answers on record over HTTP and gRPC, errors for bad requests."""
+"""MLServer serves a bundle: the answers on record over HTTP and gRPC."""
 
 import base64
 import json
@@ -9,61 +9,35 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
-from bundles import folder_of, run_in
-from served_bundle import SERVERS, Server, environment, make_served, request_of, serving
+from bundles import run_in
+from served_bundle import (
+    NONE,
+    QUICK,
+    SERVERS,
+    MadeOnce,
+    Server,
+    environment,
+    request_of,
+    served_folder,
+    serving,
+)
 from tightrope.bundle.mlserver import DISTRIBUTION, VERSION
 from tightrope.inputs.encode import read_split
 from tightrope.variants import Variant
 from tiny_images import SIDE
 from tiny_model import TinyModel, name_variant, skip_where_emulated
 
-pytestmark = pytest.mark.skipif(
-    not SERVERS.is_dir(), reason=f"no {SERVERS}: envs/test-servers.txt is not installed"
-)
+pytestmark = pytest.mark.skipif(not SERVERS.is_dir(), reason=NONE)
 Build = Callable[[Variant], Path]
-MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 TEXTS = (
     ("onnxruntime", "int8"),
     ("openvino", "fp32"),
     ("openvino", "int8"),
     ("pytorch", "fp32"),
 )
-TEXT_SHAPES = [{"batch": 1, "sequence": 16}]
 IMAGE_SHAPES = [{"batch": 1, "height": SIDE, "width": SIDE}]
-QUICK = name_variant("onnxruntime", "fp32")
-# a request and what is said of it, under status 400
-REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"inputs": []}, "one input 'text' is expected, not []"),
-    (request_of("words", ["a"]), "one input 'text' is expected, not ['words']"),
-    (
-        {"inputs": request_of("text", ["a"])["inputs"] * 2},
-        "one input 'text' is expected, not ['text', 'text']",
-    ),
-    (request_of("text", [1.0], datatype="FP32"), "datatype BYTES is expected, not FP32"),
-    (request_of("text", []), "data is empty"),
-    (request_of("text", ["a"], shape=[2]), "data has 1 elements, which is not shape [2]"),
-    (
-        request_of("text", ["a", "b"], shape=[1, 2]),
-        "data has 2 elements, which is not shape [1, 2]",
-    ),
-    (request_of("text", [1]), "data is expected to be a list of strings"),
-    (request_of("text", [None]), "data is expected to be a list of strings"),
-    (request_of("text", [["a"]]), "data is expected to be a list of strings"),
-    (request_of("text", ["a"], data="a"), "data is expected to be a list of strings"),
-    (
-        request_of("text", ["a"], parameters={"content_type": "base64"}),
-        "content_type 'str' is expected, not 'base64'",
-    ),
-    (
-        {**request_of("text", ["a"]), "outputs": [{"name": "logits"}]},
-        "outputs are ['label', 'score'], not ['logits']",
-    ),
-)
-# MLServer itself refuses these
-MALFORMED = (b"{", b"[]", b"{}", b'{"inputs": 1}', b'{"inputs": [{"name": "text"}]}')
 OVER_GRPC = """
 import json, sys
 import grpc
@@ -85,25 +59,9 @@ except grpc.RpcError as error:
 """
 
 
-@pytest.fixture
-def text_folder(tiny: TinyModel, built: Build, made_once: MadeOnce) -> Build:
-    """From a variant to its unpacked bundle, each made once; not to be changed."""
-
-    def unpacked(variant: Variant) -> Path:
-        def make(folder: Path) -> None:
-            make_served(tiny, built(variant), folder, variant, shapes=TEXT_SHAPES)
-
-        return folder_of(made_once(f"mlserver-{variant}", make))
-
-    return unpacked
-
-
 @pytest.fixture(scope="module")
 def quick(tiny: TinyModel, built: Build, made_once: MadeOnce) -> Path:
-    def make(folder: Path) -> None:
-        make_served(tiny, built(QUICK), folder, QUICK, shapes=TEXT_SHAPES)
-
-    return folder_of(made_once(f"mlserver-{QUICK}", make))
+    return served_folder(made_once, tiny, built(QUICK), QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -135,11 +93,17 @@ def by_requests_of(
 
 @pytest.mark.parametrize(("engine", "precision"), TEXTS)
 def test_the_answers_over_http_are_those_on_record(
-    engine: str, precision: str, built: Build, text_folder: Build, texts: list[str], tmp_path: Path
+    engine: str,
+    precision: str,
+    tiny: TinyModel,
+    built: Build,
+    made_once: MadeOnce,
+    texts: list[str],
+    tmp_path: Path,
 ) -> None:
     variant = name_variant(engine, precision)
     skip_where_emulated(variant, json.loads(built(variant).read_text()))
-    folder = text_folder(variant)
+    folder = served_folder(made_once, tiny, built(variant), variant)
     with serving(folder, tmp_path / "log") as running:
         for size in (1, 16):
             labels = by_requests_of(size, running, folder.name, "text", texts)
@@ -149,11 +113,8 @@ def test_the_answers_over_http_are_those_on_record(
 def test_images_in_base64_get_the_answers_on_record_and_what_is_none_is_named(
     tiny_images: TinyModel, built_images: Build, made_once: MadeOnce, tmp_path: Path
 ) -> None:
-    def make(folder: Path) -> None:
-        facts = {"shapes": IMAGE_SHAPES, "request": "images"}
-        make_served(tiny_images, built_images(QUICK), folder, QUICK, **facts)
-
-    folder = folder_of(made_once(f"mlserver-images-{QUICK}", make))
+    facts = {"shapes": IMAGE_SHAPES, "request": "images"}
+    folder = served_folder(made_once, tiny_images, built_images(QUICK), QUICK, **facts)
     files = [one["image"] for one in read_split(tiny_images.split("evaluation"))]
     images = [base64.b64encode(one).decode() for one in files]
     cut = base64.b64encode(files[0][: len(files[0]) // 2]).decode()
@@ -210,25 +171,6 @@ def test_the_server_answers_while_the_engine_computes(
             meanwhile += 1
         assert long.result() == on_record(quick) * 100
     assert meanwhile > 5
-
-
-@pytest.mark.parametrize(("request_", "said"), REFUSED, ids=[said for _, said in REFUSED])
-def test_a_bad_request_is_refused_in_a_line(
-    server: Server, quick: Path, request_: dict[str, Any], said: str
-) -> None:
-    assert server.ask(f"/v2/models/{quick.name}/infer", request_) == (400, {"error": said})
-
-
-def test_malformed_requests_leave_no_traceback(server: Server, quick: Path) -> None:
-    for body in MALFORMED:
-        assert server.ask(f"/v2/models/{quick.name}/infer", body)[0] == 422
-    assert "Traceback" not in server.log.read_text()
-
-
-def test_a_request_gets_only_the_outputs_that_it_names(server: Server, quick: Path) -> None:
-    body = {**request_of("text", ["a"]), "outputs": [{"name": "score"}]}
-    _, answer = server.ask(f"/v2/models/{quick.name}/infer", body)
-    assert [(one["name"], one["shape"]) for one in answer["outputs"]] == [("score", [1, 1])]
 
 
 def test_the_answers_over_grpc_are_the_same(

@@ -8,23 +8,27 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bundles import SCRIPTS, TEMPLATE, measured, programs_of, unpack
+from bundles import SCRIPTS, TEMPLATE, folder_of, measured, programs_of, unpack
 from tightrope.bundle.subject import Paths
 from tightrope.bundle.write import write_bundle
 from tightrope.jobs.child import supervised
 from tightrope.plan.bundles import FOLDER
 from tightrope.variants import Variant
-from tiny_model import LIMITS, LONGEST, TinyModel
+from tiny_model import LIMITS, LONGEST, TinyModel, name_variant
 
 # packages of envs/test-servers.txt, apart from the others; the variable names another folder
 SERVERS = Path(os.environ.get("TESTS_SERVERS", Path(sys.prefix) / "servers"))
+NONE = f"no {SERVERS}: envs/test-servers.txt is not installed"
 PROGRAM = SCRIPTS / FOLDER / "mlserver.py"
 SECONDS = 60
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
+# what most tests serve
+QUICK, TEXT_SHAPES = name_variant("onnxruntime", "fp32"), [{"batch": 1, "sequence": 16}]
 
 
 class Server(NamedTuple):
@@ -61,20 +65,24 @@ def request_of(name: str, elements: list[Any], **changed: Any) -> dict[str, Any]
     return {"inputs": [{**tensor, **changed}]}
 
 
-def make_served(
+def served_folder(
+    made_once: MadeOnce,
     model: TinyModel,
     engine: Path,
-    folder: Path,
     variant: Variant,
     *,
-    shapes: list[dict[str, int]],
+    shapes: list[dict[str, int]] = TEXT_SHAPES,
     request: str = "texts",
-) -> None:
-    """Measure the variant and unpack its bundle for MLServer below `folder`."""
-    paths = measured(model, engine, folder, variant, shapes)
-    archive = folder / "bundle.mlserver.tar.gz"
-    supervised(write_served, paths, archive, variant.engine, request, limits=LIMITS)
-    unpack(archive, folder)
+) -> Path:
+    """The unpacked bundle for MLServer of that variant, made once; not to be changed."""
+
+    def make(folder: Path) -> None:
+        paths = measured(model, engine, folder, variant, shapes)
+        archive = folder / "bundle.mlserver.tar.gz"
+        supervised(write_served, paths, archive, variant.engine, request, limits=LIMITS)
+        unpack(archive, folder)
+
+    return folder_of(made_once(f"mlserver-{request}-{variant}", make))
 
 
 def write_served(paths: Paths, target: Path, engine: str, request: str) -> None:
