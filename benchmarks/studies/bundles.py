@@ -63,6 +63,7 @@ def tried(bundle: Path, folder: Path) -> list[str]:
     python = environment(folder / "venv", first / "requirements.txt")
     packages = json.loads(run(python, "-m", "pip", "list", "--format=json"))
     examples, record = evaluation(bundle), json.loads((first / "record/accuracy.json").read_text())
+    os.sync()  # what pip has written is no part of it
     began = time.monotonic()
     again = unpack(bundle, folder / "again")
     run(python, "predict.py", examples[0]["text"], cwd=again)
@@ -107,7 +108,8 @@ def environment(folder: Path, requirements: Path) -> str:
 def verified(python: str, folder: Path) -> str:
     """Return the lines of verify.py on answers and latency as one."""
     lines = run(python, "verify.py", cwd=folder).splitlines()
-    return "; ".join(" ".join(line.split()[1:]) for line in lines if not line.startswith("loaded"))
+    wanted = ("answers", "latency", "why")
+    return "; ".join(" ".join(line.split()[1:]) for line in lines if line.startswith(wanted))
 
 
 def run(*words: str, cwd: Path | None = None) -> str:

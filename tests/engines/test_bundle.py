@@ -208,6 +208,8 @@ def test_another_latency_is_explained(copy: Path) -> None:
     for cause in ("another CPU: ", "another ISA: without avx2048", "times as long for a fixed"):
         assert cause in why
     assert verify(copy, "--latency").returncode == 2
+    change(copy, "bundle.json", lambda facts: {**facts, "workload_s": 1e9})
+    assert "this machine takes 0.00 times as long for a fixed" in verify(copy).stdout
 
 
 def test_another_version_of_a_library_is_named_as_a_cause(copy: Path) -> None:

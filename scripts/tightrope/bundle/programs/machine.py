@@ -12,7 +12,7 @@ from statistics import median
 TICKS = os.sysconf("SC_CLK_TCK")
 WORK = bytes(8 << 20)  # that of the measurement
 ROUNDS = 20
-SLOWER = 1.1  # times the fixed workload's seconds
+CHANGED = 1.1  # times the fixed workload's seconds, or as many times fewer
 FOREIGN_CORES = 0.1
 
 

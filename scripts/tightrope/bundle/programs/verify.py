@@ -146,13 +146,13 @@ def other_machine(facts):
     return found
 
 
-def slower_machine(facts):
-    """Return in words whether a fixed workload takes longer than when the engine was measured."""
+def other_speed(facts):
+    """Return in words whether a fixed workload takes as long as when the engine was measured."""
     stated, processors = facts["workload_s"], facts["processors"]
     if stated is None or processors > machine.cpus():
         return []
     times = machine.workload_seconds(processors) / stated
-    if times <= machine.SLOWER:
+    if 1 / machine.CHANGED <= times <= machine.CHANGED:
         return []
     return [f"this machine takes {times:.2f} times as long for a fixed workload (SHA-256)"]
 
@@ -174,7 +174,7 @@ def verify_latency(run, batches, inputs, facts, known):
         causes += [] if kept else watch.causes()
         within = within and kept
     if not within:
-        causes = [*known, *other_machine(facts), *slower_machine(facts), *causes]
+        causes = [*known, *other_machine(facts), *other_speed(facts), *causes]
         print(f"why        {'; '.join(dict.fromkeys(causes)) or 'no cause was found'}")
     return within
 
