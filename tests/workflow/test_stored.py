@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from apart import PACKAGES, apart, s3_server, words_for
+from bundles import run_in, unpack
 from tiny_project import ONNX_MODELS, Project, write_own_onnx
 
 ENGINES = {"onnxruntime": ["int8"], "openvino": ["int8"]}
@@ -25,17 +26,23 @@ if os.environ.get("CRASH", "none") in job.output.manifest and os.path.exists("jo
 run_build(job)
 """
 
-# a record in storage becomes a failure
-FAIL = """
+# a client of the storage, in a Python that has its packages
+STORE = """
 import json, os, sys
 import boto3
 name = "SNAKEMAKE_STORAGE_S3_"
 keys = {"aws_access_key_id": "ACCESS_KEY", "aws_secret_access_key": "SECRET_KEY"}
 keys = {key: os.environ[name + value] for key, value in keys.items()}
 store = boto3.client("s3", endpoint_url=os.environ[name + "ENDPOINT_URL"], region_name="x", **keys)
+"""
+# a record in storage becomes a failure
+FAIL = f"""{STORE}
 record = json.load(store.get_object(Bucket="tests", Key=sys.argv[1])["Body"])
-record = json.dumps({**record, "status": "failed", "reason": "planted"}).encode()
+record = json.dumps({{**record, "status": "failed", "reason": "planted"}}).encode()
 store.put_object(Bucket="tests", Key=sys.argv[1], Body=record)
+"""
+FETCH = f"""{STORE}
+store.download_file("tests", *sys.argv[1:])
 """
 
 
@@ -103,6 +110,18 @@ def test_a_change_makes_only_what_is_stale(on_s3: Stored) -> None:
     calibrated = on_s3.plan("--config", "calibration={samples: [16]}")
     assert {"calibrate", "quantize_onnx", "build_openvino", "measure_latency"} <= calibrated
     assert not {"prepare_data", "train_model", "export_onnx", "simplify_onnx"} & calibrated
+
+
+def test_a_bundle_is_made_in_storage(on_s3: Stored, tmp_path: Path) -> None:
+    bundle = "artifacts/tiny/bundle/cpu-openvino-int8-nncf-8.tar.gz"
+    done = on_s3.snakemake(bundle)
+    assert done.returncode == 0, done.stdout
+    words = [sys.executable, "-c", FETCH, f"tiny/{bundle}", str(tmp_path / "bundle.tar.gz")]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGES), **on_s3.variables}
+    subprocess.run(words, env=environment, check=True)
+    verified = run_in(unpack(tmp_path / "bundle.tar.gz", tmp_path), "verify.py")
+    assert verified.returncode == 0, verified.stderr
+    assert "answers    40 of 40 as on record" in verified.stdout
 
 
 def test_a_job_that_dies_is_in_the_report_and_the_next_run_tries_it_again(on_s3: Stored) -> None:
