@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
+CPUS, STAT = Path("/sys/devices/system/cpu"), Path("/proc/stat")
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
 TICKS = os.sysconf("SC_CLK_TCK")
 WORK = bytes(8 << 20)  # that of the measurement
 ROUNDS = 20
@@ -53,7 +55,7 @@ def cpus():
     """Return how many processors this process may use, a container's quota included."""
     allowed = len(os.sched_getaffinity(0))
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        quota, period = QUOTA.read_text().split()
         return allowed if quota == "max" else min(allowed, int(quota) / int(period))
     except (OSError, ValueError):
         return allowed
@@ -82,14 +84,13 @@ class Watch:
         own = os.times()
         busy = stolen = 0
         try:
-            numbers = Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
+            numbers = STAT.read_text().split("\n")[0].split()[1:9]
             user, nice, system, _, _, interrupts, soft, steal = (int(n) / TICKS for n in numbers)
             busy, stolen = user + nice + system + interrupts + soft, steal
         except (OSError, ValueError):
             pass
         throttled = 0
-        pattern = "cpu*/thermal_throttle/*_throttle_count"
-        for file in Path("/sys/devices/system/cpu").glob(pattern):
+        for file in CPUS.glob("cpu*/thermal_throttle/*_throttle_count"):
             try:
                 throttled += int(file.read_text())
             except (OSError, ValueError):

@@ -1,0 +1,68 @@
+"""What a bundle says of the machine on which it lands, from files as Linux has them."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tightrope.machine.host import cpu_fields, cpu_name
+from tightrope.plan.bundles import FOLDER
+
+PROGRAM = Path(__file__).parents[3] / "scripts" / FOLDER / "machine.py"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Any:
+    """The program, which reads the files of `tmp_path`."""
+    spec = importlib.util.spec_from_file_location("machine_of_a_bundle", PROGRAM)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.CPUS, module.STAT, module.QUOTA = tmp_path, tmp_path / "stat", tmp_path / "cpu.max"
+    write_stat(tmp_path / "stat")
+    return module
+
+
+def write_stat(file: Path, *, user: float = 0.0, steal: float = 0.0, hertz: int = 100) -> None:
+    """Seconds that all processors spent for programs, and that the hypervisor took."""
+    numbers = (user * hertz, 0, 0, 0, 0, 0, 0, steal * hertz, 0, 0)
+    file.write_text("cpu  " + " ".join(str(int(number)) for number in numbers) + "\n")
+
+
+def write_throttled(folder: Path, count: int) -> None:
+    file = folder / "cpu0/thermal_throttle/core_throttle_count"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{count}\n")
+
+
+def test_a_quiet_machine_has_no_cause(machine: Any, tmp_path: Path) -> None:
+    write_throttled(tmp_path, 7)
+    assert machine.Watch().causes() == []
+
+
+def test_a_processor_that_is_throttled_meanwhile_is_named(machine: Any, tmp_path: Path) -> None:
+    write_throttled(tmp_path, 7)
+    watch = machine.Watch()
+    write_throttled(tmp_path, 9)
+    assert watch.causes() == ["throttled: the processor was too hot or at its power limit"]
+
+
+def test_other_programs_and_the_hypervisor_are_named(machine: Any, tmp_path: Path) -> None:
+    watch = machine.Watch()
+    write_stat(tmp_path / "stat", user=3600.0, steal=1800.0)
+    busy, stolen = watch.causes()
+    assert busy.startswith("busy: other programs used ")
+    assert stolen.startswith("busy: the hypervisor took ")
+
+
+def test_the_quota_of_a_container_counts(machine: Any, tmp_path: Path) -> None:
+    (tmp_path / "cpu.max").write_text("50000 100000\n")
+    assert machine.cpus() == 0.5
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    allowed = machine.cpus()
+    (tmp_path / "cpu.max").unlink()
+    assert machine.cpus() == allowed >= 1
+
+
+def test_the_processor_has_the_name_of_the_record(machine: Any) -> None:
+    assert machine.cpu_name(machine.cpu_fields()) == cpu_name(cpu_fields())
