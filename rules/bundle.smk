@@ -24,6 +24,8 @@ rule bundle:
     params:
         code=code_of("bundle.py"),
         longest=of_model("max_sequence"),
+        # of requirements.txt, beside those that the engine was built with
+        libraries=versions_of("numpy", "tokenizers", "pillow"),
     script:
         "../scripts/bundle.py"
 
