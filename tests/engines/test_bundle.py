@@ -92,6 +92,8 @@ def test_a_bundle_of_texts_gives_the_predictions_on_record(
     count = len(record["predictions"])
     assert f"{count} of {count} as on record" in done.stdout
     assert "32\N{NO-BREAK SPACE}tokens: " in done.stdout
+    with_torch = engine in ("pytorch", "torchscript", "inductor")
+    assert ("PyTorch's default build" in (folder / "README.md").read_text()) == with_torch
     texts = [example["text"] for example in read_split(tiny.split("evaluation"))[:6]]
     said = run_in(folder, "predict.py", *texts)
     assert said.returncode == 0, said.stderr
@@ -188,6 +190,16 @@ def test_other_predictions_are_refused(copy: Path) -> None:
 
     change(copy, "sample/sample.json", turned)
     assert "1 answers changed, such as example 0: " in refusal(copy)
+
+
+def test_an_example_may_be_an_empty_text(copy: Path) -> None:
+    done = run_in(copy, "-c", "from predict import load; print(load()([''])[0]['label'])")
+    label = json.loads((copy / "bundle.json").read_text())["labels"].index(done.stdout.strip())
+    empty = {"index": 0, "label": label, "margin": 1.0, "prediction": label, "text": ""}
+    change(copy, "sample/sample.json", lambda sample: [empty])
+    done = verify(copy)
+    assert done.returncode == 0, done.stderr
+    assert "answers    1 of 1 as on record, 1 right" in done.stdout
 
 
 def test_another_latency_is_explained(copy: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from tightrope.bundle.licences import licences
+from tightrope.bundle.requirements import IMPORTED
 from tightrope.bundle.subject import Subject
 from tightrope.report.style.markdown import code_span, plain_text
 from tightrope.report.style.numbers import (
@@ -52,7 +53,7 @@ def card(subject: Subject, facts: Mapping[str, Any], template: Path, *, mlserver
         result=subject.result,
         speedups=[speedup(subject, one["shape"]) for one in facts["latency"]],
         summary=subject.summary,
-        torch="torch" in subject.engine["libraries"],
+        torch="torch" in IMPORTED[subject.variant.engine],
     )
 
 

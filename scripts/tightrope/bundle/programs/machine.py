@@ -3,7 +3,6 @@
 import hashlib
 import os
 import platform
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -39,16 +38,6 @@ def cpu_name(fields):
 def instructions(fields):
     """Return the set of the processor's instruction sets."""
     return set((fields.get("flags") or fields.get("Features") or "").split())
-
-
-def gpu_name():
-    """Return the model of the GPU, None without one."""
-    words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.splitlines()[0].strip()
 
 
 def cpus():
