@@ -93,7 +93,7 @@ def evaluation(bundle: Path) -> list[dict[str, str]]:
 def unpack(bundle: Path, folder: Path) -> Path:
     """Unpack a bundle; return the folder that it holds."""
     with tarfile.open(bundle) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder)
     return next(folder.iterdir())
 
 

@@ -57,7 +57,7 @@ def main() -> None:
     options = parser.parse_args()
     texts = [one["text"] for one in read_split(options.split)]
     with TemporaryDirectory() as parent, tarfile.open(options.archive) as archive:
-        archive.extractall(parent, filter="data")
+        archive.extractall(parent)
         folder = Path(parent) / archive.getnames()[0].partition("/")[0]
         with serving(folder) as over_http:
             places = {"predict": in_process(folder), "MLServer": over_http}

@@ -113,7 +113,7 @@ def make_bundle(
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack a bundle below `folder`; return the folder that it holds."""
     with tarfile.open(archive) as files:
-        files.extractall(folder, filter="data")
+        files.extractall(folder)
         return folder / files.getnames()[0].partition("/")[0]
 
 

@@ -37,6 +37,7 @@ READ = {
     "artifacts/failures.py",  # whether a file holds a failure, which is checked where it counts
     "artifacts/packs.py",  # what the manifest lists that the job itself has just written
     "artifacts/provenance.py",
+    "bundle/subject.py",  # of a verified copy of an engine
     "inputs/image_settings.py",
     "jobs/ended.py",
     "machine/host.py",
