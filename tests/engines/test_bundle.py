@@ -168,6 +168,10 @@ def test_a_missing_file_is_named(copy: Path) -> None:
 def test_a_processor_without_its_instructions_is_refused_in_a_line(copy: Path) -> None:
     change(copy, "bundle.json", lambda facts: {**facts, "requires": ["avx2048", "amx_int1"]})
     assert "compiled for avx2048, amx_int1, which this processor" in refusal(copy)
+    (copy / "bundled/engine.py").write_text("def load(*_): raise SystemExit('loaded')")
+    done = run_in(copy, "predict.py", "a text")
+    assert done.returncode == 2
+    assert "compiled for avx2048, amx_int1, which this processor" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("engine", ["inductor", "tvm"])
@@ -189,7 +193,7 @@ def test_other_predictions_are_refused(copy: Path) -> None:
         return [first, *sample[1:]]
 
     change(copy, "sample/sample.json", turned)
-    assert "1 answers changed, such as example 0: " in refusal(copy)
+    assert "1 of 80 answers changed, such as example 0: " in refusal(copy)
 
 
 def test_an_example_may_be_an_empty_text(copy: Path) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bundled import MODEL, result, row
 from tightrope.bundle.triton import triton_files
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
 from tightrope.variants import Variant
 from tiny_model import LIMITS
+from triton_engines import MODEL, result, row
 from triton_schema import parameters_of, parsed
 
 Build = Callable[[Variant], Path]

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from bundled import EXAMPLE, LABELS, MODEL, engine, point, result, row, throughput
 from tightrope.bundle.text_proto import Enum, text_proto
 from tightrope.bundle.triton import engine_files, triton_files
 from tightrope.errors import TightropeError
+from triton_engines import EXAMPLE, LABELS, MODEL, engine, point, result, row, throughput
 from triton_schema import parameters_of, parsed, schema
 
 ONNX = "cpu-onnxruntime-fp32"

@@ -1,6 +1,7 @@
 """This machine: its processor, and what may slow it down while something is timed."""
 
 import hashlib
+import json
 import os
 import platform
 import time
@@ -15,6 +16,28 @@ WORK = bytes(8 << 20)  # that of the measurement
 ROUNDS = 20
 CHANGED = 1.1  # times the fixed workload's seconds, or as many times fewer
 FOREIGN_CORES = 0.1
+
+
+class Refused(ValueError):
+    """Why the bundle is not to be used here."""
+
+
+def read_facts(folder):
+    """Return bundle.json, before anything of the engine is loaded.
+
+    Raises Refused on a processor that cannot run the engine.
+    """
+    facts = json.loads((folder / "bundle.json").read_text())
+    if platform.machine() != facts["machine"]:
+        raise Refused(f"made for {facts['machine']}, this is {platform.machine()}")
+    fields = cpu_fields()
+    missing = [one for one in facts["requires"] if one not in instructions(fields)]
+    if missing:
+        raise Refused(
+            f"its code was compiled for {', '.join(missing)}, which this processor "
+            f"({cpu_name(fields)}) lacks; build and bundle it on such a machine"
+        )
+    return facts
 
 
 def cpu_fields():

@@ -4,12 +4,12 @@ In a program of your own: predict = load(), then predict(inputs), from any of it
 """
 
 import argparse
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from bundled.engine import load as load_engine
+from bundled.machine import read_facts
 from bundled.request import load_request
 
 FOLDER = Path(__file__).resolve().parent
@@ -31,7 +31,7 @@ def load(folder=FOLDER, threads=None):
     Inputs are texts, or the paths or bytes of image files. `threads` is how many the engine uses,
     without it those that it was measured with. One thread calls it, whichever thread asks.
     """
-    facts = json.loads((folder / "bundle.json").read_text())
+    facts = read_facts(folder)
     labels, batches = facts["labels"], load_request(folder, facts)
     caller, threads = ThreadPoolExecutor(1, "engine"), threads or facts["threads"]
     run = caller.submit(load_engine, folder / "engine", threads).result()

@@ -7,7 +7,6 @@ where a latency is not in the interval that was measured.
 import argparse
 import hashlib
 import json
-import platform
 import sys
 import time
 from importlib import metadata
@@ -15,14 +14,11 @@ from pathlib import Path
 from statistics import median
 
 from bundled import machine
+from bundled.machine import Refused
 
 FOLDER = Path(__file__).resolve().parent
 TIE = 0.01  # of logits: such a margin may turn with the rounding of another processor
 WARMUP_S, BLOCKS, BLOCK_S, MOST_S = 0.5, 20, 0.1, 10
-
-
-class Refused(Exception):
-    """Why the bundle is not to be used here."""
 
 
 def verify_files():
@@ -40,20 +36,6 @@ def verify_files():
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise Refused(f"{', '.join(wrong[:3]) or 'SHA256SUMS is empty'}{more}; unpack it again")
     print(f"files      {len(sums)}, as they were packed")
-
-
-def verify_processor(facts):
-    """Refuse, before anything is loaded, a processor that cannot run the engine."""
-    if platform.machine() != facts["machine"]:
-        raise Refused(f"made for {facts['machine']}, this is {platform.machine()}")
-    fields = machine.cpu_fields()
-    missing = [one for one in facts["requires"] if one not in machine.instructions(fields)]
-    if missing:
-        name = machine.cpu_name(fields)
-        raise Refused(
-            f"its code was compiled for {', '.join(missing)}, which this processor ({name}) lacks; "
-            "build and bundle it on such a machine"
-        )
 
 
 def other_versions():
@@ -91,8 +73,8 @@ def verify_answers(run, batches, facts):
         one, here = clear[0]
         labels = facts["labels"]
         raise Refused(
-            f"{len(clear)} answers changed, such as example {one['index']}: {labels[here]!r} in "
-            f"place of {labels[one['prediction']]!r}"
+            f"{len(clear)} of {len(pairs)} answers changed, such as example {one['index']}: "
+            f"{labels[here]!r} in place of {labels[one['prediction']]!r}"
         )
     return inputs
 
@@ -180,8 +162,7 @@ def verify_latency(run, batches, inputs, facts, known):
 def verify():
     """Verify all; return whether the latencies lie in their intervals."""
     verify_files()
-    facts = json.loads((FOLDER / "bundle.json").read_text())
-    verify_processor(facts)
+    facts = machine.read_facts(FOLDER)
     known = other_versions()
     from bundled.engine import load
     from bundled.request import load_request
@@ -199,7 +180,7 @@ if __name__ == "__main__":
     words = parser.parse_args()
     try:
         within = verify()
-    except (Refused, OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError) as error:
         print(f"refused    {error}", file=sys.stderr)
         sys.exit(1)
     sys.exit(2 if words.latency and not within else 0)

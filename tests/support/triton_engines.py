@@ -1,4 +1,4 @@
-"""Engines and their measurements as a bundle gets them: real results of tests/data."""
+"""Engines and their measurements as a repository for Triton gets them: results of tests/data."""
 
 import json
 from pathlib import Path
