@@ -6,6 +6,7 @@ rule bundle:
         data="artifacts/{model}/splits/evaluation.json",
         latency="reports/{model}/{variant}.latency.json",
         accuracy="reports/{model}/{variant}.accuracy.json",
+        logits="reports/{model}/{variant}.logits.npy",
         # the card says what the variant was chosen or rejected against
         summary=kept_here("reports/summary.json"),
         programs=bundle_programs,
@@ -38,6 +39,7 @@ use rule bundle as bundle_mlserver with:
         data="artifacts/{model}/splits/evaluation.json",
         latency="reports/{model}/{variant}.latency.json",
         accuracy="reports/{model}/{variant}.accuracy.json",
+        logits="reports/{model}/{variant}.logits.npy",
         summary=kept_here("reports/summary.json"),
         programs=bundle_programs,
         mlserver=kept_here(f"{SCRIPTS}/tightrope/bundle/programs/mlserver.py"),

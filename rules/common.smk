@@ -136,6 +136,7 @@ cascade_inputs = of_wildcards(cascades.cascade_inputs, PLAN)
 raced_engines = of_wildcards(plan.raced, PLAN, "artifacts/{model}/engines/{variant}/engine.json")
 raced_latencies = of_wildcards(plan.raced, PLAN, "reports/{model}/{variant}.latency.json")
 raced_accuracies = of_wildcards(plan.raced, PLAN, "reports/{model}/{variant}.accuracy.json")
+raced_logits = of_wildcards(plan.raced, PLAN, "reports/{model}/{variant}.logits.npy")
 
 of_family = partial(of_wildcards, families.of_variants, CHILDREN, PLAN.variants)
 of_members = partial(of_wildcards, families.of_members, CHILDREN, PLAN.variants)

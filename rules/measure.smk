@@ -102,6 +102,7 @@ rule measure_accuracy:
             category="Accuracy",
             labels={"model": "{model}", "variant": "{variant}"},
         ),
+        logits="reports/{model}/{variant}.logits.npy",
     log:
         "<logs>/measure_accuracy/{model}-{variant}.log",
     conda:
@@ -130,6 +131,7 @@ rule race_finalists:
         engines=raced_engines,
         latencies=raced_latencies,
         accuracies=raced_accuracies,
+        logits=raced_logits,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
@@ -174,6 +176,7 @@ rule race_family:
         engines=of_family("artifacts/{model}/engines/{variant}/engine.json"),
         latencies=of_family("reports/{model}/{variant}.latency.json"),
         accuracies=of_family("reports/{model}/{variant}.accuracy.json"),
+        logits=of_family("reports/{model}/{variant}.logits.npy"),
         races=of_members("reports/{model}/{device}.race.json"),
         checkpoints=of_members("artifacts/{model}/checkpoint/checkpoint.json"),
         data=of_members("artifacts/{model}/splits/timing.json"),

@@ -3,6 +3,7 @@ rule summarize:
         engines=paths_of("artifacts/{model}/engines/{variant}/engine.json", JOBS),
         latencies=paths_of("reports/{model}/{variant}.latency.json", JOBS),
         accuracies=paths_of("reports/{model}/{variant}.accuracy.json", JOBS),
+        logits=paths_of("reports/{model}/{variant}.logits.npy", JOBS),
         traffic=paths_of("reports/{model}/{variant}.traffic.json", TRAFFIC_JOBS),
         throughputs=paths_of("reports/{model}/{variant}.throughput.json", THROUGHPUT_JOBS),
         profiles=paths_of("reports/{model}/{variant}.profile.json", PROFILE_JOBS),

@@ -7,14 +7,16 @@ of EIGHT records, since making numbers takes longer than summarizing them.
 
 import json
 import random
+import shutil
 from collections.abc import Iterable
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tightrope.artifacts.files import sha256, write_json
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.accuracy import AccuracyRecord, logits_file
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.summary.inputs import Inputs
@@ -38,7 +40,7 @@ def write_records(jobs: Jobs, baselines: dict[str, dict[str, str]]) -> Inputs:
     """Write all files of the jobs below this folder; return the inputs of the summary."""
     models = list(dict.fromkeys(model for model, _ in jobs))
     checkpoints, splits = zip(*map(write_model, models), strict=True)
-    texts = {kind: templates(kind) for kind in ("accuracy", "latency")}
+    records = {kind: templates(kind) for kind in ("accuracy", "latency")}
     data = {model: sha256(split) for model, split in zip(models, splits, strict=True)}
     found: dict[str, list[Path]] = {"engine": [], "accuracy": [], "latency": [], "audit": []}
     for number, (model, variant) in enumerate(jobs):
@@ -48,11 +50,14 @@ def write_records(jobs: Jobs, baselines: dict[str, dict[str, str]]) -> Inputs:
         found["engine"].append(engine)
         own = {NAME: name, MODEL: model, ENGINE: sha256(engine), DATA: data[model]}
         own[BASELINE] = baseline
-        for kind, known in texts.items():
+        for kind, known in records.items():
             path = Path(f"reports/{model}/{name}.{kind}.json")
             path.parent.mkdir(parents=True, exist_ok=True)
-            text = known[0 if name == baseline else 1 + number % (EIGHT - 1)]
+            template = known[0 if name == baseline else 1 + number % (EIGHT - 1)]
+            text = template.read_text()
             path.write_text(reduce(lambda made, pair: made.replace(*pair), own.items(), text))
+            if kind == "accuracy":
+                shutil.copyfile(logits_file(template), logits_file(path))
             found[kind].append(path)
         if variant.precision in QUANTIZED:
             audit = Path(f"artifacts/{model}/audit/{name}.json")
@@ -106,11 +111,13 @@ def engine_of(name: str, precision: str) -> dict[str, Any]:
     }
 
 
-def templates(kind: str) -> list[str]:
-    """Return EIGHT records as JSON, the first that of a baseline."""
+def templates(kind: str) -> list[Path]:
+    """Write EIGHT records, the first that of a baseline; return their files."""
     made = accuracy_record if kind == "accuracy" else latency_record
-    records = (made(number) for number in range(EIGHT))
-    return [json.dumps(one.__dict__, indent=1, sort_keys=True) for one in records]
+    files = [Path(f"templates/{number}.{kind}.json") for number in range(EIGHT)]
+    for number, file in enumerate(files):
+        made(number).write(file)
+    return files
 
 
 def identity() -> dict[str, Any]:
@@ -123,9 +130,9 @@ def accuracy_record(number: int) -> AccuracyRecord:
     """Return a record whose logits differ from those of number 0 the more the higher it is."""
     draw, own = random.Random(0), random.Random(number)
     rows = [[round(draw.gauss(0, 2), 6) for _ in range(CLASSES)] for _ in range(EXAMPLES)]
-    logits = [[round(one + own.gauss(0, 0.01 * number), 6) for one in row] for row in rows]
+    logits = [[one + own.gauss(0, 0.01 * number) for one in row] for row in rows]
     ordered = [sorted(row, reverse=True) for row in logits]
-    return AccuracyRecord(
+    record = AccuracyRecord(
         **identity(),
         measured="2026-11-26T00:00:00+00:00",
         data_sha256=DATA,
@@ -133,8 +140,9 @@ def accuracy_record(number: int) -> AccuracyRecord:
         labels=[max(range(CLASSES), key=row.__getitem__) for row in rows],
         predictions=[max(range(CLASSES), key=row.__getitem__) for row in logits],
         margins=[round(row[0] - row[1], 6) for row in ordered],
-        logits=logits,
     )
+    record.logits = np.array(logits, np.float32)
+    return record
 
 
 def latency_record(number: int) -> LatencyRecord:

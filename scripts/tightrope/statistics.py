@@ -84,7 +84,8 @@ def trimmed_mean(values: Sequence[float], *, level: float = LEVEL) -> Interval:
     if len(kept) < 2:
         return Interval(mean, -math.inf, math.inf)
     winsorized = [kept[0]] * cut + kept + [kept[-1]] * cut
-    squares = statistics.variance(winsorized) * (count - 1)
+    middle = statistics.fmean(winsorized)
+    squares = math.fsum((value - middle) ** 2 for value in winsorized)
     error = math.sqrt(squares / (len(kept) * (len(kept) - 1)))
     half = student_point(len(kept) - 1, level) * error
     return Interval(mean, mean - half, mean + half)

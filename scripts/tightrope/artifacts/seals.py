@@ -109,7 +109,9 @@ def files_to_seal(folders: Iterable[Path | str] = FOLDERS) -> list[Path]:
 def sealed_place(path: Path | str) -> str | None:
     """Return the path of a file relative to the folder of the run, None for a file elsewhere."""
     # not resolved: artifacts may be a link to a larger disk
-    place = os.path.relpath(path)
+    place = os.path.normpath(path)
+    if place.startswith((os.sep, os.pardir)):
+        place = os.path.relpath(place)
     above = Path(place).parts[:-1]
     if {os.pardir, SNAKEMAKE} & {*above} or {*FOLDERS}.isdisjoint(above):
         return None

@@ -17,6 +17,7 @@ from tightrope.bundle.mlserver import mlserver_files
 from tightrope.bundle.requirements import pinned, requirements_txt
 from tightrope.bundle.sample import sample_files
 from tightrope.bundle.subject import Paths, Subject, read_subject
+from tightrope.records.accuracy import logits_file
 
 ENGINE, RECORD, PACKAGE = "engine", "record", "bundled"
 # the folder of the programs of engines; where a program goes that is not in PACKAGE under its name
@@ -98,5 +99,6 @@ def records_of(subject: Subject) -> dict[str, bytes]:
     return {
         f"{RECORD}/latency.json": read_bytes(subject.paths.latency),
         f"{RECORD}/accuracy.json": read_bytes(subject.paths.accuracy),
+        f"{RECORD}/logits.npy": read_bytes(logits_file(subject.paths.accuracy)),
         f"{RECORD}/result.json": json_bytes(result),
     }

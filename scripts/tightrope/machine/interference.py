@@ -89,7 +89,8 @@ def gpu_disturbance(facts: Facts) -> str | None:
 
     `facts` are those of a pair, or a state of the GPU; without a GPU they say nothing of it.
     """
-    if SLOWDOWNS.intersection(facts.get("throttled") or ()):
+    throttled = facts.get("throttled")
+    if throttled and not SLOWDOWNS.isdisjoint(throttled):
         return "throttled"
     return "shared" if facts.get("other_processes") else None
 

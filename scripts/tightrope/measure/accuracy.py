@@ -6,6 +6,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
@@ -34,7 +36,7 @@ def measure_accuracy(
     max_seconds: float,
     execution: Execution,
 ) -> None:
-    """Write the AccuracyRecord of `variant`, also if it cannot run.
+    """Write the AccuracyRecord of `variant` with its logits, also if it cannot run.
 
     Covers the first examples that the engine predicts within `max_seconds`. Without labels in the
     data, nothing is predicted. A transient failure raises TightropeError unless this is the last
@@ -95,5 +97,5 @@ def predict(
         "labels": [example["label"] for example in islice(examples, len(answered))],
         "predictions": [answer.prediction for answer in answered],
         "margins": [answer.margin for answer in answered],
-        "logits": [answer.logits for answer in answered],
+        "logits": np.array([answer.logits for answer in answered], np.float32),
     }

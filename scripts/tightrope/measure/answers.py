@@ -3,20 +3,23 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tightrope.engines.load import Run
 from tightrope.inputs.arrays import Arrays, batches_by_length
 from tightrope.jobs.progress import Tell, untold
-from tightrope.measure.logits import answers, rounded
+from tightrope.measure.logits import answers
+from tightrope.records.accuracy import Logits
 
 BATCH = 32
 
 
 class Answer(NamedTuple):
-    """Prediction for one example; `logits` as they are recorded."""
+    """Prediction for one example, with its logits, float32 [classes]."""
 
     prediction: int
     margin: float
-    logits: list[float]
+    logits: Logits
 
 
 def answer_chunk(
@@ -30,7 +33,8 @@ def answer_chunk(
     for indices, batch in batches_by_length(rows, size):
         logits = run(batch)
         best = answers(logits, len(indices), classes=classes)
-        for index, one, row in zip(indices, best, rounded(logits), strict=True):
+        # a copy: the outputs of an engine may be its own memory
+        for index, one, row in zip(indices, best, np.array(logits, np.float32), strict=True):
             found[index] = Answer(*one, row)
         tell(len(indices))
     return [found[index] for index in range(len(rows))]

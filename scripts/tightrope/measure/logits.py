@@ -7,8 +7,6 @@ import numpy as np
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 
-DIGITS = 6
-
 
 def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
     """Raise WorkFailed unless `logits` are finite numbers [batch of the inputs, classes]."""
@@ -36,8 +34,3 @@ def answers(logits: Any, batch: int, *, classes: int) -> list[tuple[int, float]]
         (int(row.argmax()), float(first - second))
         for row, (second, first) in zip(logits, top, strict=True)
     ]
-
-
-def rounded(logits: Any) -> list[list[float]]:
-    """Return `logits` [batch, classes] to DIGITS significant digits; float32 has about seven."""
-    return [[float(f"{value:.{DIGITS}g}") for value in row] for row in np.asarray(logits).tolist()]

@@ -79,7 +79,7 @@ def equal_up_to_rounding(record: AccuracyRecord, baseline: AccuracyRecord) -> bo
     count = min(len(record.predictions), len(baseline.predictions))
     if tolerance is None or record.predictions[:count] != baseline.predictions[:count]:
         return False
-    error = relative_error(record.logits[:count], baseline.logits[:count])
+    error = relative_error(record.logits[:count].tolist(), baseline.logits[:count].tolist())
     return error is not None and error <= tolerance
 
 

@@ -56,9 +56,13 @@ class Record:
             for name, kind in cls.CONTENTS.items():
                 place = f"{name}: "
                 msgspec.convert(document[name], kind)
-            return record
         except msgspec.ValidationError as error:
             raise ArtifactError(f"{path}: {place}{error}; delete it, run again") from error
+        record.read_beside(path)
+        return record
+
+    def read_beside(self, path: Path | str) -> None:
+        """Read what belongs to the record in `path` and is in another file: nothing here."""
 
 
 def require_engine(path: Path | str, measured: str | None, in_use: str | None) -> None:

@@ -15,20 +15,22 @@ Paths = Iterable[Path | str]
 class Inputs:
     """Files of a run.
 
-    `engines`, `latencies` and `accuracies` are in the same order; `checkpoints` has one per model,
-    `splits` those of each model. `traffic` are the records of measurements under traffic,
-    `throughputs` those of several instances, `profiles` those of operators, `idleness` those of
-    pauses, `builds` those of several builds, `causes` those of removed causes, `audits`,
-    `sensitivities` and `searches` those in `artifacts/{model}/`, `training` those of measured
-    trainings, `cascades` those of two models served as one, `activations` those of models paired
-    with a reference, `races` those of the races per model and device, `families` those of models
-    timed with the models that start from them, `compressions` the paths of searches for a smaller
-    model, `caches` those of calibrations, `prepared` what holds the seconds of jobs before builds.
+    `engines`, `latencies` and `accuracies` are in the same order, `logits` are read with the
+    latter; `checkpoints` has one per model, `splits` those of each model. `traffic` are the records
+    of measurements under traffic, `throughputs` those of several instances, `profiles` those of
+    operators, `idleness` those of pauses, `builds` those of several builds, `causes` those of
+    removed causes, `audits`, `sensitivities` and `searches` those in `artifacts/{model}/`,
+    `training` those of measured trainings, `cascades` those of two models served as one,
+    `activations` those of models paired with a reference, `races` those of the races per model and
+    device, `families` those of models timed with the models that start from them, `compressions`
+    the paths of searches for a smaller model, `caches` those of calibrations, `prepared` what holds
+    the seconds of jobs before builds.
     """
 
     engines: Paths
     latencies: Paths
     accuracies: Paths
+    logits: Paths = ()
     checkpoints: Paths
     splits: Paths
     traffic: Paths = ()

@@ -5,13 +5,11 @@ own rounding errors: NumPy computes exponentials, logarithms and sums of whole a
 bits may differ from one kind of processor to another.
 """
 
-from itertools import chain
-from struct import pack
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.statistics import Rows, mean_divergence, relative_error
+from tightrope.records.accuracy import Logits
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -26,26 +24,26 @@ class LogitDistance(NamedTuple):
 class ReferenceLogits:
     """The logits of a baseline, [examples, classes], with what each comparison needs of them.
 
-    Arrays are [classes, examples]: classes are few, and NumPy is fast along long axes.
+    Arrays are float64 [classes, examples]: classes are few, and NumPy is fast along long axes.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    def __init__(self, logits: Logits) -> None:
         self.scales: dict[int, float | None] = {}
-        self.array = rectangular(rows)
-        if self.array is not None:
-            below = self.array - self.array.max(axis=0)
-            self.centred = below - below.mean(axis=0)  # exactly 0 where all are equal
-            self.logarithms = log_softmax(self.array)
-            self.shares = np.exp(self.logarithms)
+        self.array = by_class(logits)
+        below = self.array - self.array.max(axis=0, initial=-np.inf)
+        # exactly 0 where all are equal; a baseline that has failed has no classes
+        self.centred = below - below.sum(axis=0) / max(1, len(below))
+        self.logarithms = log_softmax(self.array)
+        self.shares = np.exp(self.logarithms)
 
-    def distance(self, rows: Rows, count: int) -> LogitDistance:
-        """Return the distance of the first `count` of these logits of a variant."""
-        own = rectangular(rows[:count])
-        theirs = None if self.array is None else self.array[:, :count]
-        if own is None or theirs is None or own.shape != theirs.shape:
-            ours, reference = rows[:count], self.rows[:count]
-            return LogitDistance(relative_error(ours, reference), mean_divergence(reference, ours))
+    def distance(self, logits: Logits, count: int) -> LogitDistance:
+        """Return the distance of the first `count` of these logits of a variant.
+
+        Raises ValueError where they are of other classes than the baseline's.
+        """
+        own, theirs = by_class(logits[:count]), self.array[:, :count]
+        if own.shape != theirs.shape:
+            raise ValueError(f"logits of shape {own.shape[::-1]}, not {theirs.shape[::-1]}")
         scale = self.scale(count)
         terms = self.shares[:, :count] * (self.logarithms[:, :count] - log_softmax(own))
         relative = None if scale is None else root_mean_square(own - theirs) / scale
@@ -58,19 +56,14 @@ class ReferenceLogits:
         return self.scales[count]
 
 
-def rectangular(rows: Rows) -> Array | None:
-    """Return rows of the same length as an array [length, rows], None for others and for none."""
-    lengths = set(map(len, rows))
-    if len(lengths) != 1 or 0 in lengths:
-        return None
-    # three times as fast as an array of the rows
-    packed = pack(f"{len(rows) * max(lengths)}d", *chain.from_iterable(rows))
-    return np.frombuffer(packed).reshape(len(rows), -1).T.copy()
+def by_class(logits: Logits) -> Array:
+    """Return logits [examples, classes] as float64 [classes, examples]."""
+    return np.ascontiguousarray(logits.T, np.float64)
 
 
 def log_softmax(logits: Array) -> Array:
     """Return `statistics.log_softmax` of each column."""
-    highest = logits.max(axis=0)
+    highest = logits.max(axis=0, initial=-np.inf)
     below = logits - highest
     found: Array = below - np.log(np.exp(below).sum(axis=0))
     return found

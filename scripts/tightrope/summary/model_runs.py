@@ -104,13 +104,10 @@ def kept(record: AccuracyRecord, predictions: bool, logits: bool) -> AccuracyRec
     `predictions` and `logits` say whether models are compared with each other; the logits only of
     engines in float are, see `paired_accuracy.equal_up_to_rounding`.
     """
-    in_float = parse(record.variant).precision in ROUNDING
-    return replace(
-        record,
-        margins=[],
-        predictions=record.predictions if predictions else [],
-        logits=record.logits if logits and in_float else [],
-    )
+    less = replace(record, margins=[], predictions=record.predictions if predictions else [])
+    if logits and parse(record.variant).precision in ROUNDING:
+        less.logits = record.logits
+    return less
 
 
 class ModelReader:

@@ -41,7 +41,10 @@ def read_record(kind: type[Kind], path: Path | str) -> Kind:
             msgspec.convert(getattr(record, name), contents)
     except msgspec.DecodeError:
         return kind.read(path)
-    return record if record.schema == SCHEMA else kind.read(path)
+    if record.schema != SCHEMA:
+        return kind.read(path)
+    record.read_beside(path)
+    return record
 
 
 @cache

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accuracy_records import accuracy_record
 from disturbed import facts
 from raced import HOST, planted, race_record, race_shape
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.plan.run import delete_disturbed
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.builds import BuildsRecord
 from tightrope.records.idleness import FEWEST, IdlenessRecord
 from tightrope.records.latency import LatencyRecord
@@ -174,7 +174,7 @@ def test_failed_broken_and_other_records_are_left_alone(tmp_path: Path) -> None:
     old = latency(tmp_path / "c.latency.json", (12, 0))
     old.write_text(json.dumps({**json.loads(old.read_text()), "schema": 3}))
     accuracy = tmp_path / "d.accuracy.json"
-    AccuracyRecord(**IDENTITY).write(accuracy)
+    accuracy_record(**IDENTITY).write(accuracy)
     engine = tmp_path / "engine.json"
     engine.write_text('{"status": "failed"}')
     assert not any(map(is_disturbed, (failed, broken, old, accuracy, engine)))

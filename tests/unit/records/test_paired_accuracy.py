@@ -2,6 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from accuracy_records import accuracy_record
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.paired_accuracy import ROUNDING, compared
 
@@ -17,7 +18,7 @@ def record(variant: str, error: float = 0.0, wrong: int = 0) -> AccuracyRecord:
     predictions = LOGITS.argmax(1)
     predictions[:wrong] = (predictions[:wrong] + 1) % 3
     identity: dict[str, Any] = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
-    return AccuracyRecord(
+    return accuracy_record(
         **identity,
         labels=LOGITS.argmax(1).tolist(),
         predictions=predictions.tolist(),

@@ -1,8 +1,11 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from accuracy_records import accuracy_record
 from disturbed import QUIET, WAITED
 from gpu_states import STATE
 from tightrope.errors import ArtifactError
@@ -41,7 +44,7 @@ LATENCY = LatencyRecord(
         }
     ],
 )
-ACCURACY = AccuracyRecord(
+ACCURACY = accuracy_record(
     model="m",
     variant="cpu-onnxruntime-fp32",
     host=HOST,
@@ -186,3 +189,52 @@ def test_contents_that_no_type_names_are_kept(tmp_path: Path) -> None:
     document["shapes"][0]["of_tomorrow"] = 1
     path.write_text(json.dumps(document))
     assert LatencyRecord.read(path).shapes[0]["of_tomorrow"] == 1
+
+
+def test_logits_are_in_a_file_that_numpy_reads(tmp_path: Path) -> None:
+    ACCURACY.write(tmp_path / "v.accuracy.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["v.accuracy.json", "v.logits.npy"]
+    logits = np.load(tmp_path / "v.logits.npy", allow_pickle=False)
+    assert logits.dtype == np.float32
+    assert (logits == ACCURACY.logits).all()
+    assert (AccuracyRecord.read(tmp_path / "v.accuracy.json").logits == logits).all()
+
+
+def other_logits(path: Path) -> None:
+    np.save(path, ACCURACY.logits + np.float32(1))
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (other_logits, "not the logits of .*v.accuracy.json; delete both and run again"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "not the logits of"),
+        (lambda path: path.unlink(), "cannot be read"),
+        (lambda path: (path.unlink(), path.mkdir()), "cannot be read|not read"),
+    ],
+)
+def test_logits_that_are_not_those_of_the_record_are_refused(
+    tmp_path: Path, harm: Any, words: str
+) -> None:
+    ACCURACY.write(tmp_path / "v.accuracy.json")
+    harm(tmp_path / "v.logits.npy")
+    with pytest.raises(ArtifactError, match=rf"v\.logits\.npy: ({words})") as caught:
+        AccuracyRecord.read(tmp_path / "v.accuracy.json")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rows", [np.zeros((3, 2)), np.zeros(2), np.zeros((0, 0))])
+def test_as_many_rows_of_logits_as_predictions_are_read(tmp_path: Path, rows: Any) -> None:
+    record = replace(ACCURACY)
+    record.logits = rows.astype(np.float32)
+    record.write(tmp_path / "v.accuracy.json")
+    with pytest.raises(ArtifactError, match=r"v\.logits\.npy: no row of logits per prediction"):
+        AccuracyRecord.read(tmp_path / "v.accuracy.json")
+
+
+def test_a_record_of_a_failure_has_a_file_of_logits_too(tmp_path: Path) -> None:
+    accuracy_record(
+        model="m", variant="v", host=HOST, libraries={}, status="failed", reason="killed"
+    ).write(tmp_path / "v.accuracy.json")
+    assert AccuracyRecord.read(tmp_path / "v.accuracy.json").logits.size == 0
+    assert (tmp_path / "v.logits.npy").is_file()

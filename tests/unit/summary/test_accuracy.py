@@ -2,6 +2,7 @@ import math
 from typing import Any
 
 import pytest
+from accuracy_records import accuracy_record
 from summary_fields import ACCURACY_FIELDS
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.statistics import detectable_drop, mcnemar_p_value, paired_difference, share
@@ -24,7 +25,7 @@ def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -
         "data_sha256": "d",
     }
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
-    return AccuracyRecord(**{**identity, **facts, **changes})
+    return accuracy_record(**{**identity, **facts, **changes})
 
 
 def test_accuracy_is_compared_on_the_same_examples() -> None:

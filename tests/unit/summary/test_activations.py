@@ -5,6 +5,7 @@ from typing import Any
 
 import altair as alt
 import pytest
+from accuracy_records import accuracy_record
 from disturbed import facts
 from page_parts import PARTS
 from tightrope.model.config import activation_of
@@ -44,7 +45,7 @@ def answers(model: str, wrong: int, count: int = 100, **facts: Any) -> AccuracyR
     predictions = [1] * wrong + [0] * (count - wrong)
     given = {"predictions": predictions, "labels": [0] * count, "data_sha256": "d"}
     known = {"host": HOST, "libraries": {}, "margins": [1.0] * count}
-    return AccuracyRecord(model=model, variant=EAGER, **{**given, **known, **facts})
+    return accuracy_record(model=model, variant=EAGER, **{**given, **known, **facts})
 
 
 def entries(records: list[LatencyRecord], *judged: AccuracyRecord) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accuracy_records import accuracy_record
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.summary.chance import chance_of, poor_baseline
 from tightrope.terminal.decision import closing_words
@@ -15,7 +16,7 @@ MODEL = {"baselines": {"cpu": BASELINE}, "chance": 0.6}
 
 
 def record(labels: list[int] | None, model: str = "m") -> AccuracyRecord:
-    return AccuracyRecord(
+    return accuracy_record(
         model=model, variant=BASELINE, host={}, libraries={}, data_sha256="d", labels=labels
     )
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from accuracy_records import accuracy_record
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.summary.examples import with_examples
 from tiny_model import TinyModel
@@ -16,7 +17,7 @@ def summary(model: str, task: str, *indices: int) -> Any:
 
 
 def record(model: str, labels: list[int]) -> AccuracyRecord:
-    return AccuracyRecord(
+    return accuracy_record(
         model=model, variant=VARIANT, host={}, libraries={}, data_sha256="d", labels=labels
     )
 

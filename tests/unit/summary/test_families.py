@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
+from accuracy_records import accuracy_record
 from manifests import CHECKPOINT
 from raced import HOST, PLACE, SHAPE, planted, race_shape
 from tightrope.artifacts.manifest_types import CheckpointManifest
@@ -51,7 +52,7 @@ def answers(model: str, variant: str, wrong: int, data: str = "d") -> AccuracyRe
     predictions = [1] * wrong + [0] * (1000 - wrong)
     given = {"labels": [0] * 1000, "predictions": predictions, "margins": [1.0] * 1000}
     known = {"host": HOST, "libraries": {}, "data_sha256": data, "logits": [[1.0, 0.0]] * 1000}
-    return AccuracyRecord(model=model, variant=variant, **given, **known)
+    return accuracy_record(model=model, variant=variant, **given, **known)
 
 
 def result(model: str, variant: str, seconds: float, **changes: Any) -> Any:

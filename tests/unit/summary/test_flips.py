@@ -1,4 +1,5 @@
 import pytest
+from accuracy_records import accuracy_record
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.summary.accuracy import Split, flipped
 
@@ -7,7 +8,7 @@ NAMES = ["bad", "good", "mixed"]
 
 
 def record(predictions: list[int], margins: list[float], labels: list[int]) -> AccuracyRecord:
-    return AccuracyRecord(
+    return accuracy_record(
         model="m",
         variant="cpu-onnxruntime-fp32",
         host=HOST,

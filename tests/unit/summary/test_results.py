@@ -2,6 +2,7 @@ import math
 from typing import Any
 
 import pytest
+from accuracy_records import accuracy_record
 from disturbed import QUIET, facts
 from gpu_states import state
 from summary_fields import ACCURACY_FIELDS
@@ -112,7 +113,7 @@ def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -
         "data_sha256": "d",
     }
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
-    return AccuracyRecord(**{**identity, **known, **changes})
+    return accuracy_record(**{**identity, **known, **changes})
 
 
 OPTIONS_OF_A_RESULT = {

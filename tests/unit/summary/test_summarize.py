@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas
 import pytest
+from accuracy_records import accuracy_record
 from disturbed import facts
 from gpu_states import state
 from manifests import CHECKPOINT, ENGINE, SPLIT
@@ -112,7 +113,7 @@ def write_run(
         peak_rss_bytes=10**9,
         shapes=[] if failed else [shape, {**shape, "batch": 8}],
     ).write(latency)
-    AccuracyRecord(
+    accuracy_record(
         **identity,
         **failed,
         data_sha256=sha256(write_split(folder)),

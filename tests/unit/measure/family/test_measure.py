@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accuracy_records import accuracy_record
 from disturbed import facts
 from raced import HOST, race_record, race_shape
 from tightrope.artifacts.files import sha256
@@ -18,7 +19,6 @@ from tightrope.measure.family.measure import FamilyFiles, race_family
 from tightrope.measure.race.at_shape import FEWEST_OF_LOAD
 from tightrope.measure.race.measure import RaceSettings
 from tightrope.measure.settings import TimingSettings
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord, measured_ratio, shapes_at
 from tightrope.records.latency import LatencyRecord
 from tightrope.variants import Variant
@@ -59,7 +59,7 @@ class Family:
             },
         )
         answers = {"labels": [0] * 400, "predictions": [0] * 400, "margins": [1.0] * 400}
-        accuracy = AccuracyRecord(**same, **answers, logits=[[1.0, 0.0]] * 400, data_sha256="d")
+        accuracy = accuracy_record(**same, **answers, logits=[[1.0, 0.0]] * 400, data_sha256="d")
         paths = [self.folder / name / f"{variant}.{kind}.json" for kind in ("latency", "accuracy")]
         for path, one in zip(paths, (latency, accuracy), strict=True):
             path.parent.mkdir(exist_ok=True)

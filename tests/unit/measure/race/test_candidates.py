@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accuracy_records import accuracy_record
 from disturbed import facts
 from manifests import ENGINE
 from raced import HOST
@@ -37,7 +38,7 @@ def measured(
         shapes=[{"batch": 1, "sequence": 64, **own, **facts(0, 12), **shape}],
     )
     answers = {"labels": [0] * 1000, "predictions": [1] * wrong + [0] * (1000 - wrong)}
-    accuracy = AccuracyRecord(**identity, data_sha256="d", **(answers if judged else {}))
+    accuracy = accuracy_record(**identity, data_sha256="d", **(answers if judged else {}))
     return Measured(Path("engine.json"), latency, accuracy, 100)
 
 

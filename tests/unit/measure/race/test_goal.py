@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accuracy_records import accuracy_record
 from disturbed import facts
 from raced import HOST
 from tightrope.measure.race.candidates import Measured
 from tightrope.measure.race.goal import racing_for
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Candidate
 from tightrope.records.latency import LatencyRecord
 from tightrope.statistics import Interval
@@ -40,7 +40,7 @@ def measured(
             }
         ],
     )
-    return Measured(Path("engine.json"), latency, AccuracyRecord(**identity), 100)
+    return Measured(Path("engine.json"), latency, accuracy_record(**identity), 100)
 
 
 def racing(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accuracy_records import accuracy_record
 from busy import PROCESSORS
 from disturbed import facts
 from raced import HOST
@@ -27,7 +28,6 @@ from tightrope.measure.race.measure import (
 )
 from tightrope.measure.settings import TimingSettings
 from tightrope.plan.disturbed_records import is_disturbed
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Finalists
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
@@ -90,7 +90,7 @@ class Candidates:
         names = {"model": "tiny", "variant": str(variant), "host": HOST, "libraries": {}}
         names["engine_sha256"] = sha256(self.built(variant))
         path = self.folder / f"{variant}.accuracy.json"
-        AccuracyRecord(**names, **known).write(path)
+        accuracy_record(**names, **known).write(path)
         return path
 
     def race(
