@@ -21,7 +21,10 @@ from tightrope.records.family import FAMILY, FamilyRecord, engine_name
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyFiles:
-    """Files of all variants of a family on one device, and of its members, see `read_members`."""
+    """Files of all variants of a family on one device, and of its members, see `read_members`.
+
+    `logits` are read with the accuracies.
+    """
 
     engines: Sequence[Path | str]
     latencies: Sequence[Path | str]
@@ -29,6 +32,7 @@ class FamilyFiles:
     races: Sequence[Path | str]
     checkpoints: Sequence[Path | str]
     data: Sequence[Path | str]
+    logits: Sequence[Path | str] = ()
 
 
 def race_family(

@@ -36,13 +36,17 @@ CONTEXT_BYTES = 600e6
 
 @dataclass(frozen=True, kw_only=True)
 class Entrants:
-    """Files of the variants of a model on one device, in the same order, and of their inputs."""
+    """Files of the variants of a model on one device, in the same order, and of their inputs.
+
+    `logits` are read with the accuracies.
+    """
 
     engines: Sequence[Path | str]
     latencies: Sequence[Path | str]
     accuracies: Sequence[Path | str]
     checkpoint: Path | str
     data: Path | str
+    logits: Sequence[Path | str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
