@@ -64,15 +64,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_a_job_wrote_is_read_by_relative_and_absolute_path(folder: Path) -> None:
     write_sealed_json(RECORD, {"median_ms": 1.5})
     (folder / "artifacts").mkdir()
-    for path in (RECORD, folder / RECORD, f"{folder}/artifacts/../{RECORD}"):
+    for path in paths_of_record(folder):
         assert read_sealed_json(path) == {"median_ms": 1.5}
 
 
-def test_a_changed_digit_is_refused(folder: Path) -> None:
+def paths_of_record(folder: Path) -> list[Path | str]:
+    """Paths that lead to the record, from the folder of the run."""
+    around = f"../{folder.name}/{RECORD}"
+    return [RECORD, f"./{RECORD}", folder / RECORD, f"{folder}/artifacts/../{RECORD}", around]
+
+
+def test_a_changed_digit_is_refused_whatever_path_leads_there(folder: Path) -> None:
     write_sealed_json(RECORD, {"median_ms": 1.5})
     write_bytes(RECORD, RECORD.read_bytes().replace(b"1.5", b"1.4"))
+    (folder / "artifacts").mkdir()
     with pytest.raises(ArtifactError, match=REFUSED):
         read_sealed_json(RECORD)
+    for path in paths_of_record(folder):
+        with pytest.raises(ArtifactError, match="changed since a run here wrote it"):
+            read_sealed_json(path)
 
 
 def test_what_no_job_wrote_is_refused_until_it_is_sealed(folder: Path) -> None:
