@@ -51,7 +51,8 @@ def race_family(
     """
     began = time.monotonic()
     record = empty_record(settings, race, root, device)
-    members = read_members(**vars(files))
+    paths = {name: one for name, one in vars(files).items() if name != "logits"}
+    members = read_members(**paths)
     timed = engines_of(members, record, settings)
     left = {name: one for name, one in members.items() if name not in record.unraced}
     rating = Rating(race.baseline, race.budget, race.accept_disturbed)
