@@ -192,7 +192,7 @@ def test_a_full_scratch_disk_is_no_failure_of_the_variant(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tiny_disk))
     (tiny_disk / "of-others").write_bytes(bytes(2**16 - 2**13))
-    target = tmp_path / "engine.json"
+    target = tmp_path / "out/engine.json"
     with pytest.raises(StorageError, match=f"^{tiny_disk} on .* set TMPDIR to a folder with more"):
         build_variant(tiny, name_variant(engine, precision), target)
     assert not target.exists()

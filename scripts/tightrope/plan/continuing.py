@@ -16,6 +16,7 @@ from typing import Any
 
 from tightrope.jobs.ended import CONTINUES, Ended, continues, kept, known
 from tightrope.plan.plan import Plan
+from tightrope.plan.reports import REPORTING, report_again
 from tightrope.plan.run import LOCAL, executor_of_this_run
 from tightrope.terminal.ended import EndedJobs
 from tightrope.terminal.jobs import subject_of
@@ -37,9 +38,12 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
     goes on uses the same scheduler, because a race may have to be measured on its nodes; the others
     run here.
     """
+    if not workflow.is_main_process:
+        return
+    report_again(job.rule.name for job in workflow.scheduler.failed)
     jobs = list(workflow.dag.needrun_jobs(exclude_finished=False))
     wanted = any(job.rule.name == "render_report" for job in jobs)
-    if not workflow.is_main_process or not wanted or STOPPED.is_set():
+    if not wanted or STOPPED.is_set():
         return
     ended = known().with_more(*ended_in(workflow, ended_jobs))
     ended.write()
@@ -77,7 +81,8 @@ def ended_in(workflow: Any, ended_jobs: EndedJobs) -> tuple[dict[str, str], dict
         reason = ended_jobs.reason_of(dag.jobid(job), map(str, job.products()))
         if job.attempt > 1:
             reason = f"{reason} (attempt {job.attempt})"
-        outputs.update({str(path): reason for path in job.output})
+        if job.rule.name not in REPORTING:  # what goes on is to report, and tries that again
+            outputs.update({str(path): reason for path in job.output})
         named = f"{job.rule.name.replace('_', ' ')} of {subject_of_job(job)}: {reason}"
         for model in models_of(path for one in dag.bfs(dag.depending, job) for path in one.output):
             models.setdefault(model, named)
@@ -130,6 +135,6 @@ def environment() -> dict[str, str]:
 
 def tell(ended: Ended) -> None:
     """Say that the run goes on, and what for."""
-    one = len(set(ended.outputs.values())) == 1
+    one = len(set(ended.outputs.values())) <= 1
     jobs, them = ("A job", "it") if one else ("Jobs", "them")
     print(f"{jobs} ended without a result: the report is written without {them}.", file=sys.stderr)
