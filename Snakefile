@@ -40,6 +40,7 @@ rule all:
         kept_here("reports/summary.json"),
         kept_here("reports/summary.csv"),
         kept_here(collect("reports/pages/{model}.html", model=PAGED)),
+        UNMADE,
     localrule: True
 
 
@@ -49,9 +50,11 @@ onstart:
 
 
 onsuccess:
-    reports.keep_reports(workflow, since=STARTED)
+    reports.keep_reports(workflow, before=REPORT_BEFORE)
     sys.stdout.write(
-        decision.closing_words("reports/summary.html", "reports/summary.json", since=STARTED)
+        decision.closing_words(
+            "reports/summary.html", "reports/summary.json", before=REPORT_BEFORE
+        )
     )
 
 

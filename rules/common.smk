@@ -1,12 +1,12 @@
 import os
 import sys
-import time
 from functools import partial
 
 # of this file, also where another workflow imports this one
 PROJECT = os.path.dirname(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path.insert(0, f"{PROJECT}/scripts")
 
+from tightrope.artifacts.files import file_state
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
 from tightrope.jobs import ended
@@ -51,7 +51,8 @@ from tightrope.variants import CALIBRATION, METHODS, SCHEMES
 
 LOCATION = location_or_exit(workflow, PROJECT)
 SCRIPTS = LOCATION.scripts
-STARTED = time.time()
+# the report before this run, which a file server with another clock may date later than its begin
+REPORT_BEFORE = file_state("reports/summary.html")
 # by --default-storage-provider: the files of the user and the reports stay here
 STORED = LOCATION.stored
 # only there: Snakemake puts no prefix of a module before a path that is `local`
@@ -88,6 +89,7 @@ CONSTRAINT = devices.default_constraint(workflow)
 CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
 PAGED = pages.paged_models(PLAN)
 DELETED = begin.begin_run(workflow, config, PLAN, LOCATION)
+UNMADE = begin.unmade_files(workflow, PLAN, LOCATION)
 ENDED_JOBS = watch_ended_jobs()
 GENERATIONS = begin.generations(workflow, config, PLAN, LOCATION, deleted=DELETED)
 CONFIGURATION = reports.configuration_files(workflow)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -173,6 +174,26 @@ def test_a_full_disk_is_an_error_and_no_failure_of_the_variant(
 ) -> None:
     target = tiny_disk / "engine.json"
     with pytest.raises(StorageError, match=str(tiny_disk)):
+        build_variant(tiny, name_variant(engine, precision), target)
+    assert not target.exists()
+
+
+# the others write no temporary files, or none that matter
+@pytest.mark.parametrize(
+    ("engine", "precision"), [("onnxruntime", "fp32"), ("inductor", "fp32"), ("tvm", "fp32")]
+)
+def test_a_full_scratch_disk_is_no_failure_of_the_variant(
+    tiny: TinyModel,
+    tiny_disk: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    precision: str,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tiny_disk))
+    (tiny_disk / "of-others").write_bytes(bytes(2**16 - 2**13))
+    target = tmp_path / "out/engine.json"
+    with pytest.raises(StorageError, match=f"^{tiny_disk} on .* set TMPDIR to a folder with more"):
         build_variant(tiny, name_variant(engine, precision), target)
     assert not target.exists()
 

@@ -116,12 +116,26 @@ def storage_errors(path: Path | str) -> Iterator[None]:
     except OSError as error:
         if error.errno not in STORAGE_ERRORS or not is_about_writing(error, Path(path)):
             raise
+        if is_about_scratch(error, path):
+            raise  # `tightrope.artifacts.scratch` says where there is no room
         raise cannot_be_written(error.filename or path, error) from error
     except Exception as error:
         refusal = refusal_to_write(Path(path))
         if refusal is None:
             raise
         raise cannot_be_written(path, refusal) from error
+
+
+def is_about_scratch(error: OSError, path: Path | str) -> bool:
+    """Return whether a disk is full that the error does not name: that of temporary files.
+
+    That disk has then fewer bytes left than the one of `path`, also once they are deleted.
+    """
+    if error.errno != errno.ENOSPC or error.filename is not None:
+        return False
+    existing = next(one for one in (Path(path), *Path(path).absolute().parents) if one.is_dir())
+    here, there = os.statvfs(existing), os.statvfs(tempfile.gettempdir())
+    return here.f_bavail * here.f_frsize > there.f_bavail * there.f_frsize
 
 
 def is_about_writing(error: OSError, path: Path) -> bool:
@@ -151,6 +165,15 @@ def refusal_to_write(path: Path) -> OSError | None:
     except OSError as error:
         return error if error.errno in STORAGE_ERRORS else None
     return None
+
+
+def file_state(path: Path | str) -> tuple[int, int] | None:
+    """Return what another write of the file changes, whatever the clock says; None without it."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def write_json(path: Path | str, document: Any) -> None:

@@ -9,14 +9,18 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
 
+from tightrope.artifacts.files import refusal_to_write
+from tightrope.artifacts.scratch import PREFIX, scratch_cannot_be_written
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.jobs.ended import reason_of
 from tightrope.jobs.messages import Failed, Raised, Reply, Request
 from tightrope.jobs.served import serve
+from tightrope.jobs.since_start import seconds_since_start
 from tightrope.machine.processes import exceeds_memory, is_alive, parent_snakemake
 
 POLL_SECONDS = 0.5
@@ -25,14 +29,10 @@ REMEDY = (
     "and say --config retry_failed=true"
 )
 LIMIT_OF_MEMORY = "GB of memory, the limit of this job"
-
-
 # of a job's memory, what is left to Snakemake on the node: it has two processes in a Slurm job
 RESERVED_MB = 450
 # seconds before the scheduler's end of a job at which its own limit is, at most
 RESERVED_SECONDS = 120
-# when Slurm has started a job, in seconds since the epoch
-SLURM_START = "SLURM_JOB_START_TIME"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Limits:
 
         They lie below its `mem_mb` and `runtime` (minutes), so that the job notices before a
         scheduler ends it: a tenth and at least RESERVED_MB, a tenth and at most RESERVED_SECONDS.
-        Time counts from the start of the job where Slurm says it, else from now.
+        Time counts from the start of the job where it is one of Slurm, else from now.
         """
         memory, seconds = float(job.resources.mem_mb), 60.0 * job.resources.runtime
         return cls(
@@ -63,14 +63,6 @@ class Limits:
             last_attempt=bool(getattr(job.resources, "last_attempt", True)),
             ended=reason_of(path for _, path in job.output.items()),
         )
-
-
-def seconds_since_start() -> float:
-    """Return the seconds since Slurm has started this job, 0 without Slurm."""
-    try:
-        return max(0.0, time.time() - float(os.environ[SLURM_START]))
-    except (KeyError, ValueError):
-        return 0.0
 
 
 class Child:
@@ -96,7 +88,7 @@ class Child:
         self.limits = limits
         self.deadline = (time.monotonic() if began is None else began) + limits.seconds
         self.run = parent_snakemake()
-        self.scratch = tempfile.TemporaryDirectory(prefix="tightrope.", ignore_cleanup_errors=True)
+        self.scratch = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
         self.pipe, there = context.Pipe()
         arguments = (handler, self.pipe, there, os.getpid(), self.scratch.name)
         self.process = context.Process(target=serve, args=arguments)
@@ -131,7 +123,7 @@ class Child:
                     raise self.failed(f"timed out after {seconds:.0f} s", transient=True)
             reply: Reply = self.pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            raise self.failed(self.how_it_ended(), transient=True) from None
+            raise self.ended_without_answer() from None
         if isinstance(reply, Failed):
             raise self.failed(reply.reason, reply.transient)
         if isinstance(reply, Raised):
@@ -175,9 +167,19 @@ class Child:
             reason = f"killed after {self.limits.seconds:.0f} s, the limit of this job"
             raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
 
+    def ended_without_answer(self) -> Exception:
+        """Return the error of a child that gave no answer: a StorageError without room for it.
+
+        A file that is mapped into memory then ends the process by a signal.
+        """
+        self.process.join()
+        scratch = Path(self.scratch.name)
+        if (refusal := refusal_to_write(scratch)) is not None:
+            return scratch_cannot_be_written(scratch, refusal)
+        return self.failed(self.how_it_ended(), transient=True)
+
     def how_it_ended(self) -> str:
         """Return how a child that gave no answer ended."""
-        self.process.join()
         code = self.process.exitcode
         if code is not None and code < 0:
             return f"killed by {signal.Signals(-code).name} (out of memory, or from outside)"

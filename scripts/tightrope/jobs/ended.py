@@ -55,6 +55,15 @@ def kept() -> Ended:
         return Ended()
 
 
+def keep_missing() -> None:
+    """Keep of the last run only the outputs that are still missing, until they are made."""
+    missing = {path: why for path, why in kept().outputs.items() if not Path(path).exists()}
+    if missing:
+        Ended(missing).write()
+    else:
+        FILE.unlink(missing_ok=True)
+
+
 def known() -> Ended:
     """Return what has ended before in the run that goes on; nothing in a run of its own."""
     return kept() if continues() else Ended()

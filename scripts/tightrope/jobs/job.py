@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from tightrope.artifacts.files import DISK_ERRORS
+from tightrope.artifacts.scratch import storage_error_of
 from tightrope.errors import TightropeError
 from tightrope.jobs.job_lock import hold_job_lock
 from tightrope.jobs.packed import with_packs
@@ -44,8 +46,10 @@ def end_job(number: int, frame: FrameType | None) -> None:
 
 
 def print_one_line(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Print an expected error as one line, any other with its traceback."""
-    if issubclass(kind, TightropeError):
+    """Print an expected error, or a full disk, as one line, any other with its traceback."""
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        error = storage_error_of(error) or error
+    if isinstance(error, TightropeError):
         print(f"error: {error}", file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)

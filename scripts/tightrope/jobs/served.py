@@ -9,7 +9,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from tightrope.artifacts.files import DISK_ERRORS, cannot_be_written
+from tightrope.artifacts.scratch import storage_error_of
 from tightrope.errors import (
     ArtifactError,
     StorageError,
@@ -51,10 +51,10 @@ def answer(handler: Callable[..., Any], request: Request) -> Reply:
         return Raised(error)
     except MemoryError:
         return Failed("out of memory", True)
-    except WorkFailed as error:
-        return Failed(error.reason, error.transient)
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
-            return Raised(cannot_be_written(error.filename or "a file of this job", error))
+        if (refused := storage_error_of(error)) is not None:
+            return Raised(refused)
+        if isinstance(error, WorkFailed):
+            return Failed(error.reason, error.transient)
         traceback.print_exc()
         return Failed(in_one_line(error), is_out_of_memory(error))

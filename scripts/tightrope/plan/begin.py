@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.files import cannot_be_written, refusal_to_write
 from tightrope.artifacts.seals import make_secret
 from tightrope.errors import TightropeError
 from tightrope.jobs.ended import continues, kept
@@ -14,7 +15,7 @@ from tightrope.plan import reports
 from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
 from tightrope.plan.hosts import require_nodes
-from tightrope.plan.lease import Lease
+from tightrope.plan.lease import SNAKEMAKE, Lease
 from tightrope.plan.location import Location
 from tightrope.plan.orphans import require_no_jobs, take_folder
 from tightrope.plan.pages import PAGES, paged_models
@@ -39,6 +40,8 @@ from tightrope.terminal.start import start_terminal
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 # a file that holds a failure is smaller
 FAILURE_BYTES = 2**20
+# folders of what each model has, and whose jobs write no failure
+NEEDED = ("data", "source", "splits", "checkpoint")
 
 
 def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -> bool:
@@ -65,6 +68,25 @@ def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -
     atexit.register(lease.release)
     start_terminal(workflow)
     return deleted
+
+
+def unmade_files(workflow: Any, plan: Plan, location: Location) -> list[str]:
+    """Return the data and checkpoints that jobs of the last run here ended without.
+
+    As targets they are made: Snakemake makes no missing file by itself while all that was made from
+    an older one is there.
+    """
+    if not workflow.is_main_process or location.module or location.stored:
+        return []
+    needed = [path for path in kept().outputs if model_needing(path) in plan.models]
+    return [path for path in needed if not Path(path).exists()]
+
+
+def model_needing(path: str) -> str | None:
+    """Return the model whose data, source or checkpoint the file is, None for other files."""
+    parts = Path(path).parts
+    needed = len(parts) == 4 and parts[0] == "artifacts" and parts[2] in NEEDED
+    return parts[1] if needed else None
 
 
 def require_nodes_or_exit(config: Document, *, stored: bool) -> None:
@@ -134,9 +156,14 @@ def folder_or_exit() -> Lease:
 
 
 def make_secret_or_exit() -> None:
-    """Make the secret that seals are made with; end the process with one line on an error."""
+    """Make the secret that seals are made with; end the process with one line on an error.
+
+    Also where the disk is full, of which Snakemake says only that, with its traceback.
+    """
     try:
         make_secret()
+        if (refusal := refusal_to_write(SNAKEMAKE)) is not None:
+            raise cannot_be_written(SNAKEMAKE.absolute(), refusal)
     except TightropeError as error:
         sys.exit(str(error))
 

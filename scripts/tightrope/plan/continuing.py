@@ -9,12 +9,14 @@ import math
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tightrope.jobs.ended import CONTINUES, Ended, continues, kept, known
 from tightrope.plan.plan import Plan
+from tightrope.plan.reports import REPORTING, report_again
 from tightrope.plan.run import LOCAL, executor_of_this_run
 from tightrope.terminal.ended import EndedJobs
 from tightrope.terminal.jobs import subject_of
@@ -27,7 +29,6 @@ MOST_RUNS = 6
 FORCING = {"-F": 0.0, "--forceall": 0.0, "-f": 0.0, "--force": 0.0}
 FORCING |= {"-R": math.inf, "--forcerun": math.inf}
 EXECUTOR = {"-e": 1.0, "--executor": 1.0}
-NO_REASON = "ended without a reason"
 
 
 def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None:
@@ -37,12 +38,16 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
     goes on uses the same scheduler, because a race may have to be measured on its nodes; the others
     run here.
     """
+    if not workflow.is_main_process:
+        return
+    report_again(job.rule.name for job in workflow.scheduler.failed)
     jobs = list(workflow.dag.needrun_jobs(exclude_finished=False))
     wanted = any(job.rule.name == "render_report" for job in jobs)
-    if not workflow.is_main_process or not wanted or STOPPED.is_set():
+    if not wanted or STOPPED.is_set():
         return
-    ended = known().with_more(*ended_in(workflow, ended_jobs.reasons))
+    ended = known().with_more(*ended_in(workflow, ended_jobs))
     ended.write()
+    correct_times(workflow, ended_jobs.ahead)
     if continues() or set(plan.models) <= ended.models.keys():
         return
     for number in range(MOST_RUNS):
@@ -55,16 +60,29 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
     print("The report cannot be written; what it needs is above.", file=sys.stderr)
 
 
-def ended_in(workflow: Any, reasons: dict[int, str]) -> tuple[dict[str, str], dict[str, str]]:
+def correct_times(workflow: Any, files: set[str]) -> None:
+    """Give those of the files that jobs make the time of now, where theirs is in the future.
+
+    What is made from them, a failure too, would be refused until that time. A file of the user
+    stays as it is.
+    """
+    made = {str(path) for job in workflow.dag.jobs for path in job.output}
+    for path in files & made:
+        if Path(path).is_file() and Path(path).stat().st_mtime > time.time():
+            os.utime(path)
+
+
+def ended_in(workflow: Any, ended_jobs: EndedJobs) -> tuple[dict[str, str], dict[str, str]]:
     """Return why outputs are missing whose job ended, and why models lack data or checkpoint."""
     dag = workflow.dag
     outputs: dict[str, str] = {}
     models: dict[str, str] = {}
     for job in workflow.scheduler.failed:
-        reason = reasons.get(dag.jobid(job), NO_REASON)
+        reason = ended_jobs.reason_of(dag.jobid(job), map(str, job.products()))
         if job.attempt > 1:
             reason = f"{reason} (attempt {job.attempt})"
-        outputs.update({str(path): reason for path in job.output})
+        if job.rule.name not in REPORTING:  # what goes on is to report, and tries that again
+            outputs.update({str(path): reason for path in job.output})
         named = f"{job.rule.name.replace('_', ' ')} of {subject_of_job(job)}: {reason}"
         for model in models_of(path for one in dag.bfs(dag.depending, job) for path in one.output):
             models.setdefault(model, named)
@@ -117,6 +135,6 @@ def environment() -> dict[str, str]:
 
 def tell(ended: Ended) -> None:
     """Say that the run goes on, and what for."""
-    one = len(set(ended.outputs.values())) == 1
+    one = len(set(ended.outputs.values())) <= 1
     jobs, them = ("A job", "it") if one else ("Jobs", "them")
     print(f"{jobs} ended without a result: the report is written without {them}.", file=sys.stderr)

@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from tightrope.artifacts.files import read_bytes, read_json, write_bytes
-from tightrope.errors import ArtifactError
+from tightrope.artifacts.files import file_state, read_bytes, read_json, write_bytes
+from tightrope.errors import ArtifactError, StorageError
 from tightrope.plan.pages import PAGES
 from tightrope.records.cascade import CASCADE
 from tightrope.records.record import TRAINING
@@ -20,6 +21,8 @@ OF_ONE_RUN = ("remeasure", "retry_failed", "strict")
 # a quoted word or number that YAML reads in the same way without quotes
 PLAIN = re.compile(r'"([A-Za-z0-9_.+-]+)"')
 GENERATIONS = Path(".snakemake/tightrope")
+# rules with a generation, see there
+REPORTING = ("summarize", "render_report")
 # the files of each (model, variant), each (model, TRAINING), each (root, place) of a family and
 # each (cascade, CASCADE)
 Records = dict[tuple[str, str], list[str]]
@@ -78,15 +81,30 @@ def generation(
     dry run must not. Of a module with a prefix it is below that prefix.
     """
     state = GENERATIONS / prefix / f"{rule}.generation"
-    try:
-        number = int(state.read_text())
-    except (OSError, ValueError):
-        number = 0
+    number = number_in(state)
     if missing or any(not Path(path).is_file() for path in files):
         number += 1
         if persist:
             write_bytes(state, str(number).encode())
     return number
+
+
+def number_in(state: Path) -> int:
+    """Return the number that was persisted, 0 without one."""
+    try:
+        return int(state.read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def report_again(rules: Iterable[str]) -> None:
+    """Have the next run report again by those of the rules that report, which have failed.
+
+    Snakemake restores the report that such a job was to replace, and takes it for what it made.
+    """
+    for state in (GENERATIONS / f"{rule}.generation" for rule in {*rules} & {*REPORTING}):
+        with suppress(StorageError):  # the disk may be full, for which the job failed
+            write_bytes(state, str(number_in(state) + 1).encode())
 
 
 def summarized_files(records: Records, prefix: str = "") -> list[Path | str]:
@@ -143,15 +161,15 @@ def as_typed(value: Any) -> str:
     return PLAIN.sub(r"\1", json.dumps(value, ensure_ascii=False))
 
 
-def keep_reports(workflow: Any, *, since: float) -> Path | None:
+def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | None:
     """Copy the reports of this run to the folder of its configuration; return that folder.
 
     With them are the pages of models, where there are any. The folder has the name of the
-    configuration file, so that a run with another one leaves them. Returns None if the page was not
-    rendered after `since`, in seconds since the epoch.
+    configuration file, so that a run with another one leaves them. Returns None if the page is
+    still as it was `before`, see `file_state`.
     """
     page = REPORTS[-1]
-    if not page.is_file() or page.stat().st_mtime < since:
+    if file_state(page) in (None, before):
         return None
     files = workflow.config_settings.configfiles
     folder = KEPT / (Path(files[-1]).stem if files else "config")

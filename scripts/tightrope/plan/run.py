@@ -90,12 +90,19 @@ def delete_failed(paths: Iterable[Path | str], *, transient: bool = False) -> li
 
 
 def delete_ended(paths: Iterable[Path | str]) -> list[Path]:
-    """Delete the failures of jobs that the last run in this folder went on without; return them."""
-    reasons = set(ended.kept().outputs.values())
-    ended.FILE.unlink(missing_ok=True)
-    if not reasons:
+    """Delete the failures of jobs that the last run in this folder went on without; return them.
+
+    A result that a slow file system showed too late may have taken the place of its failure: it
+    gets the time of now, so that the report is newer no more.
+    """
+    outputs = ended.kept().outputs
+    ended.keep_missing()
+    if not outputs:
         return []
-    return deleted(files_where(partial(has_failed_for, reasons), paths))
+    failed = deleted(files_where(partial(has_failed_for, {*outputs.values()}), paths))
+    for late in files_where(Path.exists, outputs):
+        os.utime(late)
+    return failed
 
 
 def disturbed_among(paths: Iterable[Path | str]) -> list[Path]:

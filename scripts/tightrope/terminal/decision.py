@@ -5,7 +5,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
 
-from tightrope.artifacts.files import read_json
+from tightrope.artifacts.files import file_state, read_json
 from tightrope.report.style.numbers import (
     TIMES,
     milliseconds,
@@ -38,9 +38,11 @@ def otherwise_disturbed(document: Entry) -> list[Entry]:
     return [one for one in others if one.get("disturbed")]
 
 
-def closing_words(report: Path | str, summary: Path | str, *, since: float) -> str:
-    """Return the closing text of a run, empty unless the report was rendered after `since`."""
-    if not Path(report).is_file() or Path(report).stat().st_mtime < since:
+def closing_words(
+    report: Path | str, summary: Path | str, *, before: tuple[int, int] | None
+) -> str:
+    """Return the closing text of a run, empty if the report is as `before`, see `file_state`."""
+    if file_state(report) in (None, before):
         return ""
     document = read_json(summary, dict[str, Any])
     width = get_terminal_size().columns if sys.stdout.isatty() else None

@@ -9,6 +9,7 @@ from typing import Any
 
 from tightrope.artifacts.failures import REASON, failure_in, is_onnx_file
 from tightrope.errors import ArtifactError
+from tightrope.terminal.file_times import refusal_in
 from tightrope.terminal.progress_bars import Progress, progress_in
 
 RECORDS = (".json", ".onnx")
@@ -113,11 +114,14 @@ def reason_of_crash(logs: Iterable[str], exception: str) -> str:
 
 
 def reason_in_log(path: Path) -> str | None:
-    """Return the error that ended a script, None if its log has none."""
+    """Return the error that ended a script, or a job on a node, None if the log has none."""
     try:
-        lines = path.read_text(errors="replace").splitlines()
+        text = path.read_text(errors="replace")
     except OSError:
         return None
+    if refusal := refusal_in(text):
+        return refusal.reason
+    lines = text.splitlines()
     for line in reversed(lines):
         if line.startswith("error: "):
             return line.removeprefix("error: ")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.terminal import lines
+from tightrope.terminal.file_times import refusal_in
 from tightrope.terminal.jobs import Job, failure_of, job_of, reason_of_crash
 from tightrope.terminal.lines import Line
 from tightrope.terminal.run import Run
@@ -117,20 +118,36 @@ class TerminalHandler(logging.Handler):
 
     def tell_job_error(self, facts: dict[str, Any]) -> None:
         """Show a job that ended with an error."""
-        ended = self.run.end(facts["jobid"], time.monotonic())
         exception, self.exception = self.exception, ""
+        logs = list(facts["log"])
+        self.tell_crash(facts["jobid"], logs, reason_of_crash(logs, exception))
+
+    def tell_crash(self, number: int, logs: list[str], reason: str) -> None:
+        """Show the end of a running job without a result."""
+        ended = self.run.end(number, time.monotonic())
         if ended is None:
             return
         job, seconds = ended
-        job.logs = list(facts["log"])
+        job.logs = logs
         self.run.crashed += 1
-        self.crashes[facts["jobid"]] = job
-        reason = reason_of_crash(job.logs, exception)
+        self.crashes[number] = job
         self.screen.show(lines.crashed(self.run, job, seconds, reason))
+
+    def tell_refusal(self, files: list[str], reason: str) -> None:
+        """Show a job that ended well, and whose files Snakemake does not accept."""
+        running = self.run.running.items()
+        number = next((n for n, job in running if not {*files}.isdisjoint(job.outputs)), None)
+        if number is None:
+            self.screen.show([Line(reason, lines.FAILED)])
+        else:
+            job = self.run.running[number]
+            self.tell_crash(number, job.logs, reason)
 
     def tell_error(self, facts: dict[str, Any]) -> None:
         """Keep an exception for the job error event that follows, or show Snakemake's error."""
         text = str(facts["msg"])
+        if refusal := refusal_in(text):
+            return self.tell_refusal(refusal.files, refusal.reason)
         if self.run.running and facts.get("exception") != "WorkflowError":
             self.exception = text
         elif not text.startswith(LEFT_OUT):

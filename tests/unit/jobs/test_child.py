@@ -2,11 +2,14 @@ import ctypes
 import errno
 import faulthandler
 import os
+import platform
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -103,6 +106,50 @@ def test_an_error_of_the_surroundings_is_passed_on(kind: type[Exception]) -> Non
 def test_a_disk_that_cannot_be_written_is_passed_on_with_its_path(number: int) -> None:
     with pytest.raises(StorageError, match="a/file: cannot be written"):
         supervised(raises, OSError(number, os.strerror(number), "a/file"), limits=ROOMY)
+
+
+def fails_without_room(words: str) -> None:
+    """A compiler that leaves its folder as it found it."""
+    raise RuntimeError(words)
+
+
+def fills_scratch(end: Callable[..., None], argument: object) -> None:
+    faulthandler.disable()
+    with suppress(OSError), Path(tempfile.gettempdir(), "file").open("wb") as stream:
+        while True:
+            stream.write(bytes(2**16))
+    end(argument)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """TMPDIR is a disk of 4 MiB of its own."""
+    words = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(tmp_path)]
+    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("a tmpfs can be mounted by root only, and not in every container")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("work", "arguments"),
+    [
+        (fails_without_room, ("compilation failed\ncc1: fatal error: No space left on device",)),
+        (fills_scratch, (raises, ValueError("not a JSON document"))),
+        (fills_scratch, (killed, signal.SIGBUS)),
+        (fills_scratch, (raises, OSError(errno.ENOSPC, "No space left on device"))),
+    ],
+)
+def test_a_full_scratch_disk_is_named_with_tmpdir(scratch: Path, work, arguments) -> None:
+    with pytest.raises(StorageError) as caught:
+        supervised(work, *arguments, limits=ROOMY)
+    assert str(caught.value).startswith(f"{scratch} on {platform.node()}: temporary files cannot")
+    assert "free space there, or set TMPDIR to a folder with more" in str(caught.value)
+
+
+def test_a_failure_beside_a_disk_with_room_is_its_own(scratch: Path) -> None:
+    assert fails(raises, ValueError("not a number")).reason == "ValueError: not a number"
 
 
 @pytest.mark.parametrize(
@@ -251,9 +298,28 @@ def test_limits_lie_below_those_of_the_job_and_leave_room_for_snakemake(
     assert (limits.last_attempt, limits.ended) == (False, None)
 
 
-def test_the_time_of_a_slurm_job_counts_from_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_START_TIME", str(int(time.time()) - 100))
-    assert 438 < Limits.of(job_of(1000, 10)).seconds <= 441
+@contextmanager
+def snakemake_of(job: str) -> Iterator[None]:
+    """A process that looks like Snakemake at work in that job of Slurm, a second old."""
+    words = [sys.executable, "-c", "import time; time.sleep(60)", "--mode", "remote"]
+    with subprocess.Popen(words, env={**os.environ, "SLURM_JOB_ID": job}) as process:
+        time.sleep(1)
+        yield
+        process.kill()
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_the_time_of_a_slurm_job_counts_from_its_start_also_where_its_clock_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    monkeypatch.setenv("SLURM_JOB_START_TIME", str(int(time.time()) + 3600 * hours))
+    # in an allocation in which Snakemake runs its jobs itself
+    assert Limits.of(job_of(1000, 10)).seconds == 540
+    with snakemake_of("4712"):
+        assert Limits.of(job_of(1000, 10)).seconds == 540
+    with snakemake_of("4711"):
+        assert 510 < Limits.of(job_of(1000, 10)).seconds < 539.1
 
 
 def test_a_job_that_has_ended_before_fails_for_that_reason_in_place_of_its_work(

@@ -1,10 +1,12 @@
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tightrope.artifacts.files import file_state, write_bytes
 from tightrope.plan.pages import PAGES
 from tightrope.plan.reports import (
     REPORTS,
@@ -90,7 +92,7 @@ def test_each_rule_has_a_generation_of_its_own() -> None:
     ],
 )
 def test_reports_are_kept_under_the_name_of_the_configuration(files: list[str], name: str) -> None:
-    folder = keep_reports(workflow(*files), since=0.0)
+    folder = keep_reports(workflow(*files), before=None)
     assert folder == Path("reports/configurations") / name
     for report in REPORTS:
         assert (folder / report.name).read_bytes() == report.read_bytes()
@@ -102,7 +104,7 @@ def test_pages_of_models_are_kept_too_and_those_of_an_earlier_run_go() -> None:
         PAGES.mkdir()
         for model in models:
             (PAGES / f"{model}.html").write_text(model)
-        folder = keep_reports(workflow("mine.yaml"), since=0.0)
+        folder = keep_reports(workflow("mine.yaml"), before=None)
         assert folder is not None
         kept = {page.stem: page.read_text() for page in folder.glob("pages/*")}
         assert kept == {model: model for model in models}
@@ -115,9 +117,18 @@ def test_configuration_files_are_named_from_the_project_wherever_it_is(tmp_path:
 
 
 def test_reports_of_an_earlier_run_are_not_kept_for_this_one() -> None:
-    os.utime(REPORTS[-1], (1.0, 1.0))
-    assert keep_reports(workflow("a.yaml"), since=2.0) is None
+    before = file_state(REPORTS[-1])
+    assert keep_reports(workflow("a.yaml"), before=before) is None
     assert not Path("reports/configurations").exists()
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_report_is_that_of_this_run_whatever_clock_dates_it(hours: int) -> None:
+    before = file_state(REPORTS[-1])
+    write_bytes(REPORTS[-1], b"another page")
+    when = time.time() + 3600 * hours
+    os.utime(REPORTS[-1], (when, when))
+    assert keep_reports(workflow("a.yaml"), before=before) is not None
 
 
 def test_values_of_the_command_line_are_given_as_it_takes_them() -> None:

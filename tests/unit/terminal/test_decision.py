@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tightrope.artifacts.files import file_state
 from tightrope.terminal.decision import closing_words, decision_table
 
 SHAPE = {"batch": 1, "sequence": 64}
@@ -33,7 +34,7 @@ def words(folder: Path, told: dict[str, Any]) -> list[str]:
     report, summary = folder / "summary.html", folder / "summary.json"
     summary.write_text(json.dumps(told))
     report.write_text("<html>")
-    return closing_words(report, summary, since=0.0).splitlines()
+    return closing_words(report, summary, before=None).splitlines()
 
 
 def test_the_decision_is_a_table_with_what_speaks_for_each_variant(tmp_path: Path) -> None:
@@ -56,9 +57,9 @@ def test_a_padded_shape_has_a_row_of_its_own_with_its_own_numbers() -> None:
 
 def test_nothing_is_said_where_this_run_wrote_no_report(tmp_path: Path) -> None:
     report, summary = tmp_path / "summary.html", tmp_path / "summary.json"
-    assert closing_words(report, summary, since=0.0) == ""
+    assert closing_words(report, summary, before=None) == ""
     words(tmp_path, document([], []))
-    assert closing_words(report, summary, since=report.stat().st_mtime + 1) == ""
+    assert closing_words(report, summary, before=file_state(report)) == ""
 
 
 def test_failures_are_counted_and_named(tmp_path: Path) -> None:

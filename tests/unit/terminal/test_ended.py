@@ -12,6 +12,22 @@ SLURM = (
     "For further error details see the cluster/cloud log and the log files of the involved rule(s)."
 )
 
+# Snakemake's words on the machine of the run, and in the log of a node
+RECORD = "reports/tiny/cpu-openvino-bf16.accuracy.json"
+UNSEEN = f"""MissingOutputException in rule measure_accuracy in file "rules/measure.smk", line 93:
+Job 25  completed successfully, but some output files are missing. Missing files after 4 seconds. \
+This might be due to filesystem latency. If that is the case, consider to increase the wait time \
+with --latency-wait:
+{RECORD} (missing locally, parent dir contents: cpu-openvino-fp32.latency.json, cpu.race.json)
+"""
+ENGINE = "artifacts/tiny/engines/cpu-openvino-bf16/engine.json"
+OLDER = f"""WorkflowError in rule measure_accuracy in file "rules/measure.smk", line 93:
+Output {RECORD} has older modification time (2026-11-27 02:39:29.151753) than input {ENGINE} \
+(2026-11-27 03:39:05.397625). This could indicate a clock skew problem in your network and would \
+trigger a rerun of this job in the next execution and should therefore be fixed on system level. \
+System time: 2026-11-27 02:39:29.154869 (rule measure_accuracy, line 165, rules/measure.smk)
+"""
+
 
 def told(handler: EndedJobs, **facts: Any) -> None:
     record = logging.makeLogRecord({"msg": "", **facts})
@@ -25,9 +41,9 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def ended(log: Path, **facts: Any) -> str:
+def ended(own_log: Path, **facts: Any) -> str:
     handler = EndedJobs()
-    event = {"event": "job_error", "jobid": 3, "rule_msg": None, "aux": {}, "log": [str(log)]}
+    event = {"event": "job_error", "jobid": 3, "rule_msg": None, "aux": {}, "log": [str(own_log)]}
     told(handler, event="error", msg="Command 'python x' died with <Signals.SIGKILL: 9>.")
     told(handler, **{**event, **facts})
     return handler.reasons[3]
@@ -69,3 +85,39 @@ def test_a_signal_ends_a_job_on_this_machine(log: Path) -> None:
 
 def test_a_scheduler_without_words(log: Path) -> None:
     assert ended(log, aux={"external_jobid": "7"}) == "job 7 of the scheduler failed"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "ahead"),
+    [
+        (UNSEEN, "not seen within 4 s after the job that writes it; where the file system", set()),
+        (OLDER, "its time 2026-11-27 03:39:05 is later than that of", {ENGINE}),
+    ],
+)
+def test_why_snakemake_refuses_a_job_that_ended_well_belongs_to_its_files(
+    words: str, reason: str, ahead: set[str]
+) -> None:
+    handler = EndedJobs()
+    told(handler, event="error", msg=words)
+    assert reason in handler.reason_of(3, [RECORD])
+    assert handler.reason_of(4, ["another.json"]) == "ended without a reason"
+    assert handler.ahead == ahead
+
+
+def test_a_refused_attempt_is_no_reason_of_the_next_one(log: Path) -> None:
+    handler = EndedJobs()
+    told(handler, event="error", msg=UNSEEN)
+    event = {"event": "job_error", "jobid": 3, "rule_msg": None, "aux": {}, "log": [str(log)]}
+    told(handler, **event, output=[RECORD])
+    assert handler.reason_of(3, [RECORD]) == "ended with an error and left no reason"
+
+
+def test_what_snakemake_says_on_a_node_is_in_the_log_of_the_scheduler(
+    log: Path, tmp_path: Path
+) -> None:
+    node = tmp_path / "12.log"
+    node.write_text(f"host: node-3\nBuilding DAG of jobs...\n{OLDER}Exiting\n")
+    logs = [str(log), str(node)]
+    said = ended(log, log=logs, rule_msg=SLURM, aux={"external_jobid": "12"})
+    assert said.startswith(f"{ENGINE}: its time ")
+    assert f"(NTP), say: touch {ENGINE}, and run again (SLURM-job '12' failed" in said

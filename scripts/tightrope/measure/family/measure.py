@@ -60,13 +60,14 @@ def race_family(
     compared = [comparison(left, root, rating, place) for place in places]
     name_unraced(record, left, compared)
     machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
-    if any(len(one.engines().names) > 1 for one in compared):
+    ended = settings.execution.limits.ended
+    if ended is None and any(len(one.engines().names) > 1 for one in compared):
         measured = measured_of(left)
         run_heats(record, timed, measured, compared, machine, settings.execution.limits)
         add_shapes(record, settings, measured, compared)
     else:
-        record.status, record.reason = "failed", why_not_raced(record)
-        record.transient = False
+        record.status, record.reason = "failed", ended or why_not_raced(record)
+        record.transient = ended is not None
     record.seconds = time.monotonic() - began
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)

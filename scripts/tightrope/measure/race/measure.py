@@ -12,8 +12,9 @@ import psutil
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import classes_of
 from tightrope.engines.load import load_engine
+from tightrope.errors import WorkFailed
 from tightrope.inputs.timing_batches import timing_batches
-from tightrope.jobs.child import Limits
+from tightrope.jobs.child import Limits, set_failure
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.nvml import free_device_bytes
 from tightrope.machine.quiet import QuietMachine
@@ -171,6 +172,8 @@ class Heats(NamedTuple):
     def run(self, timed: Mapping[str, TimedEngine], chosen: list[Finalists]) -> None:
         """Race the finalists `chosen` per shape; remaining contenders enter the next heat."""
         record = self.record
+        if self.limits.ended is not None:
+            set_failure(record, WorkFailed(self.limits.ended, True), record.variant, self.limits)
         waiting = list(dict.fromkeys(name for one in chosen for name in one.names))
         memory = {name: memory_bytes(self.measured[name], record.device) for name in waiting}
         free = free_bytes(record.device, self.limits)

@@ -67,14 +67,21 @@ class Race:
             order = [name for name in self.engines if name in names]
             with ExitStack() as stack:
                 for name in order[:: -1 if load else 1]:
-                    child = Child(self.engines[name], self.limits, f"{name}: ", began)
-                    self.workers[name] = stack.enter_context(child)
-                    self.asked(name, "load")
+                    self.load(name, stack, began)
                 self.deadline += self.machine.wait()
                 for place, race in enumerate(open_races):
                     left = (len(self.races) if load == 0 else 0) + len(open_races) - place
                     self.rounds(race, load, (self.deadline - time.monotonic()) / left)
             self.workers.clear()
+
+    def load(self, name: str, stack: ExitStack, began: float) -> None:
+        """Load an engine in a process of its own, whose time counts from `began`."""
+        try:
+            child = Child(self.engines[name], self.limits, f"{name}: ", began)
+        except WorkFailed as error:  # this job has ended before
+            return self.bury(name, error)
+        self.workers[name] = stack.enter_context(child)
+        self.asked(name, "load")
 
     def rounds(self, race: RaceAtShape, load: int, seconds: float) -> None:
         """Run rounds at one shape with one load for `seconds`, at least `FEWEST_OF_LOAD` rounds.
@@ -146,8 +153,8 @@ class Race:
     def bury(self, name: str, error: WorkFailed) -> None:
         """Remove a failed engine at every shape; the others continue."""
         self.died[name] = error.reason.removeprefix(f"{name}: ")
-        worker = self.workers.pop(name)
-        worker.kill()
-        worker.process.join()  # `own_seconds` counts a child only once it has been joined
+        if (worker := self.workers.pop(name, None)) is not None:
+            worker.kill()
+            worker.process.join()  # `own_seconds` counts a child only once it has been joined
         for race in self.races:
             race.bury(name)

@@ -1,0 +1,219 @@
+"""A slow shared file system, clocks that differ, a full scratch disk: one line, and a report."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_project import MODEL, RACE, Project
+
+FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
+BASELINE, ORT = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
+WAIT, HOUR = 4, 3600
+# What the shared file system and the clock of a node do to the record that a job wrote there. A run
+# that goes on is on the machine that reads it.
+NODE = """
+import json, os, subprocess
+from pathlib import Path
+
+faults = json.loads(Path("faults.json").read_text())
+fault, seconds = faults.get(job.wildcards.variant, (None, 0))
+record = Path(job.output.record).absolute()
+if fault == "late" and not os.environ["TIGHTROPE_CONTINUES"]:
+    away = record.with_suffix(".away")
+    record.rename(away)
+    words = ["sh", "-c", f"exec <&- >&- 2>&-; sleep {seconds}; mv {away} {record}"]
+    seconds and subprocess.Popen(words, start_new_session=True)
+if fault == "clock":
+    when = record.stat().st_mtime + seconds
+    os.utime(record, (when, when))
+"""
+UNSEEN = (
+    f"reports/{MODEL}/{ORT}.accuracy.json: not seen within {WAIT} s after the job that writes it; "
+    "where the file system is slow, raise latency-wait in profiles/slurm/config.yaml, or say "
+    "--latency-wait SECONDS, and run again"
+)
+AFTER = {*RACE, "summarize/summarize", "render_report/render_report"}
+
+
+def results(project: Project) -> dict[str, dict[str, Any]]:
+    document = json.loads((project / "reports/summary.json").read_text())
+    return {one["variant"]: one for one in document["results"]}
+
+
+def statuses(project: Project) -> dict[str, str]:
+    return {variant: one["status"] for variant, one in results(project).items()}
+
+
+def lines_with(said: str, words: str) -> list[str]:
+    return [line.strip() for line in said.splitlines() if words in line]
+
+
+def set_time(path: Path, seconds: float) -> None:
+    when = time.time() + seconds
+    os.utime(path, (when, when))
+
+
+@pytest.fixture(scope="module")
+def disturbed(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project after a run with one record unseen, one late, two with an hour's error.
+
+    The engine of a fifth variant has a time in the future.
+    """
+    project = finished_onnx.copy(tmp_path_factory.mktemp("nodes") / "project")
+    with (project / "scripts/measure_accuracy.py").open("a") as stream:
+        stream.write(NODE)
+    faults = {ORT: ("late", None), FP32: ("late", 1), INT8: ("clock", HOUR)}
+    faults |= {BASELINE: ("clock", -HOUR)}
+    (project / "faults.json").write_text(json.dumps(faults))
+    set_time(project / f"artifacts/{MODEL}/engines/{BF16}/engine.json", HOUR)
+    done = project.snakemake("--latency-wait", str(WAIT))
+    assert done.returncode == 1, done.stdout
+    (project / "said").write_text(done.stdout)
+    return project
+
+
+def test_a_file_that_comes_too_late_is_one_line_with_the_setting_and_a_failed_variant(
+    disturbed: Project,
+) -> None:
+    said = (disturbed / "said").read_text()
+    assert lines_with(said, "not seen within") == [f"error: {UNSEEN}", f"failed: {UNSEEN}"]
+    found = results(disturbed)[ORT]
+    assert (found["status"], found["reason"]) == ("failed", UNSEEN)
+    assert "Report: reports/summary.html" in said
+    assert "Exception" not in said
+    assert UNSEEN.split(";")[0] in (disturbed / "reports/summary.html").read_text()
+
+
+def test_files_that_come_in_time_and_those_of_a_wrong_clock_are_results(
+    disturbed: Project, finished_onnx: Project
+) -> None:
+    # where this CPU has no bf16 its variant had failed before
+    wanted = statuses(finished_onnx) | {ORT: "failed", BF16: "failed"}
+    assert statuses(disturbed) == wanted
+
+
+def test_an_input_of_the_future_is_named_and_its_time_is_set_right(disturbed: Project) -> None:
+    engine = f"artifacts/{MODEL}/engines/{BF16}/engine.json"
+    reason = results(disturbed)[BF16]["reason"]
+    assert reason.startswith(f"{engine}: its time ")
+    assert reason.endswith(
+        "so a clock is wrong; set the clocks of all machines (NTP), "
+        f"say: touch {engine}, and run again"
+    )
+    assert (disturbed / engine).stat().st_mtime <= time.time()
+
+
+def test_the_next_run_makes_what_is_left_and_then_nothing(
+    disturbed: Project, finished_onnx: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(disturbed)
+    (project / "faults.json").write_text("{}")
+    record = project / f"reports/{MODEL}/{ORT}.accuracy.json"
+    # it comes only now, in the place of its failure, and older than the report
+    late = record.with_suffix(".away").rename(record).read_bytes()
+    assert record.stat().st_mtime < (project / "reports/summary.json").stat().st_mtime
+    done = project.run()
+    assert done == {f"measure_accuracy/{MODEL}-{BF16}", *AFTER}
+    assert statuses(project) == statuses(finished_onnx)
+    assert record.read_bytes() == late
+    assert project.plan() == set()
+
+
+def test_a_file_of_the_user_from_the_future_is_named_by_the_job_that_reads_it(
+    finished_onnx: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(finished_onnx)
+    texts = project / "texts.csv"
+    texts.write_text(texts.read_text() + "the old cat purrs near whiskers,cat\n")
+    set_time(texts, HOUR)
+    done = project.snakemake()
+    assert done.returncode == 1
+    (line,) = lines_with(done.stdout, "its time")
+    assert line.startswith("error: texts.csv: its time ")
+    assert line.endswith("say: touch texts.csv, and run again")
+    assert texts.stat().st_mtime > time.time()
+    texts.touch()
+    assert f"prepare_data/{MODEL}" in project.plan()
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[str]:
+    """A file system of 1 MiB with 8 KiB left; skips where this process may not mount."""
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"mounting takes root: {done.stderr.strip()}")
+    try:
+        (folder / "of-others").write_bytes(bytes(2**20 - 8192))
+        yield str(folder)
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_scratch_disk_is_one_line_with_the_folder_and_tmpdir(
+    finished_onnx: Project, copied: Callable[[Project], Project], tmp_path: Path
+) -> None:
+    project = copied(finished_onnx)
+    built = f"artifacts/{MODEL}/engines/{ORT}/engine.json"
+    records = [f"reports/{MODEL}/{ORT}.{kind}.json" for kind in ("latency", "accuracy")]
+    measured = f"reports/{MODEL}/{FP32}.accuracy.json"
+    for path in (built, *records, measured):
+        (project / path).unlink()
+    with full_disk(tmp_path / "scratch") as folder:
+        done = project.snakemake(TMPDIR=folder)
+    assert done.returncode == 1, done.stdout
+    found = results(project)
+    for variant in (ORT, FP32):
+        assert found[variant]["status"] == "failed"
+        assert folder in found[variant]["reason"]
+        assert "set TMPDIR to a folder with more" in found[variant]["reason"]
+    assert found[BASELINE]["status"] == "ok"
+    assert "Report: reports/summary.html" in done.stdout
+    assert "Traceback" not in done.stdout
+    made = {f"build_onnxruntime/{MODEL}-cpu-int8-minmax-8", f"measure_accuracy/{MODEL}-{FP32}"}
+    made |= {f"measure_{kind}/{MODEL}-{ORT}" for kind in ("latency", "accuracy")}
+    assert made | AFTER <= project.run()
+    assert statuses(project) == statuses(finished_onnx)
+    assert project.plan() == set()
+
+
+@pytest.mark.parametrize("rule", ["summarize", "render_report"])
+def test_a_report_that_found_no_room_is_written_by_the_next_run(
+    finished_onnx: Project, copied: Callable[[Project], Project], rule: str
+) -> None:
+    project = copied(finished_onnx)
+    with (project / f"scripts/{rule}.py").open("a") as stream:
+        stream.write(
+            "import os\n"
+            "if os.path.exists('full'):\n"
+            "    raise OSError(28, 'No space left on device', 'reports/summary.html')\n"
+        )
+    (project / "full").touch()
+    done = project.snakemake()
+    assert done.returncode == 1
+    (line,) = {*lines_with(done.stdout, "No space left on device")}
+    assert line.startswith("error: reports/summary.html: cannot be written (No space left")
+    assert (project / "reports/summary.html").is_file()
+    (project / "full").unlink()
+    assert f"{rule}/{rule}" in project.plan()
+
+
+def test_a_run_on_a_full_disk_is_refused_with_one_line(
+    finished_onnx: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(finished_onnx)
+    shutil.move(project / ".snakemake", project / "before")
+    with full_disk(project / ".snakemake"):
+        done = project.snakemake("--forcerun", "render_report")
+    assert done.returncode == 1
+    (line,) = lines_with(done.stdout, "No space left on device")
+    assert line.startswith(f"{project / '.snakemake'}: cannot be written (No space left")
+    assert "Traceback" not in done.stdout
