@@ -16,29 +16,31 @@ from tiny_project import MODEL, RACE, Project
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
 BASELINE, ORT = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
 WAIT, HOUR = 4, 3600
-# What the shared file system and the clock of a node do to the record that a job wrote there. A run
-# that goes on is on the machine that reads it.
+# What the shared file system and the clock of a node do to the files that a job wrote there. A run
+# that goes on is on the machine that reads them.
 NODE = """
 import json, os, subprocess
 from pathlib import Path
 
 faults = json.loads(Path("faults.json").read_text())
 fault, seconds = faults.get(job.wildcards.variant, (None, 0))
-record = Path(job.output.record).absolute()
+record, logits = Path(job.output.record).absolute(), Path(job.output.logits).absolute()
 if fault == "late" and not os.environ["TIGHTROPE_CONTINUES"]:
-    away = record.with_suffix(".away")
-    record.rename(away)
-    words = ["sh", "-c", f"exec <&- >&- 2>&-; sleep {seconds}; mv {away} {record}"]
-    seconds and subprocess.Popen(words, start_new_session=True)
+    for path in (record, logits):
+        away = path.with_name(path.name + ".away")
+        path.rename(away)
+        words = ["sh", "-c", f"exec <&- >&- 2>&-; sleep {seconds}; mv {away} {path}"]
+        seconds and subprocess.Popen(words, start_new_session=True)
 if fault == "clock":
     when = record.stat().st_mtime + seconds
     os.utime(record, (when, when))
 """
 UNSEEN = (
-    f"reports/{MODEL}/{ORT}.accuracy.json: not seen within {WAIT} s after the job that writes it; "
-    "where the file system is slow, raise latency-wait in profiles/slurm/config.yaml, or say "
-    "--latency-wait SECONDS, and run again"
+    f"reports/{MODEL}/{ORT}.accuracy.json and 1 more: not seen within {WAIT} s after the job that "
+    "writes it; where the file system is slow, raise latency-wait in profiles/slurm/config.yaml, "
+    "or say --latency-wait SECONDS, and run again"
 )
+LATE = [f"reports/{MODEL}/{ORT}.{kind}" for kind in ("accuracy.json", "logits.npy")]
 AFTER = {*RACE, "summarize/summarize", "render_report/render_report"}
 
 
@@ -53,6 +55,11 @@ def statuses(project: Project) -> dict[str, str]:
 
 def lines_with(said: str, words: str) -> list[str]:
     return [line.strip() for line in said.splitlines() if words in line]
+
+
+def arrived(project: Project, file: str) -> Path:
+    """The file of a job, which its run has not seen, now in its place."""
+    return (project / f"{file}.away").rename(project / file)
 
 
 def set_time(path: Path, seconds: float) -> None:
@@ -115,15 +122,25 @@ def test_the_next_run_makes_what_is_left_and_then_nothing(
 ) -> None:
     project = copied(disturbed)
     (project / "faults.json").write_text("{}")
-    record = project / f"reports/{MODEL}/{ORT}.accuracy.json"
     # it comes only now, in the place of its failure, and older than the report
-    late = record.with_suffix(".away").rename(record).read_bytes()
+    record, _ = (arrived(project, file) for file in LATE)
+    late = record.read_bytes()
     assert record.stat().st_mtime < (project / "reports/summary.json").stat().st_mtime
     done = project.run()
     assert done == {f"measure_accuracy/{MODEL}-{BF16}", *AFTER}
     assert statuses(project) == statuses(finished_onnx)
     assert record.read_bytes() == late
     assert project.plan() == set()
+
+
+def test_a_record_that_comes_without_its_logits_is_made_again(
+    disturbed: Project, finished_onnx: Project, copied: Callable[[Project], Project]
+) -> None:
+    project = copied(disturbed)
+    (project / "faults.json").write_text("{}")
+    arrived(project, LATE[0])
+    assert f"measure_accuracy/{MODEL}-{ORT}" in project.run()
+    assert statuses(project) == statuses(finished_onnx)
 
 
 def test_a_file_of_the_user_from_the_future_is_named_by_the_job_that_reads_it(
@@ -141,6 +158,7 @@ def test_a_file_of_the_user_from_the_future_is_named_by_the_job_that_reads_it(
     assert texts.stat().st_mtime > time.time()
     texts.touch()
     assert f"prepare_data/{MODEL}" in project.plan()
+    assert f"prepare_data/{MODEL}" in project.plan("reports/summary.html")
 
 
 @contextmanager

@@ -42,6 +42,8 @@ ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 FAILURE_BYTES = 2**20
 # folders of what each model has, and whose jobs write no failure
 NEEDED = ("data", "source", "splits", "checkpoint")
+# of them, what the summary does not read
+FIRST = ("data/data.json", "source/checkpoint.json")
 
 
 def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -> bool:
@@ -70,16 +72,23 @@ def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -
     return deleted
 
 
-def unmade_files(workflow: Any, plan: Plan, location: Location) -> list[str]:
-    """Return the data and checkpoints that jobs of the last run here ended without.
+def files_made_first(plan: Plan, location: Location) -> list[str]:
+    """Return the data and the source of each model, which the summary does not read.
 
-    As targets they are made: Snakemake makes no missing file by itself while all that was made from
-    an older one is there.
+    As inputs of it they are made where they are missing: Snakemake makes no missing file that no
+    job to be run reads. Files in storage are left out.
     """
+    if location.stored:
+        return []
+    return [f"artifacts/{model}/{file}" for model in plan.models for file in FIRST]
+
+
+def unmade_files(workflow: Any, plan: Plan, location: Location) -> list[str]:
+    """Return the data and checkpoints that jobs of the last run here ended without."""
     if not workflow.is_main_process or location.module or location.stored:
         return []
-    needed = [path for path in kept().outputs if model_needing(path) in plan.models]
-    return [path for path in needed if not Path(path).exists()]
+    unmade = [path for path in kept().outputs if not Path(path).exists()]
+    return [path for path in unmade if model_needing(path) in plan.models]
 
 
 def model_needing(path: str) -> str | None:
@@ -169,17 +178,24 @@ def make_secret_or_exit() -> None:
 
 
 def generations(
-    workflow: Any, config: Document, plan: Plan, location: Location, *, deleted: bool
+    workflow: Any,
+    config: Document,
+    plan: Plan,
+    location: Location,
+    *,
+    deleted: bool,
+    unmade: list[str],
 ) -> dict[str, int]:
     """Return `reports.generation` of each rule that reports; a run that executes jobs persists it.
 
-    In the process of a job, files are missing that the run is about to make: they do not count. Of
-    files in storage it is known only whether the begin of the run has `deleted` some.
+    The summary is of the `unmade` files too. In the process of a job, files are missing that the
+    run is about to make: they do not count. Of files in storage it is known only whether the begin
+    of the run has `deleted` some.
     """
     graphs = graph_records(graph_columns(config, plan.jobs))
     pages = [f"{PAGES}/{model}.html" for model in paged_models(plan)]
     files: dict[str, list[Path | str]] = {
-        "summarize": reports.summarized_files(records(plan), location.prefix),
+        "summarize": [*reports.summarized_files(records(plan), location.prefix), *unmade],
         "render_report": [location.made(path) for path in (*graphs, *pages)],
     }
     main = workflow.is_main_process

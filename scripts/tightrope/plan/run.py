@@ -93,16 +93,32 @@ def delete_ended(paths: Iterable[Path | str]) -> list[Path]:
     """Delete the failures of jobs that the last run in this folder went on without; return them.
 
     A result that a slow file system showed too late may have taken the place of its failure: it
-    gets the time of now, so that the report is newer no more.
+    gets the time of now, so that the report is newer no more. A record that came without its logits
+    is deleted with what is there of them.
     """
     outputs = ended.kept().outputs
     ended.keep_missing()
     if not outputs:
         return []
     failed = deleted(files_where(partial(has_failed_for, {*outputs.values()}), paths))
-    for late in files_where(Path.exists, outputs):
-        os.utime(late)
-    return failed
+    late = files_where(Path.exists, outputs)
+    for path in late:
+        os.utime(path)
+    return failed + deleted(files_where(lacks_logits, late))
+
+
+def lacks_logits(path: Path) -> bool:
+    """Return whether the file is a record of accuracy, or its logits, and they do not match."""
+    from tightrope.records.accuracy import AccuracyRecord, record_with  # slow import, seldom needed
+
+    record = record_with(path)
+    if record is None:
+        return False
+    try:
+        AccuracyRecord.read(record)
+    except ArtifactError:
+        return True
+    return False
 
 
 def disturbed_among(paths: Iterable[Path | str]) -> list[Path]:
