@@ -35,6 +35,7 @@ KINDS = {
     "requests": r"artifacts/\w+/requests\.json",
     "latency record": r"reports/\w+/.*\.latency\.json",
     "accuracy record": r"reports/\w+/.*\.accuracy\.json",
+    "logits": r"reports/\w+/.*\.logits\.npy",
     "race record": r"reports/\w+/.*\.race\.json",
     "profile record": r"reports/\w+/.*\.profile\.json",
     "graph": r"reports/\w+/graphs/.*\.json",
