@@ -6,6 +6,7 @@ from functools import partial
 PROJECT = os.path.dirname(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path.insert(0, f"{PROJECT}/scripts")
 
+from tightrope.artifacts import seals
 from tightrope.artifacts.files import file_state
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
@@ -63,6 +64,7 @@ code_of = partial(code_digest, SCRIPTS)
 versions_of = library_versions
 
 planned_on.pass_on(main=workflow.is_main_process)
+stored.tell_copies(workflow)
 # another dictionary: in a module this one belongs to the workflow that imports it
 config = checked_or_exit(workflow, config, f"{PROJECT}/config/schema.yaml")
 PLAN = plan.make_plan(config, failed=ended.known().models)
@@ -91,7 +93,7 @@ PAGED = pages.paged_models(PLAN)
 DELETED = begin.begin_run(workflow, config, PLAN, LOCATION)
 MADE_FIRST = begin.files_made_first(PLAN, LOCATION)
 UNMADE = begin.unmade_files(workflow, PLAN, LOCATION)
-ENDED_JOBS = watch_ended_jobs()
+ENDED_JOBS = watch_ended_jobs(workflow)
 GENERATIONS = begin.generations(workflow, config, PLAN, LOCATION, deleted=DELETED, unmade=UNMADE)
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)
@@ -99,6 +101,7 @@ announce.announce(workflow, config, PLAN, executing=False, module=LOCATION.modul
 
 os.environ.setdefault(begin.ATTEMPTS, "1")
 os.environ.setdefault(ended.CONTINUES, "")
+os.environ.setdefault(seals.SECRET_VARIABLE, "")
 
 
 # functions of the wildcards, for the rules

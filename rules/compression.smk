@@ -78,7 +78,7 @@ rule search_compression:
     params:
         code=compress_code,
         host=PLAN.host["cpu"],
-        work=LOCATION.made("artifacts/{model}/work/compression"),
+        state=LOCATION.made("artifacts/{model}/work/compression"),
         asked=compress_recipe,
         train=of_model("train"),
         distill=of_model("distill"),

@@ -147,6 +147,7 @@ use rule build_pytorch as build_tvm with:
         variant="{device}-tvm-{rest}",
         options=options_of("tvm"),
         libraries=versions_of("apache-tvm", "torch", "transformers"),
+        state=LOCATION.made("artifacts/{model}/work/tvm"),
 
 
 use rule build_pytorch as build_tensorrt with:
@@ -169,6 +170,7 @@ use rule build_pytorch as build_tensorrt with:
         variant="{device}-tensorrt-{rest}",
         options=options_of("tensorrt"),
         libraries=versions_of("tensorrt-cu13", "polygraphy", "torch"),
+        state=LOCATION.made("artifacts/{model}/work/tensorrt"),
 
 
 use rule build_pytorch as build_torch_tensorrt with:

@@ -1,5 +1,6 @@
 """The profile for Kubernetes: what it asks of a cluster, and a job that runs from its manifest."""
 
+import base64
 import json
 import re
 import subprocess
@@ -73,7 +74,11 @@ def test_a_job_runs_from_a_manifest_that_the_schema_of_kubernetes_allows(
     assert asked["requests"]["memory"] == asked["limits"]["memory"] == "7000M"
     assert asked["requests"]["nvidia.com/gpu"] == "0"
     assert "s3://tests/kubernetes" in json.dumps(container["args"])
-    assert SECRET not in json.dumps(manifest), "a secret in the open"
+    sealing = (project / ".snakemake/tightrope/secret").read_bytes().hex()
+    for secret in (SECRET, sealing):
+        assert secret not in json.dumps(manifest), "a secret in the open"
+    (given,) = cluster.secrets.values()
+    assert sealing in {base64.b64decode(value).decode() for value in given.values()}
 
 
 def assert_valid(manifest: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """The rules are contracts: one script each, a log, an environment, resources for a cluster."""
 
+import ast
 import re
 
 import pytest
@@ -92,6 +93,24 @@ def test_every_rule_has_a_log_an_environment_a_code_digest_and_resources(
         assert environment.startswith('"') or "gpu=gpus_of_" in body, name
     assert (fresh / "envs/cpu.yaml").is_file()
     assert (fresh / "envs/gpu.yaml").is_file()
+
+
+def test_what_an_engine_keeps_for_its_next_builds_is_named_by_its_rule(
+    fresh: Project, rules: dict[str, str]
+) -> None:
+    keep = set()
+    for engine in ENGINES:
+        module = ast.parse((fresh / f"scripts/tightrope/engines/{engine}.py").read_text())
+        (build,) = [node for node in module.body if getattr(node, "name", "") == "build"]
+        assert isinstance(build, ast.FunctionDef)
+        if "state" in [one.arg for one in build.args.kwonlyargs]:
+            keep.add(f"build_{engine}")
+            state = f'state=LOCATION.made("artifacts/{{model}}/work/{engine}"),'
+            assert state in rules[f"build_{engine}"]
+        assert '"work"' not in ast.unparse(module).replace("'", '"'), engine
+    assert keep == {"build_tensorrt", "build_tvm"}
+    kept = {name for name, body in rules.items() if "{model}/work/" in body}
+    assert kept == {*keep, "search_compression", "search_operators", "train_model"}
 
 
 def test_a_derived_rule_has_outputs_a_log_and_a_digest_of_its_own(

@@ -16,6 +16,7 @@ from tiny_project import ONNX_MODELS, Project, write_own_onnx
 
 ENGINES = {"onnxruntime": ["int8"], "openvino": ["int8"]}
 SETTINGS: dict[str, Any] = {"engines": ENGINES, "graphs": []}
+ACCURACY = "reports/tiny/cpu-onnxruntime-int8-minmax-8.accuracy.json"
 BUILD = "run_build(current_job(globals()))"
 # on a node, as if there were not enough memory
 CRASH = """
@@ -35,11 +36,15 @@ keys = {"aws_access_key_id": "ACCESS_KEY", "aws_secret_access_key": "SECRET_KEY"
 keys = {key: os.environ[name + value] for key, value in keys.items()}
 store = boto3.client("s3", endpoint_url=os.environ[name + "ENDPOINT_URL"], region_name="x", **keys)
 """
-# a record in storage becomes a failure
-FAIL = f"""{STORE}
-record = json.load(store.get_object(Bucket="tests", Key=sys.argv[1])["Body"])
-record = json.dumps({{**record, "status": "failed", "reason": "planted"}}).encode()
-store.put_object(Bucket="tests", Key=sys.argv[1], Body=record)
+# fields of a record in storage get other values
+EDIT = f"""{STORE}
+key, fields = sys.argv[1:]
+record = json.load(store.get_object(Bucket="tests", Key=key)["Body"])
+record = json.dumps({{**record, **json.loads(fields)}}).encode()
+store.put_object(Bucket="tests", Key=key, Body=record)
+"""
+DELETE = f"""{STORE}
+store.delete_object(Bucket="tests", Key=sys.argv[1])
 """
 FETCH = f"""{STORE}
 store.download_file("tests", *sys.argv[1:])
@@ -61,6 +66,11 @@ class Stored(NamedTuple):
         done = self.snakemake("--dry-run", *words)
         assert done.returncode == 0, done.stdout
         return {line.split()[1].rstrip(":") for line in done.stdout.splitlines() if is_rule(line)}
+
+    def in_storage(self, program: str, *words: str) -> None:
+        """Run a program that uses the storage."""
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGES), **self.variables}
+        subprocess.run([sys.executable, "-c", program, *words], env=environment, check=True)
 
     def summary(self) -> Any:
         return json.loads((self.project / "reports/summary.json").read_text())
@@ -116,9 +126,7 @@ def test_a_bundle_is_made_in_storage(on_s3: Stored, tmp_path: Path) -> None:
     bundle = "artifacts/tiny/bundle/cpu-openvino-int8-nncf-8.tar.gz"
     done = on_s3.snakemake(bundle)
     assert done.returncode == 0, done.stdout
-    words = [sys.executable, "-c", FETCH, f"tiny/{bundle}", str(tmp_path / "bundle.tar.gz")]
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES), **on_s3.variables}
-    subprocess.run(words, env=environment, check=True)
+    on_s3.in_storage(FETCH, f"tiny/{bundle}", str(tmp_path / "bundle.tar.gz"))
     verified = run_in(unpack(tmp_path / "bundle.tar.gz", tmp_path), "verify.py")
     assert verified.returncode == 0, verified.stderr
     assert "answers    40 of 40 as on record" in verified.stdout
@@ -140,14 +148,25 @@ def test_a_job_that_dies_is_in_the_report_and_the_next_run_tries_it_again(on_s3:
 
 
 def test_a_failure_in_storage_is_tried_again_when_it_is_asked_for(on_s3: Stored) -> None:
-    record = "reports/tiny/cpu-onnxruntime-int8-minmax-8.accuracy.json"
-    words = [sys.executable, "-c", FAIL, f"tiny/{record}"]
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES), **on_s3.variables}
-    subprocess.run(words, env=environment, check=True)
+    on_s3.in_storage(EDIT, f"tiny/{ACCURACY}", '{"status": "failed", "reason": "planted"}')
     done = on_s3.snakemake("--config", "retry_failed=true")
     assert done.returncode == 0, done.stdout
     assert "measure accuracy" in done.stdout
     assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
+
+
+def test_what_others_changed_in_storage_reaches_no_report(on_s3: Stored) -> None:
+    before = (on_s3.project / "reports/summary.json").read_bytes()
+    on_s3.in_storage(EDIT, f"tiny/{ACCURACY}", '{"classes": 2}')
+    done = on_s3.snakemake()
+    assert done.returncode != 0
+    line = f"error: s3/tests/tiny/{ACCURACY}: changed in storage, or written by a run with another"
+    assert line in done.stdout
+    assert "Traceback" not in done.stdout
+    assert (on_s3.project / "reports/summary.json").read_bytes() == before
+    on_s3.in_storage(DELETE, f"tiny/{ACCURACY}")
+    done = on_s3.snakemake()
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.long

@@ -5,15 +5,19 @@ manifests, records and ONNX files are sealed when they are written: beside Snake
 outside `artifacts/` and `reports/`, is the HMAC-SHA256 (RFC 2104) of their path and their digest,
 with a secret of this folder that only its owner can read. Files elsewhere have no seals, and where
 there is no secret nothing is sealed or refused: only runs make one.
+
+Where files are in an object store, jobs have the secret from their environment, and the seal of a
+file is kept beside it: `latency.json.seal`.
 """
 
 import hashlib
 import hmac
 import os
+import re
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tightrope.artifacts.files import (
     json_bytes,
@@ -28,19 +32,32 @@ from tightrope.errors import ArtifactError
 SECRET = Path(".snakemake/tightrope/secret")
 SEALS = Path(".snakemake/tightrope/seals")
 SECRET_BYTES = 32
-# below it are also copies of what is kept in storage, which other machines have written
+# a secret in hex digits, in the place of that of the folder
+SECRET_VARIABLE = "TIGHTROPE_SECRET"
+# the folder of the copies of what is in storage, and how the seal beside such a file ends
+COPIES_VARIABLE = "TIGHTROPE_COPIES"
+SUFFIX = ".seal"
 SNAKEMAKE = ".snakemake"
 # where sealed files are, below the folder of the run or the prefix of a module, and which of them
 FOLDERS = ("artifacts", "reports")
 SUFFIXES = (".json", ".onnx")
 
 
-def make_secret() -> None:
-    """Make the secret of this folder where it has none; raises StorageError.
+class Place(NamedTuple):
+    """What the seals of a file call it, wherever a job has it, and the file that holds them."""
 
-    To be called by who has the lease of the folder.
+    name: str
+    seals: Path
+    stored: bool = False
+
+
+def make_secret() -> None:
+    """Make the secret of this folder where it has none and none is given.
+
+    To be called by who has the lease of the folder. Raises StorageError, and ArtifactError for a
+    secret that is none.
     """
-    if SECRET.exists():
+    if folder_secret() is not None:
         return
     with storage_errors(SECRET):
         SECRET.parent.mkdir(parents=True, exist_ok=True)
@@ -53,6 +70,12 @@ def make_secret() -> None:
         part.replace(SECRET)
 
 
+def pass_on_secret() -> None:
+    """Give the secret to the jobs of this process, on whatever machine; raises ArtifactError."""
+    if (secret := folder_secret()) is not None:
+        os.environ[SECRET_VARIABLE] = secret.hex()
+
+
 def seal(path: Path | str, content: bytes | None = None) -> None:
     """Seal a file as written by a job of this folder, with `content` before it is written.
 
@@ -63,7 +86,7 @@ def seal(path: Path | str, content: bytes | None = None) -> None:
         return
     new, before = seal_of(place, digest_of(path, content), secret), seals_at(place)[:1]
     if [new] != before:
-        write_bytes(SEALS / place, b"\n".join([new, *before]))
+        write_bytes(place.seals, b"\n".join([new, *before]))
 
 
 def require_sealed(path: Path | str, content: bytes | None = None) -> None:
@@ -75,11 +98,17 @@ def require_sealed(path: Path | str, content: bytes | None = None) -> None:
     if place is None or secret is None:
         return
     wanted = seal_of(place, digest_of(path, content), secret)
-    if not any(hmac.compare_digest(one, wanted) for one in seals_at(place)):
+    if any(hmac.compare_digest(one, wanted) for one in seals_at(place)):
+        return
+    if place.stored:
         raise ArtifactError(
-            f"{path}: changed since a run here wrote it, or brought from elsewhere; delete it and "
-            "run again, or trust all files here: python tools/reseal.py"
+            f"{place.name}: changed in storage, or written by a run with another secret; delete it "
+            f"there and run again, or set {SECRET_VARIABLE} to that secret (docs/storage.md)"
         )
+    raise ArtifactError(
+        f"{path}: changed since a run here wrote it, or brought from elsewhere; delete it and "
+        "run again, or trust all files here: python tools/reseal.py"
+    )
 
 
 def write_sealed_json(path: Path | str, document: Any) -> None:
@@ -106,20 +135,33 @@ def files_to_seal(folders: Iterable[Path | str] = FOLDERS) -> list[Path]:
     return [path for path in files if path.suffix in SUFFIXES and path.is_file()]
 
 
-def sealed_place(path: Path | str) -> str | None:
-    """Return the path of a file relative to the folder of the run, None for a file elsewhere."""
+def is_sealed(path: str) -> bool:
+    """Return whether a file at this path is one that jobs seal."""
+    return path.endswith(SUFFIXES) and not {*FOLDERS}.isdisjoint(Path(path).parts[:-1])
+
+
+def sealed_place(path: Path | str) -> Place | None:
+    """Return the place of a file in the folder of the run or in storage, None for another."""
+    if copies := os.environ.get(COPIES_VARIABLE):
+        copy = Path(path).parent.resolve() / Path(path).name
+        if copy.is_relative_to(copies):
+            return Place(str(copy.relative_to(copies)), Path(f"{path}{SUFFIX}"), stored=True)
     # not resolved: artifacts may be a link to a larger disk
-    place = os.path.normpath(path)
-    if place.startswith((os.sep, os.pardir)):
-        place = os.path.relpath(place)
-    above = Path(place).parts[:-1]
+    name = os.path.normpath(path)
+    if name.startswith((os.sep, os.pardir)):
+        name = os.path.relpath(name)
+    above = Path(name).parts[:-1]
     if {os.pardir, SNAKEMAKE} & {*above} or {*FOLDERS}.isdisjoint(above):
         return None
-    return place
+    return Place(name, SEALS / name)
 
 
 def folder_secret() -> bytes | None:
     """Return the secret of this folder, None where it has none; raises ArtifactError."""
+    if given := os.environ.get(SECRET_VARIABLE):
+        if not re.fullmatch(f"[0-9a-f]{{{2 * SECRET_BYTES}}}", given):
+            raise ArtifactError(f"{SECRET_VARIABLE}: not {2 * SECRET_BYTES} hex digits; unset it")
+        return bytes.fromhex(given)
     if not SECRET.exists() and not SECRET.is_symlink():
         return None
     secret = read_bytes(SECRET)
@@ -128,10 +170,9 @@ def folder_secret() -> bytes | None:
     return secret
 
 
-def seals_at(place: str) -> list[bytes]:
+def seals_at(place: Place) -> list[bytes]:
     """Return the seals of a place, the newest first."""
-    file = SEALS / place
-    return read_bytes(file).split(b"\n") if file.is_file() else []
+    return read_bytes(place.seals).split(b"\n") if place.seals.is_file() else []
 
 
 def digest_of(path: Path | str, content: bytes | None) -> str:
@@ -139,7 +180,7 @@ def digest_of(path: Path | str, content: bytes | None) -> str:
     return sha256(path) if content is None else hashlib.sha256(content).hexdigest()
 
 
-def seal_of(place: str, digest: str, secret: bytes) -> bytes:
+def seal_of(place: Place, digest: str, secret: bytes) -> bytes:
     """Return the seal of a file with this SHA-256 at this place, in hex digits."""
-    message = f"{place}\0{digest}".encode(errors="surrogateescape")
+    message = f"{place.name}\0{digest}".encode(errors="surrogateescape")
     return hmac.new(secret, message, hashlib.sha256).hexdigest().encode()

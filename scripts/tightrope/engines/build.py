@@ -2,6 +2,7 @@
 
 import time
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +30,20 @@ def build_engine(
     execution: Execution,
     options: dict[str, Any] | None = None,
     samples: dict[str, str] | None = None,
+    state: Path | str | None = None,
 ) -> None:
     """Build variant `name` next to its manifest `target`; a failure is recorded in the manifest.
 
     `options` are the engine's settings; the manifest keeps them for `load`. `samples` are paths of
-    the files that an engine collects its own calibration statistics from. A transient failure
-    raises TightropeError unless this is the last attempt.
+    the files that an engine collects its own calibration statistics from. `state` is the folder of
+    what an engine keeps for its next builds, which may be missing; where none is given it is in
+    `work/` beside the folder of engines. A transient failure raises TightropeError unless this is
+    the last attempt.
     """
     variant, folder, options = parse(name), clear_folder(target), options or {}
     build = partial(build_in_folder, variant, Path(source), folder, threads=execution.threads)
-    work = partial(build, options=options, samples=samples)
+    kept = Path(state) if state else folder.parent.parent / "work" / variant.engine
+    work = partial(build, options=options, samples=samples, state=kept)
     began = time.perf_counter()
     try:
         facts = {"status": "ok", **supervised(work, limits=execution.limits)}
@@ -65,6 +70,7 @@ def build_in_folder(
     threads: int,
     options: dict[str, Any],
     samples: dict[str, str] | None,
+    state: Path,
 ) -> dict[str, Any]:
     """Build in the child; return the engine module's description, peak memory and descent.
 
@@ -72,9 +78,11 @@ def build_in_folder(
     """
     module = engine_module(variant.engine)
     settings = {"precision": variant.precision, "device": variant.device, "threads": threads}
-    own_samples = {"samples": samples} if samples else {}
+    own: dict[str, Any] = {"samples": samples} if samples else {}
+    if "state" in signature(module.build).parameters:
+        own["state"] = state
     with storage_errors(folder):
-        facts = module.build(source, folder, **settings, options=options, **own_samples)
+        facts = module.build(source, folder, **settings, options=options, **own)
     require_precision(facts["executed"], variant.precision)
     peak = peak_rss_bytes()
     made_from = checkpoint_behind(source)
@@ -107,4 +115,5 @@ def run_build(job: Any) -> None:
         execution=Execution.of(job),
         options=job.params.options,
         samples={name: path for name, path in job.input.items() if name != "source"},
+        state=dict(job.params.items()).get("state"),
     )

@@ -37,23 +37,29 @@ Options = dict[str, Any]
 
 
 def build(
-    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
+    source: Path,
+    target: Path,
+    *,
+    precision: str,
+    device: str,
+    threads: int,
+    options: Options,
+    state: Path,
 ) -> dict[str, Any]:
     """Write TensorRT's plan and its layers into folder `target`.
 
-    `source` is an ONNX file, with Q/DQ for int8, fp8 and given. The model's folder work/tensorrt
-    keeps the file that is built, and the timing cache for later builds. `executed` is that of the
-    optimization profile with the smallest share of products in the precision. Raises WorkFailed
-    with TensorRT's own reason, and where a profile has no product in the precision.
+    `source` is an ONNX file, with Q/DQ for int8, fp8 and given. The folder `state` keeps the file
+    that is built, and the timing cache for later builds. `executed` is that of the optimization
+    profile with the smallest share of products in the precision. Raises WorkFailed with TensorRT's
+    own reason, and where a profile has no product in the precision.
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
     model = model_to_build(load_onnx(source), precision, options)
     input_signature, longest = signature_of(model), max_sequence(model)
-    work = target.parent.parent / "work" / "tensorrt"
-    work.mkdir(parents=True, exist_ok=True)
-    save_onnx(model, work / f"{target.name}.onnx")
-    plan = built(work / f"{target.name}.onnx", input_signature, precision, options, work)
+    state.mkdir(parents=True, exist_ok=True)
+    save_onnx(model, state / f"{target.name}.onnx")
+    plan = built(state / f"{target.name}.onnx", input_signature, precision, options, state)
     (target / PLAN).write_bytes(plan)
     engine, found = deserialized(plan, options), []
     for number, one in enumerate(options["profiles"]):
@@ -114,10 +120,10 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 
 
 def built(
-    model: Path, input_signature: Signature, precision: str, options: Options, work: Path
+    model: Path, input_signature: Signature, precision: str, options: Options, state: Path
 ) -> bytes:
-    """Build the plan of an ONNX file; the timing cache is read from and kept in folder `work`."""
-    cache = work / f"timing-{digest({**place(), 'driver': nvidia_gpu().driver})}.cache"
+    """Build the plan of an ONNX file; the timing cache is read from and kept in folder `state`."""
+    cache = state / f"timing-{digest({**place(), 'driver': nvidia_gpu().driver})}.cache"
     level = options["hardware_compatibility"].upper()
     config = CreateConfig(
         profiles=[ranges(input_signature, Profile.of(one)) for one in options["profiles"]],

@@ -30,12 +30,13 @@ def build(
     device: str,
     threads: int,
     options: dict[str, Any],
+    state: Path,
 ) -> dict[str, Any]:
     """Write one library per bucket, and the shared weights, into folder `target`.
 
     `source` is the manifest of a checkpoint. Matrix products are tuned for `tune_seconds` in
-    total; the model's folder work/tvm keeps the results for later builds. 0 uses stored results,
-    or else a heuristic.
+    total; the folder `state` keeps the results for later builds. 0 uses stored results, or else a
+    heuristic.
     """
     from tightrope.runtimes.tvm.programs import imported, lowered, products, scheduled
     from tightrope.runtimes.tvm.tuning import tuned
@@ -49,8 +50,7 @@ def build(
     with host:
         modules = {bucket: lowered(module) for bucket, module in modules.items()}
         calls = {bucket: products(module) for bucket, module in modules.items()}
-        work = target.parent.parent / "work" / "tvm"
-        tiles, tuning = tuned(calls.values(), host, seconds=options["tune_seconds"], work=work)
+        tiles, tuning = tuned(calls.values(), host, seconds=options["tune_seconds"], work=state)
         for bucket, module in modules.items():
             library = tvm.compile(scheduled(module, tiles), host)
             library.export_library(target / f"{in_words(bucket)}.so")

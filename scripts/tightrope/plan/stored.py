@@ -1,9 +1,10 @@
 """Files in Snakemake's storage, such as an object store, in place of a shared file system.
 
-There are then no folders, only files that rules declare. So each rule declares the packs of the
-folders whose manifests it reads and writes, see `tightrope.artifacts.packs`.
+There are then no folders, only files that rules declare. So each rule declares what belongs to the
+files that it reads and writes: the packs of folders, see `tightrope.artifacts.packs`, and seals.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.packs import pack_of, read_with
+from tightrope.artifacts.seals import COPIES_VARIABLE, SUFFIX, is_sealed
 from tightrope.errors import ConfigError
 
 # what begins the files that are never in storage
@@ -89,41 +91,63 @@ def object_at(workflow: Any, path: str) -> Any:
     return workflow.storage_registry.default_storage_provider.object(f"{prefix}/{path}")
 
 
-def declare_packs(workflow: Any) -> None:
-    """Declare the packs of each rule, after all rules; without storage there are none."""
+def tell_copies(workflow: Any) -> None:
+    """Tell this process and its scripts where the copies of what is in storage are."""
+    if is_stored(workflow):
+        folder = Path(workflow.storage_settings.local_storage_prefix)
+        os.environ[COPIES_VARIABLE] = str(folder.resolve())
+
+
+def declare_packs_and_seals(workflow: Any) -> None:
+    """Declare the packs and seals of each rule, after all rules; without storage there are none."""
     if not is_stored(workflow):
         return
     prefix = workflow.storage_settings.default_storage_prefix
     for rule in workflow.rules:
-        written = (pack_of(declared(path, prefix)) for path in rule.output)
-        rule.set_output(*filter(None, written))
+        written = [declared(path, prefix) for path in rule.output if not is_local(path)]
+        packs = filter(None, map(pack_of, written))
+        rule.set_output(*packs, *seals_of(written))
         engines = rule.name != WITHOUT_ENGINES
-        rule.set_input(partial(packs_of_inputs, [*rule.input], prefix, engines))
+        rule.set_input(partial(packs_and_seals_of_inputs, [*rule.input], prefix, engines))
 
 
-def packs_of_inputs(inputs: list[Any], prefix: str, engines: bool, wildcards: Any) -> list[str]:
-    """Return the packs of the inputs of a rule, with those of engines or without.
+def packs_and_seals_of_inputs(
+    inputs: list[Any], prefix: str, engines: bool, wildcards: Any
+) -> list[str]:
+    """Return the packs and seals of the inputs of a rule, with the packs of engines or without.
 
     The inputs are paths, or functions of the wildcards.
     """
-    paths = (path for one in inputs for path in paths_of(one, prefix, wildcards))
+    paths = [path for one in inputs for path in paths_of(one, prefix, wildcards)]
     packs = dict.fromkeys(pack for path in paths if (pack := read_with(path)))
-    return [pack for pack in packs if engines or "/engines/" not in pack]
+    return [*(pack for pack in packs if engines or "/engines/" not in pack), *seals_of(paths)]
+
+
+def seals_of(paths: Iterable[str]) -> list[str]:
+    """Return the seals of those of the files that are sealed."""
+    return [f"{path}{SUFFIX}" for path in dict.fromkeys(paths) if is_sealed(path)]
+
+
+def is_local(path: Any) -> bool:
+    """Return whether a path is marked as one that is not kept in storage."""
+    return "local" in getattr(path, "flags", {})
 
 
 def paths_of(given: Any, prefix: str, wildcards: Any) -> Iterator[str]:
-    """Yield the paths of an input of a rule, which may be a function of the wildcards."""
+    """Yield what is in storage of an input of a rule, which may be a function of the wildcards."""
     from snakemake.io import apply_wildcards, is_callable
 
     # as Snakemake does: a function that is marked `unpack` is a string with a function
     function = given if callable(given) else is_callable(given) and given._file.callable
     if not function:
-        yield apply_wildcards(declared(given, prefix), wildcards)
+        if not is_local(given):
+            yield apply_wildcards(declared(given, prefix), wildcards)
         return
     found = function(wildcards)
     values = found.values() if isinstance(found, dict) else [found]
     for value in values:
-        yield from [value] if isinstance(value, str) else value
+        paths = [value] if isinstance(value, str) else value
+        yield from (path for path in paths if not is_local(path))
 
 
 def declared(path: Any, prefix: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from tightrope.artifacts.failures import REASON, failure_in, is_onnx_file
 from tightrope.errors import ArtifactError
 from tightrope.terminal.file_times import refusal_in
+from tightrope.terminal.logs import LogReader, read_log
 from tightrope.terminal.progress_bars import Progress, progress_in
 
 RECORDS = (".json", ".onnx")
@@ -99,10 +100,10 @@ def may_hold_failure(path: Path) -> bool:
     return not is_onnx_file(path) or REASON.encode() in path.read_bytes()
 
 
-def reason_of_crash(logs: Iterable[str], exception: str) -> str:
+def reason_of_crash(logs: Iterable[str], exception: str, read: LogReader = read_log) -> str:
     """Return one line on why a job crashed: from its log, else from the `exception`."""
-    for path in map(Path, logs):
-        if reason := reason_in_log(path):
+    for log in logs:
+        if reason := reason_in_log(read(log)):
             return reason
     lines = [line.strip() for line in exception.splitlines() if line.strip()]
     if not lines:
@@ -113,11 +114,9 @@ def reason_of_crash(logs: Iterable[str], exception: str) -> str:
     return re.sub(r"^Command .* (?=returned non-zero)", "", lines[-1])
 
 
-def reason_in_log(path: Path) -> str | None:
+def reason_in_log(text: str | None) -> str | None:
     """Return the error that ended a script, or a job on a node, None if the log has none."""
-    try:
-        text = path.read_text(errors="replace")
-    except OSError:
+    if text is None:
         return None
     if refusal := refusal_in(text):
         return refusal.reason

@@ -181,6 +181,65 @@ def calls(function: str, node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == function
 
 
+@pytest.fixture
+def copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where the copy of the record is, with files in storage."""
+    monkeypatch.setenv(seals.COPIES_VARIABLE, str(folder / ".snakemake/storage"))
+    monkeypatch.setenv(seals.SECRET_VARIABLE, seals.SECRET.read_bytes().hex())
+    return Path(".snakemake/storage/s3/bucket", RECORD)
+
+
+def test_a_file_in_storage_has_its_seal_beside_it_for_jobs_of_any_folder(
+    copy: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sealed_json(copy, {"median_ms": 1.5})
+    node = tmp_path_factory.mktemp("node")
+    there = node / "copies/s3/bucket" / RECORD
+    shutil.copytree(copy.parent, there.parent)
+    monkeypatch.chdir(node)
+    monkeypatch.setenv(seals.COPIES_VARIABLE, str(node / "copies"))
+    assert read_sealed_json(there) == {"median_ms": 1.5}
+    write_bytes(there, there.read_bytes().replace(b"1.5", b"1.4"))
+    line = rf"^s3/bucket/{RECORD}: changed in storage, .* TIGHTROPE_SECRET .*\(docs/storage\.md\)$"
+    with pytest.raises(ArtifactError, match=line):
+        read_sealed_json(there)
+
+
+@pytest.mark.parametrize("what", ["seal", "place", "secret"])
+def test_a_file_in_storage_needs_the_seal_of_its_place_and_secret(
+    copy: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sealed_json(copy, {"median_ms": 1.5})
+    read, seal_file = copy, copy.with_name(f"{copy.name}.seal")
+    if what == "seal":
+        seal_file.unlink()
+    elif what == "place":
+        read = Path(str(copy).replace("fast", "slow"))
+        shutil.copy(copy, read)
+        shutil.copy(seal_file, read.with_name(f"{read.name}.seal"))
+    else:
+        monkeypatch.setenv(seals.SECRET_VARIABLE, "0" * 64)
+    with pytest.raises(ArtifactError, match="changed in storage"):
+        read_sealed_json(read)
+
+
+def test_a_secret_of_the_environment_takes_the_place_of_the_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(seals.SECRET_VARIABLE, "0a" * 32)
+    make_secret()
+    assert not seals.SECRET.exists()
+    write_sealed_json(RECORD, {"median_ms": 1.5})
+    assert read_sealed_json(RECORD) == {"median_ms": 1.5}
+    monkeypatch.setenv(seals.SECRET_VARIABLE, "0b" * 32)
+    with pytest.raises(ArtifactError, match=REFUSED):
+        read_sealed_json(RECORD)
+    monkeypatch.setenv(seals.SECRET_VARIABLE, "secret")
+    with pytest.raises(ArtifactError, match=r"^TIGHTROPE_SECRET: not 64 hex digits"):
+        make_secret()
+
+
 def test_a_secret_that_is_a_link_to_nowhere_is_no_missing_secret(folder: Path) -> None:
     write_sealed_json(RECORD, {"median_ms": 1.5})
     seals.SECRET.unlink()

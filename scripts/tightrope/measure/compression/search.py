@@ -221,6 +221,6 @@ def run_search(job: Any) -> None:
             threads=threads,
         ),
         table=table,
-        work=Path(params.work),
+        work=Path(params.state),
         provenance=[params.code, params.libraries],
     ).run(job.output.path)
