@@ -162,6 +162,8 @@ def judged(
         return refusal(path, end, {*own} & written)
     if changed.get(path) == before.get(path):
         return SAME, ""
+    if all(after.get(one) == before.get(one) for one in own):
+        return UNREAD, ""
     with chdir(project.folder):
         return recorded(own, path, last)
 

@@ -15,11 +15,13 @@ from tiny_project import MODEL, ONNX_MODELS, Project, new_project, write_own_onn
 
 REPOSITORY = Path(__file__).parents[2]
 OTHER = "other"
+CREATED = re.compile(rb'^ "created": ".*",\n', re.MULTILINE)
 SECRET, SEALS = ".snakemake/tightrope/secret", ".snakemake/tightrope/seals"
 # kinds by the path below artifacts/{model} or reports/{model}, the first that fits
 KINDS = {
     "seal": rf"{SEALS}/(artifacts|reports)/.*",
     "secret": SECRET,
+    "seconds of a step": r"artifacts/\w+/.*\.tsv",
     "data.json": r"artifacts/\w+/data/data\.json",
     "examples": r"artifacts/\w+/data/.*",
     "split": r"artifacts/\w+/splits/.*",
@@ -172,13 +174,13 @@ def states(project: Project) -> dict[str, str]:
 
 
 def state(path: Path) -> str:
-    """Return what is at a path, and a digest of it where it is a file."""
+    """Return what is at a path, and a digest of it where it is a file, but of when it was made."""
     if path.is_fifo():
         return "pipe"
     try:
         if not path.is_file():
             return "device" if path.exists() else "nothing"
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(CREATED.sub(b"", path.read_bytes())).hexdigest()
     except OSError as error:
         return str(error.errno)
 

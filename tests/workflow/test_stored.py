@@ -169,7 +169,6 @@ def test_what_others_changed_in_storage_reaches_no_report(on_s3: Stored) -> None
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.long
 @pytest.mark.skipif(shutil.which("rsync") is None, reason="no rsync, which the plugin calls")
 def test_a_folder_elsewhere_is_storage_too(
     fresh: Project, finished: Project, finished_onnx: Project, tmp_path: Path
