@@ -150,8 +150,8 @@ def sealed_place(path: Path | str) -> Place | None:
     name = os.path.normpath(path)
     if name.startswith((os.sep, os.pardir)):
         name = os.path.relpath(name)
-    above = Path(name).parts[:-1]
-    if {os.pardir, SNAKEMAKE} & {*above} or {*FOLDERS}.isdisjoint(above):
+    above = name.split("/")[:-1]
+    if os.pardir in above or SNAKEMAKE in above or {*FOLDERS}.isdisjoint(above):
         return None
     return Place(name, SEALS / name)
 

@@ -3,6 +3,9 @@
 import hashlib
 import io
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import starmap
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ class AccuracyRecord(Record):
     and how many of them were `truncated` at `max_sequence` tokens; None for images, and where
     nothing was predicted.
 
+    `right` is computed once: predictions and labels do not change.
+
     The attribute `logits`, float32 [examples, classes], is no field: it is written and read with
     the record, as `.logits.npy` in the place of `.accuracy.json`.
     """
@@ -41,6 +46,11 @@ class AccuracyRecord(Record):
     def __post_init__(self) -> None:
         """Begin without logits."""
         self.logits: Logits = np.zeros((0, 0), np.float32)
+
+    @cached_property
+    def right(self) -> list[bool]:
+        """For each prediction whether it equals the label."""
+        return [*starmap(eq, zip(self.predictions, self.labels or (), strict=True))]
 
     def write(self, path: Path | str) -> None:
         """Write the logits, then the record, which has their digest."""

@@ -1,7 +1,6 @@
 """Change of accuracy between two records on the same examples."""
 
-from itertools import starmap
-from operator import eq, gt, lt
+from operator import gt, lt
 from typing import TypedDict
 
 from tightrope.machine.host import numerics_fingerprint
@@ -67,7 +66,7 @@ def compared(record: AccuracyRecord, baseline: AccuracyRecord, budget: float) ->
     An engine in float with the same predictions, and the same logits up to rounding, has kept its
     accuracy however few the examples are.
     """
-    entry = change(hits(record), hits(baseline), budget)
+    entry = change(record.right, baseline.right, budget)
     if entry["verdict"] == "undecided" and equal_up_to_rounding(record, baseline):
         return {**entry, "verdict": "kept", "samples_needed": None}
     return entry
@@ -81,11 +80,6 @@ def equal_up_to_rounding(record: AccuracyRecord, baseline: AccuracyRecord) -> bo
         return False
     error = relative_error(record.logits[:count].tolist(), baseline.logits[:count].tolist())
     return error is not None and error <= tolerance
-
-
-def hits(record: AccuracyRecord) -> list[bool]:
-    """Return for each prediction whether it equals the label."""
-    return [*starmap(eq, zip(record.predictions, record.labels or (), strict=True))]
 
 
 def comparable(record: AccuracyRecord, baseline: AccuracyRecord) -> bool:

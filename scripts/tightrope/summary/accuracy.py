@@ -6,7 +6,7 @@ from operator import ne
 from typing import NamedTuple, TypedDict
 
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.paired_accuracy import comparable, compared, hits
+from tightrope.records.paired_accuracy import comparable, compared
 from tightrope.statistics import Interval, share
 from tightrope.summary.logits import ReferenceLogits
 from tightrope.summary.result_types import Accuracy, AccuracyChange, FlippedExample, TopOne
@@ -48,7 +48,7 @@ def accuracy_entry(
     """
     if not record.predictions or record.labels is None:
         return None
-    right = hits(record)
+    right = record.right
     entry = top_one(right)
     if baseline is None or not comparable(record, baseline):
         return not_compared(entry)

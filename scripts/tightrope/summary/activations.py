@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from tightrope.machine.host import host_key
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.paired_accuracy import change, comparable, hits
+from tightrope.records.paired_accuracy import change, comparable
 from tightrope.summary.accuracy import top_one
 from tightrope.summary.result_types import AccuracyChange, ReferenceAccuracy
 from tightrope.summary.results import latency_entry, variant_fields
@@ -71,11 +71,11 @@ def accuracy_vs_reference(
     """
     if record is None or not record.predictions or record.labels is None:
         return None
-    right = hits(record)
+    right = record.right
     entry = top_one(right)
     if reference is None or reference.labels is None or not comparable(record, reference):
         return {**entry, **NO_CHANGE, "verdict": None}
-    return {**entry, **change(right, hits(reference), budget)}
+    return {**entry, **change(right, reference.right, budget)}
 
 
 def rows_of(record: LatencyRecord) -> list[ActivationRow]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from tightrope import __version__
 from tightrope.artifacts.int8_types import Found, Sensitivities
+from tightrope.jobs.spread import beside
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord
 from tightrope.records.latency import LatencyRecord
@@ -59,8 +61,9 @@ def summarize(
     """
     splits = by_model(inputs.splits)
     document, judged = document_of(inputs, settings, splits, processes=processes)
-    write_summary(json_target, with_examples(document, judged, splits))
-    write_csv(document["results"], document["costs"], csv_target)
+    table = partial(write_csv, document["results"], document["costs"], csv_target)
+    with beside(table, processes=processes):
+        write_summary(json_target, with_examples(document, judged, splits))
 
 
 def document_of(

@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
+from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError
-from tightrope.jobs.spread import spread
+from tightrope.jobs.spread import beside, spread
 
 TASKS = [0.3, 0.0, 0.1, 0.0]
 
@@ -64,3 +66,25 @@ def test_the_processes_end_with_the_one_that_began_them_also_where_that_is_kille
         parent.send_signal(signal.SIGKILL)
         _, alive = psutil.wait_procs(children, timeout=30)
     assert not alive
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_work_beside_a_block_is_done_at_its_end(tmp_path: Path, processes: int) -> None:
+    with beside(partial(write_bytes, tmp_path / "beside", b"1"), processes=processes):
+        write_bytes(tmp_path / "block", b"2")
+    assert {path.name for path in tmp_path.iterdir()} == {"beside", "block"}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_error_of_work_beside_a_block_is_that_of_the_block(
+    tmp_path: Path, processes: int
+) -> None:
+    (tmp_path / "file").touch()
+    work = partial(write_bytes, tmp_path / "file" / "below", b"1")
+    with pytest.raises(NotADirectoryError), beside(work, processes=processes):
+        pass
+
+
+def test_work_that_is_killed_is_an_error_and_no_wait() -> None:
+    with pytest.raises(ChildProcessError), beside(partial(os._exit, 9), processes=2):
+        pass

@@ -26,7 +26,7 @@ from tightrope.measure.structures.measure import read_ratios, rounds_that_count
 from tightrope.measure.structures.points import table_of
 from tightrope.model.structures import Structure, choose, kept_parts
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.paired_accuracy import change, hits
+from tightrope.records.paired_accuracy import change
 from tightrope.records.rounds import blocks_of
 from tightrope.statistics import Interval, speedup
 
@@ -102,7 +102,7 @@ class Search:
             rung["parameters"] = parameters_of(checkpoint)
             engine = shop.build(checkpoint)
             answers = shop.answers(engine, checkpoint, self.model)
-            judged = change(hits(answers), hits(baseline), self.asked.budget)
+            judged = change(answers.right, baseline.right, self.asked.budget)
             ratio = over_baseline(shop.rounds(engine, checkpoint))
             rung["delta"] = judged["delta"]
             rung["delta_low"], rung["delta_high"] = judged["delta_low"], judged["delta_high"]
