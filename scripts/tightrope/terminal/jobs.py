@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.failures import REASON, failure_in, is_onnx_file
-from tightrope.errors import ArtifactError
+from tightrope.errors import ArtifactError, TightropeError
 from tightrope.terminal.file_times import refusal_in
 from tightrope.terminal.logs import LogReader, read_log
 from tightrope.terminal.progress_bars import Progress, progress_in
@@ -115,15 +115,16 @@ def reason_of_crash(logs: Iterable[str], exception: str, read: LogReader = read_
 
 
 def reason_in_log(text: str | None) -> str | None:
-    """Return the error that ended a script, or a job on a node, None if the log has none."""
+    """Return the error that ended a script, or a job on a node, None if the log has none.
+
+    It is fit for a terminal, whoever wrote the log.
+    """
     if text is None:
         return None
     if refusal := refusal_in(text):
         return refusal.reason
     lines = text.splitlines()
     for line in reversed(lines):
-        if line.startswith("error: "):
-            return line.removeprefix("error: ")
-        if RAISED.match(line):
-            return line
+        if line.startswith("error: ") or RAISED.match(line):
+            return str(TightropeError(line.removeprefix("error: ")))
     return None

@@ -7,6 +7,8 @@ from typing import Any
 
 # what Snakemake puts after the name of a file in storage
 IN_STORAGE = " (send to storage)"
+# the largest log that is fetched, in bytes: others may write in storage too
+LARGEST = 2**26
 LogReader = Callable[[str], str | None]
 
 
@@ -48,6 +50,8 @@ def read_stored(provider: Any, query: str) -> str | None:
             stored, fetched = provider.object(query), Path(folder, "job.log")
             stored.set_local_path(fetched)
             if stored.exists() and not is_newer(copy, stored.mtime()):
+                if stored.size() > LARGEST:
+                    return None
                 stored.retrieve_object()
                 return read_log(fetched)
     except Exception:  # of any storage; it must not hide that a job ended

@@ -49,6 +49,7 @@ def test_a_broken_record_is_a_failure_that_names_the_file(tmp_path: Path) -> Non
         ("error: texts.csv: no column\n", "texts.csv: no column"),
         ("1/2\nTraceback (most recent call last):\n  x\nValueError: bad\n", "ValueError: bad"),
         ("predicting: 40%|##\n", "killed by SIGKILL (out of memory, or from outside)"),
+        ("error: a\x1b[2Jb\n", "a\\x1b[2Jb"),
         (None, "killed by SIGKILL (out of memory, or from outside)"),
     ],
 )
