@@ -67,6 +67,7 @@ LONG = (
     "workflow/test_stored.py::test_a_failure_in_storage_is_tried_again",
     "workflow/test_stored.py::test_a_folder_elsewhere_is_storage_too",
     "workflow/test_stored.py::test_a_job_that_dies_is_in_the_report",
+    "workflow/test_stored.py::test_what_was_disturbed_is_measured_again",
     "workflow/test_tensorrt_11_page.py",
     "workflow/test_training_runs.py::test_a_training_that_fails_is_a_record_in_the_report",
 )

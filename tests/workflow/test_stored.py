@@ -16,6 +16,7 @@ from tiny_project import ONNX_MODELS, Project, write_own_onnx
 
 ENGINES = {"onnxruntime": ["int8"], "openvino": ["int8"]}
 SETTINGS: dict[str, Any] = {"engines": ENGINES, "graphs": []}
+LATENCY = "reports/tiny/cpu-onnxruntime-int8-minmax-8.latency.json"
 ACCURACY = "reports/tiny/cpu-onnxruntime-int8-minmax-8.accuracy.json"
 BUILD = "run_build(current_job(globals()))"
 # on a node, as if there were not enough memory
@@ -42,6 +43,13 @@ key, fields = sys.argv[1:]
 record = json.load(store.get_object(Bucket="tests", Key=key)["Body"])
 record = json.dumps({{**record, **json.loads(fields)}}).encode()
 store.put_object(Bucket="tests", Key=key, Body=record)
+"""
+# as if the hypervisor had taken the processor in each pair of blocks
+DISTURB = f"""{STORE}
+record = json.load(store.get_object(Bucket="tests", Key=sys.argv[1])["Body"])
+for pair in [pair for shape in record["shapes"] for pair in shape["pairs"]]:
+    pair["stolen"] = 1.0
+store.put_object(Bucket="tests", Key=sys.argv[1], Body=json.dumps(record).encode())
 """
 DELETE = f"""{STORE}
 store.delete_object(Bucket="tests", Key=sys.argv[1])
@@ -152,6 +160,14 @@ def test_a_failure_in_storage_is_tried_again_when_it_is_asked_for(on_s3: Stored)
     done = on_s3.snakemake("--config", "retry_failed=true")
     assert done.returncode == 0, done.stdout
     assert "measure accuracy" in done.stdout
+    assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
+
+
+def test_what_was_disturbed_is_measured_again_when_it_is_asked_for(on_s3: Stored) -> None:
+    on_s3.in_storage(DISTURB, f"tiny/{LATENCY}")
+    done = on_s3.snakemake("--config", "remeasure=disturbed")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("measure latency") == 1
     assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
 
 
