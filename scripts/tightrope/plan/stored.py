@@ -67,22 +67,32 @@ def files_here(workflow: Any, paths: Iterable[str], largest: float) -> Iterator[
     """Give the files at these paths, as copies where they are in storage; those may be deleted.
 
     A file whose copy was deleted is deleted in storage at the end. Files of more than `largest`
-    bytes are not copied. Raises WorkflowError of Snakemake where the storage does not answer.
+    bytes are not copied. Their seals are beside the copies. Raises WorkflowError of Snakemake where
+    the storage does not answer.
     """
     if not is_stored(workflow):
         yield [Path(path) for path in paths]
         return
+    wanted = [*dict.fromkeys(paths)]
+    small = fetched(workflow, wanted, largest)
+    seals = fetched(workflow, seals_of(wanted), largest)
+    yield [one.local_path() for one in small]
+    for one in small:
+        if not one.local_path().exists():
+            workflow.async_run(one.managed_remove())
+    for one in (*small, *seals):
+        one.local_path().unlink(missing_ok=True)
+
+
+def fetched(workflow: Any, paths: Iterable[str], largest: float) -> list[Any]:
+    """Return the objects at these paths that exist and are not larger, after copying them."""
     run = workflow.async_run
-    objects = [object_at(workflow, path) for path in dict.fromkeys(paths)]
+    objects = [object_at(workflow, path) for path in paths]
     existing = [one for one in objects if run(one.managed_exists())]
     small = [one for one in existing if run(one.managed_size()) <= largest]
     for one in small:
         run(one.managed_retrieve())
-    yield [one.local_path() for one in small]
-    for one in small:
-        if not one.local_path().exists():
-            run(one.managed_remove())
-        one.local_path().unlink(missing_ok=True)
+    return small
 
 
 def object_at(workflow: Any, path: str) -> Any:
