@@ -149,8 +149,9 @@ def keep(folder: Path, owner: int) -> None:
         write_files(folder)
         start_daemons(folder)
         process = psutil.Process(owner)
-        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.2)
+        with suppress(psutil.NoSuchProcess):
+            while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.2)
     finally:
         while children := psutil.Process().children(recursive=True):
             for child in children:

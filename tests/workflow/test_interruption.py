@@ -53,13 +53,13 @@ def test_a_killed_run_goes_on_to_the_same_result_while_a_second_one_is_refused(
     assert differences(unrun, finished) == []
 
 
-def at_work(project: Project) -> list[psutil.Process]:
-    """Processes of any run in the project's folder."""
-    found = []
+def at_work(project: Project) -> dict[int, str]:
+    """Command lines of the processes of any run in the project's folder, by process id."""
+    found = {}
     for process in psutil.process_iter():
-        with suppress(psutil.Error):
+        with suppress(psutil.Error):  # it may end meanwhile
             if process.cwd() == str(project.folder) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                found[process.pid] = " ".join(process.cmdline())
     return found
 
 
@@ -116,9 +116,9 @@ def test_a_second_run_is_refused_also_after_unlock_and_while_orphans_work(unrun:
     assert unrun.plan("--", data) == {f"prepare_data/{MODEL}"}
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    (orphan,) = [one for one in at_work(unrun) if "prepare_data" in " ".join(one.cmdline())]
-    assert f"end them with: kill {orphan.pid}. Nothing was changed" in refused(unrun, data)
-    orphan.terminate()
+    (orphan,) = [number for number, words in at_work(unrun).items() if "prepare_data" in words]
+    assert f"end them with: kill {orphan}. Nothing was changed" in refused(unrun, data)
+    os.kill(orphan, signal.SIGTERM)
     first.communicate(timeout=30)
     (unrun / "wait").unlink()
     assert unrun.run("--", data) == {f"prepare_data/{MODEL}"}
@@ -206,7 +206,7 @@ def test_a_signal_ends_the_job_and_its_child_and_the_same_command_completes_the_
 def test_a_signal_while_a_job_starts_prints_no_traceback_of_it(unrun: Project) -> None:
     running = unrun.start("--", CHECKPOINT)
     # Python has begun to import, and no signal handler is set
-    while not any("/scripts/tmp" in " ".join(one.cmdline()) for one in at_work(unrun)):
+    while not any("/scripts/tmp" in words for words in at_work(unrun).values()):
         time.sleep(0.01)
     time.sleep(0.1)
     lines = stop(running, signal.SIGINT, group=True)
@@ -228,7 +228,7 @@ def test_a_signal_while_snakemake_plans_prints_no_traceback(unrun: Project) -> N
 def test_a_job_that_does_not_hear_is_killed_with_what_it_has_started(unrun: Project) -> None:
     unrun.edit("scripts/prepare_data.py", "job = current_job(globals())\n", f"{DEAF}\n")
     running = unrun.start("--", f"artifacts/{MODEL}/data/data.json")
-    while "sleep" not in [process.name() for process in at_work(unrun)]:
+    while "sleep 60" not in at_work(unrun).values():
         time.sleep(0.05)
     lines = stop(running, signal.SIGTERM, group=False)
     assert lines[-2:] == [STOPPED[0].format("0 of 1"), STOPPED[1]]

@@ -367,9 +367,10 @@ def test_what_the_child_has_started_is_killed_with_it() -> None:
     assert "killed after 2 s" in fails(starts_a_sleeper, write, limits=limits).reason
     sleeper = int(os.read(read, 100))
     deadline = time.monotonic() + 10
-    while psutil.pid_exists(sleeper) and psutil.Process(sleeper).status() != "zombie":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    with suppress(psutil.NoSuchProcess):
+        while psutil.Process(sleeper).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 def test_what_a_child_leaves_in_its_temporary_folder_goes_with_it() -> None:
