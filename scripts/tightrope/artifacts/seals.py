@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -162,8 +163,16 @@ def folder_secret() -> bytes | None:
         if not re.fullmatch(f"[0-9a-f]{{{2 * SECRET_BYTES}}}", given):
             raise ArtifactError(f"{SECRET_VARIABLE}: not {2 * SECRET_BYTES} hex digits; unset it")
         return bytes.fromhex(given)
-    if not SECRET.exists() and not SECRET.is_symlink():
+    try:
+        found = os.lstat(SECRET)
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    return secret_of(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=1)
+def secret_of(*_version: int) -> bytes:
+    """Return the secret in SECRET, read once per version of that file; raises ArtifactError."""
     secret = read_bytes(SECRET)
     if len(secret) != SECRET_BYTES:
         raise ArtifactError(f"{SECRET}: not 32 bytes; delete it and run: python tools/reseal.py")

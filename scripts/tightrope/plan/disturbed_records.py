@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import ArtifactError
-from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs, undisturbed
+from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs
 from tightrope.records.builds import BuildsRecord
 from tightrope.records.cascade import CascadeRecord
 from tightrope.records.causes import CausesRecord
@@ -44,8 +44,8 @@ def is_disturbed(path: Path) -> bool:
 def any_latency(record: LatencyRecord) -> bool:
     """Return whether a shape has too few undisturbed pairs of blocks."""
     return any(
-        len(undisturbed(shape)) < fewest_pairs(len(shape["pairs"]), record.plan)
-        for shape in record.shapes
+        len(kept) < fewest_pairs(len(shape["pairs"]), record.plan)
+        for shape, kept in zip(record.shapes, record.undisturbed_pairs, strict=True)
     )
 
 

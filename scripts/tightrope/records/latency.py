@@ -1,8 +1,10 @@
 """Record of latency: times of a variant and of its baseline in alternating blocks."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
+from tightrope.machine.interference import undisturbed
 from tightrope.records.contents import TimedShape
 from tightrope.records.record import Record
 
@@ -31,6 +33,8 @@ class LatencyRecord(Record):
     cannot run: then `baseline_failed` has the reason. `plan` holds the `latency` settings,
     `processors` those that both processes were pinned to, `reference` the fixed workload `before`
     and `after`.
+
+    `undisturbed_pairs` are computed once: no shape changes.
     """
 
     CONTENTS: ClassVar[dict[str, Any]] = {"shapes": list[TimedShape]}
@@ -48,3 +52,8 @@ class LatencyRecord(Record):
     first_call_s: float | None = None
     peak_rss_bytes: int | None = None
     shapes: list[dict[str, Any]] = field(default_factory=list)
+
+    @cached_property
+    def undisturbed_pairs(self) -> list[list[int]]:
+        """For each shape the indices of its undisturbed pairs."""
+        return [undisturbed(shape) for shape in self.shapes]

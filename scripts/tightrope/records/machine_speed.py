@@ -5,7 +5,6 @@ import statistics
 from collections.abc import Iterable
 
 from tightrope.machine.host import host_key
-from tightrope.machine.interference import undisturbed
 from tightrope.records.latency import LatencyRecord
 
 # share of a change of machine speed that shows in the ratio of two engines:
@@ -35,7 +34,7 @@ class MachineSpeed:
             group = group_of(record)
             for place, shape in enumerate(record.shapes):
                 blocks = shape["baseline_blocks_s"] or shape["blocks_s"]
-                kept = [statistics.median(blocks[index]) for index in undisturbed(shape)]
+                kept = [statistics.median(blocks[at]) for at in record.undisturbed_pairs[place]]
                 if kept:
                     logs.setdefault((group, place), []).append(math.log(statistics.median(kept)))
         # once per group, not for each of its records

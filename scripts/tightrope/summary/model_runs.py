@@ -120,18 +120,19 @@ class ModelReader:
         self.engines = engines_in_use(one.engine for one in files)
         self.latencies = [self.read(LatencyRecord, one.latency) for one in files]
         self.machine = MachineSpeed(self.latencies)
-        self.references = self.read_references()
         self.splits: Mapping[str, Split] = {
             name: evaluation_split(splits[name]["evaluation"])
             for name in dict.fromkeys(one.model for one in self.latencies)
         }
+        self.references = self.read_references()
 
     def read(self, kind: type[Kind], path: Path) -> Kind:
         """Return a record of an engine and data in use; raises as `require_own`, `require_data`."""
         record = read_record(kind, path)
         require_own(path, record, self.engines)
         if isinstance(record, AccuracyRecord):
-            require_data(path, record, self.data[record.model]["evaluation"])
+            split, digest = self.data[record.model]["evaluation"], self.splits[record.model].sha256
+            require_data(path, record, split, digest)
         return record
 
     def read_references(self) -> dict[Name, Reference]:

@@ -55,9 +55,12 @@ def require_own(path: Path | str, record: Record, engines: Engines) -> None:
     require_engine(path, record.engine_sha256, engines.get((model, variant)))
 
 
-def require_data(path: Path | str, record: AccuracyRecord, split: Path | str) -> None:
-    """Raise ArtifactError where predictions were recorded on other data than this split."""
-    if record.data_sha256 != sha256(split):
+def require_data(path: Path | str, record: AccuracyRecord, split: Path | str, digest: str) -> None:
+    """Raise ArtifactError where predictions were recorded on other data than this split.
+
+    `digest` is the SHA-256 of its file.
+    """
+    if record.data_sha256 != digest:
         raise ArtifactError(
             f"{path}: predictions on other data than {split}; delete it and run again"
         )

@@ -95,7 +95,13 @@ def latency_rows(
     rows: list[LatencyRow] = []
     for place, shape in enumerate(latency.shapes):
         spread = machine.spread(latency, place)
-        row = latency_entry(shape, latency, spread, accept_disturbed=accept_disturbed)
+        row = latency_entry(
+            shape,
+            latency,
+            spread,
+            kept=latency.undisturbed_pairs[place],
+            accept_disturbed=accept_disturbed,
+        )
         rows.append({**row, "raced": False, "paired_s": None, "speedup_over_bf16": None})
     return rows
 
@@ -172,16 +178,17 @@ def latency_entry(
     record: LatencyRecord,
     spread: float = 0.0,
     *,
+    kept: Sequence[int] | None = None,
     accept_disturbed: bool = False,
 ) -> LatencyFields:
     """Return the latency statistics of one shape.
 
     `speedup` is None for the baseline itself and without a baseline. `spread` is the machine's
-    speed variation, see `MachineSpeed`. Only undisturbed pairs of blocks count. If they are too
-    few, `disturbed` gives the reason and the statistics are None; with `accept_disturbed` all pairs
-    count and the row is `provisional`.
+    speed variation, see `MachineSpeed`. Only undisturbed pairs of blocks count, `kept` where they
+    are known. If they are too few, `disturbed` gives the reason and the statistics are None; with
+    `accept_disturbed` all pairs count and the row is `provisional`.
     """
-    kept = undisturbed(shape)
+    kept = undisturbed(shape) if kept is None else kept
     disturbed_pairs = len(shape["pairs"]) - len(kept)
     fewest = fewest_pairs(len(shape["pairs"]), record.plan)
     reasons, disturbed = noise.reasons(shape, record.reference), None

@@ -30,24 +30,30 @@ def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | s
     costs_by_row = {row_key(one, one["shape"]): one for one in costs}
     rows = []
     for result in results:
-        flat = without(result, NESTED)
+        known = without(result, NESTED)
         if result["accuracy"]:
-            flat["accuracy"] = without(result["accuracy"], LISTED)
+            known["accuracy"] = without(result["accuracy"], LISTED)
+        flat, nested = parted(known)
         for row in result["latency"]:
-            cost = costs_by_row.get(row_key(result, shape_of(row)))
-            rows.append(flattened({**flat, **columns_of(row), **cost_columns(cost)}))
+            cost = cost_columns(costs_by_row.get(row_key(result, shape_of(row))))
+            own, below = parted({**columns_of(row), **cost})
+            rows.append({**flat, **own, **nested, **below})
         if not result["latency"]:
-            rows.append(flattened(flat))
+            rows.append({**flat, **nested})
     write_bytes(target, table(rows).encode())
 
 
-def flattened(entry: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return the values of nested dictionaries by dotted path, nested ones after the others."""
-    flat = {f"{above}{key}": one for key, one in entry.items() if not isinstance(one, dict)}
-    for key, nested in entry.items():
-        if isinstance(nested, dict):
-            flat |= flattened(nested, f"{above}{key}.")
-    return flat
+def parted(entry: Mapping[str, Any], above: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the values of a dictionary, and those of the ones nested in it, by dotted path."""
+    flat: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
+    for key, value in entry.items():
+        if isinstance(value, dict):
+            own, below = parted(value, f"{above}{key}.")
+            nested |= own | below
+        else:
+            flat[f"{above}{key}"] = value
+    return flat, nested
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -709,10 +709,10 @@ def test_a_record_of_another_model_variant_or_engine_is_refused(
 def test_predictions_on_other_data_are_refused(tmp_path: Path) -> None:
     _, split = write_model(tmp_path)
     record = AccuracyRecord.read(write_run(tmp_path, BASELINE)[2])
-    require_data("a.json", record, split)
+    require_data("a.json", record, split, sha256(split))
     record.data_sha256 = "0" * 64
     with pytest.raises(ArtifactError, match=r"a\.json: predictions on other data than .*; delete"):
-        require_data("a.json", record, split)
+        require_data("a.json", record, split, sha256(split))
 
 
 def test_an_audit_of_another_engine_is_refused(tmp_path: Path) -> None:

@@ -4,13 +4,19 @@ from typing import Any
 
 import pandas
 import pytest
-from tightrope.summary.table import flattened, table
+from tightrope.summary.table import parted, table
 
 ROWS: list[dict[str, Any]] = [
     {"name": 'a "quoted", ä', "status": None, "speedup": None, "kl": 0, "calls": 2.0},
     {"name": "b\nc", "status": "ok", "speedup": {"ratio": 1e-07, "low": {"x": 1}}, "kl": 0.1},
     {"name": "d", "status": True, "more": 2**40, "kl": -1, "calls": 3},
 ]
+
+
+def flattened(entry: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a row."""
+    flat, nested = parted(entry)
+    return flat | nested
 
 
 def test_nested_values_follow_the_others_under_dotted_names() -> None:
