@@ -15,8 +15,8 @@ from tightrope.int8.quantization_noise import decibels
 from tightrope.int8.ranges import TOKENS
 from tightrope.int8.switched_model import SwitchedModel
 from tightrope.jobs.progress import ProgressBar
+from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.onnx.file import require_onnx_of
-from tightrope.statistics import mean_divergence, relative_error
 
 SCHEMA = 1
 

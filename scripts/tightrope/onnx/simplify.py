@@ -13,6 +13,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.logit_distance import relative_error
 from tightrope.model.module import load_module
 from tightrope.onnx.file import load_onnx, save_onnx, set_checkpoint, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
@@ -22,7 +23,6 @@ from tightrope.onnx.imported import original_outputs
 from tightrope.onnx.scales import with_scales_folded
 from tightrope.onnx.session import require_equal, run_onnx
 from tightrope.onnx.weights import named_by_module
-from tightrope.statistics import relative_error
 from tightrope.variants import is_onnx
 
 # relative to the largest logit of a batch

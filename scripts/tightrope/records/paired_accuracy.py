@@ -3,6 +3,7 @@
 from operator import gt, lt
 from typing import TypedDict
 
+from tightrope.logit_distance import relative_error
 from tightrope.machine.host import numerics_fingerprint
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.statistics import (
@@ -11,7 +12,6 @@ from tightrope.statistics import (
     detectable_drop,
     mcnemar_p_value,
     paired_difference,
-    relative_error,
     samples_to_keep,
 )
 from tightrope.variants import parse

@@ -1,6 +1,6 @@
 """Distance of the logits of a variant from its baseline's, of which all variants share a part.
 
-The numbers are those of `statistics.relative_error` and `statistics.mean_divergence` but for their
+The numbers are those of `logit_distance.relative_error` and `mean_divergence` there but for their
 own rounding errors: NumPy computes exponentials, logarithms and sums of whole arrays, and its last
 bits may differ from one kind of processor to another.
 """
@@ -62,7 +62,7 @@ def by_class(logits: Logits) -> Array:
 
 
 def log_softmax(logits: Array) -> Array:
-    """Return `statistics.log_softmax` of each column."""
+    """Return `logit_distance.log_softmax` of each column."""
     highest = logits.max(axis=0, initial=-np.inf)
     below = logits - highest
     found: Array = below - np.log(np.exp(below).sum(axis=0))

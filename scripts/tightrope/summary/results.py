@@ -95,13 +95,8 @@ def latency_rows(
     rows: list[LatencyRow] = []
     for place, shape in enumerate(latency.shapes):
         spread = machine.spread(latency, place)
-        row = latency_entry(
-            shape,
-            latency,
-            spread,
-            kept=latency.undisturbed_pairs[place],
-            accept_disturbed=accept_disturbed,
-        )
+        kept = latency.undisturbed_pairs[place]
+        row = latency_entry(shape, latency, spread, kept=kept, accept_disturbed=accept_disturbed)
         rows.append({**row, "raced": False, "paired_s": None, "speedup_over_bf16": None})
     return rows
 
@@ -183,10 +178,9 @@ def latency_entry(
 ) -> LatencyFields:
     """Return the latency statistics of one shape.
 
-    `speedup` is None for the baseline itself and without a baseline. `spread` is the machine's
-    speed variation, see `MachineSpeed`. Only undisturbed pairs of blocks count, `kept` where they
-    are known. If they are too few, `disturbed` gives the reason and the statistics are None; with
-    `accept_disturbed` all pairs count and the row is `provisional`.
+    `speedup` is None for the baseline and without one; for `spread` see `MachineSpeed`. Only
+    undisturbed pairs of blocks count, `kept` where they are known. With too few, `disturbed` gives
+    the reason and statistics are None; with `accept_disturbed` all count, the row is `provisional`.
     """
     kept = undisturbed(shape) if kept is None else kept
     disturbed_pairs = len(shape["pairs"]) - len(kept)

@@ -10,10 +10,10 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.sensitivity import measure_sensitivity, sensitivities
 from tightrope.int8.switched_model import SwitchedModel
+from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
-from tightrope.statistics import mean_divergence, relative_error
 from tiny_model import LONGEST, TinyModel
 
 NAME = "bert.encoder.layer.0.output.dense"

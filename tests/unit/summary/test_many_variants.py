@@ -11,10 +11,10 @@ from accuracy_records import accuracy_record
 from raced import HOST
 from tightrope.artifacts.files import write_json
 from tightrope.errors import ArtifactError
+from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.records.accuracy import AccuracyRecord, Logits
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import Record
-from tightrope.statistics import mean_divergence, relative_error
 from tightrope.summary.document import Summary, read_summary, write_summary
 from tightrope.summary.logits import ReferenceLogits
 from tightrope.summary.model_runs import kept

@@ -1,0 +1,179 @@
+rule measure_traffic:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        record=report(
+            "reports/{model}/{variant}.traffic.json",
+            caption="captions/traffic.rst",
+            category="Traffic",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_traffic/{model}-{variant}.log",
+    conda:
+        environment_of_variant
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=8000,
+        runtime=60,
+        gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=traffic_code,
+        host=host_of_variant,
+        traffic=traffic_settings,
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
+        libraries=traffic_libraries,
+    script:
+        "../scripts/measure_traffic.py"
+
+
+# Instances of one engine on cores of their own, all at work at the same time.
+rule measure_throughput:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        record=report(
+            "reports/{model}/{variant}.throughput.json",
+            caption="captions/throughput.rst",
+            category="Throughput",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_throughput/{model}-{variant}.log",
+    conda:
+        environment_of_variant
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=60,
+        gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=throughput_code,
+        host=host_of_variant,
+        throughput=throughput_settings,
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
+        libraries=accuracy_libraries,
+    script:
+        "../scripts/measure_throughput.py"
+
+
+rule measure_idleness:
+    input:
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        record=report(
+            "reports/{model}/{variant}.idleness.json",
+            caption="captions/idleness.rst",
+            category="Idleness",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_idleness/{model}-{variant}.log",
+    conda:
+        environment_of_variant
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=30,
+        gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=idleness_code,
+        host=host_of_variant,
+        idleness=idleness_settings,
+        shape=idleness_shape,
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
+        libraries=accuracy_libraries,
+    script:
+        "../scripts/measure_idleness.py"
+
+
+# Builds of the same engine from the same files, in a folder that is deleted.
+rule measure_builds:
+    input:
+        unpack(build_inputs),
+        engine="artifacts/{model}/engines/{variant}/engine.json",
+        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
+        data="artifacts/{model}/splits/timing.json",
+    output:
+        record=report(
+            "reports/{model}/{variant}.builds.json",
+            caption="captions/builds.rst",
+            category="Builds",
+            labels={"model": "{model}", "variant": "{variant}"},
+        ),
+    log:
+        "<logs>/measure_builds/{model}-{variant}.log",
+    conda:
+        environment_of_variant
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=240,
+        gpu=gpus_of_variant,
+        constraint=constraint_of_variant,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=builds_code,
+        host=host_of_variant,
+        builds=builds_settings,
+        options=build_options,
+        shape=builds_shape,
+        max_sequence=of_model("max_sequence"),
+        threads=config["threads"],
+        libraries=build_libraries,
+    script:
+        "../scripts/measure_builds.py"
+
+
+# A small and a large model that are served as one, paired with each of them alone.
+rule measure_cascade:
+    input:
+        unpack(cascade_inputs),
+    output:
+        record=report(
+            "reports/{cascade}.cascade.json",
+            caption="captions/cascade.rst",
+            category="Cascades",
+            labels={"cascade": "{cascade}"},
+        ),
+    log:
+        "<logs>/measure_cascade/{cascade}.log",
+    conda:
+        environment_of_cascade
+    threads: WHOLE_MACHINE
+    resources:
+        mem_mb=16000,
+        runtime=60,
+        gpu=gpus_of_cascade,
+        constraint=constraint_of_cascade,
+        quiet_seconds=QUIET_SECONDS,
+        last_attempt=last_attempt,
+    params:
+        code=cascade_code,
+        host=host_of_cascade,
+        members=cascade_members,
+        cascade=cascade_settings,
+        budget_points=config["accuracy_budget_points"],
+        threads=config["threads"],
+        libraries=cascade_libraries,
+    script:
+        "../scripts/measure_cascade.py"
