@@ -103,8 +103,9 @@ def drawn(*graphs: str) -> set[str]:
 
 
 # Where the tests are about no number: as the fixture `short_rounds`
+ROUNDS = 6
 SHORT_ROUNDS = {
-    "\nROUNDS = 24": "\nROUNDS = 6",
+    "\nROUNDS = 24": f"\nROUNDS = {ROUNDS}",
     "BLOCK_S, LIMIT_S = 0.1,": "BLOCK_S, LIMIT_S = 0.01,",
     "WARM_UP_S = 1.0": "WARM_UP_S = 0.05",
 }

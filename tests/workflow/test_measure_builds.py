@@ -5,10 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tightrope.measure.rounds import ROUNDS
 from tightrope.records.builds import BuildsRecord
 from tightrope.summary.document import read_summary
-from tiny_project import MODEL, Project
+from tiny_project import MODEL, ROUNDS, Project
 
 OPENVINO, ONNXRUNTIME = "cpu-openvino-int8-nncf-8", "cpu-onnxruntime-int8-minmax-8"
 REPORT = {"summarize/summarize", "render_report/render_report"}

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tightrope.measure.rounds import ROUNDS
 from tightrope.records.cascade import CascadeRecord
 from tightrope.records.rounds import FEWEST_ROUNDS
 from tightrope.summary.cascades import cascade_entry
-from tiny_project import CONFIG, MODEL, Project
+from tiny_project import CONFIG, MODEL, ROUNDS, Project
 
 SMALL, VARIANT = "small", "cpu-openvino-fp32"
 RECIPE = {**CONFIG["models"][MODEL]["train"], "epochs": 1}
