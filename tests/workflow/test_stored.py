@@ -196,6 +196,14 @@ def test_what_others_changed_in_storage_reaches_no_report(on_s3: Stored) -> None
     assert "measure accuracy" in done.stdout
 
 
+def test_a_failed_record_in_storage_is_told_when_its_job_ends(on_s3: Stored) -> None:
+    done = on_s3.snakemake(LATENCY, "--config", "latency={calls: 1000000, max_seconds: 0.2}")
+    assert done.returncode == 0, done.stdout
+    job = r"measure latency +tiny/cpu-onnxruntime-int8-minmax-8\n +failed: .*too slow"
+    assert re.search(job, done.stdout)
+    assert "1 with a failed record" in done.stdout
+
+
 @pytest.mark.skipif(shutil.which("rsync") is None, reason="no rsync, which the plugin calls")
 def test_a_folder_elsewhere_is_storage_too(
     fresh: Project, finished: Project, finished_onnx: Project, tmp_path: Path

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.terminal.file_times import refusal_in
+from tightrope.terminal.job_files import Files, files_of, here, read_log
 from tightrope.terminal.jobs import reason_in_log, reason_of_crash
-from tightrope.terminal.logs import LogReader, log_reader, read_log
 from tightrope.terminal.plugin import LOGGER
 
 # what Snakemake adds to the words of a scheduler
@@ -34,10 +34,10 @@ class EndedJobs(logging.Handler):
     that are newer than what was made from them.
     """
 
-    def __init__(self, read: LogReader = read_log) -> None:
-        """Read the logs of jobs with `read`."""
+    def __init__(self, files: Files = here) -> None:
+        """Read the logs of jobs, which `files` gives."""
         super().__init__()
-        self.read = read
+        self.files = files
         self.reasons: dict[int, str] = {}
         self.refusals: dict[str, str] = {}
         self.ahead: set[str] = set()
@@ -51,7 +51,7 @@ class EndedJobs(logging.Handler):
             if event == "error":
                 self.keep_error(str(facts["msg"]))
             elif event == "job_error":
-                self.reasons[facts["jobid"]] = reason_of(facts, self.exception, self.read)
+                self.reasons[facts["jobid"]] = reason_of(facts, self.exception, self.files)
                 self.exception = ""
                 # an attempt that was refused has been followed by this one
                 self.refusals = {
@@ -80,19 +80,20 @@ class EndedJobs(logging.Handler):
 
 def watch_ended_jobs(workflow: Any) -> EndedJobs:
     """Return a handler that Snakemake tells of the jobs of `workflow` that end."""
-    handler = EndedJobs(log_reader(workflow))
+    handler = EndedJobs(files_of(workflow))
     logging.getLogger(LOGGER).addHandler(handler)
     return handler
 
 
-def reason_of(facts: dict[str, Any], exception: str, read: LogReader) -> str:
+def reason_of(facts: dict[str, Any], exception: str, files: Files) -> str:
     """Return one line from a job's log, with the scheduler's words where it ran on a cluster."""
     logs, others = list(facts["log"])[:1], list(facts["log"])[1:]
     said = " ".join(LOOK_ELSEWHERE.sub("", facts["rule_msg"] or "").split())
     number = facts["aux"].get("external_jobid")
     if number is None and not said:
-        return reason_of_crash(logs, exception, read)
-    own = next(filter(None, map(reason_in_log, map(read, logs))), None) or refusal_on_node(others)
+        return reason_of_crash(logs, exception, files)
+    told = (reason_in_log(read_log(log, files)) for log in logs)
+    own = next(filter(None, told), None) or refusal_on_node(others)
     said = with_setting(said) or f"job {number} of the scheduler failed"
     return f"{own} ({said})" if own else said
 

@@ -10,7 +10,7 @@ from typing import Any
 from tightrope.artifacts.failures import REASON, failure_in, is_onnx_file
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.terminal.file_times import refusal_in
-from tightrope.terminal.logs import LogReader, read_log
+from tightrope.terminal.job_files import Files, here, name_of, read_log
 from tightrope.terminal.progress_bars import Progress, progress_in
 
 RECORDS = (".json", ".onnx")
@@ -79,31 +79,43 @@ def subject_of(rule: str, wildcards: Mapping[str, str]) -> str:
     return "/".join(part for part in (model, others) if part)
 
 
-def failure_of(outputs: Iterable[str]) -> str | None:
-    """Return the reason of the first output that records a failure, or None."""
-    for path in map(Path, outputs):
-        if not may_hold_failure(path):
+def failure_of(outputs: Iterable[str], files: Files = here) -> str | None:
+    """Return the reason of the first output that records a failure, or None.
+
+    It is fit for a terminal, whoever wrote the file.
+    """
+    for output in outputs:
+        if not name_of(output).endswith(RECORDS):
             continue
-        try:
-            failure = failure_in(path)
-        except ArtifactError as error:
-            return str(error)
-        if failure is not None:
-            return str(failure["reason"])
+        with files(output, LARGEST_BYTES) as path:
+            reason = reason_in_record(path)
+        if reason is not None:
+            return str(TightropeError(reason.replace(str(path), name_of(output))))
     return None
+
+
+def reason_in_record(path: Path) -> str | None:
+    """Return the reason of the failure that a file records, or why it cannot be read."""
+    if not may_hold_failure(path):
+        return None
+    try:
+        failure = failure_in(path)
+    except ArtifactError as error:
+        return str(error)
+    return None if failure is None else str(failure["reason"])
 
 
 def may_hold_failure(path: Path) -> bool:
     """Return whether the file is worth parsing: an ONNX file requires importing a library."""
-    if path.suffix not in RECORDS or not path.is_file() or path.stat().st_size > LARGEST_BYTES:
+    if not path.is_file() or path.stat().st_size > LARGEST_BYTES:
         return False
     return not is_onnx_file(path) or REASON.encode() in path.read_bytes()
 
 
-def reason_of_crash(logs: Iterable[str], exception: str, read: LogReader = read_log) -> str:
+def reason_of_crash(logs: Iterable[str], exception: str, files: Files = here) -> str:
     """Return one line on why a job crashed: from its log, else from the `exception`."""
     for log in logs:
-        if reason := reason_in_log(read(log)):
+        if reason := reason_in_log(read_log(log, files)):
             return reason
     lines = [line.strip() for line in exception.splitlines() if line.strip()]
     if not lines:

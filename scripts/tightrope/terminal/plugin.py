@@ -17,9 +17,9 @@ from typing import Any
 
 from tightrope.terminal import lines
 from tightrope.terminal.file_times import refusal_in
+from tightrope.terminal.job_files import Files, name_of
 from tightrope.terminal.jobs import Job, failure_of, job_of, reason_of_crash
 from tightrope.terminal.lines import Line
-from tightrope.terminal.logs import LogReader, name_of
 from tightrope.terminal.run import Run
 from tightrope.terminal.screen import LiveScreen, PlainScreen
 from tightrope.terminal.seconds import Seconds
@@ -63,16 +63,16 @@ class TerminalHandler(logging.Handler):
         screen: PlainScreen | LiveScreen,
         seconds: Seconds,
         planned: Callable[[], list[Job]],
-        read: LogReader,
+        files: Files,
     ) -> None:
-        """Show a run on `screen`, with what is in the logs of its jobs.
+        """Show a run on `screen`, with what is in the files of its jobs.
 
         `planned` returns its jobs once Snakemake has built the DAG.
         """
         super().__init__()
         self.screen = screen
         self.planned = planned
-        self.read = read
+        self.files = files
         self.run = Run(seconds)
         self.exception = ""
         self.stopped = False
@@ -113,7 +113,7 @@ class TerminalHandler(logging.Handler):
         if ended is None:
             return
         job, seconds = ended
-        failure = failure_of(job.outputs)
+        failure = failure_of(job.outputs, self.files)
         if failure is None:
             self.run.seconds.keep(job, seconds)
         else:
@@ -126,7 +126,7 @@ class TerminalHandler(logging.Handler):
         """Show a job that ended with an error."""
         exception, self.exception = self.exception, ""
         logs = list(facts["log"])
-        reason = reason_of_crash(logs, exception, self.read)
+        reason = reason_of_crash(logs, exception, self.files)
         self.tell_crash(facts["jobid"], [*map(name_of, logs)], reason)
 
     def tell_crash(self, number: int, logs: list[str], reason: str) -> None:
@@ -190,7 +190,7 @@ class TerminalHandler(logging.Handler):
         super().close()
 
 
-def show_run(planned: Callable[[], list[Job]], read: LogReader) -> TerminalHandler | None:
+def show_run(planned: Callable[[], list[Job]], files: Files) -> TerminalHandler | None:
     """Replace Snakemake's own handler with a TerminalHandler; return None if its own stays.
 
     It stays in a dry run, with --verbose, --debug-dag, --quiet, and with a logger plugin.
@@ -200,7 +200,7 @@ def show_run(planned: Callable[[], list[Job]], read: LogReader) -> TerminalHandl
     if own is None or wants_snakemakes(own.filters[0]):
         return None
     screen = LiveScreen(color=not own.nocolor) if draws(own) else PlainScreen(own.stream)
-    handler = TerminalHandler(screen, Seconds(KEPT_SECONDS), planned, read)
+    handler = TerminalHandler(screen, Seconds(KEPT_SECONDS), planned, files)
     handler.addFilter(own.filters[0])
     logger.removeHandler(own)
     logger.addHandler(handler)

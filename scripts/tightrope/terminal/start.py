@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Any
 
+from tightrope.terminal.job_files import files_of
 from tightrope.terminal.jobs import jobs_to_run
-from tightrope.terminal.logs import log_reader
 from tightrope.terminal.plugin import show_run
 from tightrope.terminal.stopping import leave_interrupts_to_snakemake
 
@@ -12,4 +12,4 @@ from tightrope.terminal.stopping import leave_interrupts_to_snakemake
 def start_terminal(workflow: Any) -> None:
     """Show the run of `workflow` on the terminal; for the main process, before the DAG is built."""
     leave_interrupts_to_snakemake()
-    show_run(partial(jobs_to_run, workflow), log_reader(workflow))
+    show_run(partial(jobs_to_run, workflow), files_of(workflow))

@@ -30,6 +30,12 @@ def test_a_record_of_a_failure_gives_its_reason_whatever_its_kind(tmp_path: Path
         assert failure_of([str(path)]) == f"{name} was not made"
 
 
+def test_a_reason_is_fit_for_a_terminal_whoever_wrote_the_record(tmp_path: Path) -> None:
+    path = tmp_path / "engine.json"
+    write_failure(path, reason="a\x1b[2Jb", transient=False)
+    assert failure_of([str(path)]) == "a\\x1b[2Jb"
+
+
 def test_what_was_made_is_no_failure(tiny: TinyModel, tmp_path: Path) -> None:
     (tmp_path / "ok.json").write_text('{"status": "ok"}')
     (tmp_path / "page.html").write_text("failed")
