@@ -1,6 +1,7 @@
 """Reports across runs: written again if a record is missing, and kept per configuration."""
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -82,11 +83,29 @@ def generation(
     """
     state = GENERATIONS / prefix / f"{rule}.generation"
     number = number_in(state)
-    if missing or any(not Path(path).is_file() for path in files):
+    if missing or not are_there(files):
         number += 1
         if persist:
             write_bytes(state, str(number).encode())
     return number
+
+
+def are_there(files: Iterable[Path | str]) -> bool:
+    """Return whether all files are there; each folder is listed once, no file is looked at."""
+    folders: dict[str, set[str]] = {}
+    for path in files:
+        folder, name = os.path.split(path)
+        folders.setdefault(folder or os.curdir, set()).add(name)
+    return all(names <= files_in(folder) for folder, names in folders.items())
+
+
+def files_in(folder: str) -> set[str]:
+    """Return the names of the files in a folder, none where it cannot be listed."""
+    try:
+        with os.scandir(folder) as entries:
+            return {one.name for one in entries if one.is_file()}
+    except OSError:
+        return set()
 
 
 def number_in(state: Path) -> int:
