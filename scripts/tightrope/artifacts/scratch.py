@@ -37,6 +37,12 @@ def storage_error_of(error: Exception) -> StorageError | None:
     return scratch_cannot_be_written(scratch, refusal or OSError(errno.ENOSPC, "no space left"))
 
 
+def no_room(scratch: Path | str) -> StorageError | None:
+    """Return the StorageError of a folder of temporary files that takes no more, None with room."""
+    refusal = refusal_to_write(Path(scratch))
+    return None if refusal is None else scratch_cannot_be_written(Path(scratch), refusal)
+
+
 def is_in(path: Path, folder: Path) -> bool:
     """Return whether the path is below the folder, and no file of the working directory."""
     path = path.absolute()

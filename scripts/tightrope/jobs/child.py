@@ -9,18 +9,17 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psutil
 
-from tightrope.artifacts.files import refusal_to_write
-from tightrope.artifacts.scratch import PREFIX, scratch_cannot_be_written
+from tightrope.artifacts.scratch import PREFIX, no_room
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.jobs.ended import reason_of
 from tightrope.jobs.messages import Failed, Raised, Reply, Request
 from tightrope.jobs.served import serve
 from tightrope.jobs.since_start import seconds_since_start
+from tightrope.jobs.stuck import Stuck
 from tightrope.machine.processes import exceeds_memory, is_alive, parent_snakemake
 
 POLL_SECONDS = 0.5
@@ -93,6 +92,7 @@ class Child:
         arguments = (handler, self.pipe, there, os.getpid(), self.scratch.name)
         self.process = context.Process(target=serve, args=arguments)
         self.process.start()
+        self.stuck = Stuck(self.process.pid or 0, self.scratch.name)
         there.close()
 
     def __enter__(self) -> "Child":
@@ -154,6 +154,9 @@ class Child:
             self.kill()
             raise TightropeError("the run of Snakemake that asked for this has ended")
         self.check_deadline()
+        if (error := self.stuck.error()) is not None:
+            self.kill()
+            raise error
         if exceeds_memory(self.process.pid, self.limits.memory_bytes):
             self.kill()
             size = self.limits.memory_bytes / 1e9
@@ -173,10 +176,7 @@ class Child:
         A file that is mapped into memory then ends the process by a signal.
         """
         self.process.join()
-        scratch = Path(self.scratch.name)
-        if (refusal := refusal_to_write(scratch)) is not None:
-            return scratch_cannot_be_written(scratch, refusal)
-        return self.failed(self.how_it_ended(), transient=True)
+        return no_room(self.scratch.name) or self.failed(self.how_it_ended(), transient=True)
 
     def how_it_ended(self) -> str:
         """Return how a child that gave no answer ended."""
