@@ -13,6 +13,7 @@ from tightrope.errors import ConfigError, nearest
 from tightrope.plan.config_checks import CHECKS
 from tightrope.plan.config_values import check_extent, check_words_and_numbers, entry
 from tightrope.plan.derived import with_parents
+from tightrope.plan.gone_keys import instead_of
 from tightrope.plan.table_checks import check_tables
 
 Document = dict[str, Any]
@@ -77,6 +78,8 @@ def explain(error: jsonschema.ValidationError) -> str:
         allowed = sorted(violated(error).get("properties", {}))
         wrong = next(name for name in instance if name not in allowed)
         place = f"{key}.{wrong}" if key else wrong
+        if instead := instead_of(place):
+            return f"config: {place}: this key is gone: {instead}"
         return (
             f"config: {place}: unknown key{nearest(wrong, allowed)}; allowed: {', '.join(allowed)}"
         )

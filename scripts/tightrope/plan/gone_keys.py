@@ -1,0 +1,11 @@
+"""Keys that an earlier version had, and what takes their place."""
+
+from fnmatch import fnmatchcase
+
+# by the key, in which * is the name of a model
+GONE: dict[str, str] = {}
+
+
+def instead_of(key: str) -> str | None:
+    """Return what to do in place of a key that is gone, None for any other key."""
+    return next((words for gone, words in GONE.items() if fnmatchcase(key, gone)), None)
