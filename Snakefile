@@ -31,7 +31,6 @@ stored.declare_packs_and_seals(workflow)
 
 envvars:
     "TIGHTROPE_ATTEMPTS",
-    "TIGHTROPE_CONTINUES",
     "TIGHTROPE_PLANNED_ON",
     "TIGHTROPE_SECRET",
 
@@ -48,7 +47,7 @@ rule all:
 
 onstart:
     stopping.stop_jobs_on_signals(workflow)
-    announce.announce(workflow, config, PLAN, executing=True)
+    announce.announce(workflow, config, PLAN)
 
 
 onsuccess:

@@ -79,7 +79,6 @@ rule render_report:
         runtime=10,
     params:
         code=code_of("render_report.py"),
-        generation=GENERATIONS["render_report"],
         paged=PAGED,
         libraries=versions_of("altair", "vl-convert-python"),
     script:
