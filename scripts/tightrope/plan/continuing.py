@@ -1,8 +1,7 @@
 """The way to the report when jobs ended without their output.
 
-Such a job runs again on this machine, where it writes its failure in place of its work. Then the
-same command runs once more: what needs the job passes its failure on, and a model without data or
-checkpoint is left out of the plan. For the next run the failure is incomplete: it tries again.
+Such a job runs again here, to write its failure in place of its work, and then the same command
+once more, without models that lack data or checkpoint. The next run tries again what has failed so.
 """
 
 import os
@@ -27,8 +26,9 @@ REPORTING, NEEDED = ("summarize", "render_report"), ("split_data", "train_model"
 # the command line that follows, with other values of some options: what has ended, well or not,
 # does not run again, and the lock is that of this process
 AGAIN = """
-import pickle, sys
+import ctypes, pickle, sys
 from snakemake.cli import args_to_api, parse_args
+ctypes.CDLL(None).prctl(1, 15)  # SIGTERM when this process ends before it
 parser, options = parse_args(sys.argv[1:])
 vars(options).update(force=False, forceall=False, forcerun=(), ignore_incomplete=True, nolock=True)
 vars(options).update(pickle.load(sys.stdin.buffer))

@@ -47,7 +47,7 @@ class EndedJobs(logging.Handler):
                 self.exception = "" if refusal else str(facts["msg"])
                 if refusal:
                     self.reasons |= dict.fromkeys(refusal.files, refusal.reason)
-                    self.ahead.add(refusal.newer or "")
+                    self.ahead.update(filter(None, [refusal.newer]))
             elif str(facts.get("event")) == "job_error":
                 for path in facts.get("output", ()):  # of an attempt before this one
                     self.reasons.pop(path, None)

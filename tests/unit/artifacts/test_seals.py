@@ -28,7 +28,7 @@ WRITE = {
     "artifacts/provenance.py",
     "artifacts/private_copy.py",
     "inputs/image_settings.py",  # of a checkpoint, whose manifest lists it
-    "jobs/ended.py",
+    "plan/continuing.py",
     "machine/host.py",
     "terminal/seconds.py",
 }
@@ -44,8 +44,6 @@ READ = {
     "model/config.py",  # of a checkpoint
     "plan/announce.py",
     "plan/rebuilds.py",
-    "plan/reports.py",
-    "plan/run.py",
     "runtimes/tensorrt/trtexec.py",
     "summary/failures.py",
     "terminal/decision.py",
