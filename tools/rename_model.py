@@ -5,7 +5,6 @@ of its files are renamed too, so that it goes on to notice which settings have c
 """
 
 import argparse
-import atexit
 import json
 import os
 import shutil
@@ -21,7 +20,7 @@ from tightrope.artifacts.files import read_json, sha256, write_json
 from tightrope.artifacts.seals import FOLDERS, SEALS, files_to_seal, require_sealed, seal
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.jobs.job import print_one_line
-from tightrope.plan.orphans import take_folder
+from tightrope.plan.lock import take_folder
 
 SNAKEMAKE = Path(".snakemake")
 
@@ -37,7 +36,7 @@ def main() -> None:
     for folder in FOLDERS:
         if Path(folder, words.new).exists():
             raise TightropeError(f"{folder}/{words.new}: exists; remove it or take another name")
-    atexit.register(take_folder().release)
+    take_folder(slurm=False)
     sealed = sealed_files(words.old)
     for folder in FOLDERS:
         if Path(folder, words.old).exists():

@@ -7,7 +7,6 @@ Where another workflow imports this one as a module, PREFIX is that of the modul
 """
 
 import argparse
-import atexit
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from tightrope.artifacts.seals import FOLDERS, files_to_seal, make_secret, seal
 from tightrope.jobs.job import print_one_line
-from tightrope.plan.orphans import take_folder
+from tightrope.plan.lock import take_folder
 
 
 def main() -> None:
@@ -23,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("prefix", nargs="?", type=Path, default=Path())
     prefix = parser.parse_args().prefix
-    atexit.register(take_folder().release)
+    take_folder(slurm=False)
     make_secret()
     files = files_to_seal(prefix / folder for folder in FOLDERS)
     for path in files:
