@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 LINT := ruff check . && ruff format --check . && mypy && python -m snakefmt --check Snakefile rules && \
     python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo && \
-    python tools/rule_graph.py --check
+    python tools/rule_graph.py --check && python tools/check_reach.py && python tools/size.py --check
 
 # Scripts of the pipeline find their `python` here. Caches need a folder where HOME is none.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)

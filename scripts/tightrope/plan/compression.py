@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from tightrope.artifacts.provenance import code_digest
-from tightrope.plan.code import engine_modules
+from tightrope.plan.code import code_with_engines
 from tightrope.plan.config import Document
 from tightrope.plan.distillation import taught_inputs
 from tightrope.plan.job_inputs import encoding_libraries, scheme_of
@@ -69,7 +68,7 @@ def variant_of(config: Document, model: str) -> Variant:
 def compress_code(scripts: str, config: Document, wildcards: Any) -> str:
     """Return the digest for the job that searches, with its engine and the baseline's."""
     variants = str(variant_of(config, wildcards.model)), str(baseline("cpu", ""))
-    return code_digest(scripts, "search_compression.py", *engine_modules(*variants))
+    return code_with_engines(scripts, "search_compression.py", *variants)
 
 
 def compress_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:

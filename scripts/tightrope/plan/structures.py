@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tightrope.artifacts.provenance import code_digest, library_versions
-from tightrope.plan.code import engine_modules
+from tightrope.artifacts.provenance import library_versions
+from tightrope.plan.code import code_with_engines
 from tightrope.plan.config import Document
 from tightrope.plan.job_inputs import from_checkpoint
 from tightrope.plan.job_params import engine_libraries, engine_options
@@ -113,14 +113,14 @@ class Names:
 def structures_code(scripts: str, config: Document, wildcards: Any) -> str:
     """Return the digest for the job that measures the structures of a model, with its engine."""
     variant = engine_of_table(config, wildcards)["variant"]
-    return code_digest(scripts, "measure_structures.py", *engine_modules(variant))
+    return code_with_engines(scripts, "measure_structures.py", variant)
 
 
 def choice_code(scripts: str, config: Document, wildcards: Any) -> str:
     """Return the digest for the job that chooses a structure, with the engine that times it."""
     engine = engine_of_model(config, wildcards)
-    modules = engine_modules(engine["variant"]) if engine else []
-    return code_digest(scripts, "choose_structure.py", *modules)
+    variants = [engine["variant"]] if engine else []
+    return code_with_engines(scripts, "choose_structure.py", *variants)
 
 
 def table_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
