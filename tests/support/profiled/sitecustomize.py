@@ -11,18 +11,21 @@ import threading
 from inspect import CO_OPTIMIZED
 from pathlib import Path
 
-FOLDER = os.environ["REACHED"]
+FOLDER, PROJECT = os.environ["REACHED"], "/scripts/tightrope/"
 seen: set[object] = set()
 
 
 def note(frame, event, _) -> None:
     code = frame.f_code
-    if event != "call" or code in seen:
+    # bodies of modules and classes run at import: they are not optimized
+    if event != "call" or code in seen or not code.co_flags & CO_OPTIMIZED:
+        return
+    if PROJECT not in code.co_filename:
+        seen.add(code)
+        return
+    if is_imported(frame):
         return
     seen.add(code)
-    # bodies of modules and classes run at import: they are not optimized
-    if "/scripts/tightrope/" not in code.co_filename or not code.co_flags & CO_OPTIMIZED:
-        return
     job = getattr(sys.modules["__main__"], "snakemake", None)
     if job is not None:
         wildcards = ",".join(f"{name}={value}" for name, value in job.wildcards.items())
@@ -30,6 +33,14 @@ def note(frame, event, _) -> None:
         words = [job.rule, wildcards, job.params.code, where, code.co_qualname, code.co_firstlineno]
         with Path(FOLDER, str(os.getpid())).open("a") as stream:
             stream.write("\t".join(map(str, words)) + "\n")
+
+
+def is_imported(frame) -> bool:
+    """Whether a function is called to make a constant of a module, which the job may not use."""
+    while frame := frame.f_back:
+        if frame.f_code.co_name == "<module>" and PROJECT in frame.f_code.co_filename:
+            return True
+    return False
 
 
 threading.setprofile(note)

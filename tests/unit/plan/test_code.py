@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.artifacts import reach
-from tightrope.artifacts.provenance import code_digest, sources_of
+from tightrope.artifacts.provenance import sources_of
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
@@ -240,11 +240,18 @@ def copy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def reached(copy: Path) -> dict[str, dict[tuple[str, str], str]]:
+    """The definitions that each job can reach, with their digests."""
+    return {job: sources_of(copy).reached([entry]) for job, entry in entries(copy).items()}
+
+
 @pytest.fixture
-def changed(copy: Path) -> Iterator[Callable[[str, str], set[str]]]:
-    """Gives a module of the copy another text, and returns the jobs whose code that changes."""
-    jobs, sources = entries(copy), sources_of(copy)
-    before = {job: code_digest(copy, entry) for job, entry in jobs.items()}
+def changed(
+    copy: Path, reached: dict[str, dict[tuple[str, str], str]]
+) -> Iterator[Callable[[str, str], set[str]]]:
+    """Gives a module of the copy another text; returns the jobs whose code that changes."""
+    sources, jobs = sources_of(copy), entries(copy)
     kept = dict(sources.modules)
     written: dict[Path, str | None] = {}
 
@@ -253,15 +260,22 @@ def changed(copy: Path) -> Iterator[Callable[[str, str], set[str]]]:
         written.setdefault(file, file.read_text() if file.exists() else None)
         file.write_text(text)
         sources.modules.pop(module.replace("/", "."), None)
-        for cached in (sources.file_of, sources.resolved, sources.next_of, code_digest):
+        for cached in (sources.file_of, sources.resolved, sources.next_of):
             cached.cache_clear()
-        return {job for job, entry in jobs.items() if code_digest(copy, entry) != before[job]}
+        name = module.replace("/", ".")
+        return {
+            job
+            for job, before in reached.items()
+            # what reaches nothing of a module cannot change with it
+            if any(one == name for one, _ in before)
+            and sorted(sources.reached([jobs[job]]).values()) != sorted(before.values())
+        }
 
     yield write
     for file, before_it in written.items():
         file.unlink() if before_it is None else file.write_text(before_it)
     sources.modules = kept
-    for cached in (sources.file_of, sources.resolved, sources.next_of, code_digest):
+    for cached in (sources.file_of, sources.resolved, sources.next_of):
         cached.cache_clear()
 
 
