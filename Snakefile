@@ -42,7 +42,6 @@ rule all:
         kept_here("reports/summary.html"),
         kept_here("reports/summary.json"),
         kept_here("reports/summary.csv"),
-        kept_here(collect("reports/pages/{model}.html", model=PAGED)),
     localrule: True
 
 

@@ -14,12 +14,10 @@ from tightrope.jobs import ended
 from tightrope.plan import (
     announce,
     begin,
-    builds,
     bundles,
-    cascades,
+    causes,
     code,
     columns,
-    compression,
     continuing,
     devices,
     distillation,
@@ -27,15 +25,14 @@ from tightrope.plan import (
     family_jobs,
     graphs,
     hosts,
+    idleness,
     job_inputs,
     job_params,
-    pages,
     plan,
     planned_on,
     preparation,
     reports,
     shapes,
-    stability,
     stored,
     structures,
     throughput,
@@ -75,7 +72,6 @@ TRAFFIC_JOBS = columns.columns(PLAN.traffic)
 THROUGHPUT_JOBS = columns.columns(PLAN.throughput)
 PROFILE_JOBS = columns.columns(PLAN.profile)
 IDLENESS_JOBS = columns.columns(PLAN.idleness)
-BUILDS_JOBS = columns.columns(PLAN.builds)
 CAUSES_JOBS = columns.columns(PLAN.causes)
 ACTIVATION_JOBS = columns.columns(PLAN.activations)
 RACES = columns.race_columns(PLAN.jobs)
@@ -83,13 +79,11 @@ CHILDREN = families.children_of(config)
 FAMILIES = families.family_columns(config, PLAN.jobs)
 AUDITED_JOBS = columns.columns(plan.audited(PLAN.jobs))
 SEARCHES = columns.search_columns(config, PLAN.jobs)
-SEARCHED = [model for model in compression.searched(config) if model in PLAN.models]
 ALL_SPLITS = columns.product(PLAN.models, SPLITS)
 CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 CONSTRAINT = devices.default_constraint(workflow)
 CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
-PAGED = pages.paged_models(PLAN)
 DELETED = begin.begin_run(workflow, config, PLAN, LOCATION)
 MADE_FIRST = begin.files_made_first(PLAN, LOCATION)
 UNMADE = begin.unmade_files(workflow, PLAN, LOCATION)
@@ -120,9 +114,9 @@ traffic_code = of_wildcards(code.variant_code, SCRIPTS, "measure_traffic.py")
 profile_code = of_wildcards(code.variant_code, SCRIPTS, "measure_profile.py")
 throughput_code = of_wildcards(code.variant_code, SCRIPTS, "measure_throughput.py")
 idleness_code = of_wildcards(code.variant_code, SCRIPTS, "measure_idleness.py")
-builds_code = of_wildcards(code.variant_code, SCRIPTS, "measure_builds.py")
+build_inputs = of_wildcards(causes.build_inputs, config)
+build_libraries = of_wildcards(causes.build_libraries, config)
 causes_code = of_wildcards(code.variant_code, SCRIPTS, "verify_causes.py")
-cascade_code = of_wildcards(code.cascade_code, SCRIPTS, PLAN)
 
 local_data_files = of_wildcards(LOCATION.given, job_inputs.local_data_files, config)
 training_examples = of_wildcards(job_inputs.training_examples, config)
@@ -138,7 +132,6 @@ counted_inputs = of_wildcards(job_inputs.counted_inputs, config, PLAN.variants)
 graph_inputs = of_wildcards(graphs.graph_inputs, SEARCHES)
 baseline_engine = of_wildcards(plan.baseline_engine, PLAN)
 reference_engine = of_wildcards(plan.reference_engine, PLAN)
-cascade_inputs = of_wildcards(cascades.cascade_inputs, PLAN)
 raced_engines = of_wildcards(plan.raced, PLAN, "artifacts/{model}/engines/{variant}/engine.json")
 raced_latencies = of_wildcards(plan.raced, PLAN, "reports/{model}/{variant}.latency.json")
 raced_accuracies = of_wildcards(plan.raced, PLAN, "reports/{model}/{variant}.accuracy.json")
@@ -153,13 +146,9 @@ environment_of_device = of_wildcards(devices.environment_of_device)
 environment_of_variant = of_wildcards(devices.environment_of_variant)
 gpus_of_training = of_wildcards(devices.gpus_of_training, config)
 environment_of_training = of_wildcards(devices.environment_of_training, config)
-gpus_of_cascade = of_wildcards(devices.gpus_of_cascade, PLAN)
-environment_of_cascade = of_wildcards(devices.environment_of_cascade, PLAN)
 constraint_of_device = of_wildcards(devices.constraint_of_device, config, CONSTRAINT)
 constraint_of_variant = of_wildcards(devices.constraint_of_variant, config, CONSTRAINT)
 constraint_of_training = of_wildcards(devices.constraint_of_training, config, CONSTRAINT)
-constraint_of_cascade = of_wildcards(devices.constraint_of_cascade, config, CONSTRAINT, PLAN)
-host_of_cascade = of_wildcards(devices.host_of_cascade, PLAN)
 host_of_device = of_wildcards(devices.host_of_device, PLAN)
 host_of_variant = of_wildcards(devices.host_of_variant, PLAN)
 host_of_training = of_wildcards(devices.host_of_training, PLAN, config)
@@ -175,18 +164,11 @@ percentile_of = of_wildcards(job_params.percentile_of, config)
 streams_of_variant = of_wildcards(job_params.streams_of, config)
 traffic_settings = of_wildcards(job_params.traffic_settings, config)
 throughput_settings = of_wildcards(throughput.throughput_settings, config)
-idleness_settings = of_wildcards(stability.stability_settings, config, "idleness")
-idleness_shape = of_wildcards(stability.stability_shape, config, "idleness")
-builds_settings = of_wildcards(stability.stability_settings, config, "builds")
-builds_shape = of_wildcards(stability.stability_shape, config, "builds")
+idleness_settings = of_wildcards(idleness.idleness_settings, config)
+idleness_shape = of_wildcards(idleness.idleness_shape, config)
 bundle_programs = of_wildcards(LOCATION.given, partial(bundles.bundle_programs, SCRIPTS), config)
-build_inputs = of_wildcards(builds.build_inputs, config)
-build_options = of_wildcards(builds.build_options, config)
-build_libraries = of_wildcards(builds.build_libraries, config)
 teacher_request = of_wildcards(distillation.teacher_request, config)
 teacher_libraries = of_wildcards(distillation.teacher_libraries, config)
-cascade_members = of_wildcards(cascades.cascade_members, config, PLAN)
-cascade_settings = of_wildcards(cascades.cascade_settings, config)
 recipe_to_measure = of_wildcards(training.recipe_to_measure, config)
 prune_of_model = of_wildcards(structures.prune_of_model, config)
 structure_of_model = of_wildcards(structures.structure_of_model, config)
@@ -199,10 +181,6 @@ choice_code = of_wildcards(structures.choice_code, SCRIPTS, config)
 table_libraries = of_wildcards(structures.table_libraries, config)
 choice_libraries = of_wildcards(structures.choice_libraries, config)
 host_of_choice = of_wildcards(structures.host_of_choice, PLAN, config)
-compress_inputs = of_wildcards(compression.compress_inputs, config, PLAN)
-compress_recipe = of_wildcards(compression.compress_recipe, config)
-compress_code = of_wildcards(compression.compress_code, SCRIPTS, config)
-compress_libraries = of_wildcards(compression.compress_libraries, config)
 goal_of_race = of_wildcards(job_params.goal_of_race, config)
 baseline_of_device = of_wildcards(plan.baseline_of_device, PLAN)
 limits_of = of_wildcards(job_params.limits_of, config)
@@ -214,7 +192,6 @@ traffic_libraries = of_wildcards(job_params.traffic_libraries)
 latency_libraries = of_wildcards(job_params.latency_libraries, PLAN)
 race_libraries = of_wildcards(job_params.race_libraries, PLAN)
 family_libraries = of_wildcards(family_jobs.family_libraries, CHILDREN, PLAN.variants)
-cascade_libraries = of_wildcards(job_params.cascade_libraries, PLAN)
 prepared_of_run = of_wildcards(preparation.prepared, config, PLAN.jobs)
 prepared_files = of_wildcards(preparation.prepared_files, config, PLAN.jobs)
 last_attempt = of_wildcards(begin.last_attempt, workflow)
@@ -232,7 +209,6 @@ wildcard_constraints:
     model=one_of(config["models"]),
     variant=one_of(set(JOBS["variant"])),
     device=one_of(PLAN.host),
-    cascade=one_of(PLAN.cascades),
     rest=one_of(plan.variant_suffixes(PLAN)),
     scheme=one_of(SCHEMES),
     split=one_of(SPLITS),

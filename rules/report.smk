@@ -30,7 +30,6 @@ rule render_report:
                 part=[
                     "shell",
                     "page",
-                    "index",
                     "macros",
                     "disturbed",
                     "deploy",
@@ -45,11 +44,8 @@ rule render_report:
                     "profile",
                     "causes",
                     "idleness",
-                    "builds",
-                    "cascades",
                     "activations",
                     "family",
-                    "compressions",
                     "training",
                     "costs",
                     "results",
@@ -67,8 +63,6 @@ rule render_report:
             caption="captions/summary.rst",
             category="Summary",
         ),
-        # of many results a page for each model, and `page` is the index; otherwise none
-        pages=kept_here(update(collect("reports/pages/{model}.html", model=PAGED))),
     log:
         "<logs>/render_report/render_report.log",
     localrule: True
@@ -80,7 +74,6 @@ rule render_report:
     params:
         code=code_of("render_report.py"),
         generation=GENERATIONS["render_report"],
-        paged=PAGED,
         libraries=versions_of("altair", "vl-convert-python"),
     script:
         "../scripts/render_report.py"

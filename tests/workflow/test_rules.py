@@ -23,7 +23,6 @@ ENVIRONMENTS = (
     "environment_of_device",
     "environment_of_variant",
     "environment_of_training",
-    "environment_of_cascade",
 )
 RELU = {"activation": "relu"}
 TWICE = {"from": MODEL, "prune": {"target": "2x"}}
@@ -110,7 +109,7 @@ def test_what_an_engine_keeps_for_its_next_builds_is_named_by_its_rule(
         assert '"work"' not in ast.unparse(module).replace("'", '"'), engine
     assert keep == {"build_tensorrt", "build_tvm"}
     kept = {name for name, body in rules.items() if "{model}/work/" in body}
-    assert kept == {*keep, "search_compression", "search_operators", "train_model"}
+    assert kept == {*keep, "search_operators", "train_model"}
 
 
 def test_a_derived_rule_has_outputs_a_log_and_a_digest_of_its_own(
@@ -166,7 +165,6 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
             "student": {"from": MODEL, "distill": {"from": MODEL}, "train": {"epochs": 1}},
             "searched": {"from": MODEL, "compress": {"target": "9x"}, "train": {"epochs": 1}},
         },
-        cascades={"fast": {"small": "half", "large": MODEL}},
         engines={
             name: list(engine.precisions["cpu"])
             for name, engine in ENGINES.items()
@@ -197,6 +195,6 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         exclusive = facts.get("slurm_extra") == "--exclusive"
         timed = (
             name.startswith(("measure_", "verify_", "compare_", "race_", "choose_"))
-            or name == "search_compression"
-        ) and name != "measure_sensitivity"
+            and name != "measure_sensitivity"
+        )
         assert exclusive == (name == "build_tvm" or timed), name

@@ -18,7 +18,6 @@ from tightrope.plan.hosts import require_nodes
 from tightrope.plan.lease import SNAKEMAKE, Lease
 from tightrope.plan.location import Location
 from tightrope.plan.orphans import require_no_jobs, take_folder
-from tightrope.plan.pages import PAGES, paged_models
 from tightrope.plan.plan import Plan
 from tightrope.plan.records import failing_files, records
 from tightrope.plan.run import (
@@ -196,10 +195,9 @@ def generations(
     of the run has `deleted` some.
     """
     graphs = graph_records(graph_columns(config, plan.jobs))
-    pages = [f"{PAGES}/{model}.html" for model in paged_models(plan)]
     files: dict[str, list[Path | str]] = {
         "summarize": [*reports.summarized_files(records(plan), location.prefix), *unmade],
-        "render_report": [location.made(path) for path in (*graphs, *pages)],
+        "render_report": [location.made(path) for path in graphs],
     }
     main = workflow.is_main_process
     looked_at = main and not location.stored

@@ -71,12 +71,6 @@ def latency_code(scripts: str, plan: Plan, wildcards: Any) -> str:
     return code_with_engines(scripts, "measure_latency.py", *variants)
 
 
-def cascade_code(scripts: str, plan: Plan, wildcards: Any) -> str:
-    """Return the digest for the job that measures a cascade, with both its engines."""
-    variants = [str(variant) for _, variant in plan.cascades[wildcards.cascade]]
-    return code_with_engines(scripts, "measure_cascade.py", *variants)
-
-
 def race_code(scripts: str, plan: Plan, wildcards: Any) -> str:
     """Return the digest for the race of a model on a device, with all its engines."""
     variants = raced(plan, "{variant}", wildcards)

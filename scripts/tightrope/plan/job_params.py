@@ -183,12 +183,6 @@ def race_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
     return engine_libraries(*raced(plan, "{variant}", wildcards))
 
 
-def cascade_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
-    """Return installed versions of the runtimes of a cascade, of SciPy and of LoadGen."""
-    variants = [str(variant) for _, variant in plan.cascades[wildcards.cascade]]
-    return engine_libraries(*variants) | library_versions("scipy", "mlcommons-loadgen")
-
-
 def traffic_libraries(wildcards: Any) -> dict[str, str | None]:
     """Return installed versions of the runtime of the variant and of LoadGen."""
     return engine_libraries(wildcards.variant) | library_versions("mlcommons-loadgen")

@@ -1,6 +1,5 @@
 """The files of a plan that hold a record or may hold a failure."""
 
-from tightrope.plan.cascades import cascade_records
 from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
 from tightrope.plan.job_inputs import audits, engine_manifest, int8_files
@@ -10,10 +9,10 @@ from tightrope.records.record import TRAINING
 
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
-    """Return the files of each planned variant, of trainings, families and cascades."""
+    """Return the files of each planned variant, of trainings and families."""
     jobs_of = {
         **{"traffic": plan.traffic, "throughput": plan.throughput, "profile": plan.profile},
-        **{"idleness": plan.idleness, "builds": plan.builds, "causes": plan.causes},
+        **{"idleness": plan.idleness, "causes": plan.causes},
         "activation": plan.activations,
     }
     measured = {kind: set(jobs) for kind, jobs in jobs_of.items()}
@@ -33,7 +32,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
         for model, variant in plan.jobs
     }
     training = {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}
-    return found | training | plan.families | cascade_records(plan.cascades)
+    return found | training | plan.families
 
 
 def onnx_files(model: str) -> list[str]:

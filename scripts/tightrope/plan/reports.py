@@ -10,8 +10,6 @@ from typing import Any, NotRequired, TypedDict
 
 from tightrope.artifacts.files import file_state, read_bytes, read_json, write_bytes
 from tightrope.errors import ArtifactError, StorageError
-from tightrope.plan.pages import PAGES
-from tightrope.records.cascade import CASCADE
 from tightrope.records.record import TRAINING
 from tightrope.variants import place_of
 
@@ -24,8 +22,7 @@ PLAIN = re.compile(r'"([A-Za-z0-9_.+-]+)"')
 GENERATIONS = Path(".snakemake/tightrope")
 # rules with a generation, see there
 REPORTING = ("summarize", "render_report")
-# the files of each (model, variant), each (model, TRAINING), each (root, place) of a family and
-# each (cascade, CASCADE)
+# the files of each (model, variant), each (model, TRAINING), and each (root, place) of a family
 Records = dict[tuple[str, str], list[str]]
 
 
@@ -50,19 +47,12 @@ class Family(TypedDict):
     host: str
 
 
-class Cascade(TypedDict):
-    """Name of a cascade."""
-
-    cascade: str
-
-
 class Reported(TypedDict):
     """The names in summary.json."""
 
     results: list[Result]
     training: NotRequired[list[Training]]
     families: NotRequired[list[Family]]
-    cascades: NotRequired[list[Cascade]]
 
 
 def generation(
@@ -147,7 +137,6 @@ def reported_records(summary: Path, records: Records) -> list[str]:
             for family in document.get("families", ())
             for place in (family["device"], place_of(family["device"], family["host"]))
         ]
-        known += [(cascade["cascade"], CASCADE) for cascade in document.get("cascades", ())]
     except ArtifactError:
         return [path for paths in records.values() for path in paths]
     return [path for key in known for path in records.get(key, [])]
@@ -183,9 +172,8 @@ def as_typed(value: Any) -> str:
 def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | None:
     """Copy the reports of this run to the folder of its configuration; return that folder.
 
-    With them are the pages of models, where there are any. The folder has the name of the
-    configuration file, so that a run with another one leaves them. Returns None if the page is
-    still as it was `before`, see `file_state`.
+    The folder has the name of the configuration file, so that a run with another one leaves them.
+    Returns None if the page is still as it was `before`, see `file_state`.
     """
     page = REPORTS[-1]
     if file_state(page) in (None, before):
@@ -194,11 +182,4 @@ def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | Non
     folder = KEPT / (Path(files[-1]).stem if files else "config")
     for report in REPORTS:
         write_bytes(folder / report.name, read_bytes(report))
-    kept = folder / PAGES.name
-    names = {page.name for page in PAGES.glob("*.html")}
-    for name in names:
-        write_bytes(kept / name, read_bytes(PAGES / name))
-    for page in kept.glob("*.html"):
-        if page.name not in names:
-            page.unlink()
     return folder

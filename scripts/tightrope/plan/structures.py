@@ -36,8 +36,6 @@ def prune_of_model(config: Document, wildcards: Any) -> Document:
 def structure_of_model(config: Document, wildcards: Any) -> dict[str, str]:
     """Return the chosen structure as an input, where the model is pruned to a target."""
     model, folder = config["models"][wildcards.model], f"artifacts/{wildcards.model}"
-    if model["compress"]:
-        return {"structure": f"{folder}/compression.json"}
     return {"structure": f"{folder}/structure.json"} if is_targeted(model) else {}
 
 

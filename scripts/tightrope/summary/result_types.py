@@ -209,7 +209,6 @@ class LatencyRow(LatencyFields):
 
     raced: bool
     paired_s: float | None
-    speedup_over_bf16: Ratio | None
 
 
 class BuildFields(TypedDict):

@@ -24,7 +24,6 @@ from tightrope.report import html
 from tightrope.report.graphs.describe import describe
 from tightrope.report.page import render_page
 from tightrope.report.sections.graphs import graphs_section
-from tightrope.summary.compressions import compression_entries
 from tightrope.summary.document import read_reported
 from tightrope.summary.failures import failures
 from tightrope.summary.splits import data_entry
@@ -157,7 +156,6 @@ REPORTED = {
     "results": [{"model": "m", "variant": "v", "status": "ok", "reason": None}],
     "training": [{"model": "m", "status": "ok"}],
     "families": [{"root": "m", "device": "cpu"}],
-    "cascades": [{"cascade": "c", "status": "ok"}],
 }
 COSTS = {"host": "h", "operators": {"a": [{"batch": 1, "sequence": 8, "float_s": 1, "int8_s": 1}]}}
 
@@ -180,7 +178,6 @@ def reader_of(tiny: TinyModel, name: str) -> tuple[str, Any, Callable[[Path], ob
         document = describe(load_onnx(tiny.simplified).graph)
         return GRAPH, document, lambda path: graphs_section([path], path.with_name("page.html"))
     return {
-        "compression": ("compression.json", SEARCH, lambda path: compression_entries([path])),
         "search": ("search.json", FOUND, lambda path: read_json(path, Found)),
         "sensitivity": (
             "sensitivity.json",
@@ -209,7 +206,7 @@ def path_graph(tiny: TinyModel) -> Any:
 
 
 READERS = [
-    *("data.json", "checkpoint.json", "train.json", "minmax", "graph", "compression", "search"),
+    *("data.json", "checkpoint.json", "train.json", "minmax", "graph", "search"),
     *("sensitivity", "costs", "seconds", "failures", "reported"),
 ]
 
@@ -316,7 +313,7 @@ def test_a_summary_with_any_value_changed_is_rendered_or_refused_in_one_line(
 
 def test_every_reader_of_json_says_which_type_it_expects() -> None:
     """Those without one check the type themselves."""
-    own = {"artifacts/failures.py", "artifacts/manifest.py", "artifacts/provenance.py"}
+    own = {"artifacts/failures.py", "artifacts/manifest.py", "artifacts/reach.py"}
     own |= {"int8/cache.py", "plan/run.py", "records/record.py", "summary/int8.py"}
     own |= {"inputs/image_settings.py"}
     package = ROOT / "scripts/tightrope"

@@ -41,9 +41,6 @@ BUILDS = {"choose_structure", "measure_structures", "verify_causes"}
 LOADED = {f"load {engine}" for engine in ENGINES if not engine.endswith("_tensorrt")}
 GOING = set(
     [
-        "measure_builds",
-        "measure_cascade",
-        "search_compression",
         "measure_sensitivity",
         "measure_costs",
         "render_graph",

@@ -13,6 +13,7 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
 from tightrope.plan.config_checks import check_named_variants
+from tightrope.plan.gone_keys import GONE
 from tightrope.plan.variants import configured
 from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS, QAT
 
@@ -56,6 +57,19 @@ def properties(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[s
         for option in one.get("anyOf", []):
             found += [(f"{path}{name}|", option), *properties(option, f"{path}{name}.")]
     return found
+
+
+@pytest.mark.parametrize(("key", "instead"), GONE.items(), ids=GONE)
+def test_a_key_that_is_gone_names_what_takes_its_place(
+    schema: Path, config: dict[str, Any], key: str, instead: str
+) -> None:
+    *above, last = key.replace("*", "tiny").split(".")
+    level = config
+    for name in above:
+        level = level.setdefault(name, {})
+    level[last] = {}
+    place = key.replace("*", "tiny")
+    assert refused(config, schema) == f"config: {place}: this key is gone: {instead}"
 
 
 def test_the_schema_is_a_schema_that_allows_no_unknown_key_at_any_level(schema: Path) -> None:
@@ -421,7 +435,6 @@ def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted() -> N
         "traffic": {"variants": ["cpu-pytorch-fp32", "cpu-onnxruntime-fp32"]},
         "profile": {"variants": []},
         "idleness": {"variants": []},
-        "builds": {"variants": []},
     }
     check_named_variants(config)
     del config["models"]["n"]

@@ -966,18 +966,6 @@ def test_times_on_a_gpu_are_a_column_where_there_are_some(render, summary):
     assert "without the copies of inputs and logits" in page.text
 
 
-def test_speed_ups_over_bf16_are_two_columns_where_there_are_some(render, summary):
-    page = render(summary)
-    assert page.text.count("Over bf16, 95 %") == 1
-    assert "“Over bf16” is the speed-up over PyTorch eager in bf16" in page.text
-    # cpu-openvino-int8-bf16-nncf-512 at batch 1 and 64 tokens: 4.35 and 2.21 over fp32
-    assert "1.97\N{MULTIPLICATION SIGN}" in page.text and "1.86 to 2.08" in page.text
-    for result in summary["results"]:
-        for row in result["latency"]:
-            row["speedup_over_bf16"] = None
-    assert "Over bf16" not in render(summary).text
-
-
 def test_energy_is_a_column_where_some_is_known(render, summary):
     title = "mJ per inference"
     assert title not in render(summary).text

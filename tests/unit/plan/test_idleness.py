@@ -8,9 +8,9 @@ from snakemake.iocontainers import Wildcards
 from tightrope.errors import ConfigError
 from tightrope.plan.columns import columns
 from tightrope.plan.config import checked
+from tightrope.plan.idleness import idleness_settings, idleness_shape
 from tightrope.plan.plan import make_plan
 from tightrope.plan.records import records
-from tightrope.plan.stability import stability_settings, stability_shape
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=64", "data": "random"}
 OPENVINO = "cpu-openvino-fp32"
@@ -43,13 +43,13 @@ def test_each_model_with_the_variant_has_a_record(repository: Path) -> None:
 
 def test_neither_the_variants_nor_the_shape_are_among_the_settings(repository: Path) -> None:
     config = configured(repository, variants=[OPENVINO], pauses=2)
-    assert stability_settings(config, "idleness", TINY) == {"pauses": [2], "max_seconds": 120}
+    assert idleness_settings(config, TINY) == {"pauses": [2], "max_seconds": 120}
 
 
 def test_the_first_shape_is_measured_where_no_other_is_named(repository: Path) -> None:
-    assert stability_shape(configured(repository), "idleness", TINY) == SHAPES[0]
+    assert idleness_shape(configured(repository), TINY) == SHAPES[0]
     named = configured(repository, shape={"sequence": 32, "batch": 1})
-    assert stability_shape(named, "idleness", TINY) == SHAPES[1]
+    assert idleness_shape(named, TINY) == SHAPES[1]
 
 
 def test_a_model_without_the_named_shape_is_measured_at_its_first() -> None:
@@ -59,7 +59,7 @@ def test_a_model_without_the_named_shape_is_measured_at_its_first() -> None:
         "models": {"tiny": {"task": "image-classification"}},
         "idleness": {"shape": SHAPES[1]},
     }
-    assert stability_shape(config, "idleness", TINY) == image
+    assert idleness_shape(config, TINY) == image
 
 
 @pytest.mark.parametrize(

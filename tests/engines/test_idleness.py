@@ -1,4 +1,4 @@
-"""First calls after a pause, and builds, of real tiny engines: what fails is recorded."""
+"""First calls after a pause of a real tiny engine: what fails is recorded."""
 
 import os
 import signal
@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.engines.load import load_engine
-from tightrope.measure.builds.measure import measure_builds
 from tightrope.measure.idleness.measure import measure_idleness
 from tightrope.measure.settings import TimingSettings
-from tightrope.records.builds import BuildsRecord
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.variants import Variant
-from tiny_model import EXECUTION, LIMITS, LONGEST, OPTIONS, TinyModel, artifacts_of, name_variant
+from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, name_variant
 
 Build = Callable[[Variant], Path]
 VARIANT = "cpu-onnxruntime-fp32"
@@ -39,21 +37,6 @@ def idleness(tiny: TinyModel, engine: Path, target: Path) -> IdlenessRecord:
     plan = {"pauses": [0.01], "max_seconds": 60}
     measure_idleness(artifacts_of(tiny, engine), target, settings(**plan), **NAMES)
     return IdlenessRecord.read(target)
-
-
-def builds(tiny: TinyModel, engine: Path, target: Path, **options: Any) -> BuildsRecord:
-    plan = {"count": 2, "options": {**OPTIONS["onnxruntime"], **options}}
-    sources = {"source": str(tiny.simplified)}
-    measure_builds(artifacts_of(tiny, engine), sources, target, settings(**plan), **NAMES)
-    return BuildsRecord.read(target)
-
-
-def copied(engine: Path, folder: Path) -> Path:
-    """The manifest in the layout of a model's folder, beside which builds are made."""
-    target = folder / "engines" / VARIANT / "engine.json"
-    target.parent.mkdir(parents=True)
-    target.write_bytes(engine.read_bytes())
-    return target
 
 
 @pytest.fixture(scope="module")
@@ -87,14 +70,11 @@ def test_calls_after_pauses_are_recorded_raw(tiny: TinyModel, engine: Path, tmp_
     assert all(call["paused_s"] >= 0.01 for call in record.calls)
 
 
-def test_an_engine_that_was_not_built_has_neither(
+def test_an_engine_that_was_not_built_has_none(
     tiny: TinyModel, unbuilt: Path, tmp_path: Path
 ) -> None:
-    for record in (
-        idleness(tiny, unbuilt, tmp_path / "v.idleness.json"),
-        builds(tiny, unbuilt, tmp_path / "v.builds.json"),
-    ):
-        assert (record.status, record.reason) == ("failed", "not built: no kernel")
+    record = idleness(tiny, unbuilt, tmp_path / "v.idleness.json")
+    assert (record.status, record.reason) == ("failed", "not built: no kernel")
 
 
 def test_an_engine_that_dies_after_a_pause_is_a_failed_record(
@@ -104,35 +84,3 @@ def test_an_engine_that_dies_after_a_pause_is_a_failed_record(
     record = idleness(tiny, engine, tmp_path / "v.idleness.json")
     assert (record.status, record.calls) == ("failed", [])
     assert "killed by SIGKILL" in record.reason
-
-
-def test_two_builds_from_the_same_file_are_alike_and_deleted(
-    tiny: TinyModel, engine: Path, tmp_path: Path
-) -> None:
-    own = copied(engine, tmp_path)
-    record = builds(tiny, own, tmp_path / "v.builds.json")
-    assert (record.status, record.reason, record.identical) == ("ok", None, True)
-    sizes = {build["size_bytes"] for build in record.builds}
-    assert sizes == {sum(file["size_bytes"] for file in read_json(engine)["files"].values())}
-    assert not list((tmp_path / "work").iterdir())
-
-
-def test_a_build_that_fails_is_a_failed_record_with_its_number(
-    tiny: TinyModel, engine: Path, tmp_path: Path
-) -> None:
-    own = copied(engine, tmp_path)
-    record = builds(tiny, own, tmp_path / "v.builds.json", optimization="unheard of")
-    assert (record.status, record.rounds) == ("failed", [])
-    assert record.reason.startswith("build 1: ")
-    assert not list((tmp_path / "work").iterdir())
-
-
-def test_a_build_that_dies_when_it_is_called_is_a_failed_record(
-    tiny: TinyModel, engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dies(monkeypatch, "tightrope.measure.engine_worker")
-    own = copied(engine, tmp_path)
-    record = builds(tiny, own, tmp_path / "v.builds.json")
-    assert (record.status, record.rounds) == ("failed", [])
-    assert "killed by SIGKILL" in record.reason
-    assert not list((tmp_path / "work").iterdir())

@@ -1,12 +1,12 @@
-"""Jobs that build the engine of a variant again: inputs, options and libraries of its build."""
+"""Jobs that build the engine of a variant without a cause: inputs and libraries of its build."""
 
 from types import SimpleNamespace
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.measure.builds.sources import PREFIX
 from tightrope.plan.job_inputs import engine_inputs
-from tightrope.plan.job_params import accuracy_libraries, engine_options, libraries_of
+from tightrope.plan.job_params import accuracy_libraries, libraries_of
+from tightrope.records.causes import PREFIX
 from tightrope.variants import parse
 
 Document = dict[str, Any]
@@ -23,11 +23,6 @@ def build_inputs(config: Document, wildcards: Any) -> dict[str, str]:
     """Return the inputs of the build of a variant, their names with a prefix."""
     found = engine_inputs(config, *of_build_rule(wildcards))
     return {f"{PREFIX}{name}": path for name, path in found.items()}
-
-
-def build_options(config: Document, wildcards: Any) -> Document:
-    """Return the options of the build of a variant."""
-    return engine_options(config, *of_build_rule(wildcards))
 
 
 def build_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
