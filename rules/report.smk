@@ -1,12 +1,11 @@
-rule render_graph:
+rule describe_graph:
     input:
         unpack(graph_inputs),
     output:
         record="reports/{model}/graphs/{graph}.json",
-        picture="reports/{model}/graphs/{graph}.svg",
         structure="reports/{model}/graphs/{graph}.onnx",
     log:
-        "<logs>/render_graph/{model}-{graph}.log",
+        "<logs>/describe_graph/{model}-{graph}.log",
     conda:
         "../envs/cpu.yaml"
     resources:
@@ -14,10 +13,10 @@ rule render_graph:
         runtime=10,
         last_attempt=last_attempt,
     params:
-        code=code_of("render_graph.py"),
+        code=code_of("describe_graph.py"),
         libraries=versions_of("onnx"),
     script:
-        "../scripts/render_graph.py"
+        "../scripts/describe_graph.py"
 
 
 rule render_report:

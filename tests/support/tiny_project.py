@@ -99,7 +99,7 @@ JOB = re.compile(r"^    log: artifacts/logs/(\S+)\.log\b", re.MULTILINE)
 
 def drawn(*graphs: str) -> set[str]:
     """The jobs that draw these graphs of the model."""
-    return {f"render_graph/{MODEL}-{graph}" for graph in graphs}
+    return {f"describe_graph/{MODEL}-{graph}" for graph in graphs}
 
 
 # Where the tests are about no number: as the fixture `short_rounds`

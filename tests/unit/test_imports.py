@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "measure_sensitivity": {"onnx"},
     "measure_training": TRAINING,
     "quantize_onnx": {"onnx"},
-    "render_graph": {"onnx"},
+    "describe_graph": {"onnx"},
     "run_teacher": TRAINING,
     "search_operators": {"onnx"},
     "simplify_onnx": {"onnx", "torch"},

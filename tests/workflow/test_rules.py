@@ -153,7 +153,6 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         "throughput={variants: [cpu-pytorch-fp32], sequence: 8, batches: [1]}",
         "profile={variants: [cpu-pytorch-fp32]}",
         "idleness={variants: [cpu-pytorch-fp32]}",
-        "builds={variants: [cpu-pytorch-fp32]}",
         "explain=verify",
         "training={epochs: 2}",
     )
@@ -163,7 +162,6 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
             "relu": {**CONFIG["models"][MODEL], **RELU},
             "half": TWICE,
             "student": {"from": MODEL, "distill": {"from": MODEL}, "train": {"epochs": 1}},
-            "searched": {"from": MODEL, "compress": {"target": "9x"}, "train": {"epochs": 1}},
         },
         engines={
             name: list(engine.precisions["cpu"])

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import vl_convert
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from tightrope.report.graphs.style import css as graph_style
 from tightrope.report.style import marks, numbers
 from tightrope.report.style.palette import (
     COLOURS,
@@ -76,7 +75,6 @@ class Template(NamedTuple):
             method_paths=METHOD_SHAPES,
             style=self.style,
             graphs=graphs,
-            graph_style=graph_style() if graphs else "",
             scripts=scripts,
             script_hashes=[content_hash(text) for text in scripts],
         )

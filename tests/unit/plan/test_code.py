@@ -43,13 +43,13 @@ GOING = set(
     [
         "measure_sensitivity",
         "measure_costs",
-        "render_graph",
+        "describe_graph",
         "search_operators",
     ]
 ) | {f"{f} {e}" for f in ("build", "load") for e in ("onnxruntime_tensorrt", "torch_tensorrt")}
 # These must not be reached by a job that trains, builds or measures.
 NOT_FOR_WORK = ("bundle", "compare", "plan", "report", "summary", "terminal")
-PRESENTING = ("bundle", "render", "summarize")
+PRESENTING = ("bundle", "describe", "render", "summarize")
 # A definition, and the jobs that make their files again when it changes: scripts, and what they
 # load by name for an engine, a source or a recipe.
 PLANTED = {

@@ -1,4 +1,4 @@
-"""Write the files on an ONNX graph: record, diagram, and ONNX without weights for Netron."""
+"""Write the files on an ONNX graph: its record, and ONNX without weights for Netron."""
 
 from functools import partial
 from pathlib import Path
@@ -12,51 +12,46 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.describe import describe
-from tightrope.report.graphs.picture import failure_picture, picture
 from tightrope.report.graphs.without_weights import without_weights
 
 
-def render_graph(
+def describe_graph(
     source: Path | str,
     costs: Path | str | None,
     record: Path | str,
-    drawing: Path | str,
     structure: Path | str,
     *,
     title: str,
     limits: Limits,
 ) -> None:
-    """Write JSON, SVG and weightless ONNX that describe the ONNX file `source`.
+    """Write JSON and weightless ONNX that describe the ONNX file `source`.
 
-    `costs` of its operators give the time shares. If `source` holds a failure or cannot be drawn,
-    all three files state why. Raises ArtifactError for an unreadable file, and TightropeError if a
+    `costs` of its operators give the time shares. If `source` holds a failure or cannot be read,
+    both files state why. Raises ArtifactError for an unreadable file, and TightropeError if a
     failure is transient and another attempt is left.
     """
     try:
-        work = partial(draw, source, costs, record, drawing, structure, title=title)
+        work = partial(write, source, costs, record, structure, title=title)
         supervised(work, limits=limits)
     except WorkFailed as error:
         details = failure(error, str(record), limits)
         reason, transient = details["reason"], details["transient"]
         write_failure(structure, reason=reason, transient=transient)
-        write_bytes(drawing, failure_picture(f"{title}: {reason}").encode())
         write_failure(record, reason=reason, transient=transient)
 
 
-def draw(
+def write(
     source: Path | str,
     costs: Path | str | None,
     record: Path | str,
-    drawing: Path | str,
     structure: Path | str,
     *,
     title: str,
 ) -> None:
-    """Do the work of `render_graph` in its child process; write the record last."""
+    """Do the work of `describe_graph` in its child process; write the record last."""
     model = without_weights(load_onnx(source), f"{title}: the structure, weights are left out")
     document = describe(model.graph, read_costs(costs))
     write_bytes(structure, model.SerializeToString(deterministic=True))
-    write_bytes(drawing, picture(document, label=title).encode())
     write_sealed_json(record, document)
 
 
