@@ -171,23 +171,3 @@ use rule build_pytorch as build_tensorrt with:
         options=options_of("tensorrt"),
         libraries=versions_of("tensorrt-cu13", "polygraphy", "torch"),
         state=LOCATION.made("artifacts/{model}/work/tensorrt"),
-
-
-use rule build_pytorch as build_torch_tensorrt with:
-    output:
-        manifest="artifacts/{model}/engines/{device}-torch_tensorrt-{rest}/engine.json",
-    log:
-        "<logs>/build_torch_tensorrt/{model}-{device}-{rest}.log",
-    conda:
-        "../envs/gpu.yaml"
-    resources:
-        mem_mb=16000,
-        runtime=120,
-        gpu=1,
-        constraint=constraint_of_device,
-        last_attempt=last_attempt,
-    params:
-        code=engine_code("torch_tensorrt"),
-        variant="{device}-torch_tensorrt-{rest}",
-        options=options_of("torch_tensorrt"),
-        libraries=versions_of("torch-tensorrt", "tensorrt-cu13", "torch", "transformers"),

@@ -81,7 +81,6 @@ REFUSED = {
     "inductor": "Triton's backend for AOTInductor packages takes no batches",
     "onnxruntime_tensorrt": "Triton would build another TensorRT engine than the measured one",
     "tvm": "Triton has no backend for TVM",
-    "torch_tensorrt": "no backend of Triton loads an exported program with TensorRT engines",
 }
 
 

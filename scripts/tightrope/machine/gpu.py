@@ -5,14 +5,10 @@ import os
 import re
 import shutil
 from contextlib import suppress
-from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 
-from packaging.requirements import Requirement
-
 from tightrope.artifacts.provenance import library_version
-from tightrope.engine_table import ENGINES
 from tightrope.errors import WorkFailed
 from tightrope.machine.host import describe_host
 from tightrope.machine.nvml import REMEDY, nvidia_gpu
@@ -24,7 +20,6 @@ NVINFER = re.compile(rb"libnvinfer\.so\.\d+")
 # package with a library that is linked to TensorRT, and the path of the library in it
 LINKED = {
     "onnxruntime_tensorrt": ("onnxruntime", "capi/libonnxruntime_providers_tensorrt.so"),
-    "torch_tensorrt": ("torch_tensorrt", "lib/libtorchtrt.so"),
 }
 
 
@@ -37,8 +32,6 @@ def missing_packages(engine: str) -> str | None:
         if library_version("onnxruntime-gpu") is None:
             return f"no onnxruntime-gpu: {LOCK}"
         return missing_tensorrt(engine)
-    if engine == "torch_tensorrt" and (missing := missing_torch_tensorrt()):
-        return missing
     if engine == "inductor" and torch_has_cuda():
         return missing_toolkit()
     if engine == "tensorrt":
@@ -46,27 +39,6 @@ def missing_packages(engine: str) -> str | None:
         if lacking:
             return f"no {' and no '.join(lacking)}: {LOCK}"
     return None if torch_has_cuda() else f"PyTorch without CUDA: {LOCK}"
-
-
-def missing_torch_tensorrt() -> str | None:
-    """Return what Torch-TensorRT lacks: itself, the PyTorch that it is built for, or TensorRT.
-
-    Its packages are for one minor version of PyTorch each. They also ask for one of TensorRT, but
-    are linked to any of a major version.
-    """
-    package, installed = "torch-tensorrt", library_version("torch-tensorrt")
-    if installed is None:
-        return f"no {package}: {ENGINES['torch_tensorrt'].remedy}"
-    for needed in (Requirement(line) for line in requires(package) or ()):
-        found = library_version(needed.name)
-        if needed.name == "torch" and found and not needed.specifier.contains(found, True):
-            return (
-                f"{package} {installed} needs torch {needed.specifier}, here is {found}: install "
-                f"the {package} of the same version with pip's --no-deps"
-            )
-    if find_spec("tensorrt") is None:
-        return f"no tensorrt: {LOCK}"
-    return missing_tensorrt("torch_tensorrt")
 
 
 def missing_tensorrt(engine: str) -> str | None:

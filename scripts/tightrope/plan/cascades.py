@@ -15,7 +15,7 @@ SMALL, LARGE = "small", "large"
 # settings of traffic that are about engines alone
 OF_ENGINES = ("variants", "padding", "buckets")
 # engines in the order in which a cascade chooses among variants, where it names none
-PREFERRED = ("tensorrt", "openvino", "onnxruntime", "torch_tensorrt", "inductor", "compile")
+PREFERRED = ("tensorrt", "openvino", "onnxruntime", "inductor", "compile")
 
 
 def cascade_jobs(config: Document, jobs: Jobs) -> dict[str, Jobs]:

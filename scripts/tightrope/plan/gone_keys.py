@@ -3,7 +3,10 @@
 from fnmatch import fnmatchcase
 
 # by the key, in which * is the name of a model
-GONE: dict[str, str] = {}
+GONE: dict[str, str] = {
+    "engines.torch_tensorrt": "use engines: {tensorrt: [fp16]}",
+    "torch_tensorrt": "use tensorrt: {optimization_level: 3}",
+}
 
 
 def instead_of(key: str) -> str | None:

@@ -305,7 +305,6 @@ def test_any_string_is_read_back_as_it_was(text: str) -> None:
         ("cpu-inductor-fp32", "takes no batches"),
         ("cpu-tvm-fp32", "no backend for TVM"),
         ("cuda-onnxruntime_tensorrt-fp16", "another TensorRT engine"),
-        ("cuda-torch_tensorrt-fp16", "exported program"),
         ("cpu-torchscript-bf16", "its logits are bf16"),
     ],
 )

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from nvml_driver import build_driver, printed
-from tightrope.artifacts.provenance import library_version
 from tightrope.engines.load import engine_module
 from tightrope.errors import WorkFailed, is_out_of_memory
 from tightrope.jobs.child import Limits, supervised
@@ -124,38 +123,6 @@ def test_packages_for_a_gpu_are_looked_for_without_importing_them() -> None:
     )
     assert missing_packages("compile") == lacking
     assert missing_packages("onnxruntime_tensorrt").startswith("no onnxruntime-gpu: ")
-
-
-@pytest.mark.parametrize(
-    ("needed", "words"),
-    [
-        (None, "no torch-tensorrt: docs/engines.md says how to install torch-tensorrt"),
-        ("torch<2.14.0,>=2.13.0", "no tensorrt: install what envs/gpu.txt names"),
-        ("torch<2.10.0,>=2.9.0", "torch-tensorrt 2.9.0 needs torch <2.10.0,>=2.9.0, here is 2."),
-    ],
-)
-def test_torch_tensorrt_is_for_one_version_of_pytorch(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, needed: str | None, words: str
-) -> None:
-    """Of installed packages only their metadata counts, here that of one in a folder."""
-    if library_version("torch-tensorrt"):
-        pytest.skip("torch-tensorrt is installed here")
-    if needed:
-        folder = tmp_path / "torch_tensorrt-2.9.0.dist-info"
-        folder.mkdir()
-        facts = "Metadata-Version: 2.1\nName: torch-tensorrt\nVersion: 2.9.0\n"
-        (folder / "METADATA").write_text(f"{facts}Requires-Dist: {needed}\n")
-        monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(gpu, "library_version", library_version.__wrapped__)
-    assert missing_packages("torch_tensorrt").startswith(words)
-
-
-def test_a_runtime_in_no_lock_file_has_a_remedy_of_its_own() -> None:
-    words = refused("torch_tensorrt", by=engine_module)
-    assert words.startswith(
-        "torch_tensorrt cannot be imported (ModuleNotFoundError: No module named"
-    )
-    assert words.endswith("how to install torch-tensorrt, which no lock file has")
 
 
 def test_a_runtime_that_is_not_installed_is_one_line_with_its_remedy() -> None:

@@ -13,6 +13,7 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
 from tightrope.plan.config_checks import check_named_variants
+from tightrope.plan.gone_keys import GONE
 from tightrope.plan.variants import configured
 from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS, QAT
 
@@ -217,6 +218,19 @@ def test_a_key_like_no_other_gets_the_list_and_no_guess(
     keys = sorted(yaml.safe_load(schema.read_text())["properties"])
     assert keys[0] == "accuracy_budget_points"
     assert message == f"config: zzz: unknown key; allowed: {', '.join(keys)}"
+
+
+@pytest.mark.parametrize("key", GONE)
+def test_a_key_that_is_gone_names_what_takes_its_place(
+    schema: Path, config: dict[str, Any], key: str
+) -> None:
+    *places, last = key.replace("*", "tiny").split(".")
+    inner = config
+    for place in places:
+        inner = inner.setdefault(place, {})
+    inner[last] = {}
+    gone = ".".join([*places, last])
+    assert refused(config, schema) == f"config: {gone}: this key is gone: {GONE[key]}"
 
 
 @pytest.mark.parametrize("empty", [{}, None])

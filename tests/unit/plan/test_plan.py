@@ -179,7 +179,7 @@ def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, A
 
 def test_every_variant_is_either_a_job_or_unavailable(config: dict[str, Any]) -> None:
     every = {name: list(engine.precisions.get("cpu", ())) for name, engine in ENGINES.items()}
-    names = ("tensorrt", "onnxruntime_tensorrt", "torch_tensorrt")
+    names = ("tensorrt", "onnxruntime_tensorrt")
     on_gpu = {name: ["fp16"] for name in names}
     plan = plan_of({**config, "devices": "auto", "engines": {**every, **on_gpu}})
     for model in plan.models:
@@ -244,13 +244,6 @@ def test_with_a_gpu_what_is_not_installed_is_unavailable_and_named(
     model = {"checkpoint": "path:m", "task": "text-classification"}
     reason = unavailable_reason(ASKED, parse(variant), GPU, model)
     assert reason == f"{package}: install what envs/gpu.txt names"
-
-
-def test_torch_tensorrt_is_in_no_lock_file_and_says_where_it_is_had() -> None:
-    model = {"checkpoint": "path:m", "task": "text-classification"}
-    reason = unavailable_reason(ASKED, parse("cuda-torch_tensorrt-fp16"), GPU, model)
-    assert reason is not None
-    assert reason.startswith("no torch-tensorrt: docs/engines.md says how to install")
 
 
 def test_a_gpu_that_is_asked_for_outright_is_planned_without_one(config: dict[str, Any]) -> None:
@@ -653,8 +646,6 @@ def test_the_options_on_a_gpu_are_what_the_engine_reads_of_cuda(config: dict[str
         "profiles": [[[1, 1], [4, 64], [4, 128]]],
         "version_compatible": False,
     }
-    own = engine_options(config, "torch_tensorrt", wildcards(parse("cuda-torch_tensorrt-fp16")))
-    assert own == {name: plan[name] for name in ("graphs", "optimization_level", "profiles")}
 
 
 def test_the_options_of_a_static_engine_hold_the_buckets_of_the_model(

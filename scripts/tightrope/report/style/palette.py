@@ -32,7 +32,6 @@ COLOURS = {
     "openvino": ("#c93daa", "#ca53b3"),
     "tvm": ("#482f02", "#946b17"),
     "tensorrt": ("#06a25b", "#36af71"),
-    "torch_tensorrt": ("#78009c", "#0cfc90"),
 }
 # Calibration method to (light, dark), with the same contrast limits as engines.
 METHOD_COLOURS = {

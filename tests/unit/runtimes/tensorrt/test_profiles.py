@@ -62,7 +62,7 @@ def test_an_engine_of_one_profile_covers_all_and_is_tuned_for_the_largest_shape(
     assert covering(profiles[:1]) == profiles[0]
 
 
-@pytest.mark.parametrize("engine", ["tensorrt", "onnxruntime_tensorrt", "torch_tensorrt"])
+@pytest.mark.parametrize("engine", ["tensorrt", "onnxruntime_tensorrt"])
 def test_shapes_outside_the_profiles_are_refused_for_every_engine_that_has_them(
     engine: str,
 ) -> None:
