@@ -38,8 +38,6 @@ class Engine(NamedTuple):
     compiler: bool = False
     # keys of `cuda` in the configuration that it uses on a GPU
     cuda: tuple[str, ...] = ()
-    # built for the shapes of `tensorrt.profiles`, which its options hold as `profiles`
-    profiles: bool = False
     # per type, the CPU instruction sets of which it needs one; other types need none
     instructions: dict[str, tuple[str, ...]] | None = None
     # devices on which it runs an ONNX file that is quantized already as it is
@@ -97,12 +95,6 @@ ENGINES = {
         instructions={"fp16": ("asimdhp",)},
         given=("cpu", "cuda"),
     ),
-    "onnxruntime_tensorrt": Engine(
-        {"cuda": ("fp32", "fp16")},
-        ("onnxruntime",),
-        "onnx",
-        profiles=True,
-    ),
     "openvino": Engine(
         {"cpu": ("fp32", "bf16", "int8", "int8-bf16")},
         ("openvino", "nncf"),
@@ -130,7 +122,6 @@ ENGINES = {
         RANGES,
         {"cuda": "s8s8"},
         cuda=("graphs",),
-        profiles=True,
         given=("cuda",),
     ),
 }

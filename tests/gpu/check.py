@@ -39,7 +39,7 @@ PACKAGES = (
     *("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao"),
     "triton",
 )
-ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt")
+ENGINES = ("pytorch", "onnxruntime", "tensorrt")
 # what each part needs
 TORCH = ("torch", "transformers", "psutil", "scipy")
 NEEDED = {

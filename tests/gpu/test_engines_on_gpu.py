@@ -166,6 +166,20 @@ def test_logits_on_the_gpu_are_those_of_pytorch_fp32(
     assert all(0 < one < 1 for one in seconds)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_the_tensorrt_provider_gives_these_logits_too(
+    precision: str, build: Build, batches: list[Arrays], expected: list[np.ndarray]
+) -> None:
+    path = build(Variant("cuda", "onnxruntime", precision), provider="tensorrt")
+    engine = read_manifest(path, EngineManifest)
+    assert engine["status"] == "ok", engine["reason"]
+    assert "TensorrtExecutionProvider" in engine["provider"]
+    for ours, theirs in zip(
+        supervised(answers, path, batches, limits=LIMITS)[0], expected, strict=True
+    ):
+        assert difference(ours, theirs) <= TOLERANCES[precision], theirs.shape
+
+
 GRAPHED = [one for one in EVERY if "graphs" in ENGINES[one.values[0].engine].cuda]
 
 

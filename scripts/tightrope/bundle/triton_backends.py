@@ -79,7 +79,6 @@ REFUSED = {
     "pytorch": "it is a Python program, and no backend of Triton loads its files",
     "compile": "it is compiled by Python while it loads, and no backend of Triton loads its files",
     "inductor": "Triton's backend for AOTInductor packages takes no batches",
-    "onnxruntime_tensorrt": "Triton would build another TensorRT engine than the measured one",
     "tvm": "Triton has no backend for TVM",
 }
 
@@ -114,6 +113,8 @@ def refusal(variant: Variant, options: Options) -> str | None:
             "converted from PyTorch (`openvino: {route: pytorch}`) its output has no name, which "
             "Triton needs; convert from ONNX"
         )
+    if variant.engine == "onnxruntime" and options.get("provider") == "tensorrt":
+        return "Triton would build another TensorRT engine than the measured one"
     return REFUSED.get(variant.engine)
 
 

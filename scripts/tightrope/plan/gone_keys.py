@@ -4,6 +4,9 @@ from fnmatch import fnmatchcase
 
 # by the key, in which * is the name of a model
 GONE: dict[str, str] = {
+    "engines.onnxruntime_tensorrt": (
+        "use engines: {onnxruntime: [fp16]} with onnxruntime: {provider: tensorrt}"
+    ),
     "engines.torch_tensorrt": "use engines: {tensorrt: [fp16]}",
     "torch_tensorrt": "use tensorrt: {optimization_level: 3}",
 }

@@ -1,7 +1,6 @@
 """What is missing for a GPU is one line, with the versions found and needed."""
 
 import ctypes
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,10 @@ from tightrope.errors import WorkFailed, is_out_of_memory
 from tightrope.jobs.child import Limits, supervised
 from tightrope.machine import gpu
 from tightrope.machine.gpu import (
-    LINKED,
     driver_cuda,
-    linked_tensorrt,
-    loaded,
     missing_packages,
     missing_toolkit,
     require_gpu,
-    without_tensorrt,
 )
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.runtimes.tensorrt.version import require_same, require_version
@@ -122,7 +117,7 @@ def test_packages_for_a_gpu_are_looked_for_without_importing_them() -> None:
         None if torch.version.cuda else "PyTorch without CUDA: install what envs/gpu.txt names"
     )
     assert missing_packages("compile") == lacking
-    assert missing_packages("onnxruntime_tensorrt").startswith("no onnxruntime-gpu: ")
+    assert missing_packages("onnxruntime").startswith("no onnxruntime-gpu: ")
 
 
 def test_a_runtime_that_is_not_installed_is_one_line_with_its_remedy() -> None:
@@ -182,26 +177,6 @@ def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_it_was_built_for_more
         words = refused(built, HERE, options, by=require_same)
         assert f"by TensorRT {built['tensorrt']} for {built['gpu']}, here is" in words
         assert "TensorRT 11.4.0.106 on NVIDIA H200: delete the engine's folder" in words
-
-
-@pytest.mark.parametrize("engine", LINKED)
-def test_a_library_linked_to_a_tensorrt_that_is_not_there_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: str
-) -> None:
-    package, path = LINKED[engine]
-    library = tmp_path / package / path
-    library.parent.mkdir(parents=True)
-    (tmp_path / package / "__init__.py").write_text("")
-    library.write_bytes(b"\x7fELF\x00libcublas.so.13\x00libnvinfer.so.99\x00")
-    monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules, package)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert linked_tensorrt(engine) == ["libnvinfer.so.99"]
-    assert not loaded("libnvinfer.so.99")
-    assert loaded("libc.so.6")
-    words = without_tensorrt(package, "libnvinfer.so.99")
-    assert f"{package} is linked to libnvinfer.so.99, which cannot be loaded" in words
-    assert words.endswith("put the libraries of TensorRT 99 on LD_LIBRARY_PATH")
 
 
 def test_ahead_of_time_compilation_for_a_gpu_needs_the_toolkit(

@@ -110,6 +110,7 @@ def test_the_defaults_are_valid_themselves(schema: Path, config: dict[str, Any])
     assert filled["openvino"] == {"route": "onnx", "blobs": False, "static_programs": None}
     assert filled["tvm"] == {"tune_seconds": 60}
     assert filled["onnxruntime"] == {
+        "provider": "cuda",
         "fusions": False,
         "attention_operator": False,
         "optimization": "all",

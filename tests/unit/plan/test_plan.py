@@ -47,7 +47,17 @@ from tightrope.variants import UNQUANTIZED, Variant, parse
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 NO_GPU, GPU = hosts.AVX2, {**hosts.AVX2, "gpu": "NVIDIA H100"}
-ASKED = {"devices": "auto", "host": "auto", "hosts": {}, "emulated": False}
+ASKED = {
+    **{"devices": "auto", "host": "auto", "hosts": {}, "emulated": False},
+    "onnxruntime": {"provider": "cuda"},
+}
+SESSION = {
+    "fusions": False,
+    "attention_operator": False,
+    "optimization": "all",
+    "spinning": True,
+    "arena": True,
+}
 NO_BF16 = "not supported by this CPU: no bf16 instructions; it would be emulated"
 NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
 CHECKPOINT = "artifacts/m/checkpoint/checkpoint.json"
@@ -179,9 +189,7 @@ def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, A
 
 def test_every_variant_is_either_a_job_or_unavailable(config: dict[str, Any]) -> None:
     every = {name: list(engine.precisions.get("cpu", ())) for name, engine in ENGINES.items()}
-    names = ("tensorrt", "onnxruntime_tensorrt")
-    on_gpu = {name: ["fp16"] for name in names}
-    plan = plan_of({**config, "devices": "auto", "engines": {**every, **on_gpu}})
+    plan = plan_of({**config, "devices": "auto", "engines": {**every, "tensorrt": ["fp16"]}})
     for model in plan.models:
         jobs, reasons = jobs_of(plan, model), reasons_of(plan, model)
         assert not set(jobs) & set(reasons)
@@ -244,6 +252,27 @@ def test_with_a_gpu_what_is_not_installed_is_unavailable_and_named(
     model = {"checkpoint": "path:m", "task": "text-classification"}
     reason = unavailable_reason(ASKED, parse(variant), GPU, model)
     assert reason == f"{package}: install what envs/gpu.txt names"
+
+
+def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_graphs(
+    config: dict[str, Any],
+) -> None:
+    config |= {"devices": ["cuda"], "onnxruntime": {**SESSION, "provider": "tensorrt"}}
+    config["engines"] = {"onnxruntime": ["fp32", "fp16", "int8"]}
+    plan = plan_of(config)
+    on_gpu = {name for name in jobs_of(plan, "m") if name.startswith("cuda-onnxruntime")}
+    assert on_gpu == {"cuda-onnxruntime-fp32", "cuda-onnxruntime-fp16"}
+    assert reasons_of(plan, "m") == {
+        "cuda-onnxruntime-int8-minmax-64": "ONNX Runtime's TensorRT provider has fp32, fp16 only"
+    }
+    variant = parse("cuda-onnxruntime-fp16")
+    own = engine_options(config, "onnxruntime", wildcards(variant))
+    profiles = [[[1, 1], [4, 64], [4, 128]]]
+    assert own == {**SESSION, "provider": "tensorrt", "profiles": profiles}
+    config["onnxruntime"]["provider"] = "cuda"
+    own = engine_options(config, "onnxruntime", wildcards(variant))
+    assert own == {**SESSION, "provider": "cuda", "graphs": True, "buckets": own["buckets"]}
+    assert options_of(config, "onnxruntime") == SESSION
 
 
 def test_a_gpu_that_is_asked_for_outright_is_planned_without_one(config: dict[str, Any]) -> None:

@@ -28,7 +28,6 @@ COLOURS = {
     "compile": ("#975213", "#ff9d4e"),
     "inductor": ("#d47b09", "#ecc900"),
     "onnxruntime": ("#0045e4", "#1d63ff"),
-    "onnxruntime_tensorrt": ("#188fff", "#7dc5ff"),
     "openvino": ("#c93daa", "#ca53b3"),
     "tvm": ("#482f02", "#946b17"),
     "tensorrt": ("#06a25b", "#36af71"),
