@@ -126,7 +126,6 @@ use rule build_pytorch as build_tvm with:
         variant="{device}-tvm-{rest}",
         options=options_of("tvm"),
         libraries=versions_of("apache-tvm", "torch", "transformers"),
-        state=LOCATION.made("artifacts/{model}/work/tvm"),
 
 
 use rule build_pytorch as build_tensorrt with:

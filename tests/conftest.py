@@ -35,7 +35,6 @@ TIMED = (
 LONG = (
     "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[inductor]",
     "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[pytorch]",
-    "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[tvm]",
     "engines/test_bundle.py::test_a_bundle_of_texts_gives_the_predictions_on_record[inductor-",
     "engines/test_bundle.py::test_a_bundle_of_texts_gives_the_predictions_on_record[tvm-",
     "engines/test_engine_folder.py::test_a_full_scratch_disk_is_no_failure_of_the_variant[ind",

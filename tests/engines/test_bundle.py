@@ -26,7 +26,7 @@ TEXTS = (
     ("inductor", "fp32"),
     ("tvm", "fp32"),
 )
-IMAGES = ("onnxruntime", "openvino", "pytorch", "torchscript", "inductor", "tvm")
+IMAGES = ("onnxruntime", "openvino", "pytorch", "torchscript", "inductor")
 TEXT_SHAPES = [{"batch": 4, "sequence": 32}]
 IMAGE_SHAPES = [{"batch": 1, "height": SIDE, "width": SIDE}]
 QUICK = name_variant("onnxruntime", "fp32")

@@ -9,6 +9,7 @@ GONE: dict[str, str] = {
     ),
     "engines.torch_tensorrt": "use engines: {tensorrt: [fp16]}",
     "torch_tensorrt": "use tensorrt: {optimization_level: 3}",
+    "tvm": "leave it out, TVM tunes no more; its engine is engines: {tvm: [fp32]}",
 }
 
 

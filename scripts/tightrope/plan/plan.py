@@ -22,6 +22,7 @@ from tightrope.plan.stability import requested
 from tightrope.plan.throughput import measured_throughputs
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
+from tightrope.signature import IMAGE
 from tightrope.variants import Variant, baseline, device_of, host_of, is_onnx, parse
 
 # precisions of `onnxruntime: {provider: tensorrt}`
@@ -131,6 +132,8 @@ def unavailable_reason(
     engine = ENGINES[variant.engine]
     if from_checkpoint(config, variant.engine) and is_onnx(model["checkpoint"]):
         return "no checkpoint: the model is an ONNX file"
+    if variant.engine == "tvm" and model["task"] == IMAGE:
+        return "TVM compiles text models only"
     by_tensorrt = variant.device == "cuda" and by_tensorrt_provider(config, variant.engine)
     if by_tensorrt and variant.precision not in OF_TENSORRT_PROVIDER:
         return f"ONNX Runtime's TensorRT provider has {', '.join(OF_TENSORRT_PROVIDER)} only"

@@ -212,6 +212,15 @@ def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
     assert all(why.startswith("no C++ compiler: ") for why in reasons.values())
 
 
+def test_of_images_the_variants_of_tvm_are_unavailable(config: dict[str, Any]) -> None:
+    config["engines"] = {"torchscript": ["fp32"], "tvm": ["fp32"]}
+    config["models"]["m"]["task"] = IMAGE
+    config["shapes"] = [{"batch": 4, "height": 8, "width": 8}]
+    plan = plan_of(config)
+    assert jobs_of(plan, "m") == ["cpu-pytorch-fp32", "cpu-torchscript-fp32"]
+    assert reasons_of(plan, "m") == {"cpu-tvm-fp32": "TVM compiles text models only"}
+
+
 @pytest.mark.parametrize(
     ("variant", "host", "source", "reason"),
     [
@@ -690,7 +699,7 @@ def test_the_options_of_a_static_engine_hold_the_buckets_of_the_model(
         "buckets": own,
     }
     assert options_of(config, "openvino", "n")["buckets"] == other
-    assert options_of(config, "tvm") == {"tune_seconds": 60, "buckets": own}
+    assert options_of(config, "tvm") == {"buckets": own}
     config["buckets"] = None
     assert options_of(config, "openvino") == {
         "route": "onnx",
