@@ -13,7 +13,6 @@ from tvm.s_tir import dlight
 
 from tightrope.model.module import example_inputs, logits_module
 from tightrope.runtimes.buckets import Bucket, Buckets
-from tightrope.runtimes.tvm.polynomials import POLYNOMIALS
 from tightrope.runtimes.tvm.schedules import Elements, Matmul, Others, Rows
 from tightrope.runtimes.tvm.tiles import Product, product_of
 from tightrope.signature import Signature
@@ -78,7 +77,7 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
     """Lower the module to fused loops, without schedules."""
     passes = [
         relax.transform.CanonicalizeBindings(),
-        relax.transform.LegalizeOps(POLYNOMIALS),
+        relax.transform.LegalizeOps(),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
