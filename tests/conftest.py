@@ -40,7 +40,6 @@ LONG = (
     "engines/test_engine_folder.py::test_a_full_scratch_disk_is_no_failure_of_the_variant[ind",
     "engines/test_gpu_check.py",
     "engines/test_image_engines.py::test_logits_of_images_are_those_of_pytorch_fp32[cpu-compile-",
-    "engines/test_mlserver.py::test_the_answers_over_http_are_those_on_record[pytorch-",
     "engines/test_packages.py::test_a_package_runs_without_transformers_torchao_and_a_compiler[ind",
     "engines/test_profile.py::test_the_verdict_is_what_the_model_was_built_for[inductor-",
     "engines/test_using_an_engine.py::"

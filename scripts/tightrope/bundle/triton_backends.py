@@ -95,8 +95,8 @@ def backend_of(model: str, engine: EngineManifest) -> tuple[Variant, Backend]:
     variant = parse(engine["variant"])
     if why := refusal(variant, engine["options"]):
         raise TightropeError(
-            f"{name}: {why}; Triton serves variants of {', '.join(BACKENDS)}, and the bundle "
-            "for MLServer serves every engine"
+            f"{name}: {why}; Triton serves variants of {', '.join(BACKENDS)}, and the service of "
+            "docs/bundle.md every engine"
         )
     backend = BACKENDS[variant.engine]
     if lacking := sorted({*backend.files} - engine["files"].keys()):
@@ -130,7 +130,7 @@ def require_precision(model: str, variant: Variant, isa: Sequence[str]) -> None:
         raise TightropeError(
             f"{model} {variant}: on a processor with {found[0]}, as it was measured on, Triton's "
             f"OpenVINO backend computes it in bf16 and cannot be told f32; bundle one of openvino "
-            f"in {' or '.join(BF16)}, or of onnxruntime; the bundle for MLServer serves it as it is"
+            f"in {' or '.join(BF16)}, or of onnxruntime; the service of docs/bundle.md takes any"
         )
 
 

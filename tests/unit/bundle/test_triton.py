@@ -313,7 +313,7 @@ def test_an_engine_without_a_backend_is_refused_in_one_line(variant: str, reason
             call()
         line = str(error.value)
         assert line.startswith(f"{MODEL} {variant}: ") and reason in line
-        assert "onnxruntime, openvino, tensorrt, torchscript" in line and "MLServer" in line
+        assert "onnxruntime, openvino, tensorrt, torchscript" in line and "docs/bundle.md" in line
         assert "\n" not in line
 
 
