@@ -17,9 +17,6 @@ rule summarize:
         families=paths_of("reports/{model}/{device}.family.json", FAMILIES),
         compressions=paths_of("artifacts/{model}/compression.json", {"model": SEARCHED}),
         audits=paths_of("artifacts/{model}/audit/{variant}.json", AUDITED_JOBS),
-        sensitivities=paths_of(
-            "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", SEARCHES
-        ),
         searches=paths_of("artifacts/{model}/search/{scheme}-{calibration}.json", SEARCHES),
         caches=paths_of("artifacts/{model}/calibration/{cache}.json", CACHES),
         cascades=paths_of("reports/{cascade}.cascade.json", {"cascade": [*PLAN.cascades]}),

@@ -34,7 +34,6 @@ MAY_IMPORT = {
     "export_onnx": {"onnx", "torch"},
     "measure_cascade": {"scipy"},
     "measure_costs": {"onnx"},
-    "measure_sensitivity": {"onnx"},
     "measure_training": TRAINING,
     "quantize_onnx": {"onnx"},
     "render_graph": {"onnx"},

@@ -109,7 +109,7 @@ def test_what_an_engine_keeps_for_its_next_builds_is_named_by_its_rule(
         assert '"work"' not in ast.unparse(module).replace("'", '"'), engine
     assert keep == {"build_onnxruntime", "build_tensorrt"}
     kept = {name for name, body in rules.items() if "{model}/work/" in body}
-    assert kept == {*keep, "search_compression", "search_operators", "train_model"}
+    assert kept == {*keep, "search_compression", "train_model"}
 
 
 def test_a_derived_rule_has_outputs_a_log_and_a_digest_of_its_own(
@@ -197,5 +197,5 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         timed = (
             name.startswith(("measure_", "verify_", "compare_", "race_", "choose_"))
             or name == "search_compression"
-        ) and name != "measure_sensitivity"
+        )
         assert exclusive == timed, name

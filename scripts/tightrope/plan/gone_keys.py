@@ -8,6 +8,7 @@ GONE: dict[str, str] = {
         "use engines: {onnxruntime: [fp16]} with onnxruntime: {provider: tensorrt}"
     ),
     "engines.torch_tensorrt": "use engines: {tensorrt: [fp16]}",
+    "search_seconds": "leave it out, the search of int8-auto has a handful of trials",
     "torch_tensorrt": "use tensorrt: {optimization_level: 3}",
     "tvm": "leave it out, TVM tunes no more; its engine is engines: {tvm: [fp32]}",
 }

@@ -19,7 +19,7 @@ class Inputs:
     latter; `checkpoints` has one per model, `splits` those of each model. `traffic` are the records
     of measurements under traffic, `throughputs` those of several instances, `profiles` those of
     operators, `idleness` those of pauses, `builds` those of several builds, `causes` those of
-    removed causes, `audits`, `sensitivities` and `searches` those in `artifacts/{model}/`,
+    removed causes, `audits` and `searches` those in `artifacts/{model}/`,
     `training` those of measured trainings, `cascades` those of two models served as one,
     `activations` those of models paired with a reference, `races` those of the races per model and
     device, `families` those of models timed with the models that start from them, `compressions`
@@ -40,7 +40,6 @@ class Inputs:
     builds: Paths = ()
     causes: Paths = ()
     audits: Paths = ()
-    sensitivities: Paths = ()
     searches: Paths = ()
     training: Paths = ()
     cascades: Paths = ()

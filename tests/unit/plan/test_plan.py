@@ -439,7 +439,6 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
         "artifacts/n/calibration/nncf-64.json",
         "artifacts/n/quantized/u8s8-minmax-64.onnx",
         "artifacts/n/quantized/u8s8-minmax-64-ffn.onnx",
-        "artifacts/n/sensitivity/u8s8-minmax-64.json",
         "artifacts/n/costs/u8s8-minmax-64.json",
         "artifacts/n/search/u8s8-minmax-64.json",
         "artifacts/n/quantized/u8s8-minmax-64-auto.onnx",
