@@ -26,7 +26,7 @@ def imported(
     modules: dict[Bucket, tvm.IRModule] = {}
     weights: dict[str, np.ndarray] = {}
     for bucket in buckets.all():
-        example = example_inputs(input_signature, *bucket)
+        example = example_inputs(input_signature, bucket[0], bucket[1])
         exported = torch.export.export(classifier, (), kwargs=example)
         modules[bucket], weights = translated(exported)
     return modules, weights
