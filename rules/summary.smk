@@ -15,9 +15,6 @@ rule summarize:
         races=paths_of("reports/{model}/{device}.race.json", RACES),
         families=paths_of("reports/{model}/{device}.family.json", FAMILIES),
         audits=paths_of("artifacts/{model}/audit/{variant}.json", AUDITED_JOBS),
-        sensitivities=paths_of(
-            "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", SEARCHES
-        ),
         searches=paths_of("artifacts/{model}/search/{scheme}-{calibration}.json", SEARCHES),
         caches=paths_of("artifacts/{model}/calibration/{cache}.json", CACHES),
         training=paths_of("reports/{model}/training.json", {"model": PLAN.training}),

@@ -35,13 +35,11 @@ TIMED = (
 LONG = (
     "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[inductor]",
     "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[pytorch]",
-    "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[tvm]",
     "engines/test_bundle.py::test_a_bundle_of_texts_gives_the_predictions_on_record[inductor-",
     "engines/test_bundle.py::test_a_bundle_of_texts_gives_the_predictions_on_record[tvm-",
     "engines/test_engine_folder.py::test_a_full_scratch_disk_is_no_failure_of_the_variant[ind",
     "engines/test_gpu_check.py",
     "engines/test_image_engines.py::test_logits_of_images_are_those_of_pytorch_fp32[cpu-compile-",
-    "engines/test_mlserver.py::test_the_answers_over_http_are_those_on_record[pytorch-",
     "engines/test_packages.py::test_a_package_runs_without_transformers_torchao_and_a_compiler[ind",
     "engines/test_profile.py::test_the_verdict_is_what_the_model_was_built_for[inductor-",
     "engines/test_using_an_engine.py::"

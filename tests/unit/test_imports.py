@@ -33,7 +33,6 @@ MAY_IMPORT = {
     "audit_variant": {"onnx"},
     "export_onnx": {"onnx", "torch"},
     "measure_costs": {"onnx"},
-    "measure_sensitivity": {"onnx"},
     "measure_training": TRAINING,
     "quantize_onnx": {"onnx"},
     "describe_graph": {"onnx"},

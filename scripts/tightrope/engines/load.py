@@ -10,7 +10,6 @@ from typing import Any
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.private_copy import private_copy
-from tightrope.engine_table import ENGINES
 from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import in_words
@@ -33,7 +32,8 @@ def engine_module(engine: str) -> Any:
         return importlib.import_module(f"tightrope.engines.{engine}")
     except (ImportError, OSError) as error:
         raise WorkFailed(
-            f"{engine} cannot be imported ({in_one_line(error)}): {ENGINES[engine].remedy}",
+            f"{engine} cannot be imported ({in_one_line(error)}): install what envs/cpu.txt, or on "
+            "a GPU envs/gpu.txt, names",
             transient=False,
         ) from error
 

@@ -22,7 +22,7 @@ from tightrope.plan.model_checks import (
     check_training,
 )
 from tightrope.plan.planned_on import planning_host
-from tightrope.plan.profiles import check_profiles
+from tightrope.plan.profiles import check_profiles, has_profiles
 from tightrope.plan.sample_sizes import can_tell, enough_samples
 from tightrope.plan.shapes import (
     buckets_of,
@@ -172,7 +172,7 @@ def has_buckets(config: Document, variant: Variant) -> bool:
     if variant.device == "cpu":
         return ENGINES[variant.engine].static
     graphs = config["cuda"]["graphs"] and "graphs" in ENGINES[variant.engine].cuda
-    return graphs and not ENGINES[variant.engine].profiles
+    return graphs and not has_profiles(config, variant.engine, variant.device)
 
 
 def uses_gpu(config: Document) -> bool:

@@ -51,7 +51,7 @@ def is_fed_by_onnx(config: Document, variant: Variant) -> bool:
 
 
 def graph_inputs(searches: dict[str, list[str]], wildcards: Any) -> dict[str, str]:
-    """Return the ONNX file of a graph, and the costs of its operators where a search measures them.
+    """Return the ONNX file of a graph, and with int8-auto the costs of its operators.
 
     `searches` are the `search_columns` of the plan. Costs belong to a scheme and to operator names,
     which do not change after simplification.

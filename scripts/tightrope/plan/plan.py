@@ -17,10 +17,15 @@ from tightrope.plan.job_inputs import (
 )
 from tightrope.plan.planned_on import planned_on, planning_host
 from tightrope.plan.profiled import profiled
+from tightrope.plan.profiles import by_tensorrt_provider
 from tightrope.plan.throughput import measured_throughputs
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
+from tightrope.signature import IMAGE
 from tightrope.variants import Variant, baseline, device_of, host_of, is_onnx, parse
+
+# precisions of `onnxruntime: {provider: tensorrt}`
+OF_TENSORRT_PROVIDER = ("fp32", "fp16")
 
 
 class Plan(NamedTuple):
@@ -120,6 +125,11 @@ def unavailable_reason(
     engine = ENGINES[variant.engine]
     if from_checkpoint(config, variant.engine) and is_onnx(model["checkpoint"]):
         return "no checkpoint: the model is an ONNX file"
+    if variant.engine == "tvm" and model["task"] == IMAGE:
+        return "TVM compiles text models only"
+    by_tensorrt = variant.device == "cuda" and by_tensorrt_provider(config, variant.engine)
+    if by_tensorrt and variant.precision not in OF_TENSORRT_PROVIDER:
+        return f"ONNX Runtime's TensorRT provider has {', '.join(OF_TENSORRT_PROVIDER)} only"
     # a device requested explicitly, as on a cluster's head node, is planned even without a GPU here
     if variant.device == "cuda" and config["devices"] == "auto" and not config["hosts"]:
         missing = planned_on()["packages"][variant.engine] if host["gpu"] else "no NVIDIA GPU"

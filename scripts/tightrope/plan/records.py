@@ -1,5 +1,6 @@
 """The files of a plan that hold a record or may hold a failure."""
 
+from tightrope.plan.columns import search_columns
 from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
 from tightrope.plan.job_inputs import audits, engine_manifest, int8_files
@@ -45,8 +46,11 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
     own = [path for paths in records(plan).values() for path in paths]
     own += [path for model in plan.models for path in onnx_files(model)]
     int8 = [path for job in plan.jobs for path in int8_files(config, *job)]
+    searches = zip(*search_columns(config, plan.jobs).values(), strict=True)
+    costs = [f"artifacts/{model}/costs/{'-'.join(name)}.json" for model, *name in searches]
     return (
         int8
+        + costs
         + shared_by_profiles(plan.profile)
         + own
         + graph_records(graph_columns(config, plan.jobs))

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from tightrope import __version__
-from tightrope.artifacts.int8_types import Found, Sensitivities
+from tightrope.artifacts.int8_types import Found
 from tightrope.jobs.spread import beside
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord
@@ -158,9 +158,9 @@ def models_of(
     settings: Settings,
 ) -> dict[str, Model]:
     """Return the entry of each model by name."""
-    sensitive, own = made_records(inputs.sensitivities, Sensitivities), of_models(results)
+    searches, own = made_records(inputs.searches, Found), of_models(results)
     entries = dict(
-        model_entry(one, splits, own.get(model_of(one), []), settings.baselines, sensitive)
+        model_entry(one, splits, own.get(model_of(one), []), settings.baselines, searches)
         for one in inputs.checkpoints
     )
     return with_truncations(entries, judged, inputs.caches, inputs.checkpoints)

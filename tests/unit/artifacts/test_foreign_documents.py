@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from page_parts import PARTS
 from tightrope.artifacts.files import copy_file, read_bytes, read_json, sha256
-from tightrope.artifacts.int8_types import Costs, Found, Sensitivities
+from tightrope.artifacts.int8_types import Costs, Found
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest, SplitManifest
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
@@ -145,13 +145,14 @@ SEARCH = {
 }
 TRIAL = {
     **{"in_float": ["a"], "delta": 0.0, "delta_low": -0.1, "delta_high": 0.1, "flips": 1},
-    **{"verdict": "kept", "seconds": 1.0},
-}
-FOUND = {
-    **{"in_float": ["a"], "smoothquant": 0.5, "stop": "minimum", "samples": 8, "seconds": 1.0},
-    **{"budget_points": 1.0, "ranking": [{"operator": "a", "kl_per_ms": 1.0}], "trials": [TRIAL]},
+    **{"smoothquant": 0.5, "verdict": "kept", "seconds": 1.0},
 }
 EFFECTS = {"a": {"agreement": 1.0, "logit_error": 0.1, "kl": 0.1, "sqnr_db": 20.0}}
+FOUND = {
+    **{"in_float": ["a"], "smoothquant": 0.5, "operators": 3, "samples": 8, "seconds": 1.0},
+    **{"budget_points": 1.0, "sensitivity": {"samples": 8, "operators": EFFECTS}},
+    "trials": [TRIAL],
+}
 REPORTED = {
     "results": [{"model": "m", "variant": "v", "status": "ok", "reason": None}],
     "training": [{"model": "m", "status": "ok"}],
@@ -179,11 +180,6 @@ def reader_of(tiny: TinyModel, name: str) -> tuple[str, Any, Callable[[Path], ob
         return GRAPH, document, lambda path: graphs_section([path], path.with_name("page.html"))
     return {
         "search": ("search.json", FOUND, lambda path: read_json(path, Found)),
-        "sensitivity": (
-            "sensitivity.json",
-            {"samples": 8, "operators": EFFECTS},
-            lambda path: read_json(path, Sensitivities),
-        ),
         "costs": (
             "costs.json",
             COSTS,
@@ -207,7 +203,7 @@ def path_graph(tiny: TinyModel) -> Any:
 
 READERS = [
     *("data.json", "checkpoint.json", "train.json", "minmax", "graph", "search"),
-    *("sensitivity", "costs", "seconds", "failures", "reported"),
+    *("costs", "seconds", "failures", "reported"),
 ]
 
 

@@ -1,27 +1,21 @@
 """What is missing for a GPU is one line, with the versions found and needed."""
 
 import ctypes
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from nvml_driver import build_driver, printed
-from tightrope.artifacts.provenance import library_version
 from tightrope.engines.load import engine_module
 from tightrope.errors import WorkFailed, is_out_of_memory
 from tightrope.jobs.child import Limits, supervised
 from tightrope.machine import gpu
 from tightrope.machine.gpu import (
-    LINKED,
     driver_cuda,
-    linked_tensorrt,
-    loaded,
     missing_packages,
     missing_toolkit,
     require_gpu,
-    without_tensorrt,
 )
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.runtimes.tensorrt.version import require_same, require_version
@@ -123,39 +117,7 @@ def test_packages_for_a_gpu_are_looked_for_without_importing_them() -> None:
         None if torch.version.cuda else "PyTorch without CUDA: install what envs/gpu.txt names"
     )
     assert missing_packages("compile") == lacking
-    assert missing_packages("onnxruntime_tensorrt").startswith("no onnxruntime-gpu: ")
-
-
-@pytest.mark.parametrize(
-    ("needed", "words"),
-    [
-        (None, "no torch-tensorrt: docs/engines.md says how to install torch-tensorrt"),
-        ("torch<2.14.0,>=2.13.0", "no tensorrt: install what envs/gpu.txt names"),
-        ("torch<2.10.0,>=2.9.0", "torch-tensorrt 2.9.0 needs torch <2.10.0,>=2.9.0, here is 2."),
-    ],
-)
-def test_torch_tensorrt_is_for_one_version_of_pytorch(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, needed: str | None, words: str
-) -> None:
-    """Of installed packages only their metadata counts, here that of one in a folder."""
-    if library_version("torch-tensorrt"):
-        pytest.skip("torch-tensorrt is installed here")
-    if needed:
-        folder = tmp_path / "torch_tensorrt-2.9.0.dist-info"
-        folder.mkdir()
-        facts = "Metadata-Version: 2.1\nName: torch-tensorrt\nVersion: 2.9.0\n"
-        (folder / "METADATA").write_text(f"{facts}Requires-Dist: {needed}\n")
-        monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(gpu, "library_version", library_version.__wrapped__)
-    assert missing_packages("torch_tensorrt").startswith(words)
-
-
-def test_a_runtime_in_no_lock_file_has_a_remedy_of_its_own() -> None:
-    words = refused("torch_tensorrt", by=engine_module)
-    assert words.startswith(
-        "torch_tensorrt cannot be imported (ModuleNotFoundError: No module named"
-    )
-    assert words.endswith("how to install torch-tensorrt, which no lock file has")
+    assert missing_packages("onnxruntime").startswith("no onnxruntime-gpu: ")
 
 
 def test_a_runtime_that_is_not_installed_is_one_line_with_its_remedy() -> None:
@@ -215,26 +177,6 @@ def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_it_was_built_for_more
         words = refused(built, HERE, options, by=require_same)
         assert f"by TensorRT {built['tensorrt']} for {built['gpu']}, here is" in words
         assert "TensorRT 11.4.0.106 on NVIDIA H200: delete the engine's folder" in words
-
-
-@pytest.mark.parametrize("engine", LINKED)
-def test_a_library_linked_to_a_tensorrt_that_is_not_there_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: str
-) -> None:
-    package, path = LINKED[engine]
-    library = tmp_path / package / path
-    library.parent.mkdir(parents=True)
-    (tmp_path / package / "__init__.py").write_text("")
-    library.write_bytes(b"\x7fELF\x00libcublas.so.13\x00libnvinfer.so.99\x00")
-    monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules, package)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert linked_tensorrt(engine) == ["libnvinfer.so.99"]
-    assert not loaded("libnvinfer.so.99")
-    assert loaded("libc.so.6")
-    words = without_tensorrt(package, "libnvinfer.so.99")
-    assert f"{package} is linked to libnvinfer.so.99, which cannot be loaded" in words
-    assert words.endswith("put the libraries of TensorRT 99 on LD_LIBRARY_PATH")
 
 
 def test_ahead_of_time_compilation_for_a_gpu_needs_the_toolkit(

@@ -212,7 +212,6 @@ def summarized(
         accuracies=accuracies,
         traffic=traffic,
         audits=records.get("audit", []),
-        sensitivities=records.get("sensitivity", []),
         searches=records.get("search", []),
         training=records.get("training", []),
         checkpoints=[checkpoint],
@@ -623,16 +622,19 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
     found = {
         "in_float": ["a"],
         "smoothquant": 0.8,
-        "stop": "minimum",
+        "operators": 1,
         "samples": 1024,
         "seconds": 3.0,
+        "budget_points": 1.0,
         "trials": [],
     }
     fields = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
     records = {
         f"audit/{auto}": {**facts, "engine_sha256": sha256(write_run(tmp_path, auto)[0])},
-        "sensitivity/u8s8-minmax-64": {"samples": 128, "operators": {"a": fields}},
-        "search/u8s8-minmax-64": {**found, "budget_points": 1.0, "ranking": [{"operator": "a"}]},
+        "search/u8s8-minmax-64": {
+            **found,
+            "sensitivity": {"samples": 128, "operators": {"a": fields}},
+        },
     }
     paths = {}
     for name, record in records.items():
@@ -643,7 +645,7 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
     summary = summarized(tmp_path, (BASELINE, auto), quantized=paths, race={"base": 9.0})
     results = by_variant(summary)
     assert results[auto]["audit"] == facts
-    assert results[auto]["search"] == {**found, "budget_points": 1.0, "operators": 1}
+    assert results[auto]["search"] == found
     sensitive = {"samples": 128, "operators": [{"operator": "a", **fields}]}
     assert summary["models"]["m"]["sensitivity"] == {"u8s8-minmax-64": sensitive}
     for name in (BASELINE, MISSING[1]):

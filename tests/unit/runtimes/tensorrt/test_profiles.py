@@ -62,12 +62,15 @@ def test_an_engine_of_one_profile_covers_all_and_is_tuned_for_the_largest_shape(
     assert covering(profiles[:1]) == profiles[0]
 
 
-@pytest.mark.parametrize("engine", ["tensorrt", "onnxruntime_tensorrt", "torch_tensorrt"])
-def test_shapes_outside_the_profiles_are_refused_for_every_engine_that_has_them(
-    engine: str,
-) -> None:
-    with pytest.raises(ConfigError, match=r"in none of tensorrt\.profiles"):
-        check_profiles(config((16, 128), profiles=TWO, engines={engine: ["fp16"]}))
+def test_shapes_outside_the_profiles_are_refused_for_every_engine_that_has_them() -> None:
+    def check(engine: str, provider: str = "cuda") -> None:
+        asked = {"engines": {engine: ["fp16"]}, "onnxruntime": {"provider": provider}}
+        check_profiles(config((16, 128), profiles=TWO, **asked))
+
+    check("onnxruntime")
+    for case in (("tensorrt",), ("onnxruntime", "tensorrt")):
+        with pytest.raises(ConfigError, match=r"in none of tensorrt\.profiles"):
+            check(*case)
 
 
 def test_profiles_of_the_configuration_are_taken_as_they_are() -> None:
