@@ -65,6 +65,7 @@ PLANTED = {
     "engines/tvm:load": {"load tvm"},
     "errors:nearest": set(),
     "inputs/texts:text_encoder": {
+        "search_operators",
         *LOADS,
         *BUILDS,
         "build inductor",
@@ -85,10 +86,12 @@ PLANTED = {
         "race_finalists",
     },
     "int8/calibrate:RANDOM_SEED": {"build inductor", "build openvino", "calibrate"},
-    "int8/quantize:in_qdq": {"quantize_onnx"},
+    "int8/quantize:in_qdq": {"search_operators", "quantize_onnx"},
     "int8/ranges:computed": {"calibrate"},
-    "int8/repairs:smoothed": {"quantize_onnx"},
+    "int8/repairs:smoothed": {"search_operators", "quantize_onnx"},
     "jobs/progress:INTERVAL_SECONDS": {
+        "measure_costs",
+        "search_operators",
         *BUILDS,
         "audit_variant",
         "calibrate",
