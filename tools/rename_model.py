@@ -11,15 +11,15 @@ import os
 import shutil
 import sys
 from base64 import urlsafe_b64decode
-from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from snakemake.persistence.file import FilePersistence
-from tightrope.artifacts.files import read_json, sha256, write_json
-from tightrope.artifacts.seals import FOLDERS, SEALS, files_to_seal, require_sealed, seal
-from tightrope.errors import ArtifactError, TightropeError
+from tightrope.artifacts.content import read_artifact, write_artifact
+from tightrope.artifacts.files import sha256
+from tightrope.artifacts.paths import FOLDERS
+from tightrope.errors import TightropeError
 from tightrope.jobs.job import print_one_line
 from tightrope.plan.orphans import take_folder
 
@@ -38,30 +38,14 @@ def main() -> None:
         if Path(folder, words.new).exists():
             raise TightropeError(f"{folder}/{words.new}: exists; remove it or take another name")
     atexit.register(take_folder().release)
-    sealed = sealed_files(words.old)
     for folder in FOLDERS:
         if Path(folder, words.old).exists():
             Path(folder, words.old).rename(Path(folder, words.new))
-        shutil.rmtree(SEALS / folder / words.old, ignore_errors=True)
     # pictures and bundles have the name of the model in them, and are made again
     shutil.rmtree(Path("reports", words.new, "graphs"), ignore_errors=True)
     shutil.rmtree(Path("artifacts", words.new, "bundle"), ignore_errors=True)
     rename_metadata(words.old, words.new, rename_in_records(words.old, words.new))
-    for folder, file in sealed:
-        if Path(folder, words.new, file).exists():
-            seal(Path(folder, words.new, file))
     print(f"renamed; now name the model {words.new} in the configuration")
-
-
-def sealed_files(model: str) -> list[tuple[str, Path]]:
-    """Return the files of a model that runs of this folder have written: folder, path in it."""
-    found = []
-    for folder in FOLDERS:
-        for path in files_to_seal([Path(folder, model)]):
-            with suppress(ArtifactError):
-                require_sealed(path)
-                found.append((folder, path.relative_to(folder, model)))
-    return found
 
 
 def rename_in_records(old: str, new: str) -> dict[str, str]:
@@ -74,10 +58,10 @@ def rename_in_records(old: str, new: str) -> dict[str, str]:
     for path in [*sorted(Path("reports", new).glob("*.json")), checkpoint]:
         if not path.exists():
             continue
-        record = read_json(path)
+        record = read_artifact(path)
         if record.get("model") == old:
             before, times = sha256(path), path.stat()
-            write_json(path, {**record, "model": new})
+            write_artifact(path, {**record, "model": new})
             if path == checkpoint:  # nothing is to be made from it again
                 os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             digests[before] = sha256(path)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tightrope.artifacts.files import sha256, write_json
+from tightrope.artifacts.content import checked, write_artifact, writing_artifact
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.records.accuracy import AccuracyRecord, logits_file
 from tightrope.records.latency import LatencyRecord
@@ -46,7 +47,7 @@ def write_records(jobs: Jobs, baselines: dict[str, dict[str, str]]) -> Inputs:
     for number, (model, variant) in enumerate(jobs):
         name, baseline = str(variant), baselines[model][variant.device]
         engine = Path(f"artifacts/{model}/engines/{name}/engine.json")
-        write_json(engine, engine_of(name, variant.precision))
+        write_artifact(engine, engine_of(name, variant.precision))
         found["engine"].append(engine)
         own = {NAME: name, MODEL: model, ENGINE: sha256(engine), DATA: data[model]}
         own[BASELINE] = baseline
@@ -54,14 +55,16 @@ def write_records(jobs: Jobs, baselines: dict[str, dict[str, str]]) -> Inputs:
             path = Path(f"reports/{model}/{name}.{kind}.json")
             path.parent.mkdir(parents=True, exist_ok=True)
             template = known[0 if name == baseline else 1 + number % (EIGHT - 1)]
-            text = template.read_text()
-            path.write_text(reduce(lambda made, pair: made.replace(*pair), own.items(), text))
+            text = checked(template, template.read_bytes()).removeprefix(b"{\n").decode()
+            with writing_artifact(path) as stream:
+                text = reduce(lambda made, pair: made.replace(*pair), own.items(), text)
+                stream.write(text.encode())
             if kind == "accuracy":
                 shutil.copyfile(logits_file(template), logits_file(path))
             found[kind].append(path)
         if variant.precision in QUANTIZED:
             audit = Path(f"artifacts/{model}/audit/{name}.json")
-            write_json(audit, audit_of() | {"engine_sha256": own[ENGINE]})
+            write_artifact(audit, audit_of() | {"engine_sha256": own[ENGINE]})
             found["audit"].append(audit)
     places: dict[tuple[str, str], list[str]] = {}
     for model, variant in jobs:
@@ -94,7 +97,7 @@ def write_model(model: str) -> tuple[Path, Path]:
     listed = {"../data/evaluation.jsonl": {"sha256": sha256(texts), "size_bytes": 1}}
     listed["../data/evaluation.jsonl"]["size_bytes"] = texts.stat().st_size
     rows = {"file": "../data/evaluation.jsonl", "rows": [0, EXAMPLES, 1], "samples": EXAMPLES}
-    write_json(
+    write_artifact(
         split,
         {**TASK, **rows, "split": "evaluation", "revision": None, "files": listed, "schema": 1},
     )

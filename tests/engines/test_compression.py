@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artifact_files import written
 from short_timing import timing_settings
-from tightrope.artifacts.files import read_json, write_json
+from tightrope.artifacts.files import read_json
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.measure.compression.ladder import Asked
 from tightrope.measure.compression.rung import Files, Recipe
@@ -131,5 +132,5 @@ def test_a_state_that_is_torn_counts_as_none(files: Files, table: Path, tmp_path
     (tmp_path / "work" / "rungs.json").write_text('{"key": "')
     assert one.read_state() == []
     rung = unmeasured(1.0, Structure((2,), 64), {})
-    write_json(tmp_path / "work" / "rungs.json", {"key": one.key(), "rungs": [rung]})
+    written(tmp_path / "work" / "rungs.json", {"key": one.key(), "rungs": [rung]})
     assert one.read_state() == [rung]

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.files import digest, sha256
 from tightrope.artifacts.int8_types import Costs, Divergences
-from tightrope.artifacts.seals import write_sealed_json
 from tightrope.errors import ArtifactError
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache
@@ -78,7 +78,7 @@ def search_operators(
     labels, budget = labels_of(examples), budget_points / 100
     judge = TrialEvaluator(model, rows, labels, budget, store, seconds=settings.seconds)
     in_float, stop = search(judge, [name for name, _ in ranking], settings.seconds)
-    write_sealed_json(
+    write_artifact(
         target,
         {
             "schema": SCHEMA,

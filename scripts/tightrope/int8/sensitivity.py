@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.seals import write_sealed_json
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.calibrate import samples_sha256
@@ -44,7 +44,7 @@ def measure_sensitivity(
     examples = read_split(data)[:samples]
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
     model = SwitchedModel(onnx_path, quantized, threads=threads)
-    write_sealed_json(
+    write_artifact(
         target,
         {
             "schema": SCHEMA,

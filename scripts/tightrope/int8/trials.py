@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.artifacts.int8_types import Trials
-from tightrope.artifacts.seals import read_sealed_json, write_sealed_json
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.switched_model import SwitchedModel
@@ -35,7 +35,7 @@ class TrialStore(NamedTuple):
 
     def write(self, trials: list[Trial]) -> None:
         """Replace the trials in the file."""
-        write_sealed_json(self.path, {"key": self.key, "trials": trials})
+        write_artifact(self.path, {"key": self.key, "trials": trials})
 
 
 class TrialEvaluator:
@@ -134,5 +134,5 @@ def remembered(state: Path, key: str) -> list[Trial]:
     """Return the saved trials of an interrupted search with the same `key`."""
     if not state.is_file():
         return []
-    document = read_sealed_json(state, Trials)
+    document = read_artifact(state, Trials)
     return document["trials"] if document["key"] == key else []

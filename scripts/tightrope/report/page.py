@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError, in_one_line
 from tightrope.report.context import sections
@@ -46,9 +47,14 @@ def render_page(
             html = render_models(document, known, target, graphs, pages)
         else:
             html = page_of(document, sections(document), known, graphs_section(graphs, target))
-    write_bytes(target, html.encode())
+    write_page(target, html)
     for page in set(target.parent.joinpath(PAGES).glob("*.html")) - set(pages):
         page.unlink()
+
+
+def write_page(page: Path, html: str) -> None:
+    """Write a page, which begins with what it was made with."""
+    write_bytes(page, f"<!-- {made_with_here()} -->\n{html}".encode())
 
 
 def page_of(
@@ -82,7 +88,7 @@ def render_models(
             link = quote(os.path.relpath(page, target.parent))
             index = links_to(document, quote(os.path.relpath(target, page.parent)))
             pictures = graphs_section(drawn.get(name, ()), page)
-            write_bytes(page, page_of(own, parts, template, pictures, index).encode())
+            write_page(page, page_of(own, parts, template, pictures, index))
         rows.append(model_row(parts, link))
     content = index_content(document, rows)
     return template.html(INDEX, content, charts=content["charts"], library=bool(content["charts"]))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from tightrope.artifacts.seals import read_sealed_json
+from tightrope.artifacts.content import read_artifact
 from tightrope.statistics import Interval
 from tightrope.summary.compression_types import CompressionSearch, Loss, SearchedModel
 from tightrope.summary.ratios import ratio_entry
@@ -67,7 +67,7 @@ class Searched(TypedDict):
 
 def compression_entries(paths: Iterable[Path | str]) -> list[CompressionSearch]:
     """Return the entry of each search, from `artifacts/{model}/compression.json`."""
-    return [entry(Path(path).parent.name, read_sealed_json(path, Searched)) for path in paths]
+    return [entry(Path(path).parent.name, read_artifact(path, Searched)) for path in paths]
 
 
 def entry(model: str, document: Mapping[str, Any]) -> CompressionSearch:

@@ -1,11 +1,11 @@
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from artifact_files import written
 from splits import split_of
-from tightrope.artifacts.files import read_json, write_json
+from tightrope.artifacts.files import read_json
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.cache import read_cache, write_cache
@@ -79,7 +79,7 @@ def test_at_the_time_limit_the_last_choice_that_held_stands() -> None:
 def test_no_trial_is_begun_that_would_end_after_the_limit(tmp_path: Path) -> None:
     trial = {"in_float": [], "delta": 0.0, "delta_low": 0.0, "delta_high": 0.0, "flips": 0}
     trials = [{**trial, "verdict": "kept", "seconds": seconds} for seconds in (2.0, 5.0)]
-    write_json(tmp_path / "state.json", {"key": "k", "trials": trials})
+    written(tmp_path / "state.json", {"key": "k", "trials": trials})
     store = TrialStore(tmp_path / "state.json", "k")
     judge = TrialEvaluator(SwitchedModel, [], None, 0.01, store, seconds=60)
     assert (judge.seconds, judge.has_time(12.0), judge.has_time(11.9)) == (7.0, True, False)
@@ -105,8 +105,8 @@ def evidence(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> tuple
     names = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1).operators
     kl = {name: {"kl": 1.0 if name == "classifier" else 0.1} for name in names}
     row = {"batch": 1, "sequence": 8, "float_s": 0.002, "int8_s": 0.001}
-    write_json(folder / "sensitivity.json", {"operators": kl})
-    write_json(folder / "costs.json", {"operators": {name: [row] for name in names}})
+    written(folder / "sensitivity.json", {"operators": kl})
+    written(folder / "costs.json", {"operators": {name: [row] for name in names}})
     return folder / "sensitivity.json", folder / "costs.json"
 
 
@@ -164,11 +164,11 @@ def test_a_search_goes_on_from_where_it_was_interrupted(
     state = tmp_path / "work/state.json"
     document = read_json(state)
     marked = {**document["trials"][0], "seconds": 0.125}
-    state.write_text(json.dumps({**document, "trials": [marked]}))
+    written(state, {**document, "trials": [marked]})
     found = searched(tiny, evidence, tmp_path, budget=20)
     assert found["trials"][0] == marked
     assert len(found["trials"]) == 1
-    state.write_text(json.dumps({**document, "key": "of another search"}))
+    written(state, {**document, "key": "of another search"})
     assert searched(tiny, evidence, tmp_path, budget=20)["trials"][0]["seconds"] != 0.125
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
+from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.artifacts.files import digest, sha256
-from tightrope.artifacts.seals import read_sealed_json, write_sealed_json
 from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
@@ -63,7 +63,7 @@ class Search:
         rungs, ended = self.read_state(), None
         if not rungs or (ended := ending(rungs, self.asked)) is None:
             rungs, ended = self.climb(rungs)
-        write_sealed_json(target, document(rungs, self.asked, ended, self.recipe, self.settings))
+        write_artifact(target, document(rungs, self.asked, ended, self.recipe, self.settings))
 
     def climb(self, rungs: list[Rung]) -> tuple[list[Rung], Ending | None]:
         """Measure rungs until the search ends; return all of them and why it ends."""
@@ -123,7 +123,7 @@ class Search:
     def read_state(self) -> list[Rung]:
         """Return the rungs that were measured, none where they are of another search."""
         try:
-            state = read_sealed_json(self.work / "rungs.json", State)
+            state = read_artifact(self.work / "rungs.json", State)
             return list(state["rungs"]) if state["key"] == self.key() else []
         except ArtifactError:
             return []
@@ -131,7 +131,7 @@ class Search:
     def write_state(self, rungs: list[Rung]) -> None:
         """Keep the rungs that were measured: one that failed is tried again."""
         measured = [one for one in rungs if one["reason"] is None]
-        write_sealed_json(self.work / "rungs.json", {"key": self.key(), "rungs": measured})
+        write_artifact(self.work / "rungs.json", {"key": self.key(), "rungs": measured})
 
 
 def over_baseline(rounds: Rounds) -> Interval:

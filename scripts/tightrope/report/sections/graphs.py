@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
-from tightrope.artifacts.seals import read_sealed_json
 from tightrope.report.graphs.names import OTHER
 from tightrope.report.graphs.picture import NARROW, WIDE, picture
 from tightrope.report.graphs.record import GraphRecord
@@ -30,7 +30,7 @@ def graphs_section(paths: Iterable[Path], page: Path) -> list[dict[str, Any]]:
     models: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
         model = path.parent.parent.name
-        document = read_sealed_json(path, dict[str, Any])
+        document = read_artifact(path, dict[str, Any])
         entry = {
             "name": path.stem,
             "model": model,

@@ -18,7 +18,7 @@ import tvm
 from tvm import te
 from tvm.target import Target
 
-from tightrope.artifacts.seals import read_sealed_json, write_sealed_json
+from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.errors import ArtifactError
 from tightrope.runtimes.tvm.schedules import tiled
 from tightrope.runtimes.tvm.tiles import Product, Tiles, lanes, tilings
@@ -57,7 +57,7 @@ def tuned(
             if time.perf_counter() - start >= seconds:
                 break
             try_next(records.setdefault(str(product), {"tried": 0}), turn, product, host)
-            write_sealed_json(file, records)
+            write_artifact(file, records)
     spent = time.perf_counter() - start
     known = {product: records.get(str(product), {}) for product in wanted}
     found = {product: Tiles(*r["tiles"]) for product, r in known.items() if "tiles" in r}
@@ -68,7 +68,7 @@ def tuned(
 def read_records(file: Path) -> dict[str, Any]:
     """Return the records of earlier builds, empty where the file is missing or broken."""
     try:
-        return read_sealed_json(file, dict[str, Tuned]) if file.is_file() else {}
+        return read_artifact(file, dict[str, Tuned]) if file.is_file() else {}
     except ArtifactError as error:
         print(f"tuned anew: {error}")
         return {}

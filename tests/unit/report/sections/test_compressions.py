@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from artifact_files import written
 from page_parts import PARTS
 from tightrope.report.page import render_page
 from tightrope.report.style.numbers import TIMES
@@ -31,7 +32,7 @@ def section(folder: Path, path: dict[str, Any]) -> str:
     """The section of the page of the example summary with this search, empty without one."""
     file = folder / "fast" / "compression.json"
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(path))
+    written(file, path)
     document = json.loads(EXAMPLE.read_text()) | {"compressions": compression_entries([file])}
     (folder / "summary.json").write_text(json.dumps(document))
     render_page(folder / "summary.json", folder / "summary.html", **PARTS)
