@@ -26,14 +26,13 @@ include: "rules/report.smk"
 include: "rules/bundle.smk"
 
 
-stored.declare_packs_and_seals(workflow)
+stored.declare_packs(workflow)
 
 
 envvars:
     "TIGHTROPE_ATTEMPTS",
     "TIGHTROPE_CONTINUES",
     "TIGHTROPE_PLANNED_ON",
-    "TIGHTROPE_SECRET",
 
 
 rule all:

@@ -6,7 +6,6 @@ from functools import partial
 PROJECT = os.path.dirname(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path.insert(0, f"{PROJECT}/scripts")
 
-from tightrope.artifacts import seals
 from tightrope.artifacts.files import file_state
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
@@ -37,6 +36,7 @@ from tightrope.plan import (
     structures,
     throughput,
     training,
+    unrecorded,
     wildcard_functions,
 )
 from tightrope.plan.config import checked_or_exit
@@ -61,7 +61,6 @@ code_of = partial(code_digest, SCRIPTS)
 versions_of = library_versions
 
 planned_on.pass_on(main=workflow.is_main_process)
-stored.tell_copies(workflow)
 # another dictionary: in a module this one belongs to the workflow that imports it
 config = checked_or_exit(workflow, config, f"{PROJECT}/config/schema.yaml")
 PLAN = plan.make_plan(config, failed=ended.known().models)
@@ -92,10 +91,10 @@ GENERATIONS = begin.generations(workflow, config, PLAN, LOCATION, deleted=DELETE
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)
 announce.announce(workflow, config, PLAN, executing=False, module=LOCATION.module)
+unrecorded.decide_by_digests(workflow, LOCATION)
 
 os.environ.setdefault(begin.ATTEMPTS, "1")
 os.environ.setdefault(ended.CONTINUES, "")
-os.environ.setdefault(seals.SECRET_VARIABLE, "")
 
 
 # functions of the wildcards, for the rules

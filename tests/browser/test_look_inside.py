@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from artifact_files import written
 from page_parts import PARTS
 from tightrope.artifacts.failures import write_failure
-from tightrope.artifacts.files import write_json
 from tightrope.jobs.child import Limits
 from tightrope.report.graphs.write import describe_graph
 from tightrope.report.page import render_page
@@ -29,7 +29,7 @@ def report(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     costs = folder / "costs.json"
     row = {"batch": 16, "sequence": 128, "float_s": 3.0, "int8_s": 1.0}
     names = [f"{LAYER}.{number}.output.dense" for number in (0, 1)]
-    write_json(costs, {"host": "h", "operators": {name: [row] for name in names}})
+    written(costs, {"host": "h", "operators": {name: [row] for name in names}})
     graphs = folder / "tiny/graphs"
     sources = {"exported": tiny.onnx, "simplified": tiny.simplified, "u8s8-minmax-8": tiny.u8s8}
     for name, source in sources.items():
@@ -40,7 +40,7 @@ def report(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     records = [graphs / f"{name}.json" for name in (*sources, "s8s8-minmax-8")]
     target = folder / "summary.html"
     summary = folder / "summary.json"
-    write_json(summary, {"schema": 3, "results": []})  # no chart, which takes its time
+    written(summary, {"schema": 3, "results": []})  # no chart, which takes its time
     render_page(summary, target, graphs=records, **PARTS)
     return target
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tightrope.artifacts.files import read_json, write_json
+from artifact_files import written
+from tightrope.artifacts.files import read_json
 from tightrope.engines.load import load_engine
 from tightrope.measure.idleness.measure import measure_idleness
 from tightrope.measure.settings import TimingSettings
@@ -49,7 +50,7 @@ def unbuilt(engine: Path, tmp_path: Path) -> Path:
     """The manifest of an engine that could not be built."""
     path = tmp_path / "engines" / VARIANT / "engine.json"
     path.parent.mkdir(parents=True)
-    write_json(path, {**read_json(engine), "status": "failed", "reason": "no kernel", "files": {}})
+    written(path, {**read_json(engine), "status": "failed", "reason": "no kernel", "files": {}})
     return path
 
 

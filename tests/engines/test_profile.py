@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from artifact_files import written
 from tightrope.artifacts.failures import write_failure
-from tightrope.artifacts.files import write_json
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
@@ -215,7 +215,7 @@ def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
     variant = "cpu-onnxruntime-fp32"
     speeds = {"operations_per_s": {"fp32": 1e11}, "copy_bytes_per_s": 1e10}
     peaks = {"device": "cpu", "threads": 1, **speeds, "smallest_operator_s": 1e-6}
-    write_json(tmp_path / "peaks.json", {"peaks": peaks})
+    written(tmp_path / "peaks.json", {"peaks": peaks})
     write_failure(tmp_path / f"{failed}.json", reason="killed", transient=False)
     measure_profile(
         artifacts_of(tiny, built(parse(variant)), split="timing"),

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import chdir, suppress
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import onnx
 import warm_snakemake
 import yaml
-from tightrope.artifacts.seals import write_sealed_json
+from artifact_files import written
 
 MODEL = "tiny"
 VARIANTS = (
@@ -161,10 +161,9 @@ class Project:
         (self / path).write_text(text.replace(old, new))
 
     def rewrite(self, path: str, document: Any) -> None:
-        """As if a job had written the JSON document so: sealed, and Snakemake sees no change."""
+        """As if a job had written the JSON document so, and Snakemake sees no change."""
         status = (self / path).stat()
-        with chdir(self.folder):
-            write_sealed_json(path, document)
+        written(self / path, document)
         os.utime(self / path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def command(self, *words: str) -> list[str]:

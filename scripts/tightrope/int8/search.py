@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.seals import write_sealed_json
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.inputs.encode import load_encoder, read_split
@@ -75,7 +75,7 @@ def search_operators(
     began = time.perf_counter()
     judge = Judge(rows, labels_of(examples), settings.budget_points / 100)
     found = searched(judge, inputs, scheme, settings)
-    write_sealed_json(
+    write_artifact(
         target,
         {
             "schema": SCHEMA,

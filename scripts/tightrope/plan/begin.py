@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import cannot_be_written, refusal_to_write
-from tightrope.artifacts.seals import make_secret, pass_on_secret
 from tightrope.errors import TightropeError
 from tightrope.jobs.ended import continues, kept
 from tightrope.plan import reports
@@ -58,7 +57,7 @@ def begin_run(workflow: Any, config: Document, plan: Plan, location: Location) -
     if location.module:
         return begin_module(workflow, config, plan, location)
     lease = folder_or_exit()
-    make_secret_or_exit(stored=location.stored)
+    require_room_or_exit()
     deleted = False
     if lease.owned:
         deleted = delete_to_try_again(workflow, config, plan)
@@ -123,7 +122,7 @@ def begin_module(workflow: Any, config: Document, plan: Plan, location: Location
         require_no_jobs()
     except TightropeError as error:
         sys.exit(str(error))
-    make_secret_or_exit(stored=location.stored)
+    require_room_or_exit()
     deleted = delete_to_make_again(workflow, config, plan, location)
     if config["strict"]:
         end_strictly(location.made("reports/summary.json"))
@@ -163,16 +162,9 @@ def folder_or_exit() -> Lease:
         sys.exit(str(error))
 
 
-def make_secret_or_exit(*, stored: bool) -> None:
-    """Make the secret that seals are made with; end the process with one line on an error.
-
-    Jobs get it where files are in storage: they may not have this folder. A full disk is such an
-    error too, of which Snakemake says only that, with its traceback.
-    """
+def require_room_or_exit() -> None:
+    """End the process with one line on a full disk, of which Snakemake says only that."""
     try:
-        make_secret()
-        if stored:
-            pass_on_secret()
         if (refusal := refusal_to_write(SNAKEMAKE)) is not None:
             raise cannot_be_written(SNAKEMAKE.absolute(), refusal)
     except TightropeError as error:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError, in_one_line
 from tightrope.report.context import sections
@@ -38,7 +39,8 @@ def render_page(
         content = {"summary": document, **parts}
         pictures = graphs_section(graphs, target)
         html = known.html(PAGE, content, charts=parts["charts"], graphs=pictures)
-    write_bytes(target, html.encode())
+    # the page begins with what it was made with
+    write_bytes(target, f"<!-- {made_with_here()} -->\n{html}".encode())
 
 
 @contextmanager

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
-from tightrope.artifacts.seals import read_sealed_json
 from tightrope.summary.model_types import OperatorSensitivity, Sensitivity
 from tightrope.summary.result_types import Audit, Result, Search
 from tightrope.variants import AUTO
@@ -19,7 +19,7 @@ NOISIEST = 5  # number of tensors of an audit in the summary
 
 def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
     """Read files `artifacts/{model}/{kind}/{name}.json`, without recorded failures."""
-    found = {path: read_sealed_json(path) for path in paths}
+    found = {path: read_artifact(path) for path in paths}
     made = {path: one for path, one in found.items() if failure_of(one) is None}
     for path, one in made.items():
         require_type(path, one, kind)

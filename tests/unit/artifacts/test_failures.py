@@ -11,7 +11,7 @@ from tightrope.artifacts.failures import (
     write_failure,
 )
 from tightrope.errors import ArtifactError, WorkFailed
-from tightrope.int8.cache import read_cache, read_sealed
+from tightrope.int8.cache import read_any_cache, read_cache
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.int8.costs import measure_costs
 from tightrope.int8.quantize import found_by_search, quantize_onnx
@@ -119,7 +119,7 @@ def batches_of(model: TinyModel) -> None:
 
 READERS: dict[str, Callable[[TinyModel, Path], object]] = {
     "cache": lambda model, folder: read_cache(folder / "a.json", model=model.simplified),
-    "sealed cache": lambda _, folder: read_sealed(folder / "a.json"),
+    "any cache": lambda _, folder: read_any_cache(folder / "a.json"),
     "model": lambda _, folder: load_onnx(folder / "a.onnx"),
     "search": lambda _, folder: found_by_search(folder / "a.json"),
     "samples": lambda model, folder: batches_of(model._replace(nncf=folder / "a.json")),

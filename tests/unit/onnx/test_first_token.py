@@ -207,7 +207,7 @@ def test_of_a_real_classifier_the_whole_last_layer_but_keys_and_values_is_reduce
     assert [sum(count == 7 for count in one.values()) for one in rows] == [16, 10]
 
 
-def test_the_seal_of_a_saved_file_is_no_matter(tmp_path: Path) -> None:
+def test_the_digest_of_a_saved_file_is_no_matter(tmp_path: Path) -> None:
     from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, set_max_sequence
 
     model = encoder_layer()

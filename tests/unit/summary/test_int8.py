@@ -1,9 +1,9 @@
 """What the summary tells of INT8: from three kinds of records to fields of results and models."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from artifact_files import written
 from tightrope.artifacts.failures import write_failure
 from tightrope.summary.int8 import (
     audit_entry,
@@ -48,7 +48,7 @@ def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path)
     for model in ("m", "n"):
         path = tmp_path / f"artifacts/{model}/audit/{AUTO}.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps({**audit(), "answers": None, "tensors": [], "reason": model}))
+        written(path, {**audit(), "answers": None, "tensors": [], "reason": model})
     found = dict(OwnAudits(sorted(tmp_path.rglob("*.json")), {}))
     reasons = {key: one["reason"] for key, one in found.items()}
     assert reasons == {("m", AUTO): "m", ("n", AUTO): "n"}
@@ -57,7 +57,7 @@ def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path)
 def test_what_could_not_be_searched_has_no_record(tmp_path: Path) -> None:
     paths = [tmp_path / f"artifacts/m/search/u8s8-minmax-{count}.json" for count in (8, 64)]
     write_failure(paths[0], reason="not searched: why", transient=False)
-    paths[1].write_text(json.dumps(search(["a"])))
+    written(paths[1], search(["a"]))
     assert made_records(paths, dict[str, Any]) == {("m", "u8s8-minmax-64"): search(["a"])}
 
 

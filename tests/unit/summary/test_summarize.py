@@ -5,12 +5,13 @@ from typing import Any
 import pandas
 import pytest
 from accuracy_records import accuracy_record
+from artifact_files import without_digests, written
 from disturbed import facts
 from gpu_states import state
 from manifests import CHECKPOINT, ENGINE, SPLIT
 from raced import planted, race_record, race_shape
 from tightrope.artifacts.descent import require_model
-from tightrope.artifacts.files import sha256, write_json
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint, named
@@ -156,7 +157,7 @@ def write_split(folder: Path) -> Path:
     name = f"../data/{texts.name}"
     files = {name: {"sha256": sha256(texts), "size_bytes": texts.stat().st_size}}
     rows = {"file": name, "rows": [0, 1000, 1], "samples": 1000}
-    write_json(split, {**SPLIT, **rows, "files": files, "schema": 1})
+    written(split, {**SPLIT, **rows, "files": files, "schema": 1})
     return split
 
 
@@ -221,9 +222,9 @@ def summarized(
     settings = Settings(unavailable=[MISSING], baselines=baselines, budget_points=1.0, **options)
     targets = {"json_target": folder / "summary.json", "csv_target": folder / "summary.csv"}
     summarize(inputs, settings, **targets)
-    written = json.loads((folder / "summary.json").read_text())
-    assert read_summary(folder / "summary.json") == written, "a field has no type"
-    return written
+    document = without_digests(json.loads((folder / "summary.json").read_text()))
+    assert read_summary(folder / "summary.json") == document, "a field has no type"
+    return document
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +236,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def summary(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "summary.json").read_text())
+    return without_digests(json.loads((folder / "summary.json").read_text()))
 
 
 def by_variant(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -640,7 +641,7 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
     for name, record in records.items():
         path = folder / f"{name}.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(record))
+        written(path, record)
         paths[path.parent.name] = [path]
     summary = summarized(tmp_path, (BASELINE, auto), quantized=paths, race={"base": 9.0})
     results = by_variant(summary)
@@ -670,7 +671,7 @@ def test_a_record_of_another_model_variant_or_engine_is_refused(
 ) -> None:
     runs = write_run(tmp_path, BASELINE)
     path = runs[("engine", "latency", "accuracy").index(kind)]
-    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    written(path, {**json.loads(path.read_text()), field: value})
     checkpoint, split = write_model(tmp_path)
     engine, latency, accuracy = ([one] for one in runs)
     inputs = Inputs(
@@ -697,7 +698,7 @@ def test_predictions_on_other_data_are_refused(tmp_path: Path) -> None:
 def test_an_audit_of_another_engine_is_refused(tmp_path: Path) -> None:
     path = tmp_path / f"artifacts/m/audit/{QUICK}.json"
     audit = {"status": "ok", "reason": None, "answers": None, "tensors": []}
-    write_json(path, {**audit, "engine_sha256": "0" * 64})
+    written(path, {**audit, "engine_sha256": "0" * 64})
     in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     with pytest.raises(ArtifactError, match=r"\.json: measured with another engine"):
         OwnAudits([path], in_use)["m", QUICK]
@@ -707,18 +708,18 @@ def test_a_race_of_other_engines_or_of_another_model_is_refused(tmp_path: Path) 
     in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     race = write_race(tmp_path, quick=4.0)
     document = json.loads(race.read_text())
-    race.write_text(json.dumps({**document, "engines_sha256": in_use_by_variant(in_use)}))
+    written(race, {**document, "engines_sha256": in_use_by_variant(in_use)})
     assert read_own_race(race, RaceRecord, in_use).model == "m"
-    race.write_text(json.dumps({**document, "engines_sha256": {QUICK: "0" * 64}}))
+    written(race, {**document, "engines_sha256": {QUICK: "0" * 64}})
     with pytest.raises(ArtifactError, match=r"cpu\.race\.json: measured with another engine"):
         read_own_race(race, RaceRecord, in_use)
     digests = {**in_use_by_variant(in_use), "cpu-tvm-fp32": "0" * 64}
-    race.write_text(json.dumps({**document, "engines_sha256": digests}))
+    written(race, {**document, "engines_sha256": digests})
     with pytest.raises(ArtifactError, match="raced cpu-tvm-fp32, which is configured no more; del"):
         read_own_race(race, RaceRecord, in_use)
     other = race.parents[1] / "other" / race.name
     other.parent.mkdir()
-    other.write_text(json.dumps(document))
+    written(other, document)
     with pytest.raises(ArtifactError, match="the record of model m, not of other"):
         read_own_race(other, RaceRecord, in_use)
 
@@ -749,6 +750,6 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
     )
     settings = Settings(unavailable=[], baselines=BASELINES, budget_points=1.0)
     targets = {"json_target": tmp_path / "summary.json", "csv_target": tmp_path / "summary.csv"}
-    with pytest.raises(ArtifactError, match=rf"{latency.name}: invalid JSON"):
+    with pytest.raises(ArtifactError, match=rf"{latency.name}: its content is not what was"):
         summarize(inputs, settings, **targets)
     assert not (tmp_path / "summary.json").exists()

@@ -4,10 +4,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise, write_failure
 from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.int8_types import Costs
-from tightrope.artifacts.seals import write_sealed_json
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.onnx.file import load_onnx
@@ -52,7 +52,7 @@ def write(
     model = without_weights(load_onnx(source), f"{title}: the structure, weights are left out")
     document = describe(model.graph, read_costs(costs))
     write_bytes(structure, model.SerializeToString(deterministic=True))
-    write_sealed_json(record, document)
+    write_artifact(record, document)
 
 
 def read_costs(path: Path | str | None) -> Any:

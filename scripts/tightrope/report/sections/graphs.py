@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
-from tightrope.artifacts.seals import read_sealed_json
 from tightrope.report.graphs.record import OTHER, SHARED, GraphRecord
 from tightrope.report.style.numbers import megabytes, significant, whole
 from tightrope.runtimes.executed import is_product
@@ -28,7 +28,7 @@ def graphs_section(paths: Iterable[Path], page: Path) -> list[dict[str, Any]]:
     models: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
         model = path.parent.parent.name
-        document = read_sealed_json(path, dict[str, Any])
+        document = read_artifact(path, dict[str, Any])
         entry = {
             "name": path.stem,
             "model": model,

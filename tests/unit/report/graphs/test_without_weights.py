@@ -5,9 +5,9 @@ from pathlib import Path
 
 import onnx
 import pytest
+from artifact_files import written
 from onnx import TensorProto, helper, numpy_helper
 from tightrope.artifacts.failures import failure_in, write_failure
-from tightrope.artifacts.files import write_json
 from tightrope.errors import ArtifactError
 from tightrope.jobs.child import Limits
 from tightrope.onnx.file import load_onnx
@@ -113,7 +113,7 @@ def test_costs_that_could_not_be_measured_leave_the_layers_without_times(
 def test_costs_become_shares_of_the_time_that_add_up(tiny: TinyModel, tmp_path: Path) -> None:
     names = [f"bert.encoder.layer.{number}.output.dense" for number in (0, 1)]
     rows = {name: [{"batch": 1, "sequence": 8, "float_s": 2.0, "int8_s": 1.0}] for name in names}
-    write_json(tmp_path / "costs.json", {"host": "h", "operators": rows})
+    written(tmp_path / "costs.json", {"host": "h", "operators": rows})
     record, _ = described(tiny.simplified, tmp_path, tmp_path / "costs.json")
     blocks = json.loads(record.read_text())["blocks"]
     assert [one["seconds"] for block in blocks for one in block["layers"]].count(2.0) == 2
