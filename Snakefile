@@ -31,7 +31,6 @@ stored.declare_packs(workflow)
 
 envvars:
     "TIGHTROPE_ATTEMPTS",
-    "TIGHTROPE_CONTINUES",
     "TIGHTROPE_PLANNED_ON",
 
 
@@ -46,7 +45,7 @@ rule all:
 
 onstart:
     stopping.stop_jobs_on_signals(workflow)
-    announce.announce(workflow, config, PLAN, executing=True)
+    announce.announce(workflow, config, PLAN)
 
 
 onsuccess:

@@ -43,8 +43,8 @@ from tightrope.plan.config import checked_or_exit
 from tightrope.plan.location import location_or_exit
 from tightrope.plan.patterns import one_of
 from tightrope.plan.wildcard_functions import of_wildcards
-from tightrope.terminal import decision, stopping
-from tightrope.terminal.ended import watch_ended_jobs
+from tightrope.terminal import decision, start, stopping
+from tightrope.terminal.ended import EndedJobs
 from tightrope.variants import CALIBRATION, METHODS, SCHEMES
 
 LOCATION = location_or_exit(workflow, PROJECT)
@@ -63,7 +63,7 @@ versions_of = library_versions
 planned_on.pass_on(main=workflow.is_main_process)
 # another dictionary: in a module this one belongs to the workflow that imports it
 config = checked_or_exit(workflow, config, f"{PROJECT}/config/schema.yaml")
-PLAN = plan.make_plan(config, failed=ended.known().models)
+PLAN = plan.make_plan(config, failed=ended.known())
 # a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]
 JOBS = columns.columns(PLAN.jobs)
@@ -83,18 +83,14 @@ CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 CONSTRAINT = devices.default_constraint(workflow)
 CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
-DELETED = begin.begin_run(workflow, config, PLAN, LOCATION)
-MADE_FIRST = begin.files_made_first(PLAN, LOCATION)
-UNMADE = begin.unmade_files(workflow, PLAN, LOCATION)
-ENDED_JOBS = watch_ended_jobs(workflow)
-GENERATIONS = begin.generations(workflow, config, PLAN, LOCATION, deleted=DELETED, unmade=UNMADE)
+start.start_terminal(workflow, module=LOCATION.module)
+begin.begin_with_dag(workflow, config, PLAN, LOCATION)
+unrecorded.decide_by_digests(workflow, LOCATION)
+ENDED_JOBS = EndedJobs(workflow)
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)
-announce.announce(workflow, config, PLAN, executing=False, module=LOCATION.module)
-unrecorded.decide_by_digests(workflow, LOCATION)
 
-os.environ.setdefault(begin.ATTEMPTS, "1")
-os.environ.setdefault(ended.CONTINUES, "")
+os.environ.setdefault(planned_on.ATTEMPTS, "1")
 
 
 # functions of the wildcards, for the rules
@@ -193,7 +189,7 @@ race_libraries = of_wildcards(job_params.race_libraries, PLAN)
 family_libraries = of_wildcards(family_jobs.family_libraries, CHILDREN, PLAN.variants)
 prepared_of_run = of_wildcards(preparation.prepared, config, PLAN.jobs)
 prepared_files = of_wildcards(preparation.prepared_files, config, PLAN.jobs)
-last_attempt = of_wildcards(begin.last_attempt, workflow)
+last_attempt = of_wildcards(planned_on.last_attempt, workflow)
 
 # take an engine, libraries, a split, a key or a path, and return a function of the wildcards
 inputs_of = partial(of_wildcards, job_inputs.engine_inputs, config)

@@ -72,7 +72,6 @@ rule render_report:
         runtime=10,
     params:
         code=code_of("render_report.py"),
-        generation=GENERATIONS["render_report"],
         libraries=versions_of("altair", "vl-convert-python"),
     script:
         "../scripts/render_report.py"

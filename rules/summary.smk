@@ -1,7 +1,5 @@
 rule summarize:
     input:
-        # not read: made again where the job of one ended without it, see `begin.unmade_files`
-        *MADE_FIRST,
         engines=paths_of("artifacts/{model}/engines/{variant}/engine.json", JOBS),
         latencies=paths_of("reports/{model}/{variant}.latency.json", JOBS),
         accuracies=paths_of("reports/{model}/{variant}.accuracy.json", JOBS),
@@ -48,7 +46,6 @@ rule summarize:
         prices=hosts.prices_of(config),
         prepared=prepared_of_run,
         accept_disturbed=config["latency"]["accept_disturbed"],
-        generation=GENERATIONS["summarize"],
         libraries=versions_of("pillow"),
     script:
         "../scripts/summarize.py"

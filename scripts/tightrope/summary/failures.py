@@ -1,9 +1,12 @@
 """Failures recorded in summary.json."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from tightrope.artifacts.files import read_json
+from tightrope.errors import ArtifactError
 from tightrope.records.record import TRAINING
 
 
@@ -36,3 +39,17 @@ def failures(summary: Path) -> list[dict[str, Any]]:
     document = read_json(summary, Reported)
     trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
     return [one for one in (*document["results"], *trainings) if one["status"] == "failed"]
+
+
+def exit_with_failures(summary: Path) -> None:
+    """End the process with exit code 1 where a variant of `summary` failed."""
+    try:
+        found = failures(summary) if summary.is_file() else []
+        failed = [f"{one['model']}/{one['variant']}: {one['reason']}" for one in found]
+    except ArtifactError as error:
+        failed = [str(error)]
+    if failed:
+        print(f"strict: {len(failed)} failed: " + "; ".join(failed), file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFailed
 from tightrope.jobs.child import Child, Limits, failure, run_or_stop, supervised
-from tightrope.jobs.ended import CONTINUES, Ended
+from tightrope.jobs.ended import CONTINUES
 from tightrope.jobs.job import Section
 from tightrope.machine.processes import peak_rss_bytes
 
@@ -325,10 +325,9 @@ def test_the_time_of_a_slurm_job_counts_from_its_start_also_where_its_clock_is_w
 def test_a_job_that_has_ended_before_fails_for_that_reason_in_place_of_its_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Ended(outputs={"reports/a.json": "the node was lost"}).write()
-    assert Limits.of(job_of(1000, 10)).ended is None  # of an earlier run
-    monkeypatch.setenv(CONTINUES, "1")
+    assert Limits.of(job_of(1000, 10)).ended is None
+    (tmp_path / "ended.json").write_text('{"reports/a.json": "the node was lost"}')
+    monkeypatch.setenv(CONTINUES, str(tmp_path / "ended.json"))
     limits = Limits.of(job_of(1000, 10))
     with pytest.raises(WorkFailed, match="the node was lost") as caught:
         supervised(int, "1", limits=limits)

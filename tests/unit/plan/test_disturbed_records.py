@@ -10,7 +10,6 @@ from disturbed import facts
 from raced import HOST, planted, race_record, race_shape
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
-from tightrope.plan.run import delete_disturbed
 from tightrope.records.idleness import FEWEST, IdlenessRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.throughput import ThroughputRecord
@@ -162,19 +161,3 @@ def test_failed_broken_and_other_records_are_left_alone(tmp_path: Path) -> None:
     engine = tmp_path / "engine.json"
     engine.write_text('{"status": "failed"}')
     assert not any(map(is_disturbed, (failed, broken, old, accuracy, engine)))
-
-
-def test_the_disturbed_records_and_no_others_are_deleted(tmp_path: Path) -> None:
-    disturbed = [
-        latency(tmp_path / "a.latency.json", (12, 0)),
-        latency(tmp_path / "b.activation.json", (0, 12), (12, 0)),
-        race(tmp_path / "cpu.race.json", 24),
-    ]
-    quiet = [
-        latency(tmp_path / "c.latency.json", (0, 12)),
-        race(tmp_path / "cuda.race.json", 0),
-    ]
-    every = [*quiet, *disturbed, *disturbed, tmp_path / "missing.latency.json"]
-    assert delete_disturbed(map(str, every)) == disturbed
-    assert sorted(tmp_path.iterdir()) == sorted(quiet)
-    assert delete_disturbed(every) == []
