@@ -25,7 +25,6 @@ TIMED = (
     "engines/test_traffic.py",
     "unit/compare/test_remeasure.py",
     "unit/measure/",
-    "unit/machine/",
     "workflow/test_disturbed.py",
     "workflow/test_interruption.py",
     "workflow/test_terminal.py",
