@@ -1,7 +1,6 @@
 """The begin of a run: it takes the folder, and makes again what is asked for or missing."""
 
 import atexit
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,26 +19,25 @@ from tightrope.plan.records import failing_files, records
 from tightrope.plan.reports import REPORTS
 from tightrope.plan.stored import files_here, require_storable
 from tightrope.summary.failures import exit_with_failures
-from tightrope.terminal.plugin import LOGGER
 
 
 def begin_with_dag(workflow: Any, config: Document, plan: Plan, location: Location) -> None:
-    """Have the main process begin the run when Snakemake tells its log that it builds the DAG.
+    """Have the main process begin the run just before Snakemake builds the DAG.
 
     Only then it is known whether jobs are to be executed, and no file has been looked at.
     """
+    prepare_dag = workflow._prepare_dag
 
-    def heard(message: logging.LogRecord) -> bool:
-        if str(message.msg).startswith("Building DAG of jobs"):
-            if workflow.executor_plugin and not workflow.dryrun:
-                begin_or_exit(workflow, config, location)
-            if workflow.dryrun or location.module:  # Snakemake calls no hook of these
-                announce(workflow, config, plan)
-            workflow.dag.forcefiles |= to_make_again(workflow, config, plan, location)
-        return True
+    def prepare(*words: Any, **settings: Any) -> None:
+        if workflow.executor_plugin and not workflow.dryrun:
+            begin_or_exit(workflow, config, location)
+        if workflow.dryrun or location.module:  # Snakemake calls no hook of these
+            announce(workflow, config, plan)
+        prepare_dag(*words, **settings)
+        workflow.dag.forcefiles |= to_make_again(workflow, config, plan, location)
 
     if workflow.is_main_process:
-        logging.getLogger(LOGGER).addFilter(heard)
+        workflow._prepare_dag = prepare
 
 
 def begin_or_exit(workflow: Any, config: Document, location: Location) -> None:

@@ -23,6 +23,7 @@ def take_folder(*, slurm: bool) -> None:
     Snakemake's own locks, which a killed run leaves, are removed. Raises TightropeError that names
     the run at work in the folder, or where jobs go to Slurm those of an earlier run.
     """
+    LOCK.parent.mkdir(exist_ok=True)
     try:
         lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
