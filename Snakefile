@@ -26,13 +26,12 @@ include: "rules/report.smk"
 include: "rules/bundle.smk"
 
 
-stored.declare_packs_and_seals(workflow)
+stored.declare_packs(workflow)
 
 
 envvars:
     "TIGHTROPE_ATTEMPTS",
     "TIGHTROPE_PLANNED_ON",
-    "TIGHTROPE_SECRET",
 
 
 rule all:
@@ -41,7 +40,6 @@ rule all:
         kept_here("reports/summary.html"),
         kept_here("reports/summary.json"),
         kept_here("reports/summary.csv"),
-        kept_here(collect("reports/pages/{model}.html", model=PAGED)),
     localrule: True
 
 

@@ -1,12 +1,13 @@
 """Export a calibration cache to the text format of TensorRT up to 10, or import such a text."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
-from tightrope.artifacts.seals import make_secret, sealed_place
+from tightrope.artifacts.content import IMPORTED, MADE_WITH
 from tightrope.int8.tensorrt_cache import VERSION, export_cache, import_cache
 from tightrope.jobs.job import print_one_line
 
@@ -35,8 +36,7 @@ def main() -> None:
         left_out = export_cache(words.cache, words.text, version=words.tensorrt, force=words.force)
         reason = "zero on every sample"
     else:
-        if sealed_place(words.target) is not None:
-            make_secret()  # before the first run too, which is to take this file for one of its own
+        os.environ[MADE_WITH] = IMPORTED
         left_out = import_cache(words.text, words.onnx, words.target, force=words.force)
         reason = f"not in {words.onnx}"
     if left_out:

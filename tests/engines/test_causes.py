@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artifact_files import written
 from tightrope.artifacts.descent import identity
-from tightrope.artifacts.files import read_json, write_json
+from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.jobs.child import supervised
@@ -46,13 +47,13 @@ def folder(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     peaks = supervised(partial(peaks_of, "cpu", 1), limits=LIMITS)
     # so that bf16 is no cause, on any machine
     peaks["operations_per_s"].pop("bf16", None)
-    write_json(made / "peaks.json", {"peaks": peaks})
+    written(made / "peaks.json", {"peaks": peaks})
     requests = [
         {"shape": shape, "around": {"prepare_s": None, "finish_s": 0.0}, "work": None}
         for shape in SHAPES
     ]
     checkpoint = identity(open_manifest(tiny.checkpoint, CheckpointManifest))
-    write_json(made / "requests.json", {"checkpoint": checkpoint, "requests": requests})
+    written(made / "requests.json", {"checkpoint": checkpoint, "requests": requests})
     measure_profile(
         artifacts_of(tiny, engine),
         made / "requests.json",
@@ -114,7 +115,7 @@ def test_an_engine_that_cannot_be_built_leaves_the_reason(
     profile = tmp_path / "profile.json"
     planted = read_json(folder / "profile.json")
     planted["shapes"][0]["batch"] = -5
-    write_json(profile, planted)
+    written(profile, planted)
     record = verify(profile)
     (cause,) = record.causes
     assert (record.status, cause["rounds"]) == ("ok", [])
@@ -125,6 +126,6 @@ def test_a_variant_without_a_profiler_is_a_failed_record_with_the_reason(
     folder: Path, tmp_path: Path, verify: Verify
 ) -> None:
     profile = tmp_path / "profile.json"
-    write_json(profile, {**read_json(folder / "profile.json"), "unprofiled": "no profiler"})
+    written(profile, {**read_json(folder / "profile.json"), "unprofiled": "no profiler"})
     record = verify(profile)
     assert (record.status, record.reason, record.causes) == ("failed", "no profiler", [])

@@ -142,7 +142,7 @@ def test_the_samples_of_another_models_cache_are_refused(tiny: TinyModel, tmp_pa
         "checkpoint": str(tiny.checkpoint),
     }
     variant = name_variant("openvino", "int8")
-    with pytest.raises(ArtifactError, match=r"nncf\.json: not the cache that was written"):
+    with pytest.raises(ArtifactError, match=r"nncf\.json: without a digest of its content"):
         build_variant(tiny, variant, tmp_path / "out" / "engine.json", samples=samples)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from artifact_files import written
 from tightrope.artifacts.failures import write_failure
-from tightrope.artifacts.files import write_json
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
@@ -23,9 +23,7 @@ from tightrope.measure.timing import timed_calls
 from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.operator_times import OperatorTime
 from tightrope.variants import parse
-from tiny_images import BUCKETS
-from tiny_images import SIDE as EDGE
-from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, build_variant
+from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of
 
 THREADS = 1
 CALLS = 5
@@ -146,7 +144,7 @@ def in_tvm(bound: str, folder: Path) -> Profiled:
     exported_program = torch.export.export(transposed(make()), (torch.ones(shape),))
     module = from_exported_program(exported_program, unwrap_unit_return_tuple=True)
     with host_target(THREADS) as host:
-        library = tvm.compile(scheduled(lowered(module), {}), host)
+        library = tvm.compile(scheduled(lowered(module)), host)
     library.export_library(folder / "a.so")
     x = np.ones(shape, np.float32)
     found = operator_times(folder / "a.so", [x], CALLS)
@@ -217,7 +215,7 @@ def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
     variant = "cpu-onnxruntime-fp32"
     speeds = {"operations_per_s": {"fp32": 1e11}, "copy_bytes_per_s": 1e10}
     peaks = {"device": "cpu", "threads": 1, **speeds, "smallest_operator_s": 1e-6}
-    write_json(tmp_path / "peaks.json", {"peaks": peaks})
+    written(tmp_path / "peaks.json", {"peaks": peaks})
     write_failure(tmp_path / f"{failed}.json", reason="killed", transient=False)
     measure_profile(
         artifacts_of(tiny, built(parse(variant)), split="timing"),
@@ -268,25 +266,3 @@ def test_a_package_names_its_attention_and_each_product_once(
     done = sum(one.operations for one in kernels if one.group == "products")
     layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
     assert done == 2 * layer + 2 * 2 * (64 * 64 + 64 * 3)
-
-
-def works(model: TinyModel, inputs: Arrays) -> dict[str, float]:
-    """In a child: the operations of a call by group, from the ONNX file."""
-    from tightrope.measure.profile.model_work import model_works
-
-    return model_works(model.simplified, [inputs], THREADS)[0]["groups"]
-
-
-def test_the_kernels_of_tvm_do_the_convolutions_of_the_onnx_file(
-    tiny_images: TinyModel, tmp_path: Path
-) -> None:
-    """Those of ConvNeXt: patches with a matrix, and depthwise ones."""
-    shape = {"batch": 16, "height": EDGE, "width": EDGE}
-    files = tiny_images.checkpoint, tiny_images.split("timing")
-    (inputs,) = timing_batches(*files, [shape], max_sequence=1)
-    variant, engine = parse("cpu-tvm-fp32"), tmp_path / "tvm" / "engine.json"
-    build_variant(tiny_images, variant, engine, options={"tune_seconds": 0, "buckets": BUCKETS})
-    (kernels,) = supervised(partial(operators_of, engine, inputs), limits=LIMITS)
-    done = sum(one.operations for one in kernels if one.group == "products")
-    assert done == supervised(partial(works, tiny_images, inputs), limits=LIMITS)["products"]
-    assert "patches" in {one.kind for one in kernels if one.group == "moves"}

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tightrope.artifacts.files import read_json, write_json
+from artifact_files import written
+from tightrope.artifacts.files import read_json
 from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError
 from tightrope.measure.throughput.instances import BLOCKS
@@ -145,7 +146,7 @@ def test_an_engine_that_was_not_built_is_a_failed_record(
     folder = built(name_variant("onnxruntime", "fp32"))
     manifest = read_json(folder)
     broken = tmp_path / "engine.json"
-    write_json(broken, {**manifest, "status": "failed", "reason": "no kernel", "files": {}})
+    written(broken, {**manifest, "status": "failed", "reason": "no kernel", "files": {}})
     record = measure(tiny, broken, tmp_path / "v.throughput.json")
     assert (record.status, record.points) == ("failed", [])
     assert record.reason == "not built: no kernel"

@@ -4,12 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.files import open_regular, read_bytes, read_json, require_type
-from tightrope.artifacts.seals import (
-    read_sealed_json,
-    require_sealed,
-    write_sealed,
-    write_sealed_json,
+from tightrope.artifacts.content import read_artifact, write_artifact
+from tightrope.artifacts.files import (
+    open_regular,
+    read_bytes,
+    read_json,
+    require_type,
+    write_bytes,
 )
 from tightrope.errors import ArtifactError, WorkFailed
 
@@ -25,22 +26,22 @@ def write_failure(path: Path | str, *, reason: str, transient: bool) -> None:
     """Write a failure in the format of the suffix of `path`: JSON, or ONNX without a graph."""
     if not is_onnx_file(path):
         facts = {"status": "failed", "reason": reason, "transient": transient}
-        return write_sealed_json(path, {"schema": SCHEMA, **facts})
+        return write_artifact(path, {"schema": SCHEMA, **facts})
     import onnx
 
     model = onnx.ModelProto(ir_version=onnx.IR_VERSION)
     for key, value in ((REASON, reason), (TRANSIENT, str(transient))):
         entry = model.metadata_props.add()
         entry.key, entry.value = key, value
-    write_sealed(path, model.SerializeToString(deterministic=True))
+    write_bytes(path, model.SerializeToString(deterministic=True))
 
 
 def read_json_or_raise(path: Path | str, kind: Any = Any) -> Any:
     """Return the JSON document in `path`, of type `kind`.
 
-    Raises WorkFailed for a failure, else as `read_sealed_json` does.
+    Raises WorkFailed for a failure, else as `read_artifact` does.
     """
-    document = read_sealed_json(path)
+    document = read_artifact(path)
     raise_if_failed(failure_of(document))
     require_type(path, document, kind)
     return document
@@ -49,12 +50,9 @@ def read_json_or_raise(path: Path | str, kind: Any = Any) -> Any:
 def read_onnx_or_raise(path: Path | str) -> Any:
     """Return the onnx.ModelProto in `path` without verifying its checksum.
 
-    Raises WorkFailed where the file holds a failure, ArtifactError when it cannot be read and as
-    `require_sealed` does.
+    Raises WorkFailed where the file holds a failure, ArtifactError when it cannot be read.
     """
-    content = read_bytes(path)
-    require_sealed(path, content)
-    model = parsed(path, content)
+    model = parsed(path, read_bytes(path))
     raise_if_failed(failure_in_metadata(model))
     return model
 

@@ -4,20 +4,25 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from tightrope.errors import ArtifactError, StorageError, TightropeError
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 STORAGE_ERRORS = {*DISK_ERRORS, errno.EACCES, errno.EPERM}
 PROBE_BYTES = 2**20
+# what compilers and runtimes quote, in small letters
+WITHOUT_ROOM = "no space left on device"
+# how the folders in TMPDIR begin in which jobs have their temporary files
+SCRATCH = "tightrope."
 # the largest file that is read into memory as a whole
 LARGEST_BYTES = 2**32
 
@@ -88,14 +93,14 @@ def write_bytes(path: Path | str, content: bytes) -> None:
 
 
 @contextmanager
-def writing(path: Path | str) -> Iterator[BinaryIO]:
+def writing(path: Path | str) -> Iterator[BufferedRandom]:
     """Write to a temporary file in the same folder and rename it, so that writes are atomic."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with storage_errors(path):
         try:
             temporary.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as stream:
+            with temporary.open("w+b") as stream:
                 yield stream
             temporary.replace(path)
         finally:
@@ -116,9 +121,8 @@ def storage_errors(path: Path | str) -> Iterator[None]:
     except OSError as error:
         if error.errno not in STORAGE_ERRORS or not is_about_writing(error, Path(path)):
             raise
-        if is_about_scratch(error, path):
-            raise  # `tightrope.artifacts.scratch` says where there is no room
-        raise cannot_be_written(error.filename or path, error) from error
+        scratch = None if error.filename else full_disk()
+        raise scratch or cannot_be_written(error.filename or path, error) from error
     except Exception as error:
         refusal = refusal_to_write(Path(path))
         if refusal is None:
@@ -126,16 +130,19 @@ def storage_errors(path: Path | str) -> Iterator[None]:
         raise cannot_be_written(path, refusal) from error
 
 
-def is_about_scratch(error: OSError, path: Path | str) -> bool:
-    """Return whether a disk is full that the error does not name: that of temporary files.
-
-    That disk has then fewer bytes left than the one of `path`, also once they are deleted.
-    """
-    if error.errno != errno.ENOSPC or error.filename is not None:
-        return False
-    existing = next(one for one in (Path(path), *Path(path).absolute().parents) if one.is_dir())
-    here, there = os.statvfs(existing), os.statvfs(tempfile.gettempdir())
-    return here.f_bavail * here.f_frsize > there.f_bavail * there.f_frsize
+def full_disk(error: BaseException | None = None) -> StorageError | None:
+    """Return the StorageError of a job without room for the file of `error`, or temporary ones."""
+    folder = Path(tempfile.gettempdir())
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS and error.filename:
+        if not Path(error.filename).is_relative_to(folder):
+            return cannot_be_written(error.filename, error)
+    elif refusal_to_write(folder) is None and WITHOUT_ROOM not in str(error).casefold():
+        return None
+    disk = folder.parent if folder.name.startswith(SCRATCH) else folder
+    return StorageError(
+        f"{disk} on {platform.node()}: temporary files cannot be written; free space there, or set "
+        "TMPDIR to a folder with more, and run again"
+    )
 
 
 def is_about_writing(error: OSError, path: Path) -> bool:

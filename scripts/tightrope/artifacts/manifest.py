@@ -6,9 +6,9 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.artifacts.files import sha256, storage_errors
 from tightrope.artifacts.manifest_types import CheckpointManifest, File, Manifest
-from tightrope.artifacts.seals import read_sealed_json, write_sealed_json
 from tightrope.errors import ArtifactError
 
 SCHEMA = 1
@@ -26,7 +26,7 @@ def write_manifest(path: Path | str, **fields: Any) -> None:
         for file in sorted(path.parent.rglob("*"))
         if file.is_file() and file != path and not file.name.startswith(".")
     }
-    write_sealed_json(path, {**fields, "schema": SCHEMA, "files": files})
+    write_artifact(path, {**fields, "schema": SCHEMA, "files": files})
 
 
 def named(model: str | None) -> dict[str, str]:
@@ -52,7 +52,7 @@ def open_manifest(path: Path | str, kind: type[Kind]) -> Kind:
 
     Raises ArtifactError where it is not a manifest of this kind, naming the field.
     """
-    document = read_sealed_json(path)
+    document = read_artifact(path)
     try:
         msgspec.convert(document, kind)  # a converted copy would lack fields of one engine or task
     except msgspec.ValidationError as error:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from tightrope.artifacts.seals import FOLDERS
+# where files are that are made, below the folder of the run or the prefix of a module
+FOLDERS = ("artifacts", "reports")
 
 
 def beside_output(job: Any, folder: Path) -> Path:

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json, sha256
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest, SplitManifest
 from tightrope.artifacts.paths import Artifacts
-from tightrope.artifacts.private_copy import private_copy
 from tightrope.bundle.requirements import IMPORTED
 from tightrope.errors import TightropeError
 from tightrope.records.accuracy import AccuracyRecord
@@ -64,10 +63,10 @@ def read_subject(paths: Paths) -> Subject:
     Raises TightropeError where the engine was not built or not measured, or where no program
     without Tightrope can load it.
     """
-    facts = open_manifest(paths.artifacts.engine, EngineManifest)
+    facts = read_manifest(paths.artifacts.engine, EngineManifest)
     require_built(facts)
     checkpoint = read_manifest(paths.artifacts.checkpoint, CheckpointManifest)
-    folder = verified_folder(paths.artifacts.engine)
+    folder = paths.artifacts.engine.parent
     variant = parse(facts["variant"])
     require_own_program(variant, folder)
     latency = LatencyRecord.read(paths.latency)
@@ -95,11 +94,6 @@ def require_built(engine: EngineManifest) -> None:
     """Raise TightropeError with the reason where an engine was not built."""
     if engine["status"] != "ok":
         raise TightropeError(f"{engine['variant']} was not built: {engine['reason']}")
-
-
-def verified_folder(engine: Path) -> Path:
-    """Return the folder of a verified copy of an engine's files."""
-    return private_copy(engine, EngineManifest).parent
 
 
 def require_own_program(variant: Variant, folder: Path) -> None:

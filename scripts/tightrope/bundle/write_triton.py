@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from tightrope.artifacts.files import json_bytes
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.bundle.archive import write_archive
-from tightrope.bundle.subject import require_built, result_of, verified_folder
+from tightrope.bundle.subject import require_built, result_of
 from tightrope.bundle.triton import engine_files, triton_files
 from tightrope.summary.document import read_summary
 
@@ -21,7 +21,7 @@ def write_triton(
 
     Raises TightropeError as `triton_files` does.
     """
-    built = open_manifest(engine, EngineManifest)
+    built = read_manifest(engine, EngineManifest)
     require_built(built)
     made, document = read_manifest(checkpoint, CheckpointManifest), read_summary(summary)
     result = result_of(document, model, built["variant"])
@@ -35,9 +35,8 @@ def write_triton(
         document["traffic"],
         isa=host["isa"] if host else (),
     )
-    folder = verified_folder(engine)
     files: dict[str, bytes | Path] = {name: text.encode() for name, text in texts.items()}
-    files |= {path: folder / name for path, name in engine_files(model, built).items()}
+    files |= {path: engine.parent / name for path, name in engine_files(model, built).items()}
     for name in FOR_CLIENTS:
         if name in made["files"]:
             files[f"{model}/{name}"] = checkpoint.parent / name

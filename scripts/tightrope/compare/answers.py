@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from tightrope.artifacts.content import checked
 from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.compare.read import LARGEST_BYTES, Entry, Key, Report
 from tightrope.errors import ArtifactError
@@ -77,7 +78,8 @@ def record_of(report: Report, key: Key) -> AccuracyRecord | str:
     if not path.exists():
         return f"no {path}"
     try:
-        document = json_document(path, read_bytes(path, LARGEST_BYTES))
+        content = checked(path, read_bytes(path, LARGEST_BYTES), of_any_version=True)
+        document = json_document(path, content)
         record = msgspec.convert(document, AccuracyRecord)
     except (ArtifactError, msgspec.ValidationError) as error:
         return str(error) if isinstance(error, ArtifactError) else f"{path}: {error}"

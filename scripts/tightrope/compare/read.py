@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tightrope.artifacts.content import checked
 from tightrope.artifacts.files import read_bytes, strict_json
 from tightrope.errors import ArtifactError
 from tightrope.report.style.numbers import shape_of
@@ -83,14 +84,15 @@ class Report:
 
 
 def read_report(path: Path | str) -> Report:
-    """Return the summary in `path`, of this folder or another: it is not run, so needs no seal.
+    """Return the summary in `path`, of this folder or another, and of any version.
 
     Fields that an earlier version of the schema does not have may be missing. Raises ArtifactError,
     naming the field, for a file that is no summary, is cut off, holds NaN, has another schema or
     a field of another type, names a variant twice, or has an impossible speed-up.
     """
     try:
-        document = strict_json(read_bytes(path, LARGEST_BYTES))
+        content = read_bytes(path, LARGEST_BYTES)
+        document = strict_json(checked(path, content, of_any_version=True))
         if isinstance(document, dict) and document.get("schema") != SCHEMA:
             found = document.get("schema", "none")
             raise ValueError(f"its schema is {str(found)[:40]}, {SCHEMA} is read")

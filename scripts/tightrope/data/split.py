@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.manifest import SCHEMA, read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
-from tightrope.artifacts.seals import write_sealed_json
 from tightrope.data.ranges import TIMING_SAMPLES, LabelledParts, Sizes, check_ranges, rows_of
 from tightrope.inputs.image_split import SUFFIX, ImageSplit
 from tightrope.signature import IMAGE
@@ -44,9 +44,7 @@ def split_data(data: Path | str, target: Path | str, *, split: str, sizes: Sizes
         name: material.get(name) for name in ("task", "source", "revision", "labels")
     }
     fields |= {"split": split, "file": file, "samples": len(rows), "files": files}
-    write_sealed_json(
-        target, {**fields, "rows": [rows.start, rows.stop, rows.step], "schema": SCHEMA}
-    )
+    write_artifact(target, {**fields, "rows": [rows.start, rows.stop, rows.step], "schema": SCHEMA})
 
 
 def labels_in(file: Path) -> Sequence[int]:

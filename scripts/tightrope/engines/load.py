@@ -1,4 +1,4 @@
-"""Load an engine from a verified copy of its folder, by its module, which is found by name."""
+"""Load an engine, after verifying its files, by its module, which is found by name."""
 
 import importlib
 import os
@@ -7,10 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.artifacts.private_copy import private_copy
-from tightrope.engine_table import ENGINES
 from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import in_words
@@ -33,7 +31,8 @@ def engine_module(engine: str) -> Any:
         return importlib.import_module(f"tightrope.engines.{engine}")
     except (ImportError, OSError) as error:
         raise WorkFailed(
-            f"{engine} cannot be imported ({in_one_line(error)}): {ENGINES[engine].remedy}",
+            f"{engine} cannot be imported ({in_one_line(error)}): install what envs/cpu.txt, or on "
+            "a GPU envs/gpu.txt, names",
             transient=False,
         ) from error
 
@@ -41,12 +40,11 @@ def engine_module(engine: str) -> Any:
 def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float]]:
     """Return `run` of the engine with manifest `path`, and the seconds of import and load.
 
-    It is loaded from a verified copy, which is not in these seconds: what takes the place of a file
-    afterwards is never opened. Raises ArtifactError where a file of the engine is missing or
-    changed.
+    The time of verifying its files is not in these seconds. Raises ArtifactError where one is
+    missing or changed.
     """
-    path = private_copy(path, EngineManifest)
-    manifest = open_manifest(path, EngineManifest)
+    path = Path(path)
+    manifest = read_manifest(path, EngineManifest)
     variant = parse(manifest["variant"])
     began = time.perf_counter()
     module = engine_module(variant.engine)

@@ -7,9 +7,8 @@ from typing import Any
 import openvino
 
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
-from tightrope.artifacts.private_copy import private_copy
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.onnx.file import load_onnx, max_sequence, signature_of
@@ -78,10 +77,9 @@ def copied(engine: Path, target: Path) -> dict[str, Any]:
     Raises WorkFailed with the reason of the source engine where that failed.
     """
     read_json_or_raise(engine, dict[str, Any])
-    verified = private_copy(engine, EngineManifest)
-    built = open_manifest(verified, EngineManifest)
+    built = read_manifest(engine, EngineManifest)
     for name in (FILE, Path(FILE).with_suffix(".bin")):
-        shutil.copyfile(verified.parent / name, target / name)
+        shutil.copyfile(engine.parent / name, target / name)
     return {name: built[name] for name in ("inputs", "max_sequence")}
 
 

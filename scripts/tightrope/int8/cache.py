@@ -1,11 +1,11 @@
-"""Read and write calibration caches, sealed with a digest and bound to one model."""
+"""Read and write calibration caches, each bound to one model."""
 
 from pathlib import Path
 from typing import Any, TypedDict
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.files import digest, require_type, sha256
-from tightrope.artifacts.seals import write_sealed_json
+from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError
 
 SCHEMA = 2
@@ -34,14 +34,13 @@ class Cache(TypedDict, total=False):
 
 
 def write_cache(path: Path | str, **fields: Any) -> None:
-    """Write a cache with a digest of its content."""
-    document = {**fields, "schema": SCHEMA}
-    write_sealed_json(path, {**document, "seal": digest(document)})
+    """Write a cache."""
+    write_artifact(path, {**fields, "schema": SCHEMA})
 
 
 def read_cache(path: Path | str, *, model: Path | str) -> dict[str, Any]:
     """Return the cache in `path`; refuse it if it was edited or belongs to another model."""
-    document = read_sealed(path)
+    document = read_any_cache(path)
     if missing := [name for name in REQUIRED if name not in document]:
         raise ArtifactError(f"{path}: has no {missing[0]}; delete it and run again")
     if document["model_sha256"] != sha256(model):
@@ -49,14 +48,12 @@ def read_cache(path: Path | str, *, model: Path | str) -> dict[str, Any]:
     return document
 
 
-def read_sealed(path: Path | str) -> dict[str, Any]:
+def read_any_cache(path: Path | str) -> dict[str, Any]:
     """Return the cache in `path`, of any model; refuse it if it was edited.
 
     Raises WorkFailed where calibration has failed.
     """
-    document = read_json_or_raise(path)
-    seal = document.pop("seal", None) if isinstance(document, dict) else None
-    if seal != digest(document) or document.get("schema") != SCHEMA:
-        raise ArtifactError(f"{path}: not the cache that was written; delete it and run again")
-    require_type(path, document, Cache)
+    document: dict[str, Any] = read_json_or_raise(path, Cache)
+    if document.get("schema") != SCHEMA:
+        raise ArtifactError(f"{path}: a cache of another version; delete it and run again")
     return document

@@ -11,8 +11,8 @@ import onnx
 from onnx import TensorProto, helper
 from onnx.utils import Extractor
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.seals import write_sealed_json
 from tightrope.inputs.arrays import example_of
 from tightrope.jobs.progress import ProgressBar
 from tightrope.onnx.edit import before_qdq, constant_of
@@ -55,7 +55,7 @@ def measure_costs(
                     timed[key] = timed_pair(exact, node, rounded, twin, size, threads=threads)
                 costs.setdefault(node.name, []).append({**shape, **timed[key]})
                 bar.add(1 / len(pairs))
-    write_sealed_json(
+    write_artifact(
         target,
         {
             "schema": SCHEMA,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tightrope.artifacts.files import read_bytes, sha256, write_bytes
 from tightrope.errors import TightropeError, WorkFailed
-from tightrope.int8.cache import read_sealed, write_cache
+from tightrope.int8.cache import read_any_cache, write_cache
 from tightrope.onnx.file import load_onnx
 
 Ranges = dict[str, list[float]]
@@ -98,7 +98,7 @@ def export_cache(
     """
     require_free(target, force=force)
     try:
-        cache = read_sealed(cache_json)
+        cache = read_any_cache(cache_json)
     except WorkFailed as error:
         raise TightropeError(f"{cache_json}: {error}") from error
     if not cache["ranges"]:

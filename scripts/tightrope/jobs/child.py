@@ -13,13 +13,12 @@ from typing import Any
 
 import psutil
 
-from tightrope.artifacts.scratch import PREFIX, no_room
+from tightrope.artifacts.files import SCRATCH, full_disk
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.jobs.ended import reason_of
 from tightrope.jobs.messages import Failed, Raised, Reply, Request
 from tightrope.jobs.served import serve
 from tightrope.jobs.since_start import seconds_since_start
-from tightrope.jobs.stuck import Stuck
 from tightrope.machine.processes import exceeds_memory, is_alive, parent_snakemake
 
 POLL_SECONDS = 0.5
@@ -87,12 +86,11 @@ class Child:
         self.limits = limits
         self.deadline = (time.monotonic() if began is None else began) + limits.seconds
         self.run = parent_snakemake()
-        self.scratch = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+        self.scratch = tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True)
         self.pipe, there = context.Pipe()
         arguments = (handler, self.pipe, there, os.getpid(), self.scratch.name)
         self.process = context.Process(target=serve, args=arguments)
         self.process.start()
-        self.stuck = Stuck(self.process.pid or 0, self.scratch.name)
         there.close()
 
     def __enter__(self) -> "Child":
@@ -154,9 +152,6 @@ class Child:
             self.kill()
             raise TightropeError("the run of Snakemake that asked for this has ended")
         self.check_deadline()
-        if (error := self.stuck.error()) is not None:
-            self.kill()
-            raise error
         if exceeds_memory(self.process.pid, self.limits.memory_bytes):
             self.kill()
             size = self.limits.memory_bytes / 1e9
@@ -176,7 +171,7 @@ class Child:
         A file that is mapped into memory then ends the process by a signal.
         """
         self.process.join()
-        return no_room(self.scratch.name) or self.failed(self.how_it_ended(), transient=True)
+        return full_disk() or self.failed(self.how_it_ended(), transient=True)
 
     def how_it_ended(self) -> str:
         """Return how a child that gave no answer ended."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from tightrope.artifacts.failures import failure_in, write_failure
-from tightrope.artifacts.seals import require_sealed
+from tightrope.artifacts.content import describe_onnx, read_artifact
+from tightrope.artifacts.failures import failure_in, is_onnx_file, write_failure
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
 
@@ -17,9 +17,17 @@ def run_file_job(job: Any, failed: str, work: Callable[[], None]) -> None:
     raises TightropeError unless this is the last attempt.
     """
     ((_, target),) = job.output.items()
+    write_result_or_failure(job, target, failed, work)
+    if is_onnx_file(target):
+        describe_onnx(target)
+
+
+def write_result_or_failure(job: Any, target: str, failed: str, work: Callable[[], None]) -> None:
+    """Write the output of a job, see `run_file_job`."""
     for _, path in job.input.items():
         if (known := failure_in(path)) is not None:
-            require_sealed(path)
+            if not is_onnx_file(path):
+                read_artifact(path)  # or its reason is not what was written
             return write_failure(target, **known)
     limits = Limits.of(job)
     try:

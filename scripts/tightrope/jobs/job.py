@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from tightrope.artifacts.files import DISK_ERRORS
-from tightrope.artifacts.scratch import storage_error_of
+from tightrope.artifacts.content import MADE_WITH, made_with
+from tightrope.artifacts.files import full_disk
 from tightrope.errors import TightropeError
 from tightrope.jobs.ended import known, reason_of
 from tightrope.jobs.packed import with_packs
@@ -37,6 +37,7 @@ def current_job(namespace: dict[str, Any]) -> Any:
     sys.excepthook = print_one_line
     signal.signal(signal.SIGTERM, end_job)
     with_packs(job)
+    os.environ[MADE_WITH] = made_with(job)
     return job
 
 
@@ -48,8 +49,8 @@ def end_job(number: int, frame: FrameType | None) -> None:
 
 def print_one_line(kind: type[BaseException], error: BaseException, trace: Any) -> None:
     """Print an expected error, or a full disk, as one line, any other with its traceback."""
-    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
-        error = storage_error_of(error) or error
+    if isinstance(error, OSError):
+        error = full_disk(error) or error
     if isinstance(error, TightropeError):
         print(f"error: {error}", file=sys.stderr)
     else:
@@ -64,7 +65,7 @@ def job_from_words(words: list[str]) -> SimpleNamespace:
         section, _, name = field.partition(".")
         setattr(sections[section], name, yaml.safe_load(value))
     log = [path for _, path in sections.pop("log", Section()).items()]
-    return SimpleNamespace(**{"params": Section(), **sections, "log": log})
+    return SimpleNamespace(**{"params": Section(), "input": Section(), **sections, "log": log})
 
 
 class Section(SimpleNamespace):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from tightrope.artifacts.scratch import storage_error_of
+from tightrope.artifacts.files import full_disk
 from tightrope.errors import (
     ArtifactError,
     StorageError,
@@ -52,7 +52,7 @@ def answer(handler: Callable[..., Any], request: Request) -> Reply:
     except MemoryError:
         return Failed("out of memory", True)
     except Exception as error:
-        if (refused := storage_error_of(error)) is not None:
+        if (refused := full_disk(error)) is not None:
             return Raised(refused)
         if isinstance(error, WorkFailed):
             return Failed(error.reason, error.transient)

@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.descent import require_engine_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
-from tightrope.artifacts.seals import write_sealed_json
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
@@ -68,7 +68,7 @@ def audit_variant(
             record |= supervised(work, limits=execution.limits)
         except WorkFailed as error:
             record |= failure(error, variant, execution.limits)
-    write_sealed_json(target, record)
+    write_artifact(target, record)
 
 
 def audited(

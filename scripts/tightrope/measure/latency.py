@@ -6,13 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.int8_types import Audited
 from tightrope.artifacts.manifest import classes_of, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
-from tightrope.artifacts.private_copy import private_copy
-from tightrope.artifacts.seals import read_sealed_json
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.inputs.arrays import Arrays
@@ -81,7 +80,7 @@ def why_not_timed(engine: Path, audit: Path | str | None) -> str | None:
         return f"not built: {built['reason']}"
     if audit is None:
         return None
-    audited = read_sealed_json(audit, Audited)
+    audited = read_artifact(audit, Audited)
     if audited.get("engine_sha256") != sha256(engine):
         raise ArtifactError(
             f"{audit}: the audit of another engine than {engine}; delete it and run again"
@@ -156,8 +155,6 @@ def measure_side_by_side(
     timed = {}
     device = parse(record.variant).device
     for path, role in zip(engines, ("", BASELINE), strict=False):
-        # all loads inherit the one copy, and its pages in memory
-        private_copy(path, EngineManifest)
         load = partial(load_engine, path, threads=record.threads)
         timed[role] = TimedEngine(load, batches, record.processors, check, device=device)
     compared, facts = compare_loads(timed, record.plan, record.threads, limits, machine, streams)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypedDict
 
-from tightrope.artifacts.seals import read_sealed_json
+from tightrope.artifacts.content import read_artifact
 from tightrope.model.activations import swap_activation
 from tightrope.model.pruning import prune
 from tightrope.model.sparsity import Sparsity, facts
@@ -51,7 +51,7 @@ class Changes(NamedTuple):
         sparsity = None if asked is None else Sparsity(**asked)
         if chosen is None:
             return cls(job.params.activation, job.params.prune, sparsity=sparsity)
-        document = read_sealed_json(chosen, Chosen)
+        document = read_artifact(chosen, Chosen)
         return cls(job.params.activation, document["prune"], document["target"], sparsity)
 
     def facts(self, model: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Write ONNX files sealed with a digest, read them verified, and simplify their graphs."""
+"""Write ONNX files that hold a digest, read them verified, and simplify their graphs."""
 
 import hashlib
 from pathlib import Path
@@ -7,11 +7,11 @@ import onnx
 
 from tightrope.artifacts.descent import CHECKPOINT, checkpoint_of, require_descent
 from tightrope.artifacts.failures import read_onnx_or_raise
-from tightrope.artifacts.seals import write_sealed
+from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.signature import Signature, Tensor
 
-SEAL = "tightrope.sha256"
+DIGEST = "tightrope.sha256"
 LONGEST = "tightrope.max_sequence"
 # metadata that stays when a file is written again
 KEPT = (LONGEST, CHECKPOINT)
@@ -23,14 +23,14 @@ def save_onnx(model: onnx.ModelProto, path: Path | str) -> None:
     """Write one self-contained file; the same graph gives the same bytes in any folder.
 
     Metadata (it holds absolute paths) is stripped. A digest of the rest is stored in the file, and
-    `load_onnx` detects truncation and tampering by it. Raises TightropeError above 2 GiB.
+    `load_onnx` detects truncation and damage by it. Raises TightropeError above 2 GiB.
     """
     strip_metadata(model)
     require_one_file(path, model.ByteSize())
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
     entry = model.metadata_props.add()
-    entry.key, entry.value = SEAL, digest
-    write_sealed(path, model.SerializeToString(deterministic=True))
+    entry.key, entry.value = DIGEST, digest
+    write_bytes(path, model.SerializeToString(deterministic=True))
 
 
 def require_one_file(path: Path | str, size_bytes: int) -> None:
@@ -43,15 +43,15 @@ def require_one_file(path: Path | str, size_bytes: int) -> None:
 
 
 def load_onnx(path: Path | str) -> onnx.ModelProto:
-    """Return the model in `path`, without its seal.
+    """Return the model in `path`, without its digest.
 
     Raises ArtifactError where the file is not what was saved, WorkFailed where it holds a failure.
     """
     model = read_onnx_or_raise(path)
-    seal = metadata(model, SEAL)
+    written = metadata(model, DIGEST)
     keep_metadata(model, *KEPT)
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
-    if seal != digest:
+    if written != digest:
         raise ArtifactError(f"{path}: not the file that was written; delete it and run again")
     return model
 

@@ -39,7 +39,6 @@ def announced(config: Document, plan: Plan) -> list[str]:
     """Return all lines."""
     lines = [
         *unavailable_lines(plan),
-        *cascade_lines(config, plan),
         *gpu_lines(plan),
         *split_lines(config),
     ]
@@ -76,18 +75,6 @@ def unavailable_lines(plan: Plan) -> Iterator[str]:
     for reason, names in variants.items():
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         yield f"unavailable: {', '.join(names[:MOST_NAMED])}{more}: {reason}"
-
-
-def cascade_lines(config: Document, plan: Plan) -> Iterator[str]:
-    """Yield a line per cascade that is left out because one of its models has no variant here."""
-    for name, asked in config["cascades"].items():
-        if name not in plan.cascades:
-            named = [one for one in asked["variants"].values() if one]
-            what = " or ".join(named) or "a variant of each model"
-            yield (
-                f"cascades.{name}: left out, because {what} cannot run here; name others with "
-                f"cascades.{name}.variants"
-            )
 
 
 def split_lines(config: Document) -> Iterator[str]:

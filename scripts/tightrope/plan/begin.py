@@ -7,7 +7,6 @@ from typing import Any
 
 from tightrope.artifacts.failures import failure_in
 from tightrope.artifacts.files import cannot_be_written, refusal_to_write
-from tightrope.artifacts.seals import make_secret, pass_on_secret
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.jobs.ended import known
 from tightrope.plan.announce import announce
@@ -54,9 +53,6 @@ def begin_or_exit(workflow: Any, config: Document, location: Location) -> None:
             require_storable(config, sys.argv)
         if not location.module:  # whose importer has a lock
             take_folder(slurm=workflow.executor_plugin.name == "slurm")
-        make_secret()
-        if location.stored:
-            pass_on_secret()
     except TightropeError as error:
         sys.exit(str(error))
     if config["strict"]:

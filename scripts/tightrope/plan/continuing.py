@@ -76,7 +76,8 @@ def reasons_of(dag: Any, failed: list[Any], ended_jobs: EndedJobs) -> dict[str, 
 
 def write_failures(failed: list[Any], reasons: dict[str, str]) -> None:
     """Have these jobs write their failures; where one cannot, its failure is the reason alone."""
-    only = {"targets": [], "target_jobs": [one for job in failed for one in job.get_target_spec()]}
+    specs = [one for job in failed for one in job.get_target_spec()]
+    only: dict[str, Any] = {"targets": [], "target_jobs": specs}
     only |= {"allowed_rules": {job.rule.name for job in failed}, "executor": "local"}
     snakemake(only | {"cores": os.cpu_count()}, capture_output=True)
     for path in (str(path) for job in failed for path in job.output):
@@ -87,5 +88,5 @@ def write_failures(failed: list[Any], reasons: dict[str, str]) -> None:
 def snakemake(options: dict[str, Any], **settings: Any) -> None:
     """Run the command line of this process with other values of its options, under its lock."""
     words, given = [sys.executable, "-c", AGAIN, *sys.argv[1:]], pickle.dumps(options)
-    own = {"env": {**os.environ, CONTINUES: FILE}, "close_fds": False, "check": False}
-    subprocess.run(words, input=given, **own, **settings)
+    own: dict[str, Any] = {"env": {**os.environ, CONTINUES: FILE}, "close_fds": False}
+    subprocess.run(words, input=given, check=False, **own, **settings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from tightrope.artifacts.seals import FOLDERS
+from tightrope.artifacts.paths import FOLDERS
 from tightrope.errors import ConfigError
 from tightrope.plan.stored import as_local, is_stored
 

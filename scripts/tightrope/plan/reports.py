@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import file_state, read_bytes, write_bytes
-from tightrope.plan.pages import PAGES
 
 REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
 KEPT = Path("reports/configurations")
@@ -46,9 +45,8 @@ def as_typed(value: Any) -> str:
 def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | None:
     """Copy the reports of this run to the folder of its configuration; return that folder.
 
-    With them are the pages of models, where there are any. The folder has the name of the
-    configuration file, so that a run with another one leaves them. Returns None if the page is
-    still as it was `before`, see `file_state`.
+    The folder has the name of the configuration file, so that a run with another one leaves them.
+    Returns None if the page is still as it was `before`, see `file_state`.
     """
     page = REPORTS[-1]
     if file_state(page) in (None, before):
@@ -57,11 +55,4 @@ def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | Non
     folder = KEPT / (Path(files[-1]).stem if files else "config")
     for report in REPORTS:
         write_bytes(folder / report.name, read_bytes(report))
-    kept = folder / PAGES.name
-    names = {page.name for page in PAGES.glob("*.html")}
-    for name in names:
-        write_bytes(kept / name, read_bytes(PAGES / name))
-    for page in kept.glob("*.html"):
-        if page.name not in names:
-            page.unlink()
     return folder

@@ -1,11 +1,10 @@
 """Files in Snakemake's storage, such as an object store, in place of a shared file system.
 
 There are then no folders, only files that rules declare. So each rule declares what belongs to the
-files that it reads and writes: the packs of folders, see `tightrope.artifacts.packs`, and seals.
+files that it reads and writes: the packs of folders, see `tightrope.artifacts.packs`.
 """
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.packs import pack_of, read_with
-from tightrope.artifacts.seals import COPIES_VARIABLE, SUFFIX, is_sealed
 from tightrope.errors import ConfigError
 
 # what begins the files that are never in storage
@@ -69,17 +67,15 @@ def files_here(
 ) -> Iterator[list[Path]]:
     """Give the files at these paths, as copies where they are in storage.
 
-    Files of more than `largest` bytes are not copied. Their seals are beside the copies. Raises
-    WorkflowError of Snakemake where the storage does not answer.
+    Files of more than `largest` bytes are not copied. Raises WorkflowError of Snakemake where the
+    storage does not answer.
     """
     if not is_stored(workflow):
         yield [Path(path) for path in paths]
         return
-    wanted = [*dict.fromkeys(paths)]
-    small = fetched(workflow, wanted, largest)
-    seals = fetched(workflow, seals_of(wanted), largest)
+    small = fetched(workflow, dict.fromkeys(paths), largest)
     yield [one.local_path() for one in small]
-    for one in (*small, *seals):
+    for one in small:
         one.local_path().unlink(missing_ok=True)
 
 
@@ -100,41 +96,26 @@ def object_at(workflow: Any, path: str) -> Any:
     return workflow.storage_registry.default_storage_provider.object(f"{prefix}/{path}")
 
 
-def tell_copies(workflow: Any) -> None:
-    """Tell this process and its scripts where the copies of what is in storage are."""
-    if is_stored(workflow):
-        folder = Path(workflow.storage_settings.local_storage_prefix)
-        os.environ[COPIES_VARIABLE] = str(folder.resolve())
-
-
-def declare_packs_and_seals(workflow: Any) -> None:
-    """Declare the packs and seals of each rule, after all rules; without storage there are none."""
+def declare_packs(workflow: Any) -> None:
+    """Declare the packs of each rule, after all rules; without storage there are none."""
     if not is_stored(workflow):
         return
     prefix = workflow.storage_settings.default_storage_prefix
     for rule in workflow.rules:
         written = [declared(path, prefix) for path in rule.output if not is_local(path)]
-        packs = filter(None, map(pack_of, written))
-        rule.set_output(*packs, *seals_of(written))
+        rule.set_output(*filter(None, map(pack_of, written)))
         engines = rule.name != WITHOUT_ENGINES
-        rule.set_input(partial(packs_and_seals_of_inputs, [*rule.input], prefix, engines))
+        rule.set_input(partial(packs_of_inputs, [*rule.input], prefix, engines))
 
 
-def packs_and_seals_of_inputs(
-    inputs: list[Any], prefix: str, engines: bool, wildcards: Any
-) -> list[str]:
-    """Return the packs and seals of the inputs of a rule, with the packs of engines or without.
+def packs_of_inputs(inputs: list[Any], prefix: str, engines: bool, wildcards: Any) -> list[str]:
+    """Return the packs of the inputs of a rule, with those of engines or without.
 
     The inputs are paths, or functions of the wildcards.
     """
     paths = [path for one in inputs for path in paths_of(one, prefix, wildcards)]
     packs = dict.fromkeys(pack for path in paths if (pack := read_with(path)))
-    return [*(pack for pack in packs if engines or "/engines/" not in pack), *seals_of(paths)]
-
-
-def seals_of(paths: Iterable[str]) -> list[str]:
-    """Return the seals of those of the files that are sealed."""
-    return [f"{path}{SUFFIX}" for path in dict.fromkeys(paths) if is_sealed(path)]
+    return [pack for pack in packs if engines or "/engines/" not in pack]
 
 
 def is_local(path: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
-from tightrope.artifacts.seals import read_sealed_json, write_sealed_json
+from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.errors import ArtifactError
 
 SCHEMA = 5
@@ -37,7 +37,7 @@ class Record:
 
     def write(self, path: Path | str) -> None:
         """Write the record as sorted JSON."""
-        write_sealed_json(path, asdict(self))
+        write_artifact(path, asdict(self))
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
@@ -45,7 +45,7 @@ class Record:
 
         A field of the contents that their type does not name is kept.
         """
-        document = read_sealed_json(path)
+        document = read_artifact(path)
         names = {one.name for one in fields(cls)}
         known = isinstance(document, dict) and set(document) == names
         if not known or document["schema"] != SCHEMA:

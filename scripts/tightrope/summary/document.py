@@ -11,13 +11,10 @@ from typing import Any, BinaryIO, Literal, TypedDict, get_args, get_type_hints
 
 import msgspec
 
-from tightrope.artifacts.files import read_bytes, writing
-from tightrope.artifacts.seals import read_sealed_json, require_sealed, seal
+from tightrope.artifacts.content import checked, writing_artifact
+from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
-from tightrope.summary.builds_types import Builds
-from tightrope.summary.cascade_types import Cascade
 from tightrope.summary.causes_types import Causes
-from tightrope.summary.compression_types import CompressionSearch
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.family_types import Family
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
@@ -59,13 +56,10 @@ class Summary(About):
     profiles: list[Profile]
     explanations: list[Explanation]
     idleness: list[Idleness]
-    builds: list[Builds]
     causes: list[Causes]
     training: list[Training]
-    cascades: list[Cascade]
     activations: list[Activation]
     families: list[Family]
-    compressions: list[CompressionSearch]
     goal: Goal | None
     goals: list[GoalDecision]
     costs: list[Cost]
@@ -74,7 +68,7 @@ class Summary(About):
 def write_summary(path: Path | str, summary: Summary) -> None:
     """Write summary.json; raise msgspec.ValidationError if a field is not of its type.
 
-    The bytes are those of `write_json`. Entries of lists are checked and written one by one, for
+    The bytes are those of `write_artifact`. Entries of lists are checked and written one by one:
     of many variants the whole text takes more memory than the summary itself.
     """
     kinds = get_type_hints(Summary)
@@ -82,9 +76,9 @@ def write_summary(path: Path | str, summary: Summary) -> None:
     lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
     # all that is not checked entry by entry
     msgspec.json.decode(json.dumps(document | {key: [] for key in lists}), type=Summary)
-    with writing(path) as stream:
+    with writing_artifact(path) as stream:
         for place, key in enumerate(sorted(document)):
-            stream.write(b"{\n " if place == 0 else b",\n ")
+            stream.write(b" " if place == 0 else b",\n ")
             stream.write(json.dumps(key).encode() + b": ")
             if key in lists:
                 (kind,) = get_args(kinds[key])
@@ -92,7 +86,6 @@ def write_summary(path: Path | str, summary: Summary) -> None:
             else:
                 stream.write(formatted(encoded(document[key]), depth=1))
         stream.write(b"\n}\n")
-    seal(path)
 
 
 def write_entries(stream: BinaryIO, entries: Iterable[Any], kind: Any) -> None:
@@ -116,8 +109,7 @@ def formatted(text: bytes, *, depth: int) -> bytes:
 
 def read_summary(path: Path | str) -> Summary:
     """Return summary.json with its types checked; raise ArtifactError naming the wrong field."""
-    content = read_bytes(path)
-    require_sealed(path, content)
+    content = checked(path, read_bytes(path))
     try:
         return msgspec.json.decode(content, type=Summary)
     except msgspec.DecodeError as error:
@@ -129,7 +121,8 @@ def read_reported(path: Path | str) -> dict[str, Any]:
 
     Raises ArtifactError for another schema, and for a field of another type.
     """
-    document: dict[str, Any] = read_sealed_json(path, partial_type(Summary))
+    content = checked(path, read_bytes(path), of_any_version=True)
+    document: dict[str, Any] = json_document(path, content, partial_type(Summary))
     if "schema" not in document:
         raise ArtifactError(f"{path}: no summary, it has no schema; delete it and run again")
     return document

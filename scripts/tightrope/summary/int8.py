@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
-from tightrope.artifacts.seals import read_sealed_json
 from tightrope.summary.model_types import OperatorSensitivity, Sensitivity
 from tightrope.summary.result_types import Audit, Result, Search
 from tightrope.variants import AUTO
@@ -19,7 +19,7 @@ NOISIEST = 5  # number of tensors of an audit in the summary
 
 def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
     """Read files `artifacts/{model}/{kind}/{name}.json`, without recorded failures."""
-    found = {path: read_sealed_json(path) for path in paths}
+    found = {path: read_artifact(path) for path in paths}
     made = {path: one for path, one in found.items() if failure_of(one) is None}
     for path, one in made.items():
         require_type(path, one, kind)
@@ -86,13 +86,13 @@ def search_entry(record: Mapping[str, Any]) -> Search:
     return {
         "in_float": record["in_float"],
         "smoothquant": record["smoothquant"],
-        "stop": record["stop"],
         "samples": record["samples"],
         "budget_points": record["budget_points"],
         "seconds": record["seconds"],
-        "operators": len(record["ranking"]),
+        "operators": record["operators"],
         "trials": [
             {
+                "smoothquant": trial["smoothquant"],
                 "in_float": len(trial["in_float"]),
                 "delta": trial["delta"],
                 "delta_low": trial["delta_low"],
@@ -106,18 +106,25 @@ def search_entry(record: Mapping[str, Any]) -> Search:
     }
 
 
-def sensitivity_entries(model: str, records: Records) -> dict[str, Sensitivity]:
-    """Return a model's operator sensitivities by scheme and calibration, highest KL first."""
+def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]:
+    """Return a model's operator sensitivities by scheme and calibration, highest KL first.
+
+    `searches` that needed none are left out.
+    """
+    measured = {
+        name: record["sensitivity"]
+        for (owner, name), record in searches.items()
+        if owner == model and record["sensitivity"]
+    }
     return {
         name: {
-            "samples": record["samples"],
+            "samples": one["samples"],
             "operators": sorted(
-                (sensitivity_of(*one) for one in record["operators"].items()),
-                key=lambda one: -one["kl"],
+                (sensitivity_of(*operator) for operator in one["operators"].items()),
+                key=lambda operator: -operator["kl"],
             ),
         }
-        for (owner, name), record in records.items()
-        if owner == model
+        for name, one in measured.items()
     }
 
 

@@ -9,8 +9,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.artifacts.files import sha256, storage_errors
-from tightrope.artifacts.seals import read_sealed_json, write_sealed_json
 from tightrope.errors import ArtifactError
 
 EVERY_S = 60.0
@@ -53,7 +53,7 @@ class TrainingState:
             save_file(tensors, part)
             part.replace(target)
         document = {"file": target.name, "sha256": sha256(target), "key": self.key}
-        write_sealed_json(self.file, {**document, "facts": values})
+        write_artifact(self.file, {**document, "facts": values})
         for old in self.folder.iterdir():
             if old not in (target, self.file):
                 old.unlink()
@@ -62,7 +62,7 @@ class TrainingState:
     def read(self) -> tuple[Tensors, dict[str, Any]] | None:
         """Return tensors and values of the last state of this training run, None if missing."""
         try:
-            document = read_sealed_json(self.file, Saved)
+            document = read_artifact(self.file, Saved)
             if document["key"] != self.key:
                 return None
             tensors = self.folder / Path(document["file"]).name

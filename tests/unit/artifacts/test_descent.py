@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artifact_files import without_digests, written
 from tightrope.artifacts.descent import checkpoint_of, identity, require_engine_of
 from tightrope.artifacts.manifest import open_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
@@ -34,7 +35,7 @@ def other(tiny: TinyModel, tmp_path: Path) -> Path:
 def with_fields(manifest: Path, **fields: Any) -> Path:
     """Write a manifest anew, of the files that are there now."""
     document = json.loads(manifest.read_text())
-    write_manifest(manifest, **{**document, **fields})
+    write_manifest(manifest, **{**without_digests(document), **fields})
     return manifest
 
 
@@ -96,11 +97,11 @@ def test_an_engine_of_an_unknown_checkpoint_is_not_measured(
     tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path
 ) -> None:
     document = json.loads(built(QUICK).read_text())
-    (tmp_path / "engine.json").write_text(json.dumps({**document, "checkpoint": None}))
+    written(tmp_path / "engine.json", {**document, "checkpoint": None})
     with pytest.raises(ArtifactError, match=ELSEWHERE):
         require_engine_of(tmp_path / "engine.json", tiny.checkpoint, str(QUICK))
     del document["checkpoint"]
-    (tmp_path / "engine.json").write_text(json.dumps(document))
+    written(tmp_path / "engine.json", document)
     with pytest.raises(ArtifactError, match=r"missing required field `checkpoint`.*; delete it"):
         require_engine_of(tmp_path / "engine.json", tiny.checkpoint, str(QUICK))
 
@@ -109,7 +110,7 @@ def test_an_engine_that_was_not_built_is_of_no_checkpoint(
     built: Callable[[Variant], Path], other: Path, tmp_path: Path
 ) -> None:
     failed = {"status": "failed", "reason": "no such operator", "checkpoint": None}
-    (tmp_path / "engine.json").write_text(json.dumps(json.loads(built(QUICK).read_text()) | failed))
+    written(tmp_path / "engine.json", json.loads(built(QUICK).read_text()) | failed)
     require_engine_of(tmp_path / "engine.json", other, str(QUICK))
 
 

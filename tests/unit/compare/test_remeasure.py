@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from artifact_files import written
 from onnx import helper, numpy_helper
 from tightrope.artifacts.files import sha256
 from tightrope.compare.compare import compare
@@ -121,7 +122,7 @@ def test_engines_that_are_not_there_as_measured_are_told(
     manifest = tmp_path / "new/artifacts/tiny/engines" / str(VARIANT) / "engine.json"
     document = json.loads(manifest.read_text())
     document["libraries"]["onnxruntime"] = "1.0"
-    manifest.write_text(json.dumps(document))
+    written(manifest, document)
     assert "another engine than the one that was" in str(remeasure(old, new, [ROW])[ROW])
     new.results[Key("tiny", str(VARIANT))]["engine_sha256"] = sha256(manifest)  # type: ignore[index]
     assert "built with onnxruntime 1.0, here is" in str(remeasure(old, new, [ROW])[ROW])

@@ -75,40 +75,29 @@ def test_the_cache_of_another_model_is_refused(tiny: TinyModel, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     "change",
-    [{"samples": 12}, {"method": "nncf"}, {"ranges": {}}, {"surprise": 1}, {"seal": "0" * 12}],
+    [{"samples": 12}, {"method": "nncf"}, {"ranges": {}}, {"surprise": 1}],
     ids=str,
 )
 def test_an_edited_cache_is_refused(tiny: TinyModel, tmp_path: Path, change: dict) -> None:
     document = json.loads(tiny.minmax.read_text())
     (tmp_path / "a.json").write_text(json.dumps({**document, **change}))
-    with pytest.raises(ArtifactError, match=r"a\.json: not the cache that was written"):
+    with pytest.raises(ArtifactError, match=r"a\.json: without a digest of its content"):
         read_cache(tmp_path / "a.json", model=tiny.simplified)
 
 
 def test_one_edited_bound_is_enough_to_be_refused(tiny: TinyModel, tmp_path: Path) -> None:
-    document = json.loads(tiny.minmax.read_text())
-    name = next(iter(document["ranges"]))
-    document["ranges"][name][1] *= 1.0000001
-    (tmp_path / "a.json").write_text(json.dumps(document))
-    with pytest.raises(ArtifactError, match="not the cache that was written"):
+    text = tiny.minmax.read_text()
+    bound = next(iter(json.loads(text)["ranges"].values()))[1]
+    (tmp_path / "a.json").write_text(text.replace(str(bound), str(bound * 1.0000001)))
+    with pytest.raises(ArtifactError, match="its content is not what was written"):
         read_cache(tmp_path / "a.json", model=tiny.simplified)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "1"])
 def test_json_that_is_no_cache_is_refused(tiny: TinyModel, tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(ArtifactError, match="not the cache that was written"):
+    with pytest.raises(ArtifactError, match="without a digest of its content"):
         read_cache(tmp_path / "a.json", model=tiny.simplified)
-
-
-def test_a_cache_laid_out_anew_is_still_the_one_that_was_written(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
-    fields = {"model_sha256": sha256(tiny.simplified), "ranges": {"b": [0.1, 0.2], "a": [0, 1]}}
-    fields |= {"method": "minmax", "samples": 1, "channels": {}}
-    write_cache(tmp_path / "a.json", **fields)
-    (tmp_path / "b.json").write_text(json.dumps(json.loads((tmp_path / "a.json").read_text())))
-    assert read_cache(tmp_path / "b.json", model=tiny.simplified)["ranges"] == fields["ranges"]
 
 
 def test_the_samples_of_a_cache_come_without_padding_in_its_order_of_length(

@@ -139,32 +139,13 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (fills_scratch, (raises, ValueError("not a JSON document"))),
         (fills_scratch, (killed, signal.SIGBUS)),
         (fills_scratch, (raises, OSError(errno.ENOSPC, "No space left on device"))),
-        # as LLVM, which may wait for its own threads then
-        (fills_scratch, (time.sleep, 600)),
     ],
 )
-def test_a_full_scratch_disk_is_named_with_tmpdir(
-    scratch: Path, work, arguments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tightrope.jobs.stuck.EVERY_S", 1.0)
+def test_a_full_scratch_disk_is_named_with_tmpdir(scratch: Path, work, arguments) -> None:
     with pytest.raises(StorageError) as caught:
         supervised(work, *arguments, limits=ROOMY)
     assert str(caught.value).startswith(f"{scratch} on {platform.node()}: temporary files cannot")
     assert "free space there, or set TMPDIR to a folder with more" in str(caught.value)
-
-
-def test_who_waits_beside_a_disk_with_room_may_wait_and_who_works_without_room_may_work(
-    scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tightrope.jobs.stuck.EVERY_S", 0.5)
-    supervised(time.sleep, 2, limits=ROOMY)
-    supervised(fills_scratch, works, 2, limits=ROOMY)
-
-
-def works(seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        pass
 
 
 def test_a_failure_beside_a_disk_with_room_is_its_own(scratch: Path) -> None:

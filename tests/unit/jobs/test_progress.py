@@ -44,19 +44,6 @@ def test_a_step_that_fails_stays_where_it_was(told: Told) -> None:
     assert told()["costs"] == [0, 25, 25]
 
 
-def test_a_step_that_goes_on_takes_its_speed_from_now_on(
-    told: Told, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    log = tmp_path / "job.log"
-    with ProgressBar("search", 300, done=200) as bar:
-        time.sleep(0.5)
-        bar.reach(200.5)
-        log.write_text(capfd.readouterr().err)
-    found = progress_in(log)
-    assert found is not None
-    assert 70 <= (found.left or 0) <= 110
-
-
 @pytest.mark.parametrize("total", [0, 0.0])
 def test_nothing_to_do_is_done(told: Told, total: float) -> None:
     with ProgressBar("racing", total) as bar:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from artifact_files import written
 from busy import PROCESSORS, busy_child
 from disturbed import QUIET
 from manifests import ENGINE
-from tightrope.artifacts.files import sha256, write_json
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, TightropeError
@@ -370,10 +371,10 @@ def test_the_audit_of_another_engine_is_refused(
     tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path
 ) -> None:
     audit, digest = tmp_path / "audit.json", sha256(engines[QUICK])
-    write_json(audit, {"status": "collapsed", "reason": "one answer", "engine_sha256": digest})
+    written(audit, {"status": "collapsed", "reason": "one answer", "engine_sha256": digest})
     paths = (engines[QUICK], engines[BASELINE], tmp_path, QUICK)
     assert measured(tiny, *paths, audit=audit).reason == "one answer"
-    write_json(audit, {"status": "ok", "reason": None, "engine_sha256": sha256(audit)})
+    written(audit, {"status": "ok", "reason": None, "engine_sha256": sha256(audit)})
     with pytest.raises(ArtifactError, match=r"audit\.json: the audit of another engine than"):
         measured(tiny, *paths, audit=audit)
 

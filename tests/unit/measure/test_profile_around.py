@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from artifact_files import written
 from splits import prepare_splits, split_of
 from tightrope.artifacts.failures import write_failure
-from tightrope.artifacts.files import read_json, write_json
+from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.encode import load_encoder, read_split
@@ -114,7 +115,7 @@ def test_requests_of_another_model_are_refused(tiny: TinyModel, tmp_path: Path) 
     artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
     measured(tiny, tmp_path / "a.json", None, SHAPES)
     other = {**read_json(tmp_path / "a.json", dict[str, Any]), "checkpoint": "0" * 64}
-    write_json(tmp_path / "a.json", other)
+    written(tmp_path / "a.json", other)
     with pytest.raises(ArtifactError, match=r"a\.json: not made from .*checkpoint\.json"):
         requests_of(tmp_path / "a.json", artifacts, "fp32", LONGEST)
 

@@ -10,10 +10,8 @@ from disturbed import facts
 from raced import HOST, planted, race_record, race_shape
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
-from tightrope.records.builds import BuildsRecord
 from tightrope.records.idleness import FEWEST, IdlenessRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.rounds import FEWEST_ROUNDS
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
@@ -116,20 +114,6 @@ def test_throughput_is_disturbed_where_other_programs_ran_in_a_point(
     record = ThroughputRecord(**IDENTITY, plan={}, processors=[0], cores=1, points=points)
     record.write(tmp_path / "v.throughput.json")
     assert is_disturbed(tmp_path / "v.throughput.json") is expected
-
-
-@pytest.mark.parametrize(
-    ("quiet", "disturbed", "expected"),
-    [(FEWEST_ROUNDS, 9, False), (FEWEST_ROUNDS - 1, 1, True), (0, 0, False)],
-)
-def test_builds_are_disturbed_where_other_load_left_too_few_rounds(
-    tmp_path: Path, quiet: int, disturbed: int, expected: bool
-) -> None:
-    cores = [0.0] * quiet + [MAX_FOREIGN_CORES + 0.01] * disturbed
-    rounds = [{"blocks_s": [[0.1], [0.1]], "foreign_cores": one} for one in cores]
-    own = {"threads": 1, "processors": [0], "shape": {"batch": 1}, "options": {}}
-    BuildsRecord(**IDENTITY, **own, rounds=rounds).write(tmp_path / "v.builds.json")
-    assert is_disturbed(tmp_path / "v.builds.json") is expected
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 import os
-import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from tightrope.artifacts.files import file_state, write_bytes
-from tightrope.plan.pages import PAGES
 from tightrope.plan.reports import (
     REPORTS,
     configuration_files,
@@ -43,18 +41,6 @@ def test_reports_are_kept_under_the_name_of_the_configuration(files: list[str], 
     assert folder == Path("reports/configurations") / name
     for report in REPORTS:
         assert (folder / report.name).read_bytes() == report.read_bytes()
-
-
-def test_pages_of_models_are_kept_too_and_those_of_an_earlier_run_go() -> None:
-    for models in (["a", "b"], ["b"], []):
-        shutil.rmtree(PAGES, ignore_errors=True)
-        PAGES.mkdir()
-        for model in models:
-            (PAGES / f"{model}.html").write_text(model)
-        folder = keep_reports(workflow("mine.yaml"), before=None)
-        assert folder is not None
-        kept = {page.stem: page.read_text() for page in folder.glob("pages/*")}
-        assert kept == {model: model for model in models}
 
 
 def test_configuration_files_are_named_from_the_project_wherever_it_is(tmp_path: Path) -> None:

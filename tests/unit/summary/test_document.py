@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from artifact_files import written
 from tightrope.errors import ArtifactError
 from tightrope.summary.document import json_schema, read_summary
 
@@ -22,9 +23,8 @@ EMPTY = {
     "models": {},
     **{key: [] for key in ("results", "recommendations", "races", "quantization")},
     **{key: [] for key in ("traffic", "throughput", "profiles", "explanations")},
-    **{key: [] for key in ("idleness", "builds", "causes", "training", "activations", "cascades")},
+    **{key: [] for key in ("idleness", "causes", "training", "activations")},
     "families": [],
-    "compressions": [],
     **{"goal": None, "goals": [], "costs": []},
 }
 PICK = {
@@ -41,7 +41,7 @@ PICK = {
 
 def read(folder: Path, document: Any) -> Any:
     path = folder / "summary.json"
-    path.write_text(json.dumps(document))
+    written(path, document)
     return read_summary(path)
 
 
@@ -85,5 +85,5 @@ def test_every_part_is_required(missing: str, tmp_path: Path) -> None:
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text('{"schema": 3,')
-    with pytest.raises(ArtifactError, match=r"summary\.json: no summary of this version"):
+    with pytest.raises(ArtifactError, match=r"summary\.json: without a digest of its content"):
         read_summary(tmp_path / "summary.json")

@@ -1,9 +1,9 @@
 """What the summary tells of INT8: from three kinds of records to fields of results and models."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from artifact_files import written
 from tightrope.artifacts.failures import write_failure
 from tightrope.summary.int8 import (
     audit_entry,
@@ -34,10 +34,10 @@ def audit(count: int = 7) -> dict[str, Any]:
 def search(in_float: list[str]) -> dict[str, Any]:
     tried = {"gained": 3, "lost": 5, "flips": 9, "delta": -0.002, "delta_low": -0.009}
     trial = {**tried, "in_float": in_float, "delta_high": 0.005, "verdict": "kept", "seconds": 3.5}
-    ranking = [{"operator": name, "kl_per_ms": 1.0} for name in ("a", "b", "c")]
-    facts = {"schema": 1, "stop": "minimum", "budget_points": 1.0, "samples": 1024, "seconds": 3.5}
-    facts["smoothquant"] = 0.8
-    return {**facts, "in_float": in_float, "ranking": ranking, "trials": [trial], "sources": {}}
+    trial["smoothquant"] = 0.8
+    facts = {"schema": 2, "operators": 3, "budget_points": 1.0, "samples": 1024, "seconds": 3.5}
+    facts |= {"smoothquant": 0.8, "sensitivity": None}
+    return {**facts, "in_float": in_float, "trials": [trial], "sources": {}}
 
 
 def result(variant: str, precision: str, calibration: str | None) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path)
     for model in ("m", "n"):
         path = tmp_path / f"artifacts/{model}/audit/{AUTO}.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps({**audit(), "answers": None, "tensors": [], "reason": model}))
+        written(path, {**audit(), "answers": None, "tensors": [], "reason": model})
     found = dict(OwnAudits(sorted(tmp_path.rglob("*.json")), {}))
     reasons = {key: one["reason"] for key, one in found.items()}
     assert reasons == {("m", AUTO): "m", ("n", AUTO): "n"}
@@ -57,7 +57,7 @@ def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path)
 def test_what_could_not_be_searched_has_no_record(tmp_path: Path) -> None:
     paths = [tmp_path / f"artifacts/m/search/u8s8-minmax-{count}.json" for count in (8, 64)]
     write_failure(paths[0], reason="not searched: why", transient=False)
-    paths[1].write_text(json.dumps(search(["a"])))
+    written(paths[1], search(["a"]))
     assert made_records(paths, dict[str, Any]) == {("m", "u8s8-minmax-64"): search(["a"])}
 
 
@@ -81,13 +81,13 @@ def test_a_search_tells_how_many_operators_each_trial_left_in_float() -> None:
     assert found["search"] == {
         "in_float": ["a", "b"],
         "smoothquant": 0.8,
-        "stop": "minimum",
         "samples": 1024,
         "budget_points": 1.0,
         "seconds": 3.5,
         "operators": 3,
         "trials": [
             {
+                "smoothquant": 0.8,
                 "in_float": 2,
                 "delta": -0.002,
                 "delta_low": -0.009,
@@ -122,8 +122,9 @@ def test_an_audit_belongs_to_the_variant_of_its_own_model() -> None:
 def test_operators_come_in_the_order_of_their_divergence() -> None:
     fields = {"agreement": 1.0, "logit_error": 0.01, "sqnr_db": 40.0}
     operators = {name: {**fields, "kl": kl} for name, kl in (("a", 0.0), ("b", 0.02), ("c", 0.01))}
-    record = {"schema": 1, "samples": 128, "operators": operators, "libraries": {}}
-    found = sensitivity_entries("m", {("m", "u8s8-minmax-64"): record, ("n", "u8s8-x"): record})
+    record = {**search(["b"]), "sensitivity": {"samples": 128, "operators": operators}}
+    searches = {("m", "u8s8-minmax-64"): record, ("n", "u8s8-x"): record}
+    found = sensitivity_entries("m", {**searches, ("m", "u8s8-minmax-8"): search([])})
     assert list(found) == ["u8s8-minmax-64"]
     assert found["u8s8-minmax-64"]["samples"] == 128
     assert found["u8s8-minmax-64"]["operators"] == [

@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 from accuracy_records import accuracy_record
+from artifact_files import written
 from raced import HOST
-from tightrope.artifacts.files import write_json
+from tightrope.artifacts.content import write_artifact
 from tightrope.errors import ArtifactError
 from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.records.accuracy import AccuracyRecord, Logits
@@ -111,7 +112,7 @@ def test_a_record_is_the_same_however_it_is_read(
 def test_a_wrong_record_is_refused_in_the_same_words(tmp_path: Path, harm: Any) -> None:
     path = tmp_path / "record.json"
     accuracy().write(path)
-    write_json(path, harm(json.loads(path.read_text())))
+    written(path, harm(json.loads(path.read_text())))
     assert message(read_record, path) == message(lambda kind, file: kind.read(file), path)
 
 
@@ -119,7 +120,7 @@ def test_a_record_that_is_cut_off_is_refused_in_the_same_words(tmp_path: Path) -
     path = tmp_path / "record.json"
     accuracy().write(path)
     path.write_bytes(path.read_bytes()[:-30])
-    assert "invalid JSON" in message(read_record, path)
+    assert "its content is not what was written" in message(read_record, path)
 
 
 def message(read: Any, path: Path) -> str:
@@ -141,7 +142,7 @@ def test_a_summary_has_the_bytes_that_it_had_when_it_was_written_at_once(tmp_pat
         ],
     }
     write_summary(tmp_path / "parts.json", document)
-    write_json(tmp_path / "whole.json", document)
+    write_artifact(tmp_path / "whole.json", document)
     assert (tmp_path / "parts.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
     assert read_summary(tmp_path / "parts.json") == document
     document["results"][1]["model"] = None

@@ -5,12 +5,13 @@ from typing import Any
 import pandas
 import pytest
 from accuracy_records import accuracy_record
+from artifact_files import without_digests, written
 from disturbed import facts
 from gpu_states import state
 from manifests import CHECKPOINT, ENGINE, SPLIT
 from raced import planted, race_record, race_shape
 from tightrope.artifacts.descent import require_model
-from tightrope.artifacts.files import sha256, write_json
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint, named
@@ -21,7 +22,7 @@ from tightrope.records.race_statistics import beaten_by
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
-from tightrope.summary.hosts import hosts
+from tightrope.summary.hosts import Machine, add_hosts
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.own_records import (
     Engines,
@@ -156,7 +157,7 @@ def write_split(folder: Path) -> Path:
     name = f"../data/{texts.name}"
     files = {name: {"sha256": sha256(texts), "size_bytes": texts.stat().st_size}}
     rows = {"file": name, "rows": [0, 1000, 1], "samples": 1000}
-    write_json(split, {**SPLIT, **rows, "files": files, "schema": 1})
+    written(split, {**SPLIT, **rows, "files": files, "schema": 1})
     return split
 
 
@@ -212,7 +213,6 @@ def summarized(
         accuracies=accuracies,
         traffic=traffic,
         audits=records.get("audit", []),
-        sensitivities=records.get("sensitivity", []),
         searches=records.get("search", []),
         training=records.get("training", []),
         checkpoints=[checkpoint],
@@ -222,9 +222,9 @@ def summarized(
     settings = Settings(unavailable=[MISSING], baselines=baselines, budget_points=1.0, **options)
     targets = {"json_target": folder / "summary.json", "csv_target": folder / "summary.csv"}
     summarize(inputs, settings, **targets)
-    written = json.loads((folder / "summary.json").read_text())
-    assert read_summary(folder / "summary.json") == written, "a field has no type"
-    return written
+    document = without_digests(json.loads((folder / "summary.json").read_text()))
+    assert read_summary(folder / "summary.json") == document, "a field has no type"
+    return document
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +236,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def summary(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "summary.json").read_text())
+    return without_digests(json.loads((folder / "summary.json").read_text()))
 
 
 def by_variant(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -484,33 +484,6 @@ def test_without_a_price_no_column_of_the_csv_is_about_money(tmp_path: Path) -> 
     assert not {"cost.price_per_hour", "cost.cost_per_million"} & header
 
 
-def test_speed_ups_over_bf16_are_in_it_and_in_the_csv_where_bf16_was_measured(
-    tmp_path: Path,
-) -> None:
-    bf16 = "cpu-pytorch-bf16"
-    found = by_variant(summarized(tmp_path, (BASELINE, bf16, QUICK)))
-    for place in (0, 1):
-        rows = {name: one["latency"][place] for name, one in found.items() if one["latency"]}
-        assert rows[bf16]["speedup_over_bf16"] is None
-        # both took 4 ms and the baseline 10 ms
-        assert rows[QUICK]["speedup_over_bf16"]["ratio"] == pytest.approx(1, rel=0.01)
-        assert rows[QUICK]["speedup_over_bf16"]["verdict"] == "tie"
-        assert rows[BASELINE]["speedup_over_bf16"]["ratio"] == pytest.approx(0.4, rel=0.02)
-    frame = pandas.read_csv(tmp_path / "summary.csv").set_index("variant")
-    ratios = frame["latency.speedup_over_bf16.ratio"]
-    assert ratios[QUICK].tolist() == pytest.approx([1, 1], rel=0.01)
-    assert ratios[bf16].isna().all()
-    assert "latency.speedup_over_bf16" not in frame
-
-
-def test_without_bf16_no_column_of_the_csv_is_about_it(
-    folder: Path, summary: dict[str, Any]
-) -> None:
-    rows = [row for result in summary["results"] for row in result["latency"]]
-    assert rows and all(row["speedup_over_bf16"] is None for row in rows)
-    assert "bf16" not in (folder / "summary.csv").read_text().splitlines()[0]
-
-
 def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     """Names with dots for every number, text and null of one row."""
     flat: dict[str, Any] = {}
@@ -525,7 +498,7 @@ def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     nested = ("latency", "executed", "options", "audit", "search")
     walk("", {key: value for key, value in result.items() if key not in nested})
     flat.pop("accuracy.flipped", None)
-    sometimes = ("energy_j", "gpu", "speedup_over_bf16", "streams")
+    sometimes = ("energy_j", "gpu", "streams")
     unknown = [name for name in sometimes if name in shape and shape[name] is None]
     walk("latency", {name: value for name, value in shape.items() if name not in unknown})
     return flat
@@ -616,7 +589,9 @@ def test_the_host_of_traffic_alone_is_listed_with_its_own_libraries(tmp_path: Pa
 def test_the_cards_of_one_kind_that_were_measured_are_one_host_with_their_uuids() -> None:
     cards = [{**HOST, "gpu": "NVIDIA L4", "gpu_uuid": uuid} for uuid in ("GPU-b", "GPU-a", "GPU-b")]
     records = [Record(model="m", variant="v", host=card, libraries={}) for card in cards]
-    (host,) = hosts(records).values()
+    found: dict[str, Any] = {}
+    add_hosts(found, map(Machine.of, records))
+    (host,) = found.values()
     assert (host["gpu"], host["gpu_uuids"]) == ("NVIDIA L4", ["GPU-a", "GPU-b"])
 
 
@@ -624,7 +599,9 @@ def test_hosts_with_names_are_apart_though_they_are_alike() -> None:
     def record(name: str, **fields: Any) -> Record:
         return Record(model="m", variant="v", host=named(HOST, name), libraries={}, **fields)
 
-    found = hosts([record("genoa"), record("rome"), record("h100", status="failed")])
+    found: dict[str, Any] = {}
+    records = [record("genoa"), record("rome"), record("h100", status="failed")]
+    add_hosts(found, map(Machine.of, records))
     # what ended a job on the third may have been written elsewhere
     assert {key: one["name"] for key, one in found.items()} == {"genoa": "genoa", "rome": "rome"}
     assert fingerprint(HOST) not in found
@@ -646,27 +623,30 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
     found = {
         "in_float": ["a"],
         "smoothquant": 0.8,
-        "stop": "minimum",
+        "operators": 1,
         "samples": 1024,
         "seconds": 3.0,
+        "budget_points": 1.0,
         "trials": [],
     }
     fields = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
     records = {
         f"audit/{auto}": {**facts, "engine_sha256": sha256(write_run(tmp_path, auto)[0])},
-        "sensitivity/u8s8-minmax-64": {"samples": 128, "operators": {"a": fields}},
-        "search/u8s8-minmax-64": {**found, "budget_points": 1.0, "ranking": [{"operator": "a"}]},
+        "search/u8s8-minmax-64": {
+            **found,
+            "sensitivity": {"samples": 128, "operators": {"a": fields}},
+        },
     }
     paths = {}
     for name, record in records.items():
         path = folder / f"{name}.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(record))
+        written(path, record)
         paths[path.parent.name] = [path]
     summary = summarized(tmp_path, (BASELINE, auto), quantized=paths, race={"base": 9.0})
     results = by_variant(summary)
     assert results[auto]["audit"] == facts
-    assert results[auto]["search"] == {**found, "budget_points": 1.0, "operators": 1}
+    assert results[auto]["search"] == found
     sensitive = {"samples": 128, "operators": [{"operator": "a", **fields}]}
     assert summary["models"]["m"]["sensitivity"] == {"u8s8-minmax-64": sensitive}
     for name in (BASELINE, MISSING[1]):
@@ -691,7 +671,7 @@ def test_a_record_of_another_model_variant_or_engine_is_refused(
 ) -> None:
     runs = write_run(tmp_path, BASELINE)
     path = runs[("engine", "latency", "accuracy").index(kind)]
-    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    written(path, {**json.loads(path.read_text()), field: value})
     checkpoint, split = write_model(tmp_path)
     engine, latency, accuracy = ([one] for one in runs)
     inputs = Inputs(
@@ -718,7 +698,7 @@ def test_predictions_on_other_data_are_refused(tmp_path: Path) -> None:
 def test_an_audit_of_another_engine_is_refused(tmp_path: Path) -> None:
     path = tmp_path / f"artifacts/m/audit/{QUICK}.json"
     audit = {"status": "ok", "reason": None, "answers": None, "tensors": []}
-    write_json(path, {**audit, "engine_sha256": "0" * 64})
+    written(path, {**audit, "engine_sha256": "0" * 64})
     in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     with pytest.raises(ArtifactError, match=r"\.json: measured with another engine"):
         OwnAudits([path], in_use)["m", QUICK]
@@ -728,18 +708,18 @@ def test_a_race_of_other_engines_or_of_another_model_is_refused(tmp_path: Path) 
     in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     race = write_race(tmp_path, quick=4.0)
     document = json.loads(race.read_text())
-    race.write_text(json.dumps({**document, "engines_sha256": in_use_by_variant(in_use)}))
+    written(race, {**document, "engines_sha256": in_use_by_variant(in_use)})
     assert read_own_race(race, RaceRecord, in_use).model == "m"
-    race.write_text(json.dumps({**document, "engines_sha256": {QUICK: "0" * 64}}))
+    written(race, {**document, "engines_sha256": {QUICK: "0" * 64}})
     with pytest.raises(ArtifactError, match=r"cpu\.race\.json: measured with another engine"):
         read_own_race(race, RaceRecord, in_use)
     digests = {**in_use_by_variant(in_use), "cpu-tvm-fp32": "0" * 64}
-    race.write_text(json.dumps({**document, "engines_sha256": digests}))
+    written(race, {**document, "engines_sha256": digests})
     with pytest.raises(ArtifactError, match="raced cpu-tvm-fp32, which is configured no more; del"):
         read_own_race(race, RaceRecord, in_use)
     other = race.parents[1] / "other" / race.name
     other.parent.mkdir()
-    other.write_text(json.dumps(document))
+    written(other, document)
     with pytest.raises(ArtifactError, match="the record of model m, not of other"):
         read_own_race(other, RaceRecord, in_use)
 
@@ -770,6 +750,6 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
     )
     settings = Settings(unavailable=[], baselines=BASELINES, budget_points=1.0)
     targets = {"json_target": tmp_path / "summary.json", "csv_target": tmp_path / "summary.csv"}
-    with pytest.raises(ArtifactError, match=rf"{latency.name}: invalid JSON"):
+    with pytest.raises(ArtifactError, match=rf"{latency.name}: its content is not what was"):
         summarize(inputs, settings, **targets)
     assert not (tmp_path / "summary.json").exists()

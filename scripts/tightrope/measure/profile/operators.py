@@ -9,7 +9,6 @@ from pathlib import Path
 
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.artifacts.private_copy import private_copy
 from tightrope.engines.load import Run
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.buckets import Buckets, in_words
@@ -28,11 +27,9 @@ def operator_times(
     """Return the time of each operator per call of an engine, for each of `calls`.
 
     `engine` is its engine.json and `run` calls it: it was called with the same inputs before. A
-    runtime that times operators only from the start loads the engine once more, for all `calls`,
-    from the verified copy that `load_engine` made in this process.
+    runtime that times operators only from the start loads the engine once more, for all `calls`.
     Raises WorkFailed where the engine's runtime has no profiler here.
     """
-    engine = private_copy(engine, EngineManifest)
     variant = parse(open_manifest(engine, EngineManifest)["variant"])
     profiler = PROFILERS.get(variant.engine) if variant.device == "cpu" else None
     if profiler is None:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.seals import write_sealed_json
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 
@@ -46,7 +46,7 @@ def measure_peaks(target: Path | str, *, device: str, threads: int) -> None:
     """Write, in a child, the peaks of this machine, on the processors of an engine."""
     os.sched_setaffinity(0, pinned_processors(threads))
     peaks = peaks_of(device, threads)
-    write_sealed_json(target, {"schema": SCHEMA, "host": describe_host(), "peaks": peaks})
+    write_artifact(target, {"schema": SCHEMA, "host": describe_host(), "peaks": peaks})
 
 
 def read_peaks(path: Path | str) -> dict[str, Any]:

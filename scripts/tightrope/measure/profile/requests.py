@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.descent import identity, require_descent
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.artifacts.seals import write_sealed_json
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.machine.host import describe_host
 from tightrope.measure.profile.around import around_calls
@@ -78,7 +78,7 @@ def measure_requests(
     ]
     made_from = identity(open_manifest(checkpoint, CheckpointManifest))
     facts = {"schema": SCHEMA, "host": describe_host(), "checkpoint": made_from}
-    write_sealed_json(target, {**facts, "requests": requests})
+    write_artifact(target, {**facts, "requests": requests})
 
 
 def read_requests(path: Path | str, checkpoint: Path | str) -> list[Mapping[str, Any]]:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.seals import write_sealed_json
+from tightrope.artifacts.content import write_artifact
 from tightrope.jobs.child import Limits
 from tightrope.machine.cores import intra_op_threads
 from tightrope.measure.settings import TimingSettings
@@ -182,7 +182,7 @@ def write_structure(
     """
     if facts["short_by"] > 0:
         print(f"prune: {facts['asked']} was asked, {facts['reached']} is reached by {structure}")
-    write_sealed_json(
+    write_artifact(
         target,
         {
             "schema": SCHEMA,

@@ -7,8 +7,8 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
+from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.seals import read_sealed_json, write_sealed_json
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.jobs.execution import Execution
 from tightrope.measure.settings import TimingSettings
@@ -41,7 +41,7 @@ def measure_structures(
             group = smaller[first : first + GROUP]
             structures = [one.document() for one in (parent, *group)]
             groups.append({"structures": structures, "rounds": timed.rounds(group)})
-    write_sealed_json(
+    write_artifact(
         target,
         {
             "schema": SCHEMA,
@@ -65,7 +65,7 @@ def read_ratios(path: Path | str) -> tuple[Structure, Ratios]:
 
     Raises ArtifactError where the file is not what `measure_structures` wrote.
     """
-    document = read_sealed_json(path, Table)
+    document = read_artifact(path, Table)
     parent = structure_from(document["parent"])
     ratios = {parent: 1.0}
     try:

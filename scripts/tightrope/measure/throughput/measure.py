@@ -8,7 +8,6 @@ from typing import Any, Self, TextIO
 from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.artifacts.paths import Artifacts
-from tightrope.artifacts.private_copy import private_copy
 from tightrope.engines.load import load_engine
 from tightrope.inputs.texts import require_sequence
 from tightrope.inputs.timing_batches import timing_batches
@@ -111,8 +110,6 @@ def sweep(
     limits = settings.execution.limits
     shapes = [{"batch": batch, **size} for batch in settings.plan["batches"]]
     machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
-    # the children inherit it: instances of a server share the files, and their page cache
-    private_copy(artifacts.engine, EngineManifest)
     measured = Sweep(
         load=partial(load_engine, artifacts.engine),
         inputs=timing_batches(

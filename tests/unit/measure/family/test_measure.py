@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from accuracy_records import accuracy_record
+from artifact_files import written
 from disturbed import facts
 from raced import HOST, race_record, race_shape
 from tightrope.artifacts.files import sha256
@@ -79,7 +80,7 @@ class Family:
         shutil.copytree(self.model.checkpoint.parent, folder)
         path = folder / "checkpoint.json"
         manifest = json.loads(path.read_text())
-        path.write_text(json.dumps({**manifest, "source": source, **changes}))
+        written(path, {**manifest, "source": source, **changes})
         return path
 
     def run(
