@@ -35,6 +35,9 @@ def test_a_step_is_not_complete_before_its_end(told: Told) -> None:
         bar.reach(7)
         assert told()["search"] == [0, 99]
     assert told()["search"] == [100]
+    with ProgressBar("racing", 0) as bar:  # of nothing
+        bar.add(0)
+    assert told()["racing"][-1] == 100
 
 
 def test_a_step_that_fails_stays_where_it_was(told: Told) -> None:
@@ -55,13 +58,6 @@ def test_a_step_that_goes_on_takes_its_speed_from_now_on(
     found = progress_in(log)
     assert found is not None
     assert 70 <= (found.left or 0) <= 110
-
-
-@pytest.mark.parametrize("total", [0, 0.0])
-def test_nothing_to_do_is_done(told: Told, total: float) -> None:
-    with ProgressBar("racing", total) as bar:
-        bar.add(0)
-    assert told()["racing"][-1] == 100
 
 
 def test_it_is_written_rarely(capfd: pytest.CaptureFixture[str]) -> None:
