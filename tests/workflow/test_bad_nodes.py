@@ -85,7 +85,7 @@ def test_a_file_that_comes_too_late_is_one_line_with_the_setting_and_a_failed_va
     disturbed: Project,
 ) -> None:
     said = (disturbed / "said").read_text()
-    assert lines_with(said, "not seen within") == [f"error: {UNSEEN}", f"failed: {UNSEEN}"]
+    assert lines_with(said, "not seen within") == [f"error: {UNSEEN}"]
     found = results(disturbed)[ORT]
     assert (found["status"], found["reason"]) == ("failed", UNSEEN)
     assert "Report: reports/summary.html" in said
