@@ -1,19 +1,16 @@
-"""Real child processes whose engines keep a processor busy for a known time a call."""
+"""An engine and its baseline in pairs of blocks, whose times are planted."""
 
-import itertools
-import os
 import random
-import signal
-import statistics
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
-from busy import PROCESSORS, busy_child, hash_forever, needs_quiet, wait
+from busy import PROCESSORS, busy_child, wait
 from disturbed import machine
+from played_engines import STOLEN, Played, asked, dies, fails, hangs, nowhere
 from tightrope.errors import WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Child
@@ -23,251 +20,168 @@ from tightrope.measure.blocks import block_sizes
 from tightrope.measure.paired_blocks import FEWEST_IN_VAIN, compare
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.statistics import speedup
-from tightrope.summary import noise
 from tiny_model import LIMITS
 
 PLAN = {
-    "pairs": 4,
-    "min_seconds": 0.02,
-    "min_calls": 8,
-    "width": 1e-9,
-    "comparison_seconds": 0.0,
-    "calls": None,
-    "warmup_seconds": 0.5,
-    "warmup_calls": 2,
-    "max_seconds": 30.0,
+    **{"pairs": 4, "min_seconds": 0.02, "min_calls": 8, "width": 1e-9, "calls": None},
+    **{"comparison_seconds": 0.0, "max_seconds": 30.0},
+    **{"warmup_seconds": 0.5, "warmup_calls": 2},
 }
-ONE = PROCESSORS[-1]
-ANOTHER = PROCESSORS[0]
-TWO_PROCESSORS = pytest.mark.skipif(len(PROCESSORS) < 2, reason="needs two processors")
-Run = Callable[[Any], None]
+OWN, BASELINE = "", "baseline "
+ROLES = pytest.mark.parametrize("role", [OWN, BASELINE], ids=["own", "baseline"])
+Compare = Callable[..., dict[str, Any]]
 
 
-class Journaled(TimedEngine):
-    """A timed engine that writes down when it warmed up and ran blocks, with how many calls."""
-
-    def __init__(self, run: Run, processor: int) -> None:
-        super().__init__(lambda: (self.counted, {}), [None, None], [processor])
-        self.work = run
-        self.calls = 0
-        self.journal: list[dict[str, Any]] = []
-
-    def counted(self, inputs: Any) -> None:
-        self.calls += 1
-        self.work(inputs)
-
-    def __call__(self, request: str, *arguments: Any) -> Any:
-        began, before = time.monotonic(), self.calls
-        answer = super().__call__(request, *arguments)
-        if request in ("warm_up", "block"):
-            facts = {"request": request, "began": began, "ended": time.monotonic()}
-            self.journal.append({**facts, "calls": self.calls - before})
-        return answer
-
-    def read_journal(self) -> list[dict[str, Any]]:
-        return self.journal
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "journal"
 
 
-def takes(*seconds: float) -> Run:
-    """An engine whose calls take these seconds in turn, the last of them for ever after."""
-    remaining = itertools.chain(seconds[:-1], itertools.repeat(seconds[-1]))
-    return lambda _: wait(next(remaining))
+@pytest.fixture
+def compared(journal: Path) -> Compare:
+    """Compare by PLAN, with changes, a played engine and its baseline of these seconds per call."""
+
+    def compared(
+        own: Any = 0.001,
+        baseline: Any = 0.002,
+        *,
+        index: int = 0,
+        earlier: dict[str, Any] | None = None,
+        played: dict[str, dict[str, Any]] | None = None,
+        quiet: Any = None,
+        **changes: Any,
+    ) -> dict[str, Any]:
+        roles = {OWN: own} | ({} if baseline is None else {BASELINE: baseline})
+        with ExitStack() as stack:
+            workers = [
+                stack.enter_context(
+                    Child(Played(journal, role, one, **(played or {}).get(role, {})), LIMITS, role)
+                )
+                for role, one in roles.items()
+            ]
+            plan, one = {**PLAN, **changes}, quiet or nowhere()
+            return compare(workers, index, plan, threads=1, machine=one, earlier=earlier)
+
+    return compared
 
 
-def never_stable() -> Run:
-    """An engine of which every other call takes twice as long."""
-    seconds = itertools.cycle([0.05, 0.1])
-    return lambda _: wait(next(seconds))
+def stolen(*numbers: int) -> dict[str, Any]:
+    """Disturbs these blocks of an engine, by default all."""
+    return {"facts": lambda load, block: STOLEN if not numbers or block in numbers else {}}
 
 
-def race(
-    *runs: Run,
-    processors: tuple[int, ...] = (ONE, ONE),
-    index: int = 0,
-    quiet_seconds: float = 0.0,
-    **changes: Any,
-) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
-    """The shape that `compare` gives of an engine and its baseline, and what both wrote down."""
-    with ExitStack() as stack:
-        workers = []
-        for run, processor, role in zip(runs, processors, ("", "baseline "), strict=False):
-            engine = Journaled(run, processor)
-            workers.append(stack.enter_context(Child(engine, LIMITS, role)))
-            workers[-1].ask("load")
-        shape = compare(
-            workers, index, {**PLAN, **changes}, threads=1, machine=machine(quiet_seconds)
-        )
-        return shape, [worker.ask("read_journal") for worker in workers]
+def jumpy(seed: int) -> Callable[[int, int], float]:
+    draw = random.Random(seed)
+    return lambda load, block: draw.choice([0.001, 0.003])
 
 
-def fails(*runs: Run, **changes: Any) -> WorkFailed:
-    with pytest.raises(WorkFailed) as caught:
-        race(*runs, **changes)
-    return caught.value
+def width(shape: dict[str, Any], pairs: int) -> float:
+    """Of the interval of the speed-up over the first pairs, relative to it."""
+    found = speedup(shape["blocks_s"][:pairs], shape["baseline_blocks_s"][:pairs])
+    return (found.high - found.low) / found.value
 
 
-def flat(blocks: list[list[float]]) -> list[float]:
-    return [sample for block in blocks for sample in block]
-
-
-def quiet(shape: dict[str, Any]) -> list[int]:
-    return undisturbed(shape)
-
-
-def width(shape: dict[str, Any], indices: list[int]) -> float:
-    """Of the interval of the speed-up over these pairs, relative to it."""
-    own, theirs = (
-        [shape[name][index] for index in indices] for name in ("blocks_s", "baseline_blocks_s")
-    )
-    interval = speedup(own, theirs)
-    return (interval.high - interval.low) / interval.value
-
-
-def turns(journals: list[list[dict[str, Any]]]) -> list[str]:
-    """The order of the two blocks of each pair, `ab` or `ba`."""
-    blocks = sorted(
-        (entry["began"], name)
-        for name, journal in zip("ab", journals, strict=True)
-        for entry in journal
-        if entry["request"] == "block"
-    )
-    return ["".join(name for _, name in blocks[i : i + 2]) for i in range(0, len(blocks), 2)]
-
-
-def test_samples_are_the_known_times_of_each_engine() -> None:
-    shape, _ = race(takes(0.001), takes(0.002))
-    for name, seconds in (("blocks_s", 0.001), ("baseline_blocks_s", 0.002)):
-        samples = flat(shape[name])
-        assert seconds <= min(samples) < 1.2 * seconds
-    assert len(shape["blocks_s"]) == len(shape["baseline_blocks_s"]) == len(shape["pairs"])
-
-
-def test_both_take_turns_pair_by_pair_and_never_run_at_once() -> None:
-    _, journals = race(takes(0.001), takes(0.002), pairs=12)
-    assert set(turns(journals)) == {"ab", "ba"}
-    entries = sorted(itertools.chain(*journals), key=lambda entry: entry["began"])
-    assert [entry["request"] for entry in entries[:2]] == ["warm_up", "warm_up"]
-    for before, after in pairwise(entries):
-        assert after["began"] >= before["ended"]
-
-
-def test_who_goes_first_is_drawn_at_random_and_the_same_at_every_repeat() -> None:
-    first, again, other = (
-        turns(race(takes(0.001), takes(0.001), calls=12, pairs=12, index=index)[1])
-        for index in (0, 0, 1)
-    )
+def test_both_warm_up_and_then_take_turns_in_an_order_drawn_the_same_at_every_repeat(
+    compared: Compare, journal: Path
+) -> None:
+    orders = []
+    for index in (0, 0, 1):
+        journal.write_text("")
+        compared(calls=12, pairs=12, index=index)
+        entries = asked(journal, "warm_up", "block")
+        assert {one.arguments[0] for one in entries} == {index}
+        assert [one.request for one in entries] == ["warm_up"] * 2 + ["block"] * 24
+        names = ["b" if one.name else "a" for one in entries[2:]]
+        orders.append(["".join(names[place : place + 2]) for place in range(0, 24, 2)])
+    first, again, other = orders
     assert first == again != other
-    assert [one for one, _ in itertools.groupby(first)] != first, "strictly alternating"
+    assert set(first) == {"ab", "ba"}
+    assert first != ["ab", "ba"] * 6 and first != ["ba", "ab"] * 6, "strictly alternating"
 
 
-def test_the_baseline_is_measured_alone_until_the_minima() -> None:
-    shape, journals = race(takes(0.001), comparison_seconds=20.0)
-    assert shape["baseline_blocks_s"] is None
-    assert len(journals) == 1
-    assert shape["stop"] == "minimum"
-    assert len(quiet(shape)) == PLAN["pairs"]
-
-
-@pytest.mark.parametrize("exact", [None, 5], ids=["until-stable", "exactly"])
-def test_warm_up_is_not_among_the_samples(exact: int | None) -> None:
-    cold = [0.4, 0.2, 0.1, 0.001]  # no two of them are alike
-    changes = {"min_seconds": 0.04, "warmup_calls": exact, "warmup_seconds": 5.0}
-    shape, (own, _) = race(takes(*cold), takes(0.001), **changes)
-    assert max(flat(shape["blocks_s"])) < 0.1
-    assert own[0]["request"] == "warm_up"
-    (warmup,) = shape["warmups"]
-    assert warmup["calls"] == own[0]["calls"]
-    assert warmup["stable"] is (None if exact else True)
-    assert own[0]["calls"] == exact or (exact is None and own[0]["calls"] > 3)
+def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: Compare) -> None:
+    facts = {OWN: {"energy_j": 3.0, "idle_s": 0.005}, BASELINE: {"energy_j": 9.0, "idle_s": 0.0}}
+    played = {role: {"facts": lambda load, block, one=one: one} for role, one in facts.items()}
+    shape = compared(played=played)
+    assert shape["blocks_s"] == [[0.001] * 5] * 4
+    assert shape["baseline_blocks_s"] == [[0.002] * 3] * 4
+    assert (shape["energy_j"], shape["gpu"]) == ([3.0] * 4, None)
+    assert shape["warmups"] == [{"calls": 2, "seconds": 0.0, "stable": None}]
+    assert (shape["threads_busy"], shape["cores_used"]) == (1, 1.0)
+    assert shape["idle_share"] == pytest.approx(4 * 0.005 / (20 * 0.001 + 12 * 0.002))
+    assert [pair["window"] for pair in shape["pairs"]] == [0, 1, 2, 3]
+    assert undisturbed(shape) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
-    ("pairs", "seconds", "calls"), [(10, 0.01, 1), (5, 0.3, 1), (4, 0.001, 42), (10, 0.2, 100)]
+    ("changes", "stop", "pairs", "kept"),
+    [
+        ({"width": 1e9, "comparison_seconds": 20.0, "pairs": 10}, "width", 10, 10),
+        ({"width": 1e9}, "width", 4, 4),
+        ({}, "time limit", 4, 4),
+        # without a baseline there is no interval
+        ({"baseline": None, "comparison_seconds": 20.0}, "minimum", 4, 4),
+        # what other load disturbed does not count and is measured again while there is time
+        (
+            {"width": 1e9, "comparison_seconds": 20.0, "played": {OWN: stolen(0, 2)}},
+            "width",
+            6,
+            4,
+        ),
+        ({"width": 1e9, "comparison_seconds": 9.0, "played": {BASELINE: stolen(1)}}, "width", 5, 4),
+        ({"played": {OWN: stolen()}}, "time limit", 4, 0),
+        ({"calls": 20, "comparison_seconds": 20.0, "played": {OWN: stolen()}}, "calls", 4, 0),
+    ],
 )
-def test_no_comparison_stops_before_its_minima(pairs: int, seconds: float, calls: int) -> None:
-    changes = {"pairs": pairs, "min_seconds": seconds, "min_calls": calls}
-
-    def stopped() -> bool:
-        shape, _ = race(takes(0.001), takes(0.003), width=1e9, comparison_seconds=0.0, **changes)
-        if shape["stop"] == "disturbed":
-            return False
-        assert len(shape["pairs"]) == pairs
-        assert shape["stop"] in ("width", "time limit")
-        for name in ("blocks_s", "baseline_blocks_s"):
-            samples = flat(shape[name])
-            assert len(samples) >= calls
-            assert sum(samples) >= 0.9 * seconds
-        return True
-
-    needs_quiet(stopped)
+def test_measuring_stops_for_a_reason(
+    compared: Compare, changes: dict[str, Any], stop: str, pairs: int, kept: int
+) -> None:
+    shape = compared(**changes)
+    assert (shape["stop"], len(shape["pairs"])) == (stop, pairs)
+    assert len(undisturbed(shape)) == kept
 
 
-def test_a_comparison_stops_when_its_interval_is_narrow() -> None:
-    shape, _ = race(takes(0.001), takes(0.002), pairs=10, width=1e9, comparison_seconds=20.0)
-    assert shape["stop"] == "width"
-    assert len(quiet(shape)) == 10
-    assert shape["seconds"] < 20
+def test_it_goes_on_until_its_interval_is_narrow_and_no_longer(compared: Compare) -> None:
+    goal = {"pairs": 10, "width": 0.6, "comparison_seconds": 600.0}
+    shape = compared(jumpy(1), 0.002, min_seconds=0.001, min_calls=10, **goal)
+    pairs = len(shape["pairs"])
+    assert (shape["stop"], pairs % 10) == ("width", 0)
+    assert pairs > 10
+    assert width(shape, pairs) <= 0.6 < min(width(shape, n) for n in range(10, pairs, 10))
 
 
-def test_a_comparison_goes_on_until_its_interval_is_narrow_and_no_longer() -> None:
-    draw = random.Random(1)
-    jumpy = takes(*(draw.choice([0.001, 0.003]) for _ in range(5000)))
-    goal = {"width": 0.6, "comparison_seconds": 30.0}
-
-    def went_on() -> bool:
-        shape, _ = race(jumpy, takes(0.002), pairs=10, min_seconds=0.001, min_calls=10, **goal)
-        kept = quiet(shape)
-        assert shape["stop"] == "width"
-        assert width(shape, kept) <= 0.6
-        for count in range(10, len(kept), 10):
-            assert width(shape, kept[:count]) > 0.6
-        # which pairs count depends on other programs: the first ten may happen to be alike
-        return len(kept) > 10
-
-    needs_quiet(went_on)
-
-
-def test_a_comparison_whose_interval_stays_wide_stops_at_its_time_limit() -> None:
-    shape, _ = race(takes(0.001), takes(0.002), width=1e-9, comparison_seconds=0.7)
+def test_an_interval_that_stays_wide_is_given_up_at_the_time_limit(compared: Compare) -> None:
+    shape = compared(jumpy(1), 0.002, comparison_seconds=0.2)
     assert shape["stop"] == "time limit"
-    assert 0.7 <= shape["seconds"] < 5
-    assert len(shape["pairs"]) > PLAN["pairs"]
+    assert shape["seconds"] >= 0.2
+    # warm-up counts
+    slow = {OWN: {"before": fails("warm_up", 0, lambda: time.sleep(0.4))}}
+    shape = compared(comparison_seconds=0.4, played=slow)
+    assert (shape["stop"], len(shape["pairs"])) == ("time limit", PLAN["pairs"])
 
 
-def test_warm_up_counts_towards_the_time_limit_of_the_comparison() -> None:
-    slow_start = {"warmup_calls": 5, "comparison_seconds": 0.5}
-    shape, _ = race(takes(*[0.1] * 5, 0.001), takes(0.001), **slow_start)
-    assert shape["stop"] == "time limit"
-    assert len(shape["pairs"]) == PLAN["pairs"]
+def test_pairs_that_do_not_count_are_not_measured_for_minutes(
+    compared: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paired_blocks, "IN_VAIN_SECONDS", 0.0)
+    shape = compared(pairs=100, played={OWN: stolen()})
+    assert (shape["stop"], len(shape["pairs"])) == ("disturbed", FEWEST_IN_VAIN)
+    half = compared(pairs=10, played={OWN: stolen(*range(1, 100, 2))})
+    assert (half["stop"], len(half["pairs"])) == ("time limit", 10)
 
 
 @pytest.mark.parametrize(("calls", "pairs"), [(100, 20), (7, 20), (33, 20), (100, 7), (1, 2)])
-def test_a_fixed_protocol_makes_exactly_its_calls_of_each(calls: int, pairs: int) -> None:
-    fixed = {"calls": calls, "warmup_calls": 20, "pairs": pairs}
-    others = {"min_seconds": 60.0, "min_calls": 10**6, "comparison_seconds": 0.0, "width": 1e9}
-    shape, journals = race(takes(0.0005), takes(0.001), **fixed, **others)
+def test_a_fixed_protocol_makes_exactly_its_calls_of_each(
+    compared: Compare, calls: int, pairs: int
+) -> None:
+    others = {"min_seconds": 60.0, "min_calls": 10**6, "width": 1e9}
+    shape = compared(calls=calls, pairs=pairs, **others)
     assert shape["stop"] == "calls"
     assert len(shape["pairs"]) == min(calls, pairs)
-    for name, journal in zip(("blocks_s", "baseline_blocks_s"), journals, strict=True):
+    for name in ("blocks_s", "baseline_blocks_s"):
         sizes = [len(block) for block in shape[name]]
         assert sum(sizes) == calls
         assert max(sizes) - min(sizes) <= 1
-        assert [entry["calls"] for entry in journal] == [20, *sizes]
-
-
-def test_a_fixed_protocol_keeps_its_calls_also_when_all_of_them_were_disturbed() -> None:
-    with busy_child(ONE):
-        shape, _ = race(takes(0.005), takes(0.005), calls=20, comparison_seconds=20.0)
-    assert len(flat(shape["blocks_s"])) == len(flat(shape["baseline_blocks_s"])) == 20
-    assert shape["stop"] == "calls"
-
-
-def test_with_fixed_calls_warm_up_is_as_long_as_without_them() -> None:
-    cold = [0.03] * 4 + [0.001]
-    fixed = {"calls": 20, "warmup_calls": None, "warmup_seconds": 2.0, "min_seconds": 1.0}
-    shape, (own, _) = race(takes(*cold), takes(0.001), **fixed)
-    assert own[0]["calls"] > 4
-    assert max(flat(shape["blocks_s"])) < 0.03
 
 
 def test_the_sizes_of_blocks_make_up_the_minima() -> None:
@@ -278,225 +192,92 @@ def test_the_sizes_of_blocks_make_up_the_minima() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "calls", "most_seconds"),
     [
-        {"min_calls": 10**6},
-        {"min_seconds": 10**6, "warmup_calls": 2},
-        {"calls": 10**6},
-        {"warmup_calls": 10**6},
-        {"warmup_calls": None, "warmup_seconds": 10**6},
-        {"comparison_seconds": 10**6},
+        ({"warmup_calls": 7}, 7, 30.0),
+        ({"warmup_calls": None}, None, 0.5),
+        ({"warmup_calls": None, "calls": 20}, None, 0.5),
+        ({"warmup_calls": None, "max_seconds": 0.25}, None, 0.25),
     ],
-    ids=["calls", "seconds", "fixed", "warm-up", "long-warm-up", "comparison"],
 )
-def test_max_seconds_beats_everything_else(changes: dict[str, Any]) -> None:
-    began = time.monotonic()
-    failed = fails(never_stable(), never_stable(), max_seconds=0.6, **changes)
-    assert time.monotonic() - began < 8
-    assert failed.reason.startswith(f"{failed.role}too slow (")
-    assert not failed.transient
-
-
-@pytest.mark.parametrize("role", ["", "baseline "], ids=["own", "baseline"])
-def test_the_engine_that_is_too_slow_is_the_one_that_is_named(role: str) -> None:
-    runs = [takes(0.05), takes(0.0001)]
-    failed = fails(*(runs if role == "" else runs[::-1]), max_seconds=0.6, calls=40)
-    assert failed.reason.startswith(f"{role}too slow (")
-    assert (failed.role, failed.transient) == (role, False)
-
-
-def test_too_slow_says_how_many_calls_were_made_in_how_many_seconds() -> None:
-    failed = fails(takes(0.5), takes(0.001), warmup_calls=1, max_seconds=1.7)
-    # one of warm-up, four of blocks with one lead-in each at the most
-    assert failed.reason in ("too slow (4 calls in 2 s)", "too slow (3 calls in 2 s)")
-
-
-def test_each_engine_has_its_max_seconds_for_itself() -> None:
-    both = {"calls": 30, "pairs": 3, "max_seconds": 0.9}
-    shape, journals = race(takes(0.02), takes(0.02), **both)
-    spent = [sum(entry["ended"] - entry["began"] for entry in one) for one in journals]
-    assert sum(spent) > 0.9
-    assert shape["stop"] == "calls"
-
-
-def hangs(after: int) -> Run:
-    calls = itertools.count()
-    return lambda _: time.sleep(600) if next(calls) >= after else wait(0.001)
-
-
-@pytest.mark.parametrize("after", [0, 6], ids=["in-warm-up", "in-a-block"])
-@pytest.mark.parametrize("role", ["", "baseline "], ids=["own", "baseline"])
-def test_an_engine_that_hangs_is_killed_soon_after_max_seconds(
-    monkeypatch: pytest.MonkeyPatch, role: str, after: int
+def test_warm_up_has_its_calls_or_seconds_in_windows_as_long_as_a_block(
+    compared: Compare, journal: Path, changes: dict[str, Any], calls: int, most_seconds: float
 ) -> None:
-    monkeypatch.setattr(blocks, "GRACE_SECONDS", 0.2)
-    monkeypatch.setattr(child, "POLL_SECONDS", 0.05)
-    runs = [hangs(after), takes(0.001)]
-    began = time.monotonic()
-    failed = fails(*(runs if role == "" else runs[::-1]), max_seconds=0.8)
-    assert 0.8 < time.monotonic() - began < 5
-    assert failed.reason == f"{role}timed out after 1 s"
-    assert (failed.role, failed.transient) == (role, True)
+    compared(**changes)
+    for one in asked(journal, "warm_up"):
+        index, asked_calls, seconds, window = one.arguments
+        assert (index, asked_calls, window) == (0, calls, PLAN["min_seconds"] / PLAN["pairs"])
+        assert seconds == pytest.approx(most_seconds)
 
 
-@pytest.mark.parametrize("role", ["", "baseline "], ids=["own", "baseline"])
-def test_an_engine_that_dies_is_named_by_its_role(role: str) -> None:
-    calls = itertools.count()
-
-    def dies(_: Any) -> None:
-        if next(calls) == 5:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    runs = [dies, takes(0.001)]
-    failed = fails(*(runs if role == "" else runs[::-1]))
-    assert failed.reason.startswith(f"{role}killed by SIGKILL")
-    assert (failed.role, failed.transient) == (role, True)
+@ROLES
+def test_the_engine_that_took_longer_than_max_seconds_is_too_slow(
+    compared: Compare, role: str
+) -> None:
+    """Each has its seconds for itself: 32 in its blocks before, the other one 20."""
+    seconds = {OWN: 2.5, BASELINE: 2.5, role: 4.0}
+    first = compared(*seconds.values(), calls=8)
+    with pytest.raises(WorkFailed, match=rf"^{role}too slow \(10 calls in 3\d s\)$") as caught:
+        compared(*seconds.values(), calls=16, pairs=8, earlier=first)
+    assert (caught.value.role, caught.value.transient) == (role, False)
 
 
-# blocks of 40 ms, much longer than the slices in which the kernel shares a processor
-LONG = {"pairs": 5, "min_seconds": 0.2, "min_calls": 5}
-
-
-def disturbances(shape: dict[str, Any]) -> list[str | None]:
-    return [disturbance(pair, shape["foreign_cores"]) for pair in shape["pairs"]]
-
-
-def test_pairs_that_another_program_disturbed_do_not_count_and_are_measured_again() -> None:
-    def measured_again() -> bool:
-        with busy_child(ONE, seconds=1.5):
-            shape, _ = race(takes(0.002), **LONG, comparison_seconds=8.0)
-        assert disturbances(shape)[0] == "waited"
-        assert len(shape["pairs"]) > LONG["pairs"]
-        enough = len(quiet(shape)) >= LONG["pairs"]
-        assert shape["stop"] == ("minimum" if enough else "time limit")
-        return enough
-
-    needs_quiet(measured_again)
-
-
-def test_a_program_that_never_ends_leaves_too_few_pairs_when_the_time_is_up() -> None:
-    with busy_child(ONE):
-        shape, _ = race(takes(0.002), takes(0.002), **LONG, comparison_seconds=1.5)
-    assert shape["stop"] == "time limit"
-    assert len(quiet(shape)) < LONG["pairs"] <= len(shape["pairs"])
-    words = noise.why_disturbed(shape, len(quiet(shape)), 3, {})
-    assert "their threads waited for a CPU that another program used" in words
-
-
-def test_pairs_that_do_not_count_are_not_measured_for_minutes(
+@pytest.mark.parametrize(
+    ("role", "request_", "then", "reason"),
+    [
+        (OWN, "block", hangs, r"timed out after \d s"),
+        (BASELINE, "warm_up", hangs, r"timed out after \d s"),
+        (OWN, "warm_up", dies, "killed by SIGKILL"),
+        (BASELINE, "block", dies, "killed by SIGKILL"),
+    ],
+)
+def test_an_engine_that_hangs_or_dies_is_named_by_its_role(
+    compared: Compare,
     monkeypatch: pytest.MonkeyPatch,
+    role: str,
+    request_: str,
+    then: Callable[[], None],
+    reason: str,
 ) -> None:
-    """As many as are asked for would take it eight seconds."""
-    monkeypatch.setattr(paired_blocks, "IN_VAIN_SECONDS", 0.3)
-    with busy_child(ONE):
-        shape, _ = race(
-            *(takes(0.002), takes(0.002)),
-            **{"pairs": 100, "min_seconds": 4.0, "min_calls": 100, "comparison_seconds": 0.3},
-        )
-    assert shape["stop"] == "disturbed"
-    assert FEWEST_IN_VAIN <= len(shape["pairs"]) < 60
-    assert 2 * len(quiet(shape)) < len(shape["pairs"])
-    assert shape["seconds"] >= 0.6
+    monkeypatch.setattr(blocks, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(child, "POLL_SECONDS", 0.05)
+    with pytest.raises(WorkFailed, match=f"^{role}{reason}") as caught:
+        compared(played={role: {"before": fails(request_, 0, then)}}, max_seconds=0.9)
+    assert (caught.value.role, caught.value.transient) == (role, True)
 
 
-def test_time_that_other_load_took_is_given_back_as_much_as_there_is() -> None:
-    """The same comparison beside the same program, which has a second and a half to lose."""
-    with busy_child(ONE):
-        without, _ = race(takes(0.002), takes(0.002), **LONG, comparison_seconds=1.5)
-        began = time.monotonic()
-        allowed, _ = race(
-            takes(0.002), takes(0.002), **LONG, comparison_seconds=1.5, quiet_seconds=2.0
-        )
-        elapsed = time.monotonic() - began
-    assert allowed["stop"] == without["stop"] == "time limit"
-    assert elapsed > allowed["seconds"] + 1.9
-    assert allowed["seconds"] == pytest.approx(without["seconds"], abs=1.0)
-
-
-def test_it_waits_in_the_middle_until_the_other_program_has_ended() -> None:
-    def measured() -> bool:
-        with busy_child(ONE, seconds=3.0):
-            shape, _ = race(
-                *(takes(0.002), takes(0.002)), **LONG, comparison_seconds=1.5, quiet_seconds=10.0
-            )
-        return len(quiet(shape)) >= LONG["pairs"]
-
-    needs_quiet(measured)
-
-
-def test_the_own_load_of_the_engines_is_not_that_of_others() -> None:
-    def few() -> bool:
-        shape, _ = race(takes(0.002), takes(0.002), **LONG, comparison_seconds=2.5)
-        cores = [one for one in shape["foreign_cores"] if one is not None]
-        # own load would be in every window, another program is in some
-        return bool(cores) and statistics.median(cores) < 0.3
-
-    needs_quiet(few)
-
-
-@TWO_PROCESSORS
-@pytest.mark.parametrize("victim", [0, 1], ids=["own", "baseline"])
-def test_a_pair_is_disturbed_when_either_of_the_two_was(victim: int) -> None:
-    processors = [ONE, ONE]
-    processors[victim] = ANOTHER
-    with busy_child(ANOTHER):
-        shape, _ = race(takes(0.002), takes(0.002), processors=tuple(processors), **LONG)
-    assert quiet(shape) == []
-
-
-def test_without_other_load_most_pairs_count() -> None:
-    def lost() -> int:
-        shape, _ = race(takes(0.002), takes(0.002), **LONG)
-        return len(shape["pairs"]) - len(quiet(shape))
-
-    needs_quiet(lambda: lost() <= 2)
-
-
-def test_what_was_measured_before_is_gone_on_from() -> None:
+def test_what_was_measured_before_is_gone_on_from(compared: Compare) -> None:
     """Windows and pairs of the earlier workers are kept as they are, new ones follow."""
-    first, _ = race(takes(0.001), takes(0.002), pairs=4)
-    with ExitStack() as stack:
-        workers = [
-            stack.enter_context(Child(Journaled(takes(seconds), ONE), LIMITS))
-            for seconds in (0.001, 0.002)
-        ]
-        for worker in workers:
-            worker.ask("load")
-        shape = compare(
-            workers, 0, {**PLAN, "pairs": 8}, threads=1, machine=machine(), earlier=first
-        )
-    known = len(first["foreign_cores"])
-    assert shape["pairs"][: len(first["pairs"])] == first["pairs"]
-    assert shape["foreign_cores"][:known] == first["foreign_cores"]
-    assert min(pair["window"] for pair in shape["pairs"][len(first["pairs"]) :]) >= known
+    first = compared()
+    shape = compared(0.003, 0.004, pairs=8, min_seconds=0.04, earlier=first)
+    assert shape["pairs"][:4] == first["pairs"]
+    assert shape["blocks_s"] == [[0.001] * 5] * 4 + [[0.003] * 2] * 4
+    assert shape["foreign_cores"][: len(first["foreign_cores"])] == first["foreign_cores"]
+    assert min(pair["window"] for pair in shape["pairs"][4:]) >= len(first["foreign_cores"])
     assert len(shape["warmups"]) == 2
     assert shape["seconds"] > first["seconds"]
 
 
-def test_a_shape_says_how_many_threads_and_cores_were_at_work() -> None:
-    shape, _ = race(takes(0.002), takes(0.002), **LONG)
-    assert shape["threads_busy"] == 1
-    assert 0.1 < shape["cores_used"] < 1.2
+def test_the_own_load_of_all_engines_is_not_that_of_others(compared: Compare) -> None:
+    """One uses ever less, as if other programs used more; the other one makes up for it."""
+    less, more = {"used_s": -1e6}, {"used_s": 1e6}
+    assert set(compared(played={OWN: less, BASELINE: more})["foreign_cores"]) == {0.0}
+    assert min(compared(played={OWN: less})["foreign_cores"]) > 1
+    assert min(compared(played={BASELINE: less})["foreign_cores"]) > 1
 
 
-def test_two_quiet_engines_leave_each_other_alone() -> None:
-    shape, _ = race(takes(0.002), takes(0.002), **LONG)
-    assert 0 <= shape["idle_share"] < 0.1
-
-
-@TWO_PROCESSORS
-@pytest.mark.parametrize("spinner", [0, 1], ids=["own", "baseline"])
-def test_an_engine_that_spins_while_the_other_is_timed_is_told(spinner: int) -> None:
-    started = []
-
-    def spins(_: Any) -> None:
-        if not started:
-            hash_forever()
-            started.append(True)
-        time.sleep(0.01)
-
-    runs = [takes(0.002), takes(0.002)]
-    runs[spinner] = spins
-    shape, _ = race(*runs, processors=(ONE, ANOTHER), **LONG)
-    assert shape["idle_share"] > 0.2
-    assert any("was not timed used" in one for one in noise.reasons(shape, None))
+def test_beside_another_program_pairs_do_not_count_and_its_time_is_given_back() -> None:
+    """Real engines in blocks of 40 ms, much longer than the slices of a shared processor."""
+    long = {"pairs": 5, "min_seconds": 0.2, "min_calls": 5, "comparison_seconds": 0.5}
+    one, processor = machine(1.5), PROCESSORS[-1:]
+    with busy_child(*processor), ExitStack() as stack:
+        engines = [TimedEngine(lambda: (wait, {}), [0.002], processor) for _ in range(2)]
+        workers = [stack.enter_context(Child(engine, LIMITS)) for engine in engines]
+        for worker in workers:
+            worker.ask("load")
+        began = time.monotonic()
+        shape = compare(workers, 0, {**PLAN, **long}, threads=1, machine=one)
+        elapsed = time.monotonic() - began
+    assert disturbance(shape["pairs"][0], shape["foreign_cores"]) == "waited"
+    assert one.left_s == 0
+    assert elapsed >= shape["seconds"] + 1.49
