@@ -5,21 +5,16 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from busy import PROCESSORS, WORK, hash_forever, hashing, wait
 from energy_counter import Metered
 from nvml_driver import build_driver, printed
-from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child
 from tightrope.measure import timed_engine
-from tightrope.measure.logits import check_logits
 from tightrope.measure.timed_engine import DEVICE_SECONDS, FEWEST_CALLS, MOST_CALLS, TimedEngine
 from tiny_model import LIMITS
 
@@ -77,25 +72,6 @@ def test_the_first_call_is_one_call_and_its_time_without_that_of_the_check() -> 
     first = engine.first_call(0)
     assert engine.calls == len(checked) == 1
     assert 0.02 <= first <= checked[0] - began
-
-
-@pytest.mark.parametrize(
-    ("logits", "reason"),
-    [
-        (np.zeros((2, 3)), None),
-        (np.array([[0, 1, 2], [0, 1, -np.inf]]), "gives logits that are not numbers"),
-        (np.zeros((1, 3)), "gives outputs of shape [1, 3] in the place of [2, 3]"),
-    ],
-)
-def test_wrong_outputs_of_the_first_call_fail(logits: Any, reason: str | None) -> None:
-    tokens = {"input_ids": np.zeros((2, 8), np.int64)}
-    engine = Counting(lambda _: logits, tokens, partial(check_logits, classes=3))
-    if reason is None:
-        assert engine.first_call(0) >= 0
-        return
-    with pytest.raises(WorkFailed) as caught:
-        engine.first_call(0)
-    assert (caught.value.reason, caught.value.transient) == (reason, False)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 17])
@@ -231,34 +207,18 @@ def test_an_engine_on_a_gpu_is_timed_there_too_for_a_fifth_of_a_second(
     assert len(engine.device(0) or ()) == calls
 
 
-@contextmanager
-def metered(folder: Path, shortest_s: float) -> Iterator[Child]:
-    with Child(Metered(lambda _: wait(0.001), folder, [ONE], shortest_s), LIMITS) as worker:
-        worker.ask("load")
-        worker.ask("warm_up", 0, 5, LIMIT, 0.01)
-        yield worker
-
-
-def test_the_energy_of_a_block_is_that_of_its_calls_without_the_lead_in(tmp_path: Path) -> None:
-    with metered(tmp_path / "zones", 0.0) as worker:
-        block = worker.ask("block", 0, 0.05, 1, LIMIT)
-        assert block["energy_j"] == pytest.approx(len(block["samples_s"]))
-        assert block["gpu"] is None
-        assert worker.ask("long_block", 0, LIMIT) is None
-
-
-def test_a_counter_that_changes_seldom_shows_the_energy_of_a_long_block_alone(
+def test_a_long_block_ends_at_its_limit_and_is_in_no_count_of_time_and_threads(
     tmp_path: Path,
 ) -> None:
-    """Such a block is in no count of time and threads."""
-    with metered(tmp_path / "zones", 0.2) as worker:
-        assert worker.ask("block", 0, 0.001, 1, LIMIT)["energy_j"] is None
+    engine = Metered(lambda _: wait(0.001), tmp_path / "zones", [ONE], 0.1)
+    with Child(engine, LIMITS) as worker:
+        worker.ask("load")
+        assert worker.ask("block", 0, 0.001, 1, LIMIT)["energy_j"] is None, "it is too short"
         worker.ask("threads")
         found = worker.ask("long_block", 0, LIMIT)
         assert found["energy_j"] == pytest.approx(found["calls"])
-        assert 1 < found["calls"] <= 201
-        assert found["gpu"] is None
-        assert worker.ask("long_block", 0, 0.05)["energy_j"] is None, "ended by its limit"
+        assert found["calls"] <= 0.1 / 0.001 + 1
+        assert worker.ask("long_block", 0, 0.05)["energy_j"] is None
         assert worker.ask("threads") == {"busy": 0, "cores": 0}
         assert worker.ask("block", 0, 0.01, 1, LIMIT)["idle_s"] == 0
 

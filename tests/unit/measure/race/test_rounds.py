@@ -1,7 +1,6 @@
 """Races of real processes whose times are planted."""
 
 import itertools
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Any
 
 import pytest
 from busy import wait
-from played_engines import STOLEN, Played, asked, dies, fails, nowhere, raises
+from played_engines import Played, asked, dies, fails, nowhere, raises
 from tightrope.measure.race.at_shape import FEWEST_OF_LOAD, RaceAtShape
 from tightrope.measure.race.rounds import Race
 from tightrope.records.finalists import Finalists
-from tightrope.records.race_statistics import NONE_FASTER, leader, ratio
+from tightrope.records.race_statistics import NONE_FASTER, ratio
 from tiny_model import LIMITS
 
 PLAN = {
@@ -147,12 +146,6 @@ def test_of_a_pair_the_contender_goes_on_when_the_other_one_is_out(raced: Any) -
     assert None not in (found.blocks[INT8][-1], found.blocks[SLOW][-1])
 
 
-def test_a_single_finalist_starts_no_process(raced: Any, journal: Path) -> None:
-    (found,) = raced({QUICK: 0.002}).races
-    assert loaded(journal) == []
-    assert (found.stop, found.loads, found.contenders()) == ("one left", [], [QUICK])
-
-
 @pytest.mark.parametrize(
     ("request_", "then", "reason"),
     [
@@ -206,15 +199,6 @@ def test_what_a_dead_one_had_used_is_not_taken_for_other_programs(raced: Any) ->
     assert set(race.races[0].foreign_cores) == {0.0}
 
 
-def test_rounds_in_which_other_load_disturbed_one_do_not_count(raced: Any) -> None:
-    stolen = {QUICK: {"facts": lambda load, block: STOLEN}}
-    (found,) = raced({QUICK: 0.002, SLOW: 0.004}, played=stolen, seconds=0).races
-    shape = found.recorded()
-    assert leader(shape, [QUICK, SLOW]) is None
-    assert leader(shape, [QUICK, SLOW], all_rounds=True) == QUICK
-    assert found.contenders() == [QUICK, SLOW]
-
-
 def test_one_that_beats_the_others_and_then_dies_leaves_them_to_go_on(raced: Any) -> None:
     """It dies with the second load, for which the one that it beat was not loaded again."""
 
@@ -228,15 +212,6 @@ def test_one_that_beats_the_others_and_then_dies_leaves_them_to_go_on(raced: Any
     assert list(race.died) == [THIRD]
     (found,) = race.races
     assert (found.contenders(), found.out[SLOW]["by"]) == ([QUICK], QUICK)
-
-
-def test_what_is_recorded_is_plain_json(raced: Any) -> None:
-    finalists = Finalists([QUICK, SLOW], [(INT8, QUICK)])
-    (found,) = raced({QUICK: 0.002, SLOW: 0.004, INT8: 0.002}, finalists, seconds=0).races
-    recorded = found.recorded()
-    assert json.loads(json.dumps(recorded)) == recorded
-    assert set(recorded["blocks_s"]) == set(recorded["facts"]) == {QUICK, SLOW, INT8}
-    assert recorded["seconds"] > 0
 
 
 def test_it_tells_how_much_of_its_time_is_over(

@@ -35,22 +35,6 @@ def test_no_other_edges_give_less_padding(count: int) -> None:
         assert len(edges) == min(count, len(set(lengths)))
 
 
-@pytest.mark.parametrize(
-    ("lengths", "count", "edges"),
-    [
-        # many short samples get an edge of their own
-        ([4] * 100 + [5, 60, 64], 2, [4, 64]),
-        ([9, 2, 2, 7, 30, 31, 8], 3, [2, 9, 31]),
-        # with a bucket for each length nothing is padded
-        ([7, 3, 3, 12], 50, [3, 7, 12]),
-    ],
-)
-def test_edges_follow_from_the_lengths_in_any_order(
-    lengths: list[int], count: int, edges: list[int]
-) -> None:
-    assert bucket_edges(lengths, count) == bucket_edges(sorted(lengths), count) == edges
-
-
 @pytest.mark.parametrize(("lengths", "count"), [([], 2), ([5], 0)])
 def test_no_lengths_or_no_buckets_is_an_error(lengths: list[int], count: int) -> None:
     with pytest.raises(TightropeError, match=f"{count} buckets for {len(lengths)} distinct"):
@@ -106,19 +90,6 @@ def test_batches_come_in_the_order_of_those_that_have_waited_longest() -> None:
     found = [(batch.indices, batch.sequence) for batch in taken([64, 8, 8, 8, 64, 16], 2)]
     assert found == [([0, 4], 64), ([1, 2], 8), ([3], 8), ([5], 16)]
     assert taken([], 2) == []
-
-
-def test_a_rare_length_does_not_starve_while_others_keep_coming() -> None:
-    queue = Waiting([8, 64], 2)
-    for ticket in range(4):
-        queue.add(ticket, 0)
-    queue.add(99, 1)
-    seen = []
-    for ticket in range(10, 20, 2):
-        seen.append(queue.take())
-        queue.add(ticket, 0)
-        queue.add(ticket + 1, 0)
-    assert [batch and batch.sequence for batch in seen] == [8, 8, 64, 8, 8]
 
 
 def test_a_batch_mixes_no_buckets_and_each_ticket_comes_out_once() -> None:
