@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from artifact_files import without_digests
 from tightrope.records.builds import BuildsRecord
 from tightrope.summary.document import read_summary
 from tiny_project import MODEL, ROUNDS, Project
@@ -61,7 +62,7 @@ def test_the_builds_are_deleted(rebuilt: Project) -> None:
 
 def test_summary_and_report_show_it(rebuilt: Project) -> None:
     summary: Any = json.loads((rebuilt / "reports/summary.json").read_text())
-    assert read_summary(rebuilt / "reports/summary.json") == summary
+    assert read_summary(rebuilt / "reports/summary.json") == without_digests(summary)
     (entry,) = summary["builds"]
     assert (entry["variant"], entry["status"]) == (OPENVINO, "ok")
     assert [one["over_median"] is None for one in entry["builds"]].count(True) == 1

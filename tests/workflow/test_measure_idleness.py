@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from artifact_files import without_digests
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.summary.document import read_summary
 from tiny_project import MODEL, Project
@@ -46,7 +47,7 @@ def test_the_record_has_the_calls_after_each_pause_at_the_first_shape(paused: Pr
 
 def test_summary_and_report_show_it(paused: Project) -> None:
     summary: Any = json.loads((paused / "reports/summary.json").read_text())
-    assert read_summary(paused / "reports/summary.json") == summary
+    assert read_summary(paused / "reports/summary.json") == without_digests(summary)
     (entry,) = summary["idleness"]
     assert (entry["variant"], entry["status"]) == (OPENVINO, "ok")
     assert [pause["pause_s"] for pause in entry["pauses"]] == [0.01, 0.05]

@@ -4,6 +4,8 @@ import json
 import os
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +80,21 @@ def test_a_file_without_a_digest_is_made_again(bare: Project) -> None:
     record = json.loads((bare / LATENCY).read_text())
     record = {name: value for name, value in record.items() if name != "made_with"}
     (bare / LATENCY).write_text(json.dumps(record))
-    assert bare.plan() == {f"measure_latency/{MODEL}-cpu-openvino-fp32"} | RACE | REPORT
+    done = bare.snakemake("--dry-run")
+    assert bare.jobs(done) == {f"measure_latency/{MODEL}-cpu-openvino-fp32"} | RACE | REPORT
+    assert done.stdout.count(" more: made with other settings or inputs, or by an earlier") == 1
+    assert bare.snakemake("--summary").returncode == 0
+
+
+def test_a_calibration_that_was_imported_is_not_made_again(bare: Project) -> None:
+    cache = f"artifacts/{MODEL}/calibration/minmax-8.json"
+    onnx = f"artifacts/{MODEL}/model.simplified.onnx"
+    for words in (["export", cache, "out"], ["import", "out", onnx, cache, "--force"]):
+        tool = [sys.executable, "tools/tensorrt_cache.py", *words]
+        subprocess.run(tool, cwd=bare.folder, check=True)
+    planned = bare.plan()
+    assert f"quantize_onnx/{MODEL}-u8s8-minmax-8" in planned
+    assert f"calibrate/{MODEL}-minmax-8" not in planned
 
 
 def test_another_file_in_the_place_of_an_onnx_file_is_made_again(bare: Project) -> None:

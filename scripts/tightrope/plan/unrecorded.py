@@ -4,6 +4,7 @@ That folder was deleted, say, or a cache has brought `artifacts/` alone. Snakema
 file as current unless an input has a later time.
 """
 
+import sys
 from typing import Any
 
 from tightrope.artifacts.content import IMPORTED, made_with, made_with_of
@@ -23,36 +24,43 @@ def decide_by_digests(workflow: Any, location: Location) -> None:
 
     def prepare(*words: Any, **settings: Any) -> None:
         prepare_dag(*words, **settings)
-        dag = workflow.dag
-        update_needrun = dag.update_needrun
+        if workflow.execution_settings is None:  # such as --summary, which plans no run
+            return
+        update_needrun = workflow.dag.update_needrun
 
         async def decide_and_update(*words: Any, **settings: Any) -> None:
-            for job in [one for one in dag.jobs if is_in(location.project, one)]:
-                if not workflow.persistence.has_metadata(job):
-                    await decide(workflow, job)
+            await decide(workflow, location)
             await update_needrun(*words, **settings)
 
-        dag.update_needrun = decide_and_update
+        workflow.dag.update_needrun = decide_and_update
 
     workflow._prepare_dag = prepare
 
 
-def is_in(project: str, job: Any) -> bool:
-    """Return whether a job is of a rule of this project, not of a workflow that imports it."""
-    return str(job.rule.snakefile).startswith(project)
-
-
-async def decide(workflow: Any, job: Any) -> None:
-    """Give Snakemake the record of a job's outputs if they are current, else have them made again.
+async def decide(workflow: Any, location: Location) -> None:
+    """Decide about the outputs of all jobs that Snakemake has no record of; say so in one line.
 
     What a killed job has left is left to Snakemake.
     """
-    existing = [path for path in job.output if await path.exists()]
-    if not existing or await workflow.persistence.incomplete(job):
-        return
-    documents = [path for path in existing if path.endswith(".json")]
-    if {made_with_of(path) for path in documents or existing[:1]} <= {IMPORTED, made_with(job)}:
-        await workflow.persistence.finished(job)
-        workflow.persistence.deactivate_cache()  # of records, in which there is none
-    else:
-        workflow.dag.forcefiles.update(existing)
+    again: list[str] = []
+    for job in workflow.dag.jobs:
+        # not of a workflow that imports this one
+        own = str(job.rule.snakefile).startswith(location.project)
+        if not own or workflow.persistence.has_metadata(job):
+            continue
+        existing = [path for path in job.output if await path.exists()]
+        if not existing or await workflow.persistence.incomplete(job):
+            continue
+        documents = [path for path in existing if path.endswith(".json")] or existing[:1]
+        if {made_with_of(path) for path in documents} <= {IMPORTED, made_with(job)}:
+            await workflow.persistence.finished(job)
+            workflow.persistence.deactivate_cache()  # of records, in which there is none
+        else:
+            again += existing
+    workflow.dag.forcefiles.update(again)
+    if again:
+        print(
+            f"{again[0]}{f' and {len(again) - 1} more' if again[1:] else ''}: made with other "
+            "settings or inputs, or by an earlier version (Snakemake has no record); made again",
+            file=sys.stderr,
+        )
