@@ -1,5 +1,5 @@
 # make summary    the pipeline, up to reports/summary.html
-# make bundle     [FORM=triton|mlserver]: the pipeline, and archives of the recommended variants
+# make bundle     [FORM=triton]: the pipeline, and archives of the recommended variants
 # make test       lint, then every test
 # make lint       the checks of form only
 # make environment  only the packages that these need
@@ -28,8 +28,6 @@ RUN_ENV := .venv/made-from-cpu.txt
 TEST_ENV := .venv/made-from-test.txt
 # Apart from the others: each start of Snakemake imports all plugins of its environment.
 STORAGE := .venv/storage
-# Apart too: what they require excludes the protobuf of cpu.txt.
-SERVERS := .venv/servers
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --compile
 
@@ -38,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 LINT := ruff check . && ruff format --check . && mypy && python -m snakefmt --check Snakefile rules && \
     python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo && \
-    python tools/rule_graph.py --check
+    python tools/rule_graph.py --check && python tools/check_reach.py && python tools/size.py --check
 
 # Scripts of the pipeline find their `python` here. Caches need a folder where HOME is none.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -122,12 +120,11 @@ $(RUN_ENV): envs/cpu.txt
 	rm .venv/unfinished
 	touch $@
 
-$(TEST_ENV): $(RUN_ENV) envs/test.txt envs/storage.txt envs/test-storage.txt envs/test-servers.txt
+$(TEST_ENV): $(RUN_ENV) envs/test.txt envs/storage.txt envs/test-storage.txt
 	@touch .venv/unfinished
 	echo "Installing envs/test.txt into .venv: seconds"
 	$(INSTALL) --no-deps -r envs/test.txt
-	rm -rf $(STORAGE) $(SERVERS)
+	rm -rf $(STORAGE)
 	$(INSTALL) --no-deps -r envs/storage.txt -r envs/test-storage.txt --target $(STORAGE)
-	$(INSTALL) --no-deps -r envs/test-servers.txt --target $(SERVERS)
 	rm .venv/unfinished
 	touch $@

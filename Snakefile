@@ -31,7 +31,6 @@ stored.declare_packs(workflow)
 
 envvars:
     "TIGHTROPE_ATTEMPTS",
-    "TIGHTROPE_CONTINUES",
     "TIGHTROPE_PLANNED_ON",
 
 
@@ -41,13 +40,12 @@ rule all:
         kept_here("reports/summary.html"),
         kept_here("reports/summary.json"),
         kept_here("reports/summary.csv"),
-        kept_here(collect("reports/pages/{model}.html", model=PAGED)),
     localrule: True
 
 
 onstart:
     stopping.stop_jobs_on_signals(workflow)
-    announce.announce(workflow, config, PLAN, executing=True)
+    announce.announce(workflow, config, PLAN)
 
 
 onsuccess:

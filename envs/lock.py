@@ -35,10 +35,6 @@ OF_STORAGE = """\
 #   /tmp/lock/bin/pip install -r envs/storage.in -r envs/test-storage.in
 #   /tmp/lock/bin/python envs/lock.py storage
 """
-OF_SERVERS = """\
-#   /tmp/lock/bin/pip install -r envs/test-servers.in
-#   /tmp/lock/bin/python envs/lock.py servers
-"""
 
 
 def direct(name: str) -> list[Requirement]:
@@ -82,17 +78,10 @@ def lock_storage() -> None:
     write_lock("test-storage.txt", purpose, packages, OF_STORAGE)
 
 
-def lock_servers() -> None:
-    """Write the lock for servers, which need other versions of some in cpu.txt and test.txt."""
-    packages = closure(direct("test-servers.in")).items() - locked("cpu.txt") - locked("test.txt")
-    purpose = "What the tests of servers need besides envs/test.txt"
-    write_lock("test-servers.txt", purpose, dict(packages), OF_SERVERS)
-
-
 def lock_all() -> None:
     """Write the other locks."""
     cpu = closure(direct("cpu.in"), files_only=FILES_ONLY)
-    test = closure(direct("test.in"))
+    test = closure(direct("test.in"), files_only=FILES_ONLY)
     gpu = cpu | exact(direct("gpu.in"))
     del gpu["onnxruntime"]  # onnxruntime-gpu holds the same module
     write_lock("cpu.txt", "What a run needs", cpu)
@@ -106,5 +95,4 @@ def lock_all() -> None:
 
 
 if __name__ == "__main__":
-    locks = {"storage": lock_storage, "servers": lock_servers}
-    locks[sys.argv[1]]() if sys.argv[1:] else lock_all()
+    lock_storage() if sys.argv[1:] == ["storage"] else lock_all()

@@ -31,27 +31,6 @@ rule bundle:
         "../scripts/bundle.py"
 
 
-# The same with what MLServer needs to serve its folder.
-use rule bundle as bundle_mlserver with:
-    input:
-        engine="artifacts/{model}/engines/{variant}/engine.json",
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/evaluation.json",
-        latency="reports/{model}/{variant}.latency.json",
-        accuracy="reports/{model}/{variant}.accuracy.json",
-        logits="reports/{model}/{variant}.logits.npy",
-        summary=kept_here("reports/summary.json"),
-        programs=bundle_programs,
-        mlserver=kept_here(f"{SCRIPTS}/tightrope/bundle/programs/mlserver.py"),
-        template=kept_here(f"{SCRIPTS}/tightrope/bundle/template/card.md"),
-    output:
-        bundle="artifacts/{model}/bundle/{variant}.mlserver.tar.gz",
-    log:
-        "<logs>/bundle_mlserver/{model}-{variant}.log",
-    params:
-        code=code_of("bundle.py"),
-
-
 rule bundle_triton:
     input:
         engine="artifacts/{model}/engines/{variant}/engine.json",

@@ -13,12 +13,10 @@ from tightrope.jobs import ended
 from tightrope.plan import (
     announce,
     begin,
-    builds,
     bundles,
-    cascades,
+    causes,
     code,
     columns,
-    compression,
     continuing,
     devices,
     distillation,
@@ -26,15 +24,14 @@ from tightrope.plan import (
     family_jobs,
     graphs,
     hosts,
+    idleness,
     job_inputs,
     job_params,
-    pages,
     plan,
     planned_on,
     preparation,
     reports,
     shapes,
-    stability,
     stored,
     structures,
     throughput,
@@ -46,8 +43,8 @@ from tightrope.plan.config import checked_or_exit
 from tightrope.plan.location import location_or_exit
 from tightrope.plan.patterns import one_of
 from tightrope.plan.wildcard_functions import of_wildcards
-from tightrope.terminal import decision, stopping
-from tightrope.terminal.ended import watch_ended_jobs
+from tightrope.terminal import decision, start, stopping
+from tightrope.terminal.ended import EndedJobs
 from tightrope.variants import CALIBRATION, METHODS, SCHEMES
 
 LOCATION = location_or_exit(workflow, PROJECT)
@@ -66,7 +63,7 @@ versions_of = library_versions
 planned_on.pass_on(main=workflow.is_main_process)
 # another dictionary: in a module this one belongs to the workflow that imports it
 config = checked_or_exit(workflow, config, f"{PROJECT}/config/schema.yaml")
-PLAN = plan.make_plan(config, failed=ended.known().models)
+PLAN = plan.make_plan(config, failed=ended.known())
 # a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]
 JOBS = columns.columns(PLAN.jobs)
@@ -74,7 +71,6 @@ TRAFFIC_JOBS = columns.columns(PLAN.traffic)
 THROUGHPUT_JOBS = columns.columns(PLAN.throughput)
 PROFILE_JOBS = columns.columns(PLAN.profile)
 IDLENESS_JOBS = columns.columns(PLAN.idleness)
-BUILDS_JOBS = columns.columns(PLAN.builds)
 CAUSES_JOBS = columns.columns(PLAN.causes)
 ACTIVATION_JOBS = columns.columns(PLAN.activations)
 RACES = columns.race_columns(PLAN.jobs)
@@ -82,25 +78,19 @@ CHILDREN = families.children_of(config)
 FAMILIES = families.family_columns(config, PLAN.jobs)
 AUDITED_JOBS = columns.columns(plan.audited(PLAN.jobs))
 SEARCHES = columns.search_columns(config, PLAN.jobs)
-SEARCHED = [model for model in compression.searched(config) if model in PLAN.models]
 ALL_SPLITS = columns.product(PLAN.models, SPLITS)
 CACHES = job_inputs.cache_columns(PLAN.jobs)
 GRAPHS = graphs.graph_columns(config, PLAN.jobs)
 CONSTRAINT = devices.default_constraint(workflow)
 CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
-PAGED = pages.paged_models(PLAN)
-DELETED = begin.begin_run(workflow, config, PLAN, LOCATION)
-MADE_FIRST = begin.files_made_first(PLAN, LOCATION)
-UNMADE = begin.unmade_files(workflow, PLAN, LOCATION)
-ENDED_JOBS = watch_ended_jobs(workflow)
-GENERATIONS = begin.generations(workflow, config, PLAN, LOCATION, deleted=DELETED, unmade=UNMADE)
+start.start_terminal(workflow, module=LOCATION.module)
+begin.begin_with_dag(workflow, config, PLAN, LOCATION)
+unrecorded.decide_by_digests(workflow, LOCATION)
+ENDED_JOBS = EndedJobs(workflow)
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)
-announce.announce(workflow, config, PLAN, executing=False, module=LOCATION.module)
-unrecorded.decide_by_digests(workflow, LOCATION)
 
-os.environ.setdefault(begin.ATTEMPTS, "1")
-os.environ.setdefault(ended.CONTINUES, "")
+os.environ.setdefault(planned_on.ATTEMPTS, "1")
 
 
 # functions of the wildcards, for the rules
@@ -119,9 +109,9 @@ traffic_code = of_wildcards(code.variant_code, SCRIPTS, "measure_traffic.py")
 profile_code = of_wildcards(code.variant_code, SCRIPTS, "measure_profile.py")
 throughput_code = of_wildcards(code.variant_code, SCRIPTS, "measure_throughput.py")
 idleness_code = of_wildcards(code.variant_code, SCRIPTS, "measure_idleness.py")
-builds_code = of_wildcards(code.variant_code, SCRIPTS, "measure_builds.py")
+build_inputs = of_wildcards(causes.build_inputs, config)
+build_libraries = of_wildcards(causes.build_libraries, config)
 causes_code = of_wildcards(code.variant_code, SCRIPTS, "verify_causes.py")
-cascade_code = of_wildcards(code.cascade_code, SCRIPTS, PLAN)
 
 local_data_files = of_wildcards(LOCATION.given, job_inputs.local_data_files, config)
 training_examples = of_wildcards(job_inputs.training_examples, config)
@@ -137,7 +127,6 @@ counted_inputs = of_wildcards(job_inputs.counted_inputs, config, PLAN.variants)
 graph_inputs = of_wildcards(graphs.graph_inputs, SEARCHES)
 baseline_engine = of_wildcards(plan.baseline_engine, PLAN)
 reference_engine = of_wildcards(plan.reference_engine, PLAN)
-cascade_inputs = of_wildcards(cascades.cascade_inputs, PLAN)
 raced_engines = of_wildcards(plan.raced, PLAN, "artifacts/{model}/engines/{variant}/engine.json")
 raced_latencies = of_wildcards(plan.raced, PLAN, "reports/{model}/{variant}.latency.json")
 raced_accuracies = of_wildcards(plan.raced, PLAN, "reports/{model}/{variant}.accuracy.json")
@@ -152,13 +141,9 @@ environment_of_device = of_wildcards(devices.environment_of_device)
 environment_of_variant = of_wildcards(devices.environment_of_variant)
 gpus_of_training = of_wildcards(devices.gpus_of_training, config)
 environment_of_training = of_wildcards(devices.environment_of_training, config)
-gpus_of_cascade = of_wildcards(devices.gpus_of_cascade, PLAN)
-environment_of_cascade = of_wildcards(devices.environment_of_cascade, PLAN)
 constraint_of_device = of_wildcards(devices.constraint_of_device, config, CONSTRAINT)
 constraint_of_variant = of_wildcards(devices.constraint_of_variant, config, CONSTRAINT)
 constraint_of_training = of_wildcards(devices.constraint_of_training, config, CONSTRAINT)
-constraint_of_cascade = of_wildcards(devices.constraint_of_cascade, config, CONSTRAINT, PLAN)
-host_of_cascade = of_wildcards(devices.host_of_cascade, PLAN)
 host_of_device = of_wildcards(devices.host_of_device, PLAN)
 host_of_variant = of_wildcards(devices.host_of_variant, PLAN)
 host_of_training = of_wildcards(devices.host_of_training, PLAN, config)
@@ -174,18 +159,11 @@ percentile_of = of_wildcards(job_params.percentile_of, config)
 streams_of_variant = of_wildcards(job_params.streams_of, config)
 traffic_settings = of_wildcards(job_params.traffic_settings, config)
 throughput_settings = of_wildcards(throughput.throughput_settings, config)
-idleness_settings = of_wildcards(stability.stability_settings, config, "idleness")
-idleness_shape = of_wildcards(stability.stability_shape, config, "idleness")
-builds_settings = of_wildcards(stability.stability_settings, config, "builds")
-builds_shape = of_wildcards(stability.stability_shape, config, "builds")
+idleness_settings = of_wildcards(idleness.idleness_settings, config)
+idleness_shape = of_wildcards(idleness.idleness_shape, config)
 bundle_programs = of_wildcards(LOCATION.given, partial(bundles.bundle_programs, SCRIPTS), config)
-build_inputs = of_wildcards(builds.build_inputs, config)
-build_options = of_wildcards(builds.build_options, config)
-build_libraries = of_wildcards(builds.build_libraries, config)
 teacher_request = of_wildcards(distillation.teacher_request, config)
 teacher_libraries = of_wildcards(distillation.teacher_libraries, config)
-cascade_members = of_wildcards(cascades.cascade_members, config, PLAN)
-cascade_settings = of_wildcards(cascades.cascade_settings, config)
 recipe_to_measure = of_wildcards(training.recipe_to_measure, config)
 prune_of_model = of_wildcards(structures.prune_of_model, config)
 structure_of_model = of_wildcards(structures.structure_of_model, config)
@@ -198,10 +176,6 @@ choice_code = of_wildcards(structures.choice_code, SCRIPTS, config)
 table_libraries = of_wildcards(structures.table_libraries, config)
 choice_libraries = of_wildcards(structures.choice_libraries, config)
 host_of_choice = of_wildcards(structures.host_of_choice, PLAN, config)
-compress_inputs = of_wildcards(compression.compress_inputs, config, PLAN)
-compress_recipe = of_wildcards(compression.compress_recipe, config)
-compress_code = of_wildcards(compression.compress_code, SCRIPTS, config)
-compress_libraries = of_wildcards(compression.compress_libraries, config)
 goal_of_race = of_wildcards(job_params.goal_of_race, config)
 baseline_of_device = of_wildcards(plan.baseline_of_device, PLAN)
 limits_of = of_wildcards(job_params.limits_of, config)
@@ -213,10 +187,9 @@ traffic_libraries = of_wildcards(job_params.traffic_libraries)
 latency_libraries = of_wildcards(job_params.latency_libraries, PLAN)
 race_libraries = of_wildcards(job_params.race_libraries, PLAN)
 family_libraries = of_wildcards(family_jobs.family_libraries, CHILDREN, PLAN.variants)
-cascade_libraries = of_wildcards(job_params.cascade_libraries, PLAN)
 prepared_of_run = of_wildcards(preparation.prepared, config, PLAN.jobs)
 prepared_files = of_wildcards(preparation.prepared_files, config, PLAN.jobs)
-last_attempt = of_wildcards(begin.last_attempt, workflow)
+last_attempt = of_wildcards(planned_on.last_attempt, workflow)
 
 # take an engine, libraries, a split, a key or a path, and return a function of the wildcards
 inputs_of = partial(of_wildcards, job_inputs.engine_inputs, config)
@@ -231,7 +204,6 @@ wildcard_constraints:
     model=one_of(config["models"]),
     variant=one_of(set(JOBS["variant"])),
     device=one_of(PLAN.host),
-    cascade=one_of(PLAN.cascades),
     rest=one_of(plan.variant_suffixes(PLAN)),
     scheme=one_of(SCHEMES),
     split=one_of(SPLITS),

@@ -57,35 +57,3 @@ rule choose_structure:
         libraries=choice_libraries,
     script:
         "../scripts/choose_structure.py"
-
-
-rule search_compression:
-    input:
-        unpack(compress_inputs),
-    output:
-        path="artifacts/{model}/compression.json",
-    log:
-        "<logs>/search_compression/{model}.log",
-    conda:
-        "../envs/cpu.yaml"
-    threads: WHOLE_MACHINE
-    resources:
-        mem_mb=16000,
-        runtime=480,
-        quiet_seconds=QUIET_SECONDS,
-        constraint=CPU_CONSTRAINT,
-        last_attempt=last_attempt,
-    params:
-        code=compress_code,
-        host=PLAN.host["cpu"],
-        state=LOCATION.made("artifacts/{model}/work/compression"),
-        asked=compress_recipe,
-        train=of_model("train"),
-        distill=of_model("distill"),
-        labels=of_model("labels"),
-        max_sequence=of_model("max_sequence"),
-        seed=of_model("seed"),
-        threads=config["threads"],
-        libraries=compress_libraries,
-    script:
-        "../scripts/search_compression.py"

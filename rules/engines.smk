@@ -87,28 +87,7 @@ use rule build_pytorch as build_onnxruntime with:
         variant="{device}-onnxruntime-{rest}",
         options=options_of("onnxruntime"),
         libraries=versions_of("onnxruntime"),
-
-
-use rule build_pytorch as build_onnxruntime_tensorrt with:
-    input:
-        unpack(inputs_of("onnxruntime_tensorrt")),
-    output:
-        manifest="artifacts/{model}/engines/{device}-onnxruntime_tensorrt-{rest}/engine.json",
-    log:
-        "<logs>/build_onnxruntime_tensorrt/{model}-{device}-{rest}.log",
-    conda:
-        "../envs/gpu.yaml"
-    resources:
-        mem_mb=16000,
-        runtime=60,
-        gpu=1,
-        constraint=constraint_of_device,
-        last_attempt=last_attempt,
-    params:
-        code=engine_code("onnxruntime_tensorrt"),
-        variant="{device}-onnxruntime_tensorrt-{rest}",
-        options=options_of("onnxruntime_tensorrt"),
-        libraries=versions_of("onnxruntime"),
+        state=LOCATION.made("artifacts/{model}/work/onnxruntime"),
 
 
 use rule build_pytorch as build_openvino with:
@@ -147,7 +126,6 @@ use rule build_pytorch as build_tvm with:
         variant="{device}-tvm-{rest}",
         options=options_of("tvm"),
         libraries=versions_of("apache-tvm", "torch", "transformers"),
-        state=LOCATION.made("artifacts/{model}/work/tvm"),
 
 
 use rule build_pytorch as build_tensorrt with:
@@ -171,23 +149,3 @@ use rule build_pytorch as build_tensorrt with:
         options=options_of("tensorrt"),
         libraries=versions_of("tensorrt-cu13", "polygraphy", "torch"),
         state=LOCATION.made("artifacts/{model}/work/tensorrt"),
-
-
-use rule build_pytorch as build_torch_tensorrt with:
-    output:
-        manifest="artifacts/{model}/engines/{device}-torch_tensorrt-{rest}/engine.json",
-    log:
-        "<logs>/build_torch_tensorrt/{model}-{device}-{rest}.log",
-    conda:
-        "../envs/gpu.yaml"
-    resources:
-        mem_mb=16000,
-        runtime=120,
-        gpu=1,
-        constraint=constraint_of_device,
-        last_attempt=last_attempt,
-    params:
-        code=engine_code("torch_tensorrt"),
-        variant="{device}-torch_tensorrt-{rest}",
-        options=options_of("torch_tensorrt"),
-        libraries=versions_of("torch-tensorrt", "tensorrt-cu13", "torch", "transformers"),

@@ -49,35 +49,6 @@ rule quantize_onnx:
         "../scripts/quantize_onnx.py"
 
 
-rule measure_sensitivity:
-    input:
-        onnx="artifacts/{model}/model.simplified.onnx",
-        quantized="artifacts/{model}/quantized/{scheme}-{method}-{samples}.onnx",
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/calibration.json",
-    output:
-        sensitivity="artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.json",
-    log:
-        "<logs>/measure_sensitivity/{model}-{scheme}-{method}-{samples}.log",
-    benchmark:
-        "artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.tsv"
-    conda:
-        "../envs/cpu.yaml"
-    threads: WHOLE_MACHINE
-    resources:
-        mem_mb=16000,
-        runtime=240,
-        last_attempt=last_attempt,
-    params:
-        code=code_of("measure_sensitivity.py"),
-        samples=config["sensitivity_samples"],
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
-        libraries=encoding_with(["onnxruntime"]),
-    script:
-        "../scripts/measure_sensitivity.py"
-
-
 rule measure_costs:
     input:
         onnx="artifacts/{model}/model.simplified.onnx",
@@ -111,8 +82,6 @@ rule search_operators:
         onnx="artifacts/{model}/model.simplified.onnx",
         quantized="artifacts/{model}/quantized/{scheme}-{method}-{samples}.onnx",
         calibration="artifacts/{model}/calibration/{method}-{samples}.json",
-        sensitivity="artifacts/{model}/sensitivity/{scheme}-{method}-{samples}.json",
-        costs="artifacts/{model}/costs/{scheme}-{method}-{samples}.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/calibration.json",
     output:
@@ -128,10 +97,9 @@ rule search_operators:
         last_attempt=last_attempt,
     params:
         code=code_of("search_operators.py"),
-        state=LOCATION.made("artifacts/{model}/work/search-{scheme}-{method}-{samples}.json"),
         budget_points=config["accuracy_budget_points"],
         smoothquant=config["search_smoothquant"],
-        seconds=config["search_seconds"],
+        sensitivity_samples=config["sensitivity_samples"],
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
         libraries=encoding_with(["onnx", "onnxruntime"]),

@@ -1,12 +1,11 @@
-rule render_graph:
+rule describe_graph:
     input:
         unpack(graph_inputs),
     output:
         record="reports/{model}/graphs/{graph}.json",
-        picture="reports/{model}/graphs/{graph}.svg",
         structure="reports/{model}/graphs/{graph}.onnx",
     log:
-        "<logs>/render_graph/{model}-{graph}.log",
+        "<logs>/describe_graph/{model}-{graph}.log",
     conda:
         "../envs/cpu.yaml"
     resources:
@@ -14,10 +13,10 @@ rule render_graph:
         runtime=10,
         last_attempt=last_attempt,
     params:
-        code=code_of("render_graph.py"),
+        code=code_of("describe_graph.py"),
         libraries=versions_of("onnx"),
     script:
-        "../scripts/render_graph.py"
+        "../scripts/describe_graph.py"
 
 
 rule render_report:
@@ -30,7 +29,6 @@ rule render_report:
                 part=[
                     "shell",
                     "page",
-                    "index",
                     "macros",
                     "disturbed",
                     "deploy",
@@ -45,11 +43,8 @@ rule render_report:
                     "profile",
                     "causes",
                     "idleness",
-                    "builds",
-                    "cascades",
                     "activations",
                     "family",
-                    "compressions",
                     "training",
                     "costs",
                     "results",
@@ -67,8 +62,6 @@ rule render_report:
             caption="captions/summary.rst",
             category="Summary",
         ),
-        # of many results a page for each model, and `page` is the index; otherwise none
-        pages=kept_here(update(collect("reports/pages/{model}.html", model=PAGED))),
     log:
         "<logs>/render_report/render_report.log",
     localrule: True
@@ -79,8 +72,6 @@ rule render_report:
         runtime=10,
     params:
         code=code_of("render_report.py"),
-        generation=GENERATIONS["render_report"],
-        paged=PAGED,
         libraries=versions_of("altair", "vl-convert-python"),
     script:
         "../scripts/render_report.py"

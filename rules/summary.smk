@@ -1,7 +1,5 @@
 rule summarize:
     input:
-        # not read: made again where the job of one ended without it, see `begin.unmade_files`
-        *MADE_FIRST,
         engines=paths_of("artifacts/{model}/engines/{variant}/engine.json", JOBS),
         latencies=paths_of("reports/{model}/{variant}.latency.json", JOBS),
         accuracies=paths_of("reports/{model}/{variant}.accuracy.json", JOBS),
@@ -10,19 +8,13 @@ rule summarize:
         throughputs=paths_of("reports/{model}/{variant}.throughput.json", THROUGHPUT_JOBS),
         profiles=paths_of("reports/{model}/{variant}.profile.json", PROFILE_JOBS),
         idleness=paths_of("reports/{model}/{variant}.idleness.json", IDLENESS_JOBS),
-        builds=paths_of("reports/{model}/{variant}.builds.json", BUILDS_JOBS),
         causes=paths_of("reports/{model}/{variant}.causes.json", CAUSES_JOBS),
         activations=paths_of("reports/{model}/{variant}.activation.json", ACTIVATION_JOBS),
         races=paths_of("reports/{model}/{device}.race.json", RACES),
         families=paths_of("reports/{model}/{device}.family.json", FAMILIES),
-        compressions=paths_of("artifacts/{model}/compression.json", {"model": SEARCHED}),
         audits=paths_of("artifacts/{model}/audit/{variant}.json", AUDITED_JOBS),
-        sensitivities=paths_of(
-            "artifacts/{model}/sensitivity/{scheme}-{calibration}.json", SEARCHES
-        ),
         searches=paths_of("artifacts/{model}/search/{scheme}-{calibration}.json", SEARCHES),
         caches=paths_of("artifacts/{model}/calibration/{cache}.json", CACHES),
-        cascades=paths_of("reports/{cascade}.cascade.json", {"cascade": [*PLAN.cascades]}),
         training=paths_of("reports/{model}/training.json", {"model": PLAN.training}),
         checkpoints=paths_of("artifacts/{model}/checkpoint/checkpoint.json", {"model": PLAN.models}),
         splits=paths_of("artifacts/{model}/splits/{split}.json", ALL_SPLITS),
@@ -54,7 +46,6 @@ rule summarize:
         prices=hosts.prices_of(config),
         prepared=prepared_of_run,
         accept_disturbed=config["latency"]["accept_disturbed"],
-        generation=GENERATIONS["summarize"],
         libraries=versions_of("pillow"),
     script:
         "../scripts/summarize.py"

@@ -10,8 +10,6 @@ from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 
 job = current_job(globals())
-# in the rule for MLServer alone
-mlserver = dict(job.input.items()).get("mlserver")
 work = partial(
     write_bundle,
     job.output.bundle,
@@ -24,6 +22,5 @@ work = partial(
     programs=[Path(path) for path in job.input.programs],
     template=Path(job.input.template),
     longest=job.params.longest,
-    mlserver=mlserver and Path(mlserver),
 )
 run_or_stop(job.output.bundle, work, limits=Limits.of(job))

@@ -1,4 +1,4 @@
-"""Render reports/summary.json as HTML that needs no network: a page, or one for each model."""
+"""Render reports/summary.json as a page of HTML that needs no network."""
 
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,5 @@ render = partial(
     style=Path(job.input.style),
     script=Path(job.input.script),
     graphs=[Path(path) for path in job.input.graphs],
-    pages=[Path(path) for path in job.output.pages],
 )
 run_or_stop(job.output.page, render, limits=Limits.of(job))

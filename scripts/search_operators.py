@@ -1,4 +1,4 @@
-"""Search for the fewest operators in float that keep the accuracy budget."""
+"""Find SmoothQuant and the operators in float with which int8-auto keeps the accuracy budget."""
 
 from tightrope.int8.search import SearchInputs, SearchSettings, search_operators
 from tightrope.jobs.file_job import run_file_job
@@ -8,11 +8,9 @@ from tightrope.machine.cores import intra_op_threads
 job = current_job(globals())
 inputs = SearchInputs(**dict(job.input.items()))
 settings = SearchSettings(
-    code=job.params.code,
     smoothquant=job.params.smoothquant,
-    state=job.params.state,
     budget_points=job.params.budget_points,
-    seconds=job.params.seconds,
+    sensitivity_samples=job.params.sensitivity_samples,
     max_sequence=job.params.max_sequence,
     threads=intra_op_threads(job.params.threads),
     libraries=job.params.libraries,

@@ -2,8 +2,7 @@
 
 from tightrope.artifacts.paths import Artifacts
 from tightrope.jobs.job import current_job
-from tightrope.measure.builds.sources import sources_of
-from tightrope.measure.causes.measure import settings_of, verify_causes
+from tightrope.measure.causes.measure import settings_of, sources_of, verify_causes
 
 job = current_job(globals())
 verify_causes(

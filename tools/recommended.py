@@ -1,6 +1,6 @@
 """Print the bundles of the recommended variants: recommended.py [reports/summary.json].
 
-`make bundle` passes them to Snakemake. `--form triton` or `mlserver` are those for a server.
+`make bundle` passes them to Snakemake. `--form triton` are those for Triton.
 """
 
 import argparse
@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 from tightrope.errors import TightropeError
 from tightrope.summary.document import Summary, read_summary
 
-FORMS = {"python": "", "triton": ".triton", "mlserver": ".mlserver"}
+FORMS = {"python": "", "triton": ".triton"}
 
 
 def bundles(summary: Summary, form: str) -> list[str]:

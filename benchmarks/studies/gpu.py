@@ -36,7 +36,7 @@ TYPES = {
 }
 ON_CPU = ("fp32", "bf16")
 # what is built from the simplified ONNX computes of the last layer only what the classifier reads
-SIMPLIFIED = ("onnxruntime", "onnxruntime_tensorrt", "tensorrt")
+SIMPLIFIED = ("onnxruntime", "tensorrt")
 COLUMNS = (
     "model",
     "variant",

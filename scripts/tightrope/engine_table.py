@@ -38,10 +38,6 @@ class Engine(NamedTuple):
     compiler: bool = False
     # keys of `cuda` in the configuration that it uses on a GPU
     cuda: tuple[str, ...] = ()
-    # built for the shapes of `tensorrt.profiles`, which its options hold as `profiles`
-    profiles: bool = False
-    # how to get what it lacks
-    remedy: str = "install what envs/cpu.txt, or on a GPU envs/gpu.txt, names"
     # per type, the CPU instruction sets of which it needs one; other types need none
     instructions: dict[str, tuple[str, ...]] | None = None
     # devices on which it runs an ONNX file that is quantized already as it is
@@ -99,12 +95,6 @@ ENGINES = {
         instructions={"fp16": ("asimdhp",)},
         given=("cpu", "cuda"),
     ),
-    "onnxruntime_tensorrt": Engine(
-        {"cuda": ("fp32", "fp16")},
-        ("onnxruntime",),
-        "onnx",
-        profiles=True,
-    ),
     "openvino": Engine(
         {"cpu": ("fp32", "bf16", "int8", "int8-bf16")},
         ("openvino", "nncf"),
@@ -132,15 +122,6 @@ ENGINES = {
         RANGES,
         {"cuda": "s8s8"},
         cuda=("graphs",),
-        profiles=True,
         given=("cuda",),
-    ),
-    "torch_tensorrt": Engine(
-        {"cuda": ("fp32", "tf32", "bf16", "fp16")},
-        ("torch-tensorrt", "tensorrt-cu13", "torch", "transformers"),
-        "checkpoint",
-        cuda=("graphs",),
-        profiles=True,
-        remedy="docs/engines.md says how to install torch-tensorrt, which no lock file has",
     ),
 }

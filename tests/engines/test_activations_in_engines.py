@@ -35,7 +35,7 @@ ENGINES_AND_OPTIONS: dict[str, dict[str, Any]] = {
         "static_programs": None,
         "buckets": None,
     },
-    "tvm": {"tune_seconds": 0, "buckets": {"batch": [2], "sequence": [16]}},
+    "tvm": {"buckets": {"batch": [2], "sequence": [16]}},
 }
 
 

@@ -2,12 +2,21 @@
 
 import json
 import shutil
+import socket
 import subprocess
+import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bundles import MODEL, bundled, change, folder_of, make_bundle, measured, run_in
+from page_blocks import blocks
 from splits import prepare_splits
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import read_split
@@ -26,7 +35,7 @@ TEXTS = (
     ("inductor", "fp32"),
     ("tvm", "fp32"),
 )
-IMAGES = ("onnxruntime", "openvino", "pytorch", "torchscript", "inductor", "tvm")
+IMAGES = ("onnxruntime", "openvino", "pytorch", "torchscript", "inductor")
 TEXT_SHAPES = [{"batch": 4, "sequence": 32}]
 IMAGE_SHAPES = [{"batch": 1, "height": SIDE, "width": SIDE}]
 QUICK = name_variant("onnxruntime", "fp32")
@@ -141,6 +150,48 @@ def test_any_thread_of_a_service_may_ask(
     assert json.loads(apart) == json.loads(together) == expected
     assert json.loads(few) == [expected[0], []]
     assert with_project == "False"
+
+
+def test_the_service_of_the_page_gives_the_answers_on_record(
+    tiny: TinyModel, text_bundle: Build
+) -> None:
+    folder = text_bundle(QUICK)
+    (code,) = blocks("bundle.md", "python")
+    assert len(code.splitlines()) <= 20
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-c", code.replace("8080", str(port))]
+    texts = [example["text"] for example in read_split(tiny.split("evaluation"))]
+    chunks = [texts[at : at + 16] for at in range(0, len(texts), 16)]
+    with subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL) as service:
+        try:
+            first = asked(port, texts[:1])
+            with ThreadPoolExecutor(4) as pool:
+                answers = list(pool.map(partial(asked, port), chunks))
+            assert service.poll() is None
+            refused = [asked(port, wrong) for wrong in (7, [7], None)]
+        finally:
+            service.terminate()
+    found = [one for status, chunk in answers for one in chunk]
+    labels = json.loads((folder / "bundle.json").read_text())["labels"]
+    record = json.loads((folder / "record/accuracy.json").read_text())
+    assert [one["label"] for one in found] == [labels[one] for one in record["predictions"]]
+    assert all(1 / len(labels) <= one["score"] <= 1 for one in found)
+    assert first == (200, found[:1])
+    assert all(status == 400 and answer["error"] for status, answer in refused)
+
+
+def asked(port: int, body: Any) -> tuple[int, Any]:
+    """Status and answer of a request of that body, from when the service listens on."""
+    for _ in range(300):
+        connection = HTTPConnection("127.0.0.1", port, timeout=60)
+        with suppress(ConnectionRefusedError), closing(connection):
+            connection.request("POST", "/", json.dumps(body))
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        time.sleep(0.1)
+    raise TimeoutError("the service does not listen")
 
 
 def test_sha256sum_takes_its_list(text_bundle: Build) -> None:

@@ -23,9 +23,7 @@ from tightrope.measure.timing import timed_calls
 from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.operator_times import OperatorTime
 from tightrope.variants import parse
-from tiny_images import BUCKETS
-from tiny_images import SIDE as EDGE
-from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, build_variant
+from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of
 
 THREADS = 1
 CALLS = 5
@@ -146,7 +144,7 @@ def in_tvm(bound: str, folder: Path) -> Profiled:
     exported_program = torch.export.export(transposed(make()), (torch.ones(shape),))
     module = from_exported_program(exported_program, unwrap_unit_return_tuple=True)
     with host_target(THREADS) as host:
-        library = tvm.compile(scheduled(lowered(module), {}), host)
+        library = tvm.compile(scheduled(lowered(module)), host)
     library.export_library(folder / "a.so")
     x = np.ones(shape, np.float32)
     found = operator_times(folder / "a.so", [x], CALLS)
@@ -268,25 +266,3 @@ def test_a_package_names_its_attention_and_each_product_once(
     done = sum(one.operations for one in kernels if one.group == "products")
     layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
     assert done == 2 * layer + 2 * 2 * (64 * 64 + 64 * 3)
-
-
-def works(model: TinyModel, inputs: Arrays) -> dict[str, float]:
-    """In a child: the operations of a call by group, from the ONNX file."""
-    from tightrope.measure.profile.model_work import model_works
-
-    return model_works(model.simplified, [inputs], THREADS)[0]["groups"]
-
-
-def test_the_kernels_of_tvm_do_the_convolutions_of_the_onnx_file(
-    tiny_images: TinyModel, tmp_path: Path
-) -> None:
-    """Those of ConvNeXt: patches with a matrix, and depthwise ones."""
-    shape = {"batch": 16, "height": EDGE, "width": EDGE}
-    files = tiny_images.checkpoint, tiny_images.split("timing")
-    (inputs,) = timing_batches(*files, [shape], max_sequence=1)
-    variant, engine = parse("cpu-tvm-fp32"), tmp_path / "tvm" / "engine.json"
-    build_variant(tiny_images, variant, engine, options={"tune_seconds": 0, "buckets": BUCKETS})
-    (kernels,) = supervised(partial(operators_of, engine, inputs), limits=LIMITS)
-    done = sum(one.operations for one in kernels if one.group == "products")
-    assert done == supervised(partial(works, tiny_images, inputs), limits=LIMITS)["products"]
-    assert "patches" in {one.kind for one in kernels if one.group == "moves"}

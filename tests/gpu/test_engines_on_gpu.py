@@ -166,6 +166,20 @@ def test_logits_on_the_gpu_are_those_of_pytorch_fp32(
     assert all(0 < one < 1 for one in seconds)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_the_tensorrt_provider_gives_these_logits_too(
+    precision: str, build: Build, batches: list[Arrays], expected: list[np.ndarray]
+) -> None:
+    path = build(Variant("cuda", "onnxruntime", precision), provider="tensorrt")
+    engine = read_manifest(path, EngineManifest)
+    assert engine["status"] == "ok", engine["reason"]
+    assert "TensorrtExecutionProvider" in engine["provider"]
+    for ours, theirs in zip(
+        supervised(answers, path, batches, limits=LIMITS)[0], expected, strict=True
+    ):
+        assert difference(ours, theirs) <= TOLERANCES[precision], theirs.shape
+
+
 GRAPHED = [one for one in EVERY if "graphs" in ENGINES[one.values[0].engine].cuda]
 
 
@@ -184,23 +198,12 @@ def beyond(path: Path) -> None:
     load_engine(path, threads=2)[0]({"input_ids": ids, "attention_mask": ids})
 
 
-@pytest.mark.parametrize("engine", ["compile", "tensorrt", "torch_tensorrt"])
+@pytest.mark.parametrize("engine", ["compile", "tensorrt"])
 def test_a_shape_beyond_what_was_built_for_is_an_error_that_names_the_range(
     engine: str, build: Build
 ) -> None:
     with pytest.raises(WorkFailed, match=rf"17x{LONGEST}.* to 16"):
         supervised(beyond, build(Variant("cuda", engine, "fp16")), limits=LIMITS)
-
-
-def test_of_torch_tensorrt_the_whole_model_is_one_engine_whose_layers_are_listed(
-    build: Build,
-) -> None:
-    path = build(Variant("cuda", "torch_tensorrt", "fp16"))
-    engine = json.loads(path.read_text())
-    assert engine["status"] == "ok", engine["reason"]
-    assert engine["engines"] == 1
-    assert engine["in_pytorch"] == []
-    assert json.loads((path.parent / "layers-0.json").read_text(), strict=False)["Layers"]
 
 
 @pytest.mark.parametrize("kind", ["efficient", "math"])

@@ -62,6 +62,31 @@ CONFIG: dict[str, Any] = {
         }
     },
 }
+# Everything that can be asked for, in one run: a model, one that starts from it (pruned, taught by
+# it and trained for int8), one with another activation, and each study of one variant. A variant
+# with learnt ranges is of one model alone.
+SMALL, RELU = "small", "relu"
+LEARNT, INT8 = "cpu-onnxruntime-int8-qat-8", "cpu-openvino-int8-nncf-8"
+WHOLE: dict[str, Any] = {
+    "engines": {"onnxruntime": ["int8", "int8-auto"], "openvino": ["int8"]},
+    "accuracy_budget_points": 20.0,
+    "traffic": {"variants": [LEARNT], "batch": 4, "buckets": 2, "seconds": 0.2},
+    "throughput": {"variants": [LEARNT], "batches": [1, 4], "sequence": 8, "seconds": 0.2},
+    "idleness": {"variants": [LEARNT], "pauses": [0.01, 0.05]},
+    "profile": {"variants": [LEARNT, INT8]},
+    "explain": "verify",
+    "training": {"epochs": 2, "seeds": [0, 1]},
+    "models": {
+        **CONFIG["models"],
+        SMALL: {
+            "from": MODEL,
+            "prune": {"parameters": 20_000},
+            "distill": {"from": MODEL},
+            "qat": {"scheme": "u8s8", "epochs": 1, "batch": 16, "sequence": 16, "device": "cpu"},
+        },
+        RELU: {**CONFIG["models"][MODEL], "activation": "relu"},
+    },
+}
 # The same model as an ONNX file of the user's own. No job that measures it imports PyTorch, which
 # takes three seconds: for tests that run jobs again.
 OWN_ONNX = "own/model.onnx"
@@ -99,7 +124,7 @@ JOB = re.compile(r"^    log: artifacts/logs/(\S+)\.log\b", re.MULTILINE)
 
 def drawn(*graphs: str) -> set[str]:
     """The jobs that draw these graphs of the model."""
-    return {f"render_graph/{MODEL}-{graph}" for graph in graphs}
+    return {f"describe_graph/{MODEL}-{graph}" for graph in graphs}
 
 
 # Where the tests are about no number: as the fixture `short_rounds`
@@ -114,8 +139,8 @@ SHORT_ROUNDS = {
 class Project:
     """A working directory of the pipeline, and Snakemake's command line in it."""
 
-    # of a run, which a study beside other load may raise
-    seconds = 500
+    # of a run; that of everything takes minutes beside other load
+    seconds = 1500
 
     def __init__(self, folder: Path, models: dict[str, Any] | None = None) -> None:
         self.folder = folder

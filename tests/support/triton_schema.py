@@ -1,7 +1,7 @@
-"""The schema of Triton's config.pbtxt, from its client, which is apart from the other packages."""
+"""The schema of Triton's config.pbtxt, from its client."""
 
 import importlib.util
-import sys
+import sysconfig
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf import text_format
 
 # alone: the package itself imports grpc, which nothing here needs
-MODULE = Path(sys.prefix) / "servers/tritonclient/grpc/model_config_pb2.py"
+MODULE = Path(sysconfig.get_path("purelib")) / "tritonclient/grpc/model_config_pb2.py"
 
 
 @cache

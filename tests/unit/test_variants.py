@@ -104,7 +104,6 @@ def test_a_precision_of_two_words_is_read_whole(
         ("cpu-onnxruntime-int8-nncf-64", "onnxruntime is calibrated with minmax"),
         ("cpu-openvino-given-nncf-64", "given takes no calibration"),
         ("cpu-pytorch-given", "pytorch on cpu has fp32, bf16, int8-dynamic"),
-        ("cuda-onnxruntime_tensorrt-given", "onnxruntime_tensorrt on cuda has fp32, fp16"),
         ("cpu-onnxruntime-int8-minmax", "no variant; a name is device-engine-precision"),
         ("cpu-onnxruntime-int8-minmax-0", "no variant"),
         ("cpu-onnxruntime-int8-minmax-064", "no variant"),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_project import ONNX_MODELS, Project, new_project, write_own_onnx
+from tiny_project import ONNX_MODELS, WHOLE, Project, new_project, write_own_onnx
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +22,18 @@ def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
 def finished(fresh: Project, made_once: Callable[..., Path]) -> Project:
     """The tiny project after one whole run; to be copied or read, not to be changed."""
     return Project(made_once("finished", lambda folder: fresh.copy(folder).run()))
+
+
+@pytest.fixture(scope="session")
+def whole(fresh: Project, made_once: Callable[..., Path]) -> Project:
+    """A run with everything that can be asked for; to be copied or read, not to be changed."""
+
+    def run(folder: Path) -> None:
+        project = fresh.copy(folder)
+        project.configure(**WHOLE)
+        project.run()
+
+    return Project(made_once("whole", run), WHOLE["models"])
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ ENGINES = {
     "pytorch": ["fp32", "fp16"],
     "onnxruntime": ["fp32", "int8"],
     "tensorrt": ["fp16", "int8-fp16", "fp8"],
-    "torch_tensorrt": ["fp16"],
 }
 ON_GPU = {
     "cuda-pytorch-fp32",
@@ -23,7 +22,6 @@ ON_GPU = {
     "cuda-tensorrt-fp16",
     "cuda-tensorrt-int8-fp16-minmax-8",
     "cuda-tensorrt-fp8-minmax-8",
-    "cuda-torch_tensorrt-fp16",
 }
 
 
@@ -66,19 +64,18 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
 ) -> None:
     """And a setting of `cuda` rebuilds the engines that read it, no other; streams are measured."""
     engines = {"torchscript": ["fp16"], "tensorrt": ["fp16"], "onnxruntime": ["int8"]}
-    engines["torch_tensorrt"] = ["tf32"]
     project.configure(devices=["cpu", "cuda"], engines=engines)
     jobs = project.run()
     assert not [job for job in jobs if job.startswith("build_") and "-cpu-" in job]
     found = results(project)
     forced = {variant for variant in found if variant.startswith("cuda-")}
-    assert len(forced) == 5
+    assert len(forced) == 4
     assert {found[variant]["status"] for variant in set(found) - forced} == {"ok"}
     for variant in forced:
         assert found[variant]["status"] == "failed"
         reason = found[variant]["reason"]
         assert "\n" not in reason
-        remedies = ("envs/gpu.txt", "no NVIDIA GPU", "docs/engines.md")
+        remedies = ("envs/gpu.txt", "no NVIDIA GPU")
         assert any(words in reason for words in remedies), reason
     assert "tensorrt cannot be imported" in found["cuda-tensorrt-fp16"]["reason"]
     lacking = "no NVIDIA GPU" if torch.version.cuda else "built without CUDA"
@@ -91,9 +88,7 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
 
     on_gpu = [f"build_{one}/{MODEL}-cuda-fp16" for one in ("torchscript", "tensorrt")]
     quantized = f"build_onnxruntime/{MODEL}-cuda-int8-minmax-8"
-    own = f"build_torch_tensorrt/{MODEL}-cuda-tf32"
-    assert rebuilt(cuda={"graphs": False}) == {*on_gpu, quantized, own}
-    assert rebuilt(torch_tensorrt={"optimization_level": 5}) == {own}
+    assert rebuilt(cuda={"graphs": False}) == {*on_gpu, quantized}
     assert rebuilt(cuda={"attention": "math"}) == {f"build_pytorch/{MODEL}-cuda-fp32"}
     assert rebuilt(cuda={"autotune": False}) == set()
     assert rebuilt(cuda={"streams": [2]}) == set()

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from artifact_files import without_digests
 from tightrope.summary.document import read_summary
 from tightrope.summary.preparation import job_seconds
 from tiny_project import CONFIG, MODEL, RACE, Project, drawn
@@ -60,18 +59,13 @@ def auto_chain(calibration: str) -> set[str]:
     }
 
 
-def evidence(calibration: str) -> set[str]:
-    return {f"{job}/{MODEL}-u8s8-{calibration}" for job in ("measure_sensitivity", "measure_costs")}
-
-
 def whole_chain(calibration: str) -> set[str]:
-    calibrated = {f"calibrate/{MODEL}-{calibration}"}
-    return calibrated | plain_chain(calibration) | evidence(calibration) | auto_chain(calibration)
+    first = {f"calibrate/{MODEL}-{calibration}", f"measure_costs/{MODEL}-u8s8-{calibration}"}
+    return first | plain_chain(calibration) | auto_chain(calibration)
 
 
 def results(project: Project) -> dict[str, dict]:
-    summary = json.loads((project / "reports/summary.json").read_text())
-    assert read_summary(project / "reports/summary.json") == without_digests(summary)
+    summary = read_summary(project / "reports/summary.json")
     return {result["variant"]: result for result in summary["results"]}
 
 
@@ -80,7 +74,7 @@ def test_every_variant_is_measured_and_the_search_keeps_its_path(int8: Project) 
     assert {one["status"] for one in results(int8).values()} == {"ok"}
     assert len(results(int8)) == 5
     search = json.loads((int8 / f"{FOLDER}/search/u8s8-minmax-8.json").read_text())
-    assert (search["samples"], search["stop"]) == (32, "minimum")
+    assert search["samples"] == 32
     held = [one["in_float"] for one in search["trials"] if one["verdict"] == "kept"]
     assert held[-1] == search["in_float"]
     log = int8.log(f"calibrate/{MODEL}-percentile-8")
@@ -93,7 +87,6 @@ def test_every_variant_is_measured_and_the_search_keeps_its_path(int8: Project) 
     [
         "calibration/minmax-8.tsv",
         "quantized/u8s8-minmax-8-auto.tsv",
-        "sensitivity/u8s8-minmax-8.tsv",
         "costs/u8s8-minmax-8.tsv",
     ],
 )
@@ -140,27 +133,13 @@ def test_another_budget_searches_again_and_measures_nothing_of_plain_int8(
     assert project.plan() == auto_chain("minmax-8") | auto_chain("percentile-8") | REPORT
 
 
-def test_another_machine_measures_costs_and_searches_again_but_calibrates_and_quantizes_not(
+def test_another_machine_measures_costs_again_but_calibrates_quantizes_and_searches_not(
     project: Project,
 ) -> None:
     planned = project.plan("--config", "host=other-node")
-    again = {f"quantize_onnx/{MODEL}-u8s8-{name}-8-auto" for name in ("minmax", "percentile")}
-    assert {job for job in planned if job.startswith(("calibrate", "quantize"))} == again
-    assert {f"measure_costs/{MODEL}-u8s8-minmax-8", *auto_chain("minmax-8")} <= planned
-    assert f"measure_sensitivity/{MODEL}-u8s8-minmax-8" not in planned
-
-
-def test_a_search_whose_quantized_model_did_not_change_goes_on_from_its_trials(
-    project: Project,
-) -> None:
-    state = f"{FOLDER}/work/search-u8s8-minmax-8.json"
-    document = json.loads((project / state).read_text())
-    document["trials"][0]["seconds"] = 0.0625
-    project.rewrite(state, document)
-    target = f"{FOLDER}/search/u8s8-minmax-8.json"
-    (project / target).unlink()
-    project.run("--", target)
-    assert json.loads((project / target).read_text())["trials"][0]["seconds"] == 0.0625
+    assert not {job for job in planned if job.startswith(("calibrate", "quantize", "search"))}
+    auto = engine_chain("cpu-onnxruntime-int8-auto-minmax-8")
+    assert {f"measure_costs/{MODEL}-u8s8-minmax-8", *auto} <= planned
 
 
 def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(

@@ -46,7 +46,7 @@ def test_a_killed_run_goes_on_to_the_same_result_while_a_second_one_is_refused(
     wait_for(running, moments[-1][0], unrun)
     second = unrun.snakemake("--config", "retry_failed=true")
     assert second.returncode != 0
-    assert "a run works in this folder already" in second.stdout
+    assert "a run works here already" in second.stdout
     output, _ = running.communicate(timeout=300)
     assert running.returncode == 0, output
     assert unrun.plan() == set()
@@ -63,96 +63,45 @@ def at_work(project: Project) -> dict[int, str]:
     return found
 
 
-def test_where_snakemake_alone_is_killed_its_build_ends_and_writes_nothing(
+def test_where_snakemake_alone_is_killed_its_job_ends_before_one_of_the_next_run_begins(
     onnx_project: Project,
 ) -> None:
     """Else it would go on beside the next run's, in the same folder."""
     engine = f"artifacts/{MODEL}/engines/cpu-openvino-int8-nncf-8/engine.json"
+    job = f"build_openvino/{MODEL}-cpu-int8-nncf-8"
     (onnx_project / engine).unlink()
-    running = onnx_project.start("--", engine)
-    wait_for(running, f"build_openvino/{MODEL}-cpu-int8-nncf-8", onnx_project)
+    first = onnx_project.start("--", engine)
+    wait_for(first, job, onnx_project)
     time.sleep(1.0)
-    os.kill(running.pid, signal.SIGKILL)
-    assert at_work(onnx_project)
-    deadline = time.monotonic() + 10
-    while at_work(onnx_project):
-        assert time.monotonic() < deadline, at_work(onnx_project)
-        time.sleep(0.1)
-    running.communicate(timeout=30)
-    assert not (onnx_project / engine).exists()
+    os.kill(first.pid, signal.SIGKILL)
+    orphans = at_work(onnx_project).keys() - {first.pid}
+    assert orphans
+    second = onnx_project.start("--", engine)
+    wait_for(second, job, onnx_project)
+    assert not orphans & at_work(onnx_project).keys()
+    output, _ = second.communicate(timeout=300)
+    assert second.returncode == 0, output
+    first.communicate(timeout=30)
 
 
-# a job that waits, and cannot notice that its run has ended
-WAITING = """\
-job = current_job(globals())
-import pathlib, time
-end = time.monotonic() + 300
-while pathlib.Path("wait").exists() and time.monotonic() < end:
-    time.sleep(0.1)
-"""
-
-
-def refused(project: Project, *words: str) -> str:
-    """The line of a run that is refused, after Snakemake's own; it changes nothing."""
-    files = project.files()
-    done = project.snakemake("--config", "retry_failed=true", "--", *words)
+def test_a_second_run_is_refused_also_after_unlock_and_a_dry_run_is_not(unrun: Project) -> None:
+    unrun.edit("scripts/prepare_data.py", "job = current_job(globals())\n", f"{DEAF}\n")
+    data = f"artifacts/{MODEL}/data/data.json"
+    first = unrun.start("--", data)
+    while "sleep 60" not in at_work(unrun).values():
+        time.sleep(0.05)
+    assert unrun.snakemake("--unlock").returncode == 0
+    files = unrun.files()
+    done = unrun.snakemake("--config", "retry_failed=true", "--", data)
     assert done.returncode == 1
     profile, line = done.stdout.splitlines()
     assert profile.startswith("Using workflow specific profile")
-    assert line.startswith(f"{project.folder}: ")
-    assert project.files() == files
-    return line
-
-
-def test_a_second_run_is_refused_also_after_unlock_and_while_orphans_work(unrun: Project) -> None:
-    data = f"artifacts/{MODEL}/data/data.json"
-    unrun.edit("scripts/prepare_data.py", "job = current_job(globals())\n", WAITING)
-    unrun.edit("scripts/tightrope/plan/orphans.py", "GRACE_SECONDS = 10.0", "GRACE_SECONDS = 0.2")
-    (unrun / "wait").touch()
-    first = unrun.start("--", data)
-    wait_for(first, f"prepare_data/{MODEL}", unrun)
-    assert unrun.snakemake("--unlock").returncode == 0
-    assert f"kill {first.pid}. Nothing was changed" in refused(unrun, data)
+    assert line.startswith(f"{unrun.folder}: a run works here already (")
+    assert f", process {first.pid}, since " in line
+    assert line.endswith("Nothing was changed")
+    assert unrun.files() == files
     assert unrun.plan("--", data) == {f"prepare_data/{MODEL}"}
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait()
-    (orphan,) = [number for number, words in at_work(unrun).items() if "prepare_data" in words]
-    assert f"end them with: kill {orphan}. Nothing was changed" in refused(unrun, data)
-    os.kill(orphan, signal.SIGTERM)
-    first.communicate(timeout=30)
-    (unrun / "wait").unlink()
-    assert unrun.run("--", data) == {f"prepare_data/{MODEL}"}
-    assert (unrun / ".snakemake/run.lock").read_bytes() == b""
-
-
-# what Snakemake calls when a job has failed, here to run it again while the first run waits
-CONTINUING = """
-
-onerror:
-    import subprocess
-    os.remove("fail")
-    words = [sys.executable, "-m", "snakemake", "--cores", "1", "--", "{target}"]
-    environment = {{**os.environ, "TIGHTROPE_CONTINUES": str(os.getpid())}}
-    print("continued:", subprocess.run(words, env=environment).returncode, flush=True)
-"""
-FAILING = """\
-job = current_job(globals())
-import pathlib
-assert not pathlib.Path("fail").exists()
-"""
-
-
-def test_a_failed_run_may_continue_in_a_snakemake_that_it_starts(unrun: Project) -> None:
-    data = f"artifacts/{MODEL}/data/data.json"
-    unrun.edit("scripts/prepare_data.py", "job = current_job(globals())\n", FAILING)
-    with (unrun / "Snakefile").open("a") as stream:
-        stream.write(CONTINUING.format(target=data))
-    (unrun / "fail").touch()
-    failed = unrun.snakemake("--", data)
-    assert "continued: 0" in failed.stdout, failed.stdout
-    assert failed.returncode == 1
-    assert (unrun / data).is_file()
-    assert (unrun / ".snakemake/run.lock").read_bytes() == b""
+    stop(first, signal.SIGTERM, group=False)
 
 
 # what a stopped run prints last, and all that it prints of the signal

@@ -23,13 +23,12 @@ ENVIRONMENTS = (
     "environment_of_device",
     "environment_of_variant",
     "environment_of_training",
-    "environment_of_cascade",
 )
 RELU = {"activation": "relu"}
 TWICE = {"from": MODEL, "prune": {"target": "2x"}}
 # no variant on a CPU
 # asked for by name, after a run, where Snakemake runs
-BUNDLES = {"bundle", "bundle_mlserver", "bundle_triton"}
+BUNDLES = {"bundle", "bundle_triton"}
 ON_GPU = {f"build_{name}" for name, engine in ENGINES.items() if "cpu" not in engine.precisions}
 
 
@@ -72,7 +71,6 @@ def test_every_script_is_run_by_the_rule_of_its_name_and_one_builds_all_engines(
     assert set(run.values()) == scripts
     shared = {f"build_{engine}": "build_engine" for engine in ENGINES}
     assert run == {name: name for name in rules} | shared | {
-        "bundle_mlserver": "bundle",
         "compare_activation": "measure_latency",
     }
 
@@ -108,16 +106,16 @@ def test_what_an_engine_keeps_for_its_next_builds_is_named_by_its_rule(
             state = f'state=LOCATION.made("artifacts/{{model}}/work/{engine}"),'
             assert state in rules[f"build_{engine}"]
         assert '"work"' not in ast.unparse(module).replace("'", '"'), engine
-    assert keep == {"build_tensorrt", "build_tvm"}
+    assert keep == {"build_onnxruntime", "build_tensorrt"}
     kept = {name for name, body in rules.items() if "{model}/work/" in body}
-    assert kept == {*keep, "search_compression", "search_operators", "train_model"}
+    assert kept == {*keep, "train_model"}
 
 
 def test_a_derived_rule_has_outputs_a_log_and_a_digest_of_its_own(
     derived: dict[str, tuple[str, str]],
 ) -> None:
     engines = {f"build_{engine}" for engine in ENGINES} - {"build_pytorch"}
-    assert set(derived) == {"bundle_mlserver", "compare_activation", *engines}
+    assert set(derived) == {"compare_activation", *engines}
     for name, (_, body) in derived.items():
         assert {"output", "log", "params"} <= {*FIELD.findall(body)}
         assert f"<logs>/{name}/" in body
@@ -154,7 +152,6 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         "throughput={variants: [cpu-pytorch-fp32], sequence: 8, batches: [1]}",
         "profile={variants: [cpu-pytorch-fp32]}",
         "idleness={variants: [cpu-pytorch-fp32]}",
-        "builds={variants: [cpu-pytorch-fp32]}",
         "explain=verify",
         "training={epochs: 2}",
     )
@@ -164,9 +161,7 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
             "relu": {**CONFIG["models"][MODEL], **RELU},
             "half": TWICE,
             "student": {"from": MODEL, "distill": {"from": MODEL}, "train": {"epochs": 1}},
-            "searched": {"from": MODEL, "compress": {"target": "9x"}, "train": {"epochs": 1}},
         },
-        cascades={"fast": {"small": "half", "large": MODEL}},
         engines={
             name: list(engine.precisions["cpu"])
             for name, engine in ENGINES.items()
@@ -195,8 +190,5 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         assert facts["constraint"] == "cpu-node", name
         assert facts.get("gpu", "0") == "0", name
         exclusive = facts.get("slurm_extra") == "--exclusive"
-        timed = (
-            name.startswith(("measure_", "verify_", "compare_", "race_", "choose_"))
-            or name == "search_compression"
-        ) and name != "measure_sensitivity"
-        assert exclusive == (name == "build_tvm" or timed), name
+        timed = name.startswith(("measure_", "verify_", "compare_", "race_", "choose_"))
+        assert exclusive == timed, name

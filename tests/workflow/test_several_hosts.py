@@ -22,7 +22,7 @@ def test_another_host_adds_its_own_jobs_and_the_int8_that_its_cpu_needs(unrun: P
     added = {name.replace("genoa", "rome") for name in one if "@genoa" in name}
     assert len(added) == 8
     quantized = f"quantize_onnx/{MODEL}-u8s7-minmax-8"
-    assert both - one == {*added, quantized, f"render_graph/{MODEL}-u8s7-minmax-8"}
+    assert both - one == {*added, quantized, f"describe_graph/{MODEL}-u8s7-minmax-8"}
     assert not one - both
     # data, checkpoint, ONNX and calibration are those of all hosts
     assert f"calibrate/{MODEL}-minmax-8" in one

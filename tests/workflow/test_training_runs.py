@@ -1,16 +1,12 @@
-"""A killed training goes on; a measured one is in the report and changes no weights."""
+"""A killed training goes on; one that fails is a line, or a record in the report."""
 
 import json
 import os
 import signal
 import time
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-import pytest
-from artifact_files import without_digests
-from tightrope.summary.document import read_summary
 from tiny_project import CONFIG, MODEL, Project
 
 REPORT = {"summarize/summarize", "render_report/render_report"}
@@ -47,70 +43,6 @@ def test_a_killed_training_goes_on_to_the_same_bytes(unrun: Project) -> None:
     assert ((unrun / CHECKPOINT).read_bytes(), weights.read_bytes()) == resumed
 
 
-@pytest.fixture(scope="module")
-def timed(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project after a run that measured its training."""
-    project = finished.copy(tmp_path_factory.mktemp("training") / "project")
-    project.configure(training=TRAINING)
-    assert project.run() == MEASURED | REPORT
-    return project
-
-
-@pytest.fixture
-def project(timed: Project, copied: Callable[[Project], Project]) -> Project:
-    return copied(timed)
-
-
-def test_every_epoch_of_every_seed_is_recorded(timed: Project) -> None:
-    found = json.loads((timed / RECORD).read_text())
-    assert (found["status"], found["reason"]) == ("ok", None)
-    assert [run["seed"] for run in found["runs"]] == [0, 1]
-    for run in found["runs"]:
-        assert (run["samples"], run["held_out_samples"], run["micro_batches"]) == (108, 12, 1)
-        assert run["peak_rss_bytes"] > 1e8
-        assert len(run["epochs"]) == 2
-        for epoch in run["epochs"]:
-            assert epoch["samples_per_s"] == pytest.approx(108 / epoch["seconds"])
-            assert 0 <= epoch["accuracy"] <= 1
-    losses = [[epoch["loss"] for epoch in run["epochs"]] for run in found["runs"]]
-    assert losses[0] != losses[1]
-
-
-def test_summary_and_report_show_it(timed: Project) -> None:
-    summary = json.loads((timed / "reports/summary.json").read_text())
-    assert read_summary(timed / "reports/summary.json") == without_digests(summary)
-    (entry,) = summary["training"]
-    assert (entry["model"], entry["status"], entry["unit"]) == (MODEL, "ok", "texts")
-    assert entry["epoch_s"]["mean"] > 0
-    assert "<h2>Training</h2>" in (timed / "reports/summary.html").read_text()
-
-
-def test_nothing_is_planned_after_it(timed: Project) -> None:
-    assert timed.plan() == set()
-
-
-def test_other_epochs_or_seeds_plan_the_measurement_alone(project: Project) -> None:
-    project.configure(training={**TRAINING, "seeds": [0, 1, 2]})
-    assert project.plan() == MEASURED | REPORT
-
-
-def test_another_host_measures_again_and_does_not_retrain(project: Project) -> None:
-    planned = project.plan("--config", "host=other")
-    assert planned > MEASURED
-    assert f"train_model/{MODEL}" not in planned
-
-
-def test_the_module_of_the_measurement_plans_it_alone(project: Project) -> None:
-    path = project / "scripts/tightrope/training/measure.py"
-    path.write_text(path.read_text() + "\nCHANGED = True\n")
-    assert project.plan() == MEASURED | REPORT
-
-
-def test_a_missing_record_is_measured_again(project: Project) -> None:
-    (project / RECORD).unlink()
-    assert project.run() == MEASURED | REPORT
-
-
 def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(
     project: Project,
 ) -> None:
@@ -136,3 +68,11 @@ def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(
         "training diverged (loss is NaN or infinite)"
         in (project / "reports/summary.html").read_text()
     )
+
+
+def test_layers_that_are_not_there_end_the_training_with_a_line(project: Project) -> None:
+    child = {"from": MODEL, "prune": {"layers": 3}, "train": CONFIG["models"][MODEL]["train"]}
+    project.configure(models={**CONFIG["models"], "small": child})
+    done = project.snakemake("artifacts/small/checkpoint/checkpoint.json")
+    assert done.returncode != 0
+    assert "prune.layers = 3: BertForSequenceClassification has layers 0 to 1" in done.stdout

@@ -106,9 +106,3 @@ def test_an_own_onnx_file_with_other_input_names_is_refused_without_inputs(
     done = onnx_project.snakemake()
     assert done.returncode != 0
     assert "its inputs are ids, mask; expected are input_ids, attention_mask" in done.stdout
-
-
-def test_a_changed_onnx_module_reads_an_own_onnx_file_again(onnx_project: Project) -> None:
-    path = onnx_project / "scripts/tightrope/onnx/imported.py"
-    path.write_text(path.read_text() + "\nCHANGED = True\n")
-    assert {f"prepare_checkpoint/{MODEL}", f"train_model/{MODEL}"} <= onnx_project.plan()

@@ -1,6 +1,6 @@
 """Types of the JSON artifacts of INT8, which several packages read."""
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
@@ -16,20 +16,8 @@ class OperatorEffect(TypedDict):
     sqnr_db: float | None
 
 
-class Divergence(TypedDict):
-    """How much of the effect of an operator ranks it."""
-
-    kl: float
-
-
-class Divergences(TypedDict):
-    """What a search reads of `Sensitivities`."""
-
-    operators: dict[str, Divergence]
-
-
 class Sensitivities(TypedDict):
-    """What `int8.sensitivity` writes: the effect of each operator on so many samples."""
+    """The effect of each operator on so many samples."""
 
     samples: int
     operators: dict[str, OperatorEffect]
@@ -55,8 +43,9 @@ class Costs(TypedDict):
 
 
 class Trial(TypedDict):
-    """A trial of a search: the operators in float, and the change of accuracy with them."""
+    """A trial of a search: SmoothQuant, operators in float, the change of accuracy with them."""
 
+    smoothquant: float | None
     in_float: list[str]
     delta: float
     delta_low: float
@@ -64,13 +53,6 @@ class Trial(TypedDict):
     flips: int
     verdict: Literal["kept", "dropped", "undecided"]
     seconds: float
-
-
-class Trials(TypedDict):
-    """The trials of an interrupted search with this key."""
-
-    key: str
-    trials: list[Trial]
 
 
 class InFloat(TypedDict):
@@ -83,11 +65,11 @@ class InFloat(TypedDict):
 class Found(InFloat):
     """What `int8.search` writes, with how it was found."""
 
-    stop: str
+    operators: int
+    sensitivity: Sensitivities | None
     samples: int
     budget_points: float
     seconds: float
-    ranking: list[dict[str, Any]]
     trials: list[Trial]
 
 

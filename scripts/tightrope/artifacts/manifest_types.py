@@ -124,9 +124,9 @@ class EngineManifest(Manifest):
     `sources` are the sha256 of the files that it was built from, `checkpoint` is the identity of
     the one that they were made from (`artifacts.descent`), None where it is not known. `executed`
     counts the operators by type and precision as the runtime reports them, `inputs` are name, dtype
-    and axes of each, `built_on` is where an engine of TensorRT runs, `graphs_refused` why an engine
-    on a GPU runs without CUDA graphs though it was to have them. Torch-TensorRT may make several
-    `engines`, and runs the operators `in_pytorch` between them.
+    and axes of each, `built_on` is where an engine of TensorRT runs, `provider` the operators of
+    ONNX Runtime by the provider that ran them, `graphs_refused` why an engine on a GPU runs without
+    CUDA graphs though it was to have them.
     """
 
     status: Literal["ok", "failed"]
@@ -144,7 +144,6 @@ class EngineManifest(Manifest):
     inputs: NotRequired[list[list[Any]]]
     max_sequence: NotRequired[int | None]
     built_on: NotRequired[dict[str, Any]]
-    engines: NotRequired[int]
-    in_pytorch: NotRequired[list[str]]
+    provider: NotRequired[dict[str, int]]
     graphs_refused: NotRequired[str | None]
     build_peak_rss_bytes: NotRequired[int]

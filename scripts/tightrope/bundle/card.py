@@ -30,11 +30,8 @@ FILTERS = {
 }
 
 
-def card(subject: Subject, facts: Mapping[str, Any], template: Path, *, mlserver: bool) -> str:
-    """Return the text of README.md, from `facts` of bundle.json and the summary.
-
-    With `mlserver`, it says how that serves the bundle.
-    """
+def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
+    """Return the text of README.md, from `facts` of bundle.json and the summary."""
     jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     jinja.filters.update(FILTERS)
     return jinja.from_string(template.read_text()).render(
@@ -46,9 +43,7 @@ def card(subject: Subject, facts: Mapping[str, Any], template: Path, *, mlserver
         facts=facts,
         images=subject.checkpoint["task"] == IMAGE,
         licences=licences(subject),
-        mlserver=mlserver,
         model=subject.summary["models"][subject.model],
-        name=subject.name,
         python=".".join(platform.python_version_tuple()[:2]),
         result=subject.result,
         speedups=[speedup(subject, one["shape"]) for one in facts["latency"]],

@@ -79,9 +79,7 @@ REFUSED = {
     "pytorch": "it is a Python program, and no backend of Triton loads its files",
     "compile": "it is compiled by Python while it loads, and no backend of Triton loads its files",
     "inductor": "Triton's backend for AOTInductor packages takes no batches",
-    "onnxruntime_tensorrt": "Triton would build another TensorRT engine than the measured one",
     "tvm": "Triton has no backend for TVM",
-    "torch_tensorrt": "no backend of Triton loads an exported program with TensorRT engines",
 }
 
 
@@ -97,8 +95,8 @@ def backend_of(model: str, engine: EngineManifest) -> tuple[Variant, Backend]:
     variant = parse(engine["variant"])
     if why := refusal(variant, engine["options"]):
         raise TightropeError(
-            f"{name}: {why}; Triton serves variants of {', '.join(BACKENDS)}, and the bundle "
-            "for MLServer serves every engine"
+            f"{name}: {why}; Triton serves variants of {', '.join(BACKENDS)}, and the service of "
+            "docs/bundle.md every engine"
         )
     backend = BACKENDS[variant.engine]
     if lacking := sorted({*backend.files} - engine["files"].keys()):
@@ -115,6 +113,8 @@ def refusal(variant: Variant, options: Options) -> str | None:
             "converted from PyTorch (`openvino: {route: pytorch}`) its output has no name, which "
             "Triton needs; convert from ONNX"
         )
+    if variant.engine == "onnxruntime" and options.get("provider") == "tensorrt":
+        return "Triton would build another TensorRT engine than the measured one"
     return REFUSED.get(variant.engine)
 
 
@@ -130,7 +130,7 @@ def require_precision(model: str, variant: Variant, isa: Sequence[str]) -> None:
         raise TightropeError(
             f"{model} {variant}: on a processor with {found[0]}, as it was measured on, Triton's "
             f"OpenVINO backend computes it in bf16 and cannot be told f32; bundle one of openvino "
-            f"in {' or '.join(BF16)}, or of onnxruntime; the bundle for MLServer serves it as it is"
+            f"in {' or '.join(BF16)}, or of onnxruntime; the service of docs/bundle.md takes any"
         )
 
 

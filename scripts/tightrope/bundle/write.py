@@ -2,7 +2,6 @@
 
 A folder `{model}-{variant}` in a .tar.gz: `engine/`, the tokenizer or the settings of images,
 `bundle.json`, the programs, `sample/`, `record/`, `README.md` (its model card) and `SHA256SUMS`.
-A bundle for MLServer also has what `mlserver_files` returns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,6 @@ from tightrope.artifacts.files import json_bytes, read_bytes
 from tightrope.bundle.archive import write_archive
 from tightrope.bundle.card import card
 from tightrope.bundle.facts import facts_of
-from tightrope.bundle.mlserver import mlserver_files
 from tightrope.bundle.requirements import pinned, requirements_txt
 from tightrope.bundle.sample import sample_files
 from tightrope.bundle.subject import Paths, Subject, read_subject
@@ -38,25 +36,18 @@ def write_bundle(
     programs: Sequence[Path],
     template: Path,
     longest: int,
-    mlserver: Path | None = None,
 ) -> None:
     """Write the bundle of an engine that was built, measured and reported.
 
-    `programs` are those for the engine and the task, `longest` is at how many tokens texts are cut,
-    `mlserver` is the program for MLServer in a bundle that it serves. Raises TightropeError as
-    `read_subject` does.
+    `programs` are those for the engine and the task, `longest` is at how many tokens texts are cut.
+    Raises TightropeError as `read_subject` does.
     """
     subject = read_subject(paths)
-    files = contents(subject, programs, template, longest, mlserver)
-    write_archive(target, subject.name, files)
+    write_archive(target, subject.name, contents(subject, programs, template, longest))
 
 
 def contents(
-    subject: Subject,
-    programs: Sequence[Path],
-    template: Path,
-    longest: int,
-    mlserver: Path | None,
+    subject: Subject, programs: Sequence[Path], template: Path, longest: int
 ) -> dict[str, bytes | Path]:
     """Return all files of a bundle by their names."""
     facts = facts_of(subject, longest=longest)
@@ -71,8 +62,7 @@ def contents(
         **records_of(subject),
         "bundle.json": json_bytes(facts),
         "requirements.txt": requirements_txt(packages).encode(),
-        "README.md": card(subject, facts, template, mlserver=mlserver is not None).encode(),
-        **({} if mlserver is None else mlserver_files(subject.name, facts, packages, mlserver)),
+        "README.md": card(subject, facts, template).encode(),
     }
 
 

@@ -1,4 +1,4 @@
-"""A comparison, or a history, as a page in the style of the report."""
+"""A comparison as a page in the style of the report."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -9,7 +9,6 @@ from typing import Any
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.engine_table import ENGINES
 from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import in_words
@@ -32,7 +31,8 @@ def engine_module(engine: str) -> Any:
         return importlib.import_module(f"tightrope.engines.{engine}")
     except (ImportError, OSError) as error:
         raise WorkFailed(
-            f"{engine} cannot be imported ({in_one_line(error)}): {ENGINES[engine].remedy}",
+            f"{engine} cannot be imported ({in_one_line(error)}): install what envs/cpu.txt, or on "
+            "a GPU envs/gpu.txt, names",
             transient=False,
         ) from error
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime with its CPU and CUDA execution providers."""
+"""ONNX Runtime with its CPU, CUDA and TensorRT execution providers."""
 
 import tempfile
 from pathlib import Path
@@ -21,17 +21,27 @@ from tightrope.variants import GIVEN
 
 FILE = "model.onnx"
 FUSED = "com.microsoft"
+# the provider of the options whose engine is one of TensorRT
+TENSORRT = "tensorrt"
 
 
 def build(
-    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
+    source: Path,
+    target: Path,
+    *,
+    precision: str,
+    device: str,
+    threads: int,
+    options: Options,
+    state: Path,
 ) -> dict[str, Any]:
     """Write the ONNX file `source` (Q/DQ for int8 and given) into folder `target` and profile it.
 
     fp16 converts the model, int8-dynamic quantizes its weights; with `fusions` in the options, ONNX
     Runtime's transformer optimizer runs first, with `attention_operator` attention becomes one
     operator. On a GPU CUDA graphs are tried; where the provider refuses them, `graphs_refused` is
-    the reason, and the engine runs without.
+    the reason, and the engine runs without. With the provider `tensorrt` the folder `state` keeps
+    the timing cache for later builds. `provider` counts the operators by provider.
     """
     model = load_onnx(source)
     input_signature, longest = signature_of(model), max_sequence(model)
@@ -41,14 +51,18 @@ def build(
         model = dynamically_quantized(model, reduced=options["reduce_range"])
     if options["attention_operator"] and precision != GIVEN:
         model = with_attention_operators(model)
-    if precision == "fp16":
-        model = in_fp16(model)
-    save_onnx(model, target / FILE)
-    example = example_of(input_signature, 1)
-    tried = tried_on_gpu if device == "cuda" else profiled_on_cpu
+    facts: dict[str, Any]
+    if options.get("provider") == TENSORRT:
+        from tightrope.runtimes.onnxruntime import tensorrt_provider
+
+        facts = tensorrt_provider.build(model, target / FILE, precision, threads, options, state)
+    else:
+        save_onnx(in_fp16(model) if precision == "fp16" else model, target / FILE)
+        tried = tried_on_gpu if device == "cuda" else profiled_on_cpu
+        facts = tried(target / FILE, threads, options, example_of(input_signature, 1))
     return {
         "format": "onnx",
-        **tried(target / FILE, threads, options, example),
+        **facts,
         "inputs": input_signature.facts(),
         "max_sequence": longest,
     }
@@ -56,6 +70,10 @@ def build(
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
+    if options.get("provider") == TENSORRT:
+        from tightrope.runtimes.onnxruntime import tensorrt_provider
+
+        return tensorrt_provider.load(path / FILE, precision, threads, options)
     if device == "cuda":
         return loaded_on_gpu(path, threads, options)
     session = open_session(path / FILE, session_options(threads, options))

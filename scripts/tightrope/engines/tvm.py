@@ -30,16 +30,12 @@ def build(
     device: str,
     threads: int,
     options: dict[str, Any],
-    state: Path,
 ) -> dict[str, Any]:
     """Write one library per bucket, and the shared weights, into folder `target`.
 
-    `source` is the manifest of a checkpoint. Matrix products are tuned for `tune_seconds` in
-    total; the folder `state` keeps the results for later builds. 0 uses stored results, or else a
-    heuristic.
+    `source` is the manifest of a checkpoint of a text model.
     """
     from tightrope.runtimes.tvm.programs import imported, lowered, products, scheduled
-    from tightrope.runtimes.tvm.tuning import tuned
 
     set_threads(threads)
     host = host_target(threads)
@@ -48,16 +44,15 @@ def build(
     modules, weights = imported(source, input_signature, Buckets(options["buckets"]))
     save_file(weights, target / WEIGHTS)
     with host:
-        modules = {bucket: lowered(module) for bucket, module in modules.items()}
-        calls = {bucket: products(module) for bucket, module in modules.items()}
-        tiles, tuning = tuned(calls.values(), host, seconds=options["tune_seconds"], work=state)
         for bucket, module in modules.items():
-            library = tvm.compile(scheduled(module, tiles), host)
+            loops = lowered(module)
+            # before scheduling, which changes the loops in place; the last bucket is the largest
+            calls = products(loops)
+            library = tvm.compile(scheduled(loops), host)
             library.export_library(target / f"{in_words(bucket)}.so")
     return {
         "format": "tvm-library",
-        "executed": executed(calls[max(calls)]),
-        "tuning": tuning,
+        "executed": executed(calls),
         "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
     }

@@ -59,7 +59,7 @@ class Limits:
             memory_bytes=1e6 * max(memory - max(0.1 * memory, RESERVED_MB), memory / 2),
             seconds=seconds - min(0.1 * seconds, RESERVED_SECONDS) - seconds_since_start(),
             last_attempt=bool(getattr(job.resources, "last_attempt", True)),
-            ended=reason_of(path for _, path in job.output.items()),
+            ended=reason_of(job),
         )
 
 

@@ -26,7 +26,7 @@ def require_node(job: Any) -> None:
 
 def fails_anyway(job: Any) -> bool:
     """Return whether a job has ended before, or what it needs holds a failure: of engines all."""
-    if reason_of(path for _, path in job.output.items()) is not None:
+    if reason_of(job) is not None:
         return True
     needed = [paths for name, paths in job.input.items() if name in NEEDED]
     return any(all(map(failure_in, [one] if isinstance(one, str) else one)) for one in needed)

@@ -12,7 +12,7 @@ import yaml
 from tightrope.artifacts.content import MADE_WITH, made_with
 from tightrope.artifacts.files import full_disk
 from tightrope.errors import TightropeError
-from tightrope.jobs.job_lock import hold_job_lock
+from tightrope.jobs.ended import known, reason_of
 from tightrope.jobs.packed import with_packs
 
 
@@ -28,13 +28,14 @@ def current_job(namespace: dict[str, Any]) -> Any:
     job = namespace.get("snakemake") or job_from_words(sys.argv[1:])
     job.terminal = os.fdopen(os.dup(2), "w", buffering=1)
     if job.log:
-        log = os.open(job.log[0], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        # what it wrote before it ended stays
+        begin = os.O_APPEND if known() and reason_of(job) else os.O_TRUNC
+        log = os.open(job.log[0], os.O_WRONLY | os.O_CREAT | begin, 0o644)
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
     sys.excepthook = print_one_line
     signal.signal(signal.SIGTERM, end_job)
-    hold_job_lock()
     with_packs(job)
     os.environ[MADE_WITH] = made_with(job)
     return job

@@ -20,17 +20,15 @@ tqdm.monitor_interval = 0
 class ProgressBar:
     """Bar of the step `what` that is full at `total`; a context manager that fills it at its end.
 
-    It is written every INTERVAL_SECONDS at most, with the time left by the mean speed so far. An
-    earlier run has finished `done` of the step.
+    It is written every INTERVAL_SECONDS at most, with the time left by the mean speed so far.
     """
 
-    def __init__(self, what: str, total: float, *, done: float = 0.0) -> None:
+    def __init__(self, what: str, total: float) -> None:
         # tqdm knows no percent of nothing
         self.total = max(total, 1e-9)
         self.bar = tqdm(
             total=self.total,
             desc=what,
-            initial=done,
             mininterval=INTERVAL_SECONDS,
             miniters=0,
             smoothing=0.0,

@@ -2,17 +2,11 @@
 
 import ctypes
 import os
-import re
 import shutil
-from contextlib import suppress
-from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 
-from packaging.requirements import Requirement
-
 from tightrope.artifacts.provenance import library_version
-from tightrope.engine_table import ENGINES
 from tightrope.errors import WorkFailed
 from tightrope.machine.host import describe_host
 from tightrope.machine.nvml import REMEDY, nvidia_gpu
@@ -20,12 +14,6 @@ from tightrope.machine.nvml import REMEDY, nvidia_gpu
 LOCK = "install what envs/gpu.txt names"
 # oldest driver per major version of CUDA
 DRIVERS = {"12": "525", "13": "580"}
-NVINFER = re.compile(rb"libnvinfer\.so\.\d+")
-# package with a library that is linked to TensorRT, and the path of the library in it
-LINKED = {
-    "onnxruntime_tensorrt": ("onnxruntime", "capi/libonnxruntime_providers_tensorrt.so"),
-    "torch_tensorrt": ("torch_tensorrt", "lib/libtorchtrt.so"),
-}
 
 
 def missing_packages(engine: str) -> str | None:
@@ -33,12 +21,9 @@ def missing_packages(engine: str) -> str | None:
 
     Checks without importing the packages, because this runs before each run.
     """
-    if engine.startswith("onnxruntime"):
-        if library_version("onnxruntime-gpu") is None:
-            return f"no onnxruntime-gpu: {LOCK}"
-        return missing_tensorrt(engine)
-    if engine == "torch_tensorrt" and (missing := missing_torch_tensorrt()):
-        return missing
+    if engine == "onnxruntime":
+        known = library_version("onnxruntime-gpu") is not None
+        return None if known else f"no onnxruntime-gpu: {LOCK}"
     if engine == "inductor" and torch_has_cuda():
         return missing_toolkit()
     if engine == "tensorrt":
@@ -46,66 +31,6 @@ def missing_packages(engine: str) -> str | None:
         if lacking:
             return f"no {' and no '.join(lacking)}: {LOCK}"
     return None if torch_has_cuda() else f"PyTorch without CUDA: {LOCK}"
-
-
-def missing_torch_tensorrt() -> str | None:
-    """Return what Torch-TensorRT lacks: itself, the PyTorch that it is built for, or TensorRT.
-
-    Its packages are for one minor version of PyTorch each. They also ask for one of TensorRT, but
-    are linked to any of a major version.
-    """
-    package, installed = "torch-tensorrt", library_version("torch-tensorrt")
-    if installed is None:
-        return f"no {package}: {ENGINES['torch_tensorrt'].remedy}"
-    for needed in (Requirement(line) for line in requires(package) or ()):
-        found = library_version(needed.name)
-        if needed.name == "torch" and found and not needed.specifier.contains(found, True):
-            return (
-                f"{package} {installed} needs torch {needed.specifier}, here is {found}: install "
-                f"the {package} of the same version with pip's --no-deps"
-            )
-    if find_spec("tensorrt") is None:
-        return f"no tensorrt: {LOCK}"
-    return missing_tensorrt("torch_tensorrt")
-
-
-def missing_tensorrt(engine: str) -> str | None:
-    """Return which library of TensorRT an engine of LINKED cannot load, None for the others."""
-    linked = linked_tensorrt(engine) if engine in LINKED else []
-    lacking = [one for one in linked if not loaded(one)]
-    return without_tensorrt(LINKED[engine][0], lacking[0]) if lacking else None
-
-
-def linked_tensorrt(engine: str) -> list[str]:
-    """Return the libraries of TensorRT that an engine of LINKED links to, as libnvinfer.so.10.
-
-    A package links to one major version, not always the installed one.
-    """
-    package, library = LINKED[engine]
-    found = find_spec(package)
-    folders = (found.submodule_search_locations or ()) if found else ()
-    files = [Path(one, library) for one in folders]
-    contents = [file.read_bytes() for file in files if file.is_file()]
-    return sorted({word.decode() for one in contents for word in NVINFER.findall(one)})
-
-
-def loaded(library: str) -> bool:
-    """Load a shared library from the loader's path or TensorRT's package; return success."""
-    found = find_spec("tensorrt_libs")
-    folders = (found.submodule_search_locations or ()) if found else ()
-    for path in (library, *(str(Path(folder, library)) for folder in folders)):
-        with suppress(OSError):
-            ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-            return True
-    return False
-
-
-def without_tensorrt(package: str, library: str) -> str:
-    """Return the message for a TensorRT library that a package lacks."""
-    return (
-        f"{package} is linked to {library}, which cannot be loaded: put the libraries of "
-        f"TensorRT {library.rpartition('.')[2]} on LD_LIBRARY_PATH"
-    )
 
 
 def missing_toolkit() -> str | None:

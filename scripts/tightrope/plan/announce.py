@@ -1,6 +1,5 @@
 """What a user should know before a run: variants that cannot run, small splits, rebuilds."""
 
-import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -9,15 +8,12 @@ from typing import Any, TypedDict
 
 from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError
-from tightrope.jobs.ended import continues
+from tightrope.jobs.ended import known
 from tightrope.machine.nvml import ambiguous_gpu
 from tightrope.plan.config import Document
 from tightrope.plan.plan import Plan
 from tightrope.plan.rebuilds import bucket_lines
-from tightrope.plan.records import records
-from tightrope.plan.run import DISTURBED, disturbed_among, this_run_executes_jobs
 from tightrope.plan.sample_sizes import can_tell, enough_samples
-from tightrope.plan.stored import files_here
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 from tightrope.summary.goal_candidates import P99_CALLS
 
@@ -32,30 +28,22 @@ class Prepared(TypedDict):
     samples: int
 
 
-def announce(
-    workflow: Any, config: Document, plan: Plan, *, executing: bool, module: bool = False
-) -> None:
-    """Print the lines to the error stream, of a run when its first job starts, else at once.
-
-    Of a module always at once: Snakemake tells no module that jobs start.
-    """
-    if continues():  # it was said before
-        return
-    if workflow.is_main_process and (module or executing == this_run_executes_jobs()):
-        for line in announced(workflow, config, plan):
+def announce(workflow: Any, config: Document, plan: Plan) -> None:
+    """Print the lines of the main process to the error stream; a run that goes on has said them."""
+    if workflow.is_main_process and not known():
+        for line in announced(config, plan):
             print(line, file=sys.stderr)
 
 
-def announced(workflow: Any, config: Document, plan: Plan) -> list[str]:
+def announced(config: Document, plan: Plan) -> list[str]:
     """Return all lines."""
     lines = [
         *unavailable_lines(plan),
-        *cascade_lines(config, plan),
         *gpu_lines(plan),
         *split_lines(config),
     ]
     lines += p99_lines(config)
-    return [*lines, *bucket_lines(config, plan), *remeasure_lines(workflow, config, plan)]
+    return [*lines, *bucket_lines(config, plan)]
 
 
 def p99_lines(config: Document) -> Iterator[str]:
@@ -79,19 +67,6 @@ def gpu_lines(plan: Plan) -> Iterator[str]:
         yield f"GPU: {line}"
 
 
-def remeasure_lines(workflow: Any, config: Document, plan: Plan) -> Iterator[str]:
-    """Yield what `remeasure: disturbed` will measure again: a dry run deletes no record for it."""
-    if config["remeasure"] == DISTURBED and not this_run_executes_jobs():
-        paths = [path for paths in records(plan).values() for path in paths]
-        with files_here(workflow, paths, math.inf) as files:
-            found = disturbed_among(files)
-        yield (
-            f"remeasure=disturbed: the run will first delete {len(found)} disturbed "
-            f"{'record' if len(found) == 1 else 'records'}"
-            + (f", and measure again what they hold: {', '.join(map(str, found))}" if found else "")
-        )
-
-
 def unavailable_lines(plan: Plan) -> Iterator[str]:
     """Yield a line per reason why configured variants cannot run here."""
     variants: dict[str, list[str]] = defaultdict(list)
@@ -100,18 +75,6 @@ def unavailable_lines(plan: Plan) -> Iterator[str]:
     for reason, names in variants.items():
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         yield f"unavailable: {', '.join(names[:MOST_NAMED])}{more}: {reason}"
-
-
-def cascade_lines(config: Document, plan: Plan) -> Iterator[str]:
-    """Yield a line per cascade that is left out because one of its models has no variant here."""
-    for name, asked in config["cascades"].items():
-        if name not in plan.cascades:
-            named = [one for one in asked["variants"].values() if one]
-            what = " or ".join(named) or "a variant of each model"
-            yield (
-                f"cascades.{name}: left out, because {what} cannot run here; name others with "
-                f"cascades.{name}.variants"
-            )
 
 
 def split_lines(config: Document) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""Digests of each job's code, including the modules that its model and variant load by name.
+"""Digests of each job's code, including what its model and variant load by name.
 
-`scripts` is the folder of the scripts. Modules loaded by name appear in no import statement.
+`scripts` is the folder of the scripts. What is loaded by name appears in no import statement.
 """
 
 from typing import Any
@@ -14,16 +14,21 @@ from tightrope.plan.plan import Plan, baseline_of, raced
 from tightrope.training.recipe import QUANTIZATION_AWARE
 from tightrope.variants import parse
 
+# scripts that build engines besides timing them
+BUILDING = ("build_engine.py", "choose_structure.py", "measure_structures.py", "verify_causes.py")
 
-def engine_modules(*variants: str) -> list[str]:
-    """Return the source files of the engines of these variants."""
-    engines = {parse(variant).engine for variant in variants}
-    return [f"tightrope/engines/{engine}.py" for engine in sorted(engines)]
+
+def code_with_engines(scripts: str, script: str, *variants: str) -> str:
+    """Return the digest of a script that loads these variants, with what loads their engines."""
+    engines = sorted({parse(variant).engine for variant in variants})
+    functions = ("build", "load") if script in BUILDING else ("load",)
+    entries = [f"tightrope/engines/{one}.py:{name}" for one in engines for name in functions]
+    return code_digest(scripts, script, *entries)
 
 
 def build_code(scripts: str, engine: str) -> str:
     """Return the digest for the job that builds variants of an engine."""
-    return code_digest(scripts, "build_engine.py", f"tightrope/engines/{engine}.py")
+    return code_digest(scripts, "build_engine.py", f"tightrope/engines/{engine}.py:build")
 
 
 def data_code(scripts: str, config: Document, wildcards: Any) -> str:
@@ -57,22 +62,16 @@ def teacher_code(scripts: str, config: Document, wildcards: Any) -> str:
 
 def variant_code(scripts: str, script: str, wildcards: Any) -> str:
     """Return the digest for a job that runs a single variant, with its engine."""
-    return code_digest(scripts, script, *engine_modules(wildcards.variant))
+    return code_with_engines(scripts, script, wildcards.variant)
 
 
 def latency_code(scripts: str, plan: Plan, wildcards: Any) -> str:
     """Return the digest for the job that times a variant paired with its baseline."""
-    modules = engine_modules(wildcards.variant, baseline_of(plan, wildcards))
-    return code_digest(scripts, "measure_latency.py", *modules)
-
-
-def cascade_code(scripts: str, plan: Plan, wildcards: Any) -> str:
-    """Return the digest for the job that measures a cascade, with both its engines."""
-    variants = [str(variant) for _, variant in plan.cascades[wildcards.cascade]]
-    return code_digest(scripts, "measure_cascade.py", *engine_modules(*variants))
+    variants = wildcards.variant, baseline_of(plan, wildcards)
+    return code_with_engines(scripts, "measure_latency.py", *variants)
 
 
 def race_code(scripts: str, plan: Plan, wildcards: Any) -> str:
     """Return the digest for the race of a model on a device, with all its engines."""
-    modules = engine_modules(*raced(plan, "{variant}", wildcards))
-    return code_digest(scripts, "race_finalists.py", *modules)
+    variants = raced(plan, "{variant}", wildcards)
+    return code_with_engines(scripts, "race_finalists.py", *variants)

@@ -6,10 +6,10 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
-from tightrope.plan.cascade_checks import check_cascades
 from tightrope.plan.distillation import check_distillation
 from tightrope.plan.goal_checks import check_goal
 from tightrope.plan.hosts import check_hosts, devices_of, names_of, runs_here
+from tightrope.plan.idleness import check_idleness
 from tightrope.plan.model_checks import (
     check_heads,
     check_kinds,
@@ -22,7 +22,7 @@ from tightrope.plan.model_checks import (
     check_training,
 )
 from tightrope.plan.planned_on import planning_host
-from tightrope.plan.profiles import check_profiles
+from tightrope.plan.profiles import check_profiles, has_profiles
 from tightrope.plan.sample_sizes import can_tell, enough_samples
 from tightrope.plan.shapes import (
     buckets_of,
@@ -30,8 +30,7 @@ from tightrope.plan.shapes import (
     is_of_images,
     shapes_of,
 )
-from tightrope.plan.stability import check_stability
-from tightrope.plan.targets import check_compression, check_targets
+from tightrope.plan.targets import check_targets
 from tightrope.plan.throughput import check_throughput
 from tightrope.plan.variants import configured, kind_of
 from tightrope.signature import SEQUENCE
@@ -121,9 +120,9 @@ def configured_variants(config: Document) -> list[Variant]:
 
 
 def check_named_variants(config: Document) -> None:
-    """Traffic, profiles, pauses and builds are measured for configured variants only."""
+    """Traffic, profiles and pauses are measured for configured variants only."""
     known = names_of(configured_variants(config))
-    named = {key: config[key]["variants"] for key in ("traffic", "profile", "idleness", "builds")}
+    named = {key: config[key]["variants"] for key in ("traffic", "profile", "idleness")}
     asked = {key: names for key, names in named.items() if names != "auto"}
     for key, name in ((key, name) for key, names in asked.items() for name in names):
         if name not in known:
@@ -173,7 +172,7 @@ def has_buckets(config: Document, variant: Variant) -> bool:
     if variant.device == "cpu":
         return ENGINES[variant.engine].static
     graphs = config["cuda"]["graphs"] and "graphs" in ENGINES[variant.engine].cuda
-    return graphs and not ENGINES[variant.engine].profiles
+    return graphs and not has_profiles(config, variant.engine, variant.device)
 
 
 def uses_gpu(config: Document) -> bool:
@@ -215,13 +214,12 @@ CHECKS = (
     check_threads,
     check_named_variants,
     check_throughput,
-    check_stability,
+    check_idleness,
     check_sources,
     check_heads,
     check_labels,
     check_recipes,
     check_targets,
-    check_compression,
     check_qat,
     check_quantized,
     check_given,
@@ -233,5 +231,4 @@ CHECKS = (
     check_buckets,
     check_profiles,
     check_goal,
-    check_cascades,
 )

@@ -29,26 +29,6 @@ def gpus_of_variant(wildcards: Any) -> int:
     return gpus(parse(wildcards.variant).place)
 
 
-def place_of_cascade(plan: Plan, wildcards: Any) -> str:
-    """Return the place of a cascade, where both its engines run."""
-    return plan.cascades[wildcards.cascade][0][1].place
-
-
-def gpus_of_cascade(plan: Plan, wildcards: Any) -> int:
-    """Return the GPUs for a job that measures the cascade."""
-    return gpus(place_of_cascade(plan, wildcards))
-
-
-def environment_of_cascade(plan: Plan, wildcards: Any) -> str:
-    """Return the conda file for a job that measures the cascade, relative to the rules."""
-    return environment(place_of_cascade(plan, wildcards))
-
-
-def host_of_cascade(plan: Plan, wildcards: Any) -> str:
-    """Return the host key for timing the cascade."""
-    return plan.host[place_of_cascade(plan, wildcards)]
-
-
 def gpus_of_training(config: Document, wildcards: Any) -> int:
     """Return the GPUs for a job that trains the model."""
     return gpus(device_to_train_on(config, wildcards.model))
@@ -107,13 +87,6 @@ def constraint_of_variant(config: Document, default: str | None, wildcards: Any)
 def constraint_of_training(config: Document, default: str | None, wildcards: Any) -> str | None:
     """Return the Slurm constraint of a job that trains the model."""
     return constraint_of(config, default, device_to_train_on(config, wildcards.model))
-
-
-def constraint_of_cascade(
-    config: Document, default: str | None, plan: Plan, wildcards: Any
-) -> str | None:
-    """Return the Slurm constraint of a job that measures the cascade."""
-    return constraint_of(config, default, place_of_cascade(plan, wildcards))
 
 
 def numerics_of_device(plan: Plan, wildcards: Any) -> str:

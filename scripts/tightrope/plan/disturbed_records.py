@@ -6,8 +6,6 @@ from typing import Any
 
 from tightrope.errors import ArtifactError
 from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs
-from tightrope.records.builds import BuildsRecord
-from tightrope.records.cascade import CascadeRecord
 from tightrope.records.causes import CausesRecord
 from tightrope.records.family import FamilyRecord
 from tightrope.records.family import is_disturbed as any_ratio
@@ -18,9 +16,6 @@ from tightrope.records.record import Record
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
-from tightrope.summary.builds import why_disturbed as why_builds_were
-from tightrope.summary.cascades import why_disturbed as why_cascade_was
-from tightrope.summary.cascades import why_traffic_was_disturbed as why_its_traffic_was
 from tightrope.summary.causes import why_disturbed as why_causes_were
 from tightrope.summary.idleness import why_disturbed as why_pauses_were
 from tightrope.summary.races import is_undecided
@@ -68,11 +63,6 @@ def any_pauses(record: IdlenessRecord) -> bool:
     return any(why_pauses_were(record, pause) for pause in record.plan["pauses"])
 
 
-def any_builds(record: BuildsRecord) -> bool:
-    """Return whether too few rounds of builds were undisturbed."""
-    return why_builds_were(record) is not None
-
-
 def any_causes(record: CausesRecord) -> bool:
     """Return whether a cause has too few undisturbed rounds."""
     return any(why_causes_were(record, one["rounds"]) for one in record.causes)
@@ -81,11 +71,6 @@ def any_causes(record: CausesRecord) -> bool:
 def any_training(record: TrainingRecord) -> bool:
     """Return whether all epochs of some seed were disturbed."""
     return why_training_was(record) is not None
-
-
-def any_cascade(record: CascadeRecord) -> bool:
-    """Return whether too few rounds of a cascade were undisturbed, or tests of it under traffic."""
-    return bool(why_cascade_was(record) or why_its_traffic_was(record))
 
 
 # by the suffix before .json
@@ -97,8 +82,6 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "traffic": (TrafficRecord, any_traffic),
     "throughput": (ThroughputRecord, any_throughput),
     "idleness": (IdlenessRecord, any_pauses),
-    "builds": (BuildsRecord, any_builds),
     "causes": (CausesRecord, any_causes),
     "training": (TrainingRecord, any_training),
-    "cascade": (CascadeRecord, any_cascade),
 }

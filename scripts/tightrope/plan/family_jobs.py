@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from tightrope.artifacts.provenance import code_digest
-from tightrope.plan.code import engine_modules
+from tightrope.plan.code import code_with_engines
 from tightrope.plan.families import Children, Variants, of_variants
 from tightrope.plan.job_params import engine_libraries
 
 
 def family_code(scripts: str, children: Children, variants: Variants, wildcards: Any) -> str:
     """Return the digest of the job, with the engines of all variants of the family."""
-    modules = engine_modules(*of_variants(children, variants, "{variant}", wildcards))
-    return code_digest(scripts, "race_family.py", *modules)
+    names = of_variants(children, variants, "{variant}", wildcards)
+    return code_with_engines(scripts, "race_family.py", *names)
 
 
 def family_libraries(

@@ -1,4 +1,4 @@
-"""ONNX graphs of a run that the report draws, and the inputs of each picture."""
+"""ONNX graphs of a run that the report shows, and the inputs of each description."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ FILES = {EXPORTED: "model.onnx", SIMPLIFIED: "model.simplified.onnx"}
 
 
 def graph_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
-    """Return model and graph of each picture of the report, as wildcard values of a path.
+    """Return model and graph of each ONNX file that the report shows, as wildcard values of a path.
 
     Only files that these jobs produce anyway. Of quantized files that differ only in method and
     samples the first, and every file that a search mixed.
@@ -51,7 +51,7 @@ def is_fed_by_onnx(config: Document, variant: Variant) -> bool:
 
 
 def graph_inputs(searches: dict[str, list[str]], wildcards: Any) -> dict[str, str]:
-    """Return the ONNX file of a graph, and the costs of its operators where a search measures them.
+    """Return the ONNX file of a graph, and with int8-auto the costs of its operators.
 
     `searches` are the `search_columns` of the plan. Costs belong to a scheme and to operator names,
     which do not change after simplification.

@@ -116,9 +116,7 @@ def int8_files(config: Document, model: str, variant: Variant) -> list[str]:
         found += [engine_manifest(model, shared)]
     if variant.precision == AUTO:
         name = f"{scheme_of(config, variant)}-{variant.calibration}"
-        kinds = ("sensitivity", "costs", "search")
-        found += [f"{folder}/quantized/{name}.onnx"]
-        found += [f"{folder}/{kind}/{name}.json" for kind in kinds]
+        found += [f"{folder}/quantized/{name}.onnx", f"{folder}/search/{name}.json"]
     return [*found, quantized_onnx(config, model, variant)] if variant.scheme else found
 
 

@@ -12,7 +12,7 @@ from tightrope.measure.traffic.padding import UNPADDED
 from tightrope.plan.config import Document
 from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
 from tightrope.plan.plan import Plan, baseline_of, raced
-from tightrope.plan.profiles import profiles_of
+from tightrope.plan.profiles import has_profiles, profiles_of
 from tightrope.plan.shapes import buckets_of, is_of_images
 from tightrope.variants import device_of, parse
 
@@ -44,7 +44,12 @@ def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
     on_gpu = device_of(wildcards.device) == "cuda"
     read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
     options = dict(config.get(engine, {})) | read
-    if ENGINES[engine].profiles:
+    tuned = has_profiles(config, engine, device_of(wildcards.device))
+    if engine == "onnxruntime" and not on_gpu:
+        del options["provider"]
+    if engine == "onnxruntime" and tuned:
+        del options["graphs"]  # which its TensorRT provider does not make
+    if tuned:
         profiles = profiles_of(config, wildcards.model)
         options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
     elif ENGINES[engine].static or "graphs" in read:
@@ -181,12 +186,6 @@ def latency_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
 def race_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
     """Return installed versions of the runtimes of all engines in the race."""
     return engine_libraries(*raced(plan, "{variant}", wildcards))
-
-
-def cascade_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
-    """Return installed versions of the runtimes of a cascade, of SciPy and of LoadGen."""
-    variants = [str(variant) for _, variant in plan.cascades[wildcards.cascade]]
-    return engine_libraries(*variants) | library_versions("scipy", "mlcommons-loadgen")
 
 
 def traffic_libraries(wildcards: Any) -> dict[str, str | None]:

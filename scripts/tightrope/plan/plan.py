@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tightrope.engine_table import ENGINES
-from tightrope.plan.cascades import cascade_jobs
 from tightrope.plan.columns import Jobs, by_place
 from tightrope.plan.comparisons import compared, references
 from tightrope.plan.config import Document
 from tightrope.plan.families import Family, family_records
 from tightrope.plan.hosts import host_keys, numerics_keys, places
+from tightrope.plan.idleness import requested
 from tightrope.plan.job_inputs import (
     audits,
     engine_manifest,
@@ -17,11 +17,15 @@ from tightrope.plan.job_inputs import (
 )
 from tightrope.plan.planned_on import planned_on, planning_host
 from tightrope.plan.profiled import profiled
-from tightrope.plan.stability import requested
+from tightrope.plan.profiles import by_tensorrt_provider
 from tightrope.plan.throughput import measured_throughputs
 from tightrope.plan.training import measured_trainings
 from tightrope.plan.variants import configured, only_emulated
+from tightrope.signature import IMAGE
 from tightrope.variants import Variant, baseline, device_of, host_of, is_onnx, parse
+
+# precisions of `onnxruntime: {provider: tensorrt}`
+OF_TENSORRT_PROVIDER = ("fp32", "fp16")
 
 
 class Plan(NamedTuple):
@@ -29,14 +33,12 @@ class Plan(NamedTuple):
 
     `jobs` has each model with each variant that can run, `variants` the same by model and place
     (a device, or a device of one of `hosts`),
-    `traffic` those also measured under
-    traffic, `throughput` those also with several instances, `profile` those whose operators are
-    timed too, `idleness` those called after pauses, `builds` those built several times,
-    `causes` those also measured without the causes of their time,
+    `traffic` those also measured under traffic, `throughput` those also with several instances,
+    `profile` those whose operators are timed too, `idleness` those called after pauses, `causes`
+    those also measured without the causes of their time,
     `activations` those timed paired with the same variant of the model's reference in `references`,
-    `families` the records by root and place,
-    `training` the models whose training is measured, `cascades` the jobs of the small and of the
-    large model of each cascade, `baselines` the name of the baseline per model
+    `families` the records by root and place, `training` the models whose training is measured,
+    `baselines` the name of the baseline per model
     and place; `host` and `numerics` are the host keys per place. `unavailable` and `failed` are
     the variants that are not planned, each with the reason: `failed` those of models without data
     or checkpoint.
@@ -49,13 +51,11 @@ class Plan(NamedTuple):
     throughput: Jobs
     profile: Jobs
     idleness: Jobs
-    builds: Jobs
     causes: Jobs
     activations: Jobs
     references: dict[str, str]
     families: dict[Family, list[str]]
     training: list[str]
-    cascades: dict[str, Jobs]
     unavailable: list[tuple[str, str, str]]
     failed: list[tuple[str, str, str]]
     baselines: dict[str, dict[str, str]]
@@ -87,13 +87,11 @@ def make_plan(
         throughput=measured_throughputs(config, jobs),
         profile=profiled(config, jobs),
         idleness=requested(config, "idleness", jobs),
-        builds=requested(config, "builds", jobs),
         causes=profiled(config, jobs) if config["explain"] == "verify" else [],
         activations=compared(config, jobs),
         references=references(config),
         families=family_records(config, jobs),
         training=[model for model in measured_trainings(config) if model not in failed],
-        cascades=cascade_jobs(config, jobs),
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         failed=[(name, str(one), failed[name]) for name, one in possible if name in failed],
         baselines=baselines_of(config),
@@ -127,6 +125,11 @@ def unavailable_reason(
     engine = ENGINES[variant.engine]
     if from_checkpoint(config, variant.engine) and is_onnx(model["checkpoint"]):
         return "no checkpoint: the model is an ONNX file"
+    if variant.engine == "tvm" and model["task"] == IMAGE:
+        return "TVM compiles text models only"
+    by_tensorrt = variant.device == "cuda" and by_tensorrt_provider(config, variant.engine)
+    if by_tensorrt and variant.precision not in OF_TENSORRT_PROVIDER:
+        return f"ONNX Runtime's TensorRT provider has {', '.join(OF_TENSORRT_PROVIDER)} only"
     # a device requested explicitly, as on a cluster's head node, is planned even without a GPU here
     if variant.device == "cuda" and config["devices"] == "auto" and not config["hosts"]:
         missing = planned_on()["packages"][variant.engine] if host["gpu"] else "no NVIDIA GPU"

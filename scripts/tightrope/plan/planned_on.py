@@ -15,6 +15,7 @@ from tightrope.machine.gpu import missing_packages
 from tightrope.machine.host import describe_host
 
 VARIABLE = "TIGHTROPE_PLANNED_ON"
+ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 
 
 class Machine(TypedDict):
@@ -56,3 +57,14 @@ def machine_in(text: str) -> Machine:
     """Return the machine in a value of the environment variable."""
     found: Machine = json.loads(text)
     return found
+
+
+def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
+    """Return 1 when no attempt of the job follows this one, else 0.
+
+    The main process knows Snakemake's --retries; on a cluster's nodes, where it is 0, the number of
+    attempts comes from the environment.
+    """
+    if workflow.is_main_process and workflow.execution_settings is not None:
+        os.environ[ATTEMPTS] = str(workflow.execution_settings.retries + 1)
+    return int(attempt >= int(os.environ.setdefault(ATTEMPTS, "1")))

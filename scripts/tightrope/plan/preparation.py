@@ -28,8 +28,7 @@ def files_of(config: Config, model: str, variant: Any) -> list[str]:
     """Return the files with the seconds of each job before the engine of a variant, in their order.
 
     The manifest of an engine has those of its build. Of other files Snakemake writes them into the
-    `benchmark` of the rule. Without the search for int8-auto, which goes on where it ended and
-    records its own seconds.
+    `benchmark` of the rule. Without the search for int8-auto, which records its own seconds.
     """
     paths = map(PurePosixPath, int8_files(config, model, variant))
     return [

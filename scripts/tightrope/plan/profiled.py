@@ -2,8 +2,8 @@
 
 from tightrope.plan.columns import Jobs
 from tightrope.plan.config import Document
+from tightrope.plan.idleness import requested
 from tightrope.plan.job_inputs import peaks_file, requests_file
-from tightrope.plan.stability import requested
 
 # engines of which operators are timed on a CPU; those of torch.compile name no kernels
 ENGINES = ("pytorch", "torchscript", "inductor", "onnxruntime", "openvino", "tvm")

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.plan.hosts import devices_of
 from tightrope.plan.shapes import free_sizes, is_of_images
@@ -33,15 +32,27 @@ def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
     return [Profile((1,) * len(axes), shape, largest) for shape in shapes]
 
 
+def has_profiles(config: dict[str, Any], engine: str, device: str) -> bool:
+    """Return whether an engine is built for the shapes of `tensorrt.profiles` on a device."""
+    return device == "cuda" and (engine == "tensorrt" or by_tensorrt_provider(config, engine))
+
+
+def by_tensorrt_provider(config: dict[str, Any], engine: str) -> bool:
+    """Return whether an engine on a GPU is ONNX Runtime with its TensorRT provider."""
+    return engine == "onnxruntime" and config["onnxruntime"]["provider"] == "tensorrt"
+
+
 def is_loaded(config: dict[str, Any]) -> bool:
     """Return whether traffic is measured for a variant with optimization profiles."""
-    return any(ENGINES[parse(name).engine].profiles for name in config["traffic"]["variants"])
+    loaded = [parse(name) for name in config["traffic"]["variants"]]
+    return any(has_profiles(config, one.engine, one.device) for one in loaded)
 
 
 def check_profiles(config: dict[str, Any]) -> None:
     """Profiles must be in order, and measured sizes must lie within them."""
     engines = [one for one, precisions in config["engines"].items() if precisions]
-    if "cuda" not in devices_of(config) or not any(ENGINES[one].profiles for one in engines):
+    devices = devices_of(config)
+    if not any(has_profiles(config, one, device) for one in engines for device in devices):
         return
     if config["tensorrt"]["profiles"] != "auto":
         check_order(config["tensorrt"]["profiles"])

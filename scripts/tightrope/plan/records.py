@@ -1,6 +1,6 @@
 """The files of a plan that hold a record or may hold a failure."""
 
-from tightrope.plan.cascades import cascade_records
+from tightrope.plan.columns import search_columns
 from tightrope.plan.config import Document
 from tightrope.plan.graphs import graph_columns, graph_records
 from tightrope.plan.job_inputs import audits, engine_manifest, int8_files
@@ -10,10 +10,10 @@ from tightrope.records.record import TRAINING
 
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
-    """Return the files of each planned variant, of trainings, families and cascades."""
+    """Return the files of each planned variant, of trainings and families."""
     jobs_of = {
         **{"traffic": plan.traffic, "throughput": plan.throughput, "profile": plan.profile},
-        **{"idleness": plan.idleness, "builds": plan.builds, "causes": plan.causes},
+        **{"idleness": plan.idleness, "causes": plan.causes},
         "activation": plan.activations,
     }
     measured = {kind: set(jobs) for kind, jobs in jobs_of.items()}
@@ -33,7 +33,7 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
         for model, variant in plan.jobs
     }
     training = {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}
-    return found | training | plan.families | cascade_records(plan.cascades)
+    return found | training | plan.families
 
 
 def onnx_files(model: str) -> list[str]:
@@ -46,8 +46,11 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
     own = [path for paths in records(plan).values() for path in paths]
     own += [path for model in plan.models for path in onnx_files(model)]
     int8 = [path for job in plan.jobs for path in int8_files(config, *job)]
+    searches = zip(*search_columns(config, plan.jobs).values(), strict=True)
+    costs = [f"artifacts/{model}/costs/{'-'.join(name)}.json" for model, *name in searches]
     return (
         int8
+        + costs
         + shared_by_profiles(plan.profile)
         + own
         + graph_records(graph_columns(config, plan.jobs))

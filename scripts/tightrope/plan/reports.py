@@ -1,19 +1,11 @@
-"""Reports across runs: written again if a record is missing, and kept per configuration."""
+"""Reports across runs: kept per configuration, which they name."""
 
 import json
-import os
 import re
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
-from tightrope.artifacts.files import file_state, read_bytes, read_json, write_bytes
-from tightrope.errors import ArtifactError, StorageError
-from tightrope.plan.pages import PAGES
-from tightrope.records.cascade import CASCADE
-from tightrope.records.record import TRAINING
-from tightrope.variants import place_of
+from tightrope.artifacts.files import file_state, read_bytes, write_bytes
 
 REPORTS = [Path(f"reports/summary.{suffix}") for suffix in ("json", "csv", "html")]
 KEPT = Path("reports/configurations")
@@ -21,136 +13,6 @@ KEPT = Path("reports/configurations")
 OF_ONE_RUN = ("remeasure", "retry_failed", "strict")
 # a quoted word or number that YAML reads in the same way without quotes
 PLAIN = re.compile(r'"([A-Za-z0-9_.+-]+)"')
-GENERATIONS = Path(".snakemake/tightrope")
-# rules with a generation, see there
-REPORTING = ("summarize", "render_report")
-# the files of each (model, variant), each (model, TRAINING), each (root, place) of a family and
-# each (cascade, CASCADE)
-Records = dict[tuple[str, str], list[str]]
-
-
-class Result(TypedDict):
-    """Names of a result."""
-
-    model: str
-    variant: str
-
-
-class Training(TypedDict):
-    """Name of a measured training."""
-
-    model: str
-
-
-class Family(TypedDict):
-    """Names of a family."""
-
-    root: str
-    device: str
-    host: str
-
-
-class Cascade(TypedDict):
-    """Name of a cascade."""
-
-    cascade: str
-
-
-class Reported(TypedDict):
-    """The names in summary.json."""
-
-    results: list[Result]
-    training: NotRequired[list[Training]]
-    families: NotRequired[list[Family]]
-    cascades: NotRequired[list[Cascade]]
-
-
-def generation(
-    rule: str,
-    files: Iterable[Path | str],
-    *,
-    persist: bool,
-    prefix: str = "",
-    missing: bool = False,
-) -> int:
-    """Return a number that grows when one of the files that the rule reports is missing.
-
-    Or with `missing`, where files elsewhere are.
-
-    As a param of the rule it makes the run report again: Snakemake does not rebuild a missing
-    intermediate file while its target exists and is current. A run has to `persist` the number, a
-    dry run must not. Of a module with a prefix it is below that prefix.
-    """
-    state = GENERATIONS / prefix / f"{rule}.generation"
-    number = number_in(state)
-    if missing or not are_there(files):
-        number += 1
-        if persist:
-            write_bytes(state, str(number).encode())
-    return number
-
-
-def are_there(files: Iterable[Path | str]) -> bool:
-    """Return whether all files are there; each folder is listed once, no file is looked at."""
-    folders: dict[str, set[str]] = {}
-    for path in files:
-        folder, name = os.path.split(path)
-        folders.setdefault(folder or os.curdir, set()).add(name)
-    return all(names <= files_in(folder) for folder, names in folders.items())
-
-
-def files_in(folder: str) -> set[str]:
-    """Return the names of the files in a folder, none where it cannot be listed."""
-    try:
-        with os.scandir(folder) as entries:
-            return {one.name for one in entries if one.is_file()}
-    except OSError:
-        return set()
-
-
-def number_in(state: Path) -> int:
-    """Return the number that was persisted, 0 without one."""
-    try:
-        return int(state.read_text())
-    except (OSError, ValueError):
-        return 0
-
-
-def report_again(rules: Iterable[str]) -> None:
-    """Have the next run report again by those of the rules that report, which have failed.
-
-    Snakemake restores the report that such a job was to replace, and takes it for what it made.
-    """
-    for state in (GENERATIONS / f"{rule}.generation" for rule in {*rules} & {*REPORTING}):
-        with suppress(StorageError):  # the disk may be full, for which the job failed
-            write_bytes(state, str(number_in(state) + 1).encode())
-
-
-def summarized_files(records: Records, prefix: str = "") -> list[Path | str]:
-    """Return the summaries, and the records of the variants and trainings that they show.
-
-    They have the prefix of a module, and `records` have none.
-    """
-    summaries = [f"{prefix}{path}" for path in REPORTS[:-1]]
-    reported = reported_records(Path(summaries[0]), records)
-    return [*summaries, *(f"{prefix}{path}" for path in reported)]
-
-
-def reported_records(summary: Path, records: Records) -> list[str]:
-    """Return the records of variants, trainings and families with an entry in `summary`."""
-    try:
-        document = read_json(summary, Reported)
-        known = [(result["model"], result["variant"]) for result in document["results"]]
-        known += [(training["model"], TRAINING) for training in document.get("training", ())]
-        known += [
-            (family["root"], place)
-            for family in document.get("families", ())
-            for place in (family["device"], place_of(family["device"], family["host"]))
-        ]
-        known += [(cascade["cascade"], CASCADE) for cascade in document.get("cascades", ())]
-    except ArtifactError:
-        return [path for paths in records.values() for path in paths]
-    return [path for key in known for path in records.get(key, [])]
 
 
 def configuration_files(workflow: Any) -> list[str]:
@@ -183,9 +45,8 @@ def as_typed(value: Any) -> str:
 def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | None:
     """Copy the reports of this run to the folder of its configuration; return that folder.
 
-    With them are the pages of models, where there are any. The folder has the name of the
-    configuration file, so that a run with another one leaves them. Returns None if the page is
-    still as it was `before`, see `file_state`.
+    The folder has the name of the configuration file, so that a run with another one leaves them.
+    Returns None if the page is still as it was `before`, see `file_state`.
     """
     page = REPORTS[-1]
     if file_state(page) in (None, before):
@@ -194,11 +55,4 @@ def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | Non
     folder = KEPT / (Path(files[-1]).stem if files else "config")
     for report in REPORTS:
         write_bytes(folder / report.name, read_bytes(report))
-    kept = folder / PAGES.name
-    names = {page.name for page in PAGES.glob("*.html")}
-    for name in names:
-        write_bytes(kept / name, read_bytes(PAGES / name))
-    for page in kept.glob("*.html"):
-        if page.name not in names:
-            page.unlink()
     return folder

@@ -4,6 +4,7 @@ There are then no folders, only files that rules declare. So each rule declares 
 files that it reads and writes: the packs of folders, see `tightrope.artifacts.packs`.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -61,20 +62,19 @@ def require_storable(config: dict[str, Any], words: Sequence[str]) -> None:
 
 
 @contextmanager
-def files_here(workflow: Any, paths: Iterable[str], largest: float) -> Iterator[list[Path]]:
-    """Give the files at these paths, as copies where they are in storage; those may be deleted.
+def files_here(
+    workflow: Any, paths: Iterable[str], largest: float = math.inf
+) -> Iterator[list[Path]]:
+    """Give the files at these paths, as copies where they are in storage.
 
-    A file whose copy was deleted is deleted in storage at the end. Files of more than `largest`
-    bytes are not copied. Raises WorkflowError of Snakemake where the storage does not answer.
+    Files of more than `largest` bytes are not copied. Raises WorkflowError of Snakemake where the
+    storage does not answer.
     """
     if not is_stored(workflow):
         yield [Path(path) for path in paths]
         return
     small = fetched(workflow, dict.fromkeys(paths), largest)
     yield [one.local_path() for one in small]
-    for one in small:
-        if not one.local_path().exists():
-            workflow.async_run(one.managed_remove())
     for one in small:
         one.local_path().unlink(missing_ok=True)
 
@@ -88,6 +88,15 @@ def fetched(workflow: Any, paths: Iterable[str], largest: float) -> list[Any]:
     for one in small:
         run(one.managed_retrieve())
     return small
+
+
+def missing_of(workflow: Any, paths: Iterable[str]) -> set[str]:
+    """Return those of the paths at which there is no file, as Snakemake names them."""
+    if not is_stored(workflow):
+        return {path for path in paths if not Path(path).exists()}
+    objects = [object_at(workflow, path) for path in paths]
+    exists = workflow.async_run
+    return {str(one.local_path()) for one in objects if not exists(one.managed_exists())}
 
 
 def object_at(workflow: Any, path: str) -> Any:

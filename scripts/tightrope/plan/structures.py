@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tightrope.artifacts.provenance import code_digest, library_versions
-from tightrope.plan.code import engine_modules
+from tightrope.artifacts.provenance import library_versions
+from tightrope.plan.code import code_with_engines
 from tightrope.plan.config import Document
 from tightrope.plan.job_inputs import from_checkpoint
 from tightrope.plan.job_params import engine_libraries, engine_options
@@ -36,8 +36,6 @@ def prune_of_model(config: Document, wildcards: Any) -> Document:
 def structure_of_model(config: Document, wildcards: Any) -> dict[str, str]:
     """Return the chosen structure as an input, where the model is pruned to a target."""
     model, folder = config["models"][wildcards.model], f"artifacts/{wildcards.model}"
-    if model["compress"]:
-        return {"structure": f"{folder}/compression.json"}
     return {"structure": f"{folder}/structure.json"} if is_targeted(model) else {}
 
 
@@ -113,14 +111,14 @@ class Names:
 def structures_code(scripts: str, config: Document, wildcards: Any) -> str:
     """Return the digest for the job that measures the structures of a model, with its engine."""
     variant = engine_of_table(config, wildcards)["variant"]
-    return code_digest(scripts, "measure_structures.py", *engine_modules(variant))
+    return code_with_engines(scripts, "measure_structures.py", variant)
 
 
 def choice_code(scripts: str, config: Document, wildcards: Any) -> str:
     """Return the digest for the job that chooses a structure, with the engine that times it."""
     engine = engine_of_model(config, wildcards)
-    modules = engine_modules(engine["variant"]) if engine else []
-    return code_digest(scripts, "choose_structure.py", *modules)
+    variants = [engine["variant"]] if engine else []
+    return code_with_engines(scripts, "choose_structure.py", *variants)
 
 
 def table_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:

@@ -4,7 +4,6 @@ from typing import Any
 
 from tightrope.errors import ConfigError
 from tightrope.plan.derived import FROM
-from tightrope.plan.distillation import recipe_of
 from tightrope.plan.planned_on import planning_host
 from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, TOKENS, is_of_images, shapes_of
 from tightrope.plan.variants import only_emulated
@@ -37,19 +36,19 @@ def chooses_heads(model: Document) -> bool:
 
 def reads_table(model: Document) -> bool:
     """Return whether the structure of a model is chosen by the latencies of its parent's."""
-    return speedup_of(model) is not None or model["compress"] is not None
+    return speedup_of(model) is not None
 
 
 def engine_of(model: Document) -> Variant:
     """Return the variant that a model's target of speed is measured with, in float."""
-    asked = (model["compress"] or model["prune"])["engine"] or DEFAULT_ENGINE
+    asked = model["prune"]["engine"] or DEFAULT_ENGINE
     return parse(f"cpu-{asked.replace('int8', 'fp32')}")
 
 
 def shape_of(config: Document, model: str) -> dict[str, int]:
     """Return the shape at which a model's target of speed is measured."""
     keys = config["models"][model]
-    asked = (keys["compress"] or keys["prune"])["at"]
+    asked = keys["prune"]["at"]
     return dict(asked or shapes_of(config, model)[0])
 
 
@@ -104,19 +103,3 @@ def check_speedup(config: Document, name: str) -> None:
         )
     if reason := only_emulated(config, engine_of(model), planning_host()):
         raise ConfigError(f"{place}.engine = {model['prune']['engine']}: {reason}; take another")
-
-
-def check_compression(config: Document) -> None:
-    """A search starts from a trained model, and chooses all sizes itself."""
-    for name, model in config["models"].items():
-        if model["compress"] is None:
-            continue
-        place = f"config: models.{name}.compress"
-        if model[FROM] is None:
-            raise ConfigError(f"{place}: a search starts from one of models (from: NAME)")
-        if recipe_of(model) is None or model["qat"]:
-            raise ConfigError(f"{place}: smaller models need training; say train: {{epochs: 3}}")
-        if any(value is not None for value in model["prune"].values()):
-            raise ConfigError(f"{place}: it chooses what is kept; remove prune")
-        if model["sparsity"]:
-            raise ConfigError(f"{place}: not together with sparsity; remove one of them")

@@ -20,6 +20,10 @@ class RemovedCause(Sized, total=False):
     rounds: list[Round]
 
 
+# begins the names of the inputs of a build among those of the job
+PREFIX = "build_"
+
+
 @dataclass(kw_only=True)
 class CausesRecord(Record):
     """Calls of a variant beside those of an engine without the cause, for each cause and shape.

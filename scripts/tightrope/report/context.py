@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tightrope.report.models import model_names
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.family import families_section
@@ -75,6 +74,13 @@ def sections(summary: Summary) -> dict[str, Any]:
         "precisions": measured_values(results, "precision"),
         "charts": charts_by_id(figures),
     }
+
+
+def model_names(summary: Summary) -> list[str]:
+    """Return the models in summary order, those without an entry in `models` last."""
+    entries = [*(summary.get("results") or ()), *(summary.get("traffic") or ())]
+    named = [entry.get("model") for entry in entries]
+    return list(dict.fromkeys([*(summary.get("models") or {}), *named]))
 
 
 def charts_by_id(figures: Iterable[dict[str, Any]]) -> dict[str, Any]:

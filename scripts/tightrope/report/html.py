@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import vl_convert
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from tightrope.report.graphs.style import css as graph_style
 from tightrope.report.style import marks, numbers
 from tightrope.report.style.palette import (
     COLOURS,
@@ -21,24 +20,24 @@ from tightrope.report.style.palette import (
 )
 
 FILTERS = (
-    "bounded",
-    "executed",
-    "gain",
-    "megabytes",
-    "millijoules",
-    "milliseconds",
-    "moment",
-    "mostly_elsewhere",
-    "percentage",
-    "points",
-    "points_interval",
-    "points_up",
-    "products",
-    "ratio",
-    "ratio_interval",
-    "shape_label",
-    "significant",
-    "whole",
+    numbers.bounded,
+    numbers.executed,
+    numbers.gain,
+    numbers.megabytes,
+    numbers.millijoules,
+    numbers.milliseconds,
+    numbers.moment,
+    numbers.mostly_elsewhere,
+    numbers.percentage,
+    numbers.points,
+    numbers.points_interval,
+    numbers.points_up,
+    numbers.products,
+    numbers.ratio,
+    numbers.ratio_interval,
+    numbers.shape_label,
+    numbers.significant,
+    numbers.whole,
 )
 
 
@@ -76,7 +75,6 @@ class Template(NamedTuple):
             method_paths=METHOD_SHAPES,
             style=self.style,
             graphs=graphs,
-            graph_style=graph_style() if graphs else "",
             scripts=scripts,
             script_hashes=[content_hash(text) for text in scripts],
         )
@@ -100,7 +98,7 @@ def environment(parts: tuple[Path, ...]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    jinja.filters.update({name: getattr(numbers, name) for name in FILTERS})
+    jinja.filters.update({one.__name__: one for one in FILTERS})
     jinja.globals["marks"] = marks
     return jinja
 

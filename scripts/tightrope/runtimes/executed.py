@@ -26,17 +26,6 @@ def counted(operators: Iterable[tuple[str, str]]) -> Executed:
     return {kind: dict(sorted(counts.items())) for kind, counts in sorted(found.items())}
 
 
-def added(parts: Iterable[Executed]) -> Executed:
-    """Return the operators of all parts of a model, by class and precision."""
-    return counted(
-        (kind, precision)
-        for part in parts
-        for kind, counts in part.items()
-        for precision, count in counts.items()
-        for _ in range(count)
-    )
-
-
 def is_product(kind: str) -> bool:
     """Return whether a class of operators is a matrix product, where most time is spent."""
     name = kind.casefold()

@@ -7,7 +7,7 @@ from tightrope.artifacts.provenance import code_digest
 from tightrope.engine_table import ENGINES
 
 SCRIPTS = Path(tightrope.__file__).parents[1]
-# what decides answers and times; the steps of an engine have its module besides
+# what decides answers and times; the steps of an engine have its `build` or `load` besides
 STEPS = (
     "prepare_data",
     "split_data",
@@ -33,9 +33,8 @@ def step_digests(scripts: Path = SCRIPTS) -> dict[str, str]:
     for engine in ENGINES:
         module = f"tightrope/engines/{engine}.py"
         if (scripts / module).is_file():
-            steps = OF_ENGINES.items()
-            found |= {
-                f"{name} {engine}": code_digest(scripts, f"{step}.py", module)
-                for name, step in steps
-            }
+            for name, step in OF_ENGINES.items():
+                function = "build" if name == "build" else "load"
+                digest = code_digest(scripts, f"{step}.py", f"{module}:{function}")
+                found[f"{name} {engine}"] = digest
     return found

@@ -14,10 +14,7 @@ import msgspec
 from tightrope.artifacts.content import checked, writing_artifact
 from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
-from tightrope.summary.builds_types import Builds
-from tightrope.summary.cascade_types import Cascade
 from tightrope.summary.causes_types import Causes
-from tightrope.summary.compression_types import CompressionSearch
 from tightrope.summary.decision_types import Quantization, Race, Recommendation
 from tightrope.summary.family_types import Family
 from tightrope.summary.goal_types import Cost, Goal, GoalDecision
@@ -59,13 +56,10 @@ class Summary(About):
     profiles: list[Profile]
     explanations: list[Explanation]
     idleness: list[Idleness]
-    builds: list[Builds]
     causes: list[Causes]
     training: list[Training]
-    cascades: list[Cascade]
     activations: list[Activation]
     families: list[Family]
-    compressions: list[CompressionSearch]
     goal: Goal | None
     goals: list[GoalDecision]
     costs: list[Cost]

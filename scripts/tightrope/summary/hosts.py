@@ -23,16 +23,6 @@ class Machine(NamedTuple):
         return cls(record.host, record.libraries, record.status)
 
 
-def hosts(records: Iterable[Record]) -> dict[str, Host]:
-    """Return each host of the records by its key, with the libraries and GPUs used on it.
-
-    The key is the name that the configuration gives to a kind of node, else the fingerprint.
-    """
-    found: dict[str, Host] = {}
-    add_hosts(found, map(Machine.of, records))
-    return found
-
-
 def add_hosts(found: dict[str, Host], machines: Iterable[Machine]) -> None:
     """Add the hosts of more records, with their libraries and GPUs.
 

@@ -1,8 +1,7 @@
 """Idleness entries of summary.json."""
 
 import statistics
-from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from tightrope.records.idleness import FEWEST, IdlenessRecord, after, slowdown, undisturbed
 from tightrope.summary.idleness_types import Idleness, Pause
@@ -10,8 +9,6 @@ from tightrope.summary.measured import measured_entry
 from tightrope.summary.noise import disturbed_while
 from tightrope.summary.result_types import Shape
 from tightrope.summary.slowdown import slowdown_entry
-
-Calls = Sequence[dict[str, Any]]
 
 
 def idleness_entry(record: IdlenessRecord, *, accept_disturbed: bool = False) -> Idleness:

@@ -18,13 +18,11 @@ class Inputs:
     `engines`, `latencies` and `accuracies` are in the same order, `logits` are read with the
     latter; `checkpoints` has one per model, `splits` those of each model. `traffic` are the records
     of measurements under traffic, `throughputs` those of several instances, `profiles` those of
-    operators, `idleness` those of pauses, `builds` those of several builds, `causes` those of
-    removed causes, `audits`, `sensitivities` and `searches` those in `artifacts/{model}/`,
-    `training` those of measured trainings, `cascades` those of two models served as one,
-    `activations` those of models paired with a reference, `races` those of the races per model and
-    device, `families` those of models timed with the models that start from them, `compressions`
-    the paths of searches for a smaller model, `caches` those of calibrations, `prepared` what holds
-    the seconds of jobs before builds.
+    operators, `idleness` those of pauses, `causes` those of removed causes, `audits`
+    and `searches` those in `artifacts/{model}/`, `training` those of measured
+    trainings, `activations` those of models paired with a reference, `races` those of the races per
+    model and device, `families` those of models timed with the models that start from them,
+    `caches` those of calibrations, `prepared` what holds the seconds of jobs before builds.
     """
 
     engines: Paths
@@ -37,17 +35,13 @@ class Inputs:
     throughputs: Paths = ()
     profiles: Paths = ()
     idleness: Paths = ()
-    builds: Paths = ()
     causes: Paths = ()
     audits: Paths = ()
-    sensitivities: Paths = ()
     searches: Paths = ()
     training: Paths = ()
-    cascades: Paths = ()
     activations: Paths = ()
     races: Paths = ()
     families: Paths = ()
-    compressions: Paths = ()
     caches: Paths = ()
     prepared: Sequence[str] = ()
 

@@ -86,13 +86,13 @@ def search_entry(record: Mapping[str, Any]) -> Search:
     return {
         "in_float": record["in_float"],
         "smoothquant": record["smoothquant"],
-        "stop": record["stop"],
         "samples": record["samples"],
         "budget_points": record["budget_points"],
         "seconds": record["seconds"],
-        "operators": len(record["ranking"]),
+        "operators": record["operators"],
         "trials": [
             {
+                "smoothquant": trial["smoothquant"],
                 "in_float": len(trial["in_float"]),
                 "delta": trial["delta"],
                 "delta_low": trial["delta_low"],
@@ -106,18 +106,25 @@ def search_entry(record: Mapping[str, Any]) -> Search:
     }
 
 
-def sensitivity_entries(model: str, records: Records) -> dict[str, Sensitivity]:
-    """Return a model's operator sensitivities by scheme and calibration, highest KL first."""
+def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]:
+    """Return a model's operator sensitivities by scheme and calibration, highest KL first.
+
+    `searches` that needed none are left out.
+    """
+    measured = {
+        name: record["sensitivity"]
+        for (owner, name), record in searches.items()
+        if owner == model and record["sensitivity"]
+    }
     return {
         name: {
-            "samples": record["samples"],
+            "samples": one["samples"],
             "operators": sorted(
-                (sensitivity_of(*one) for one in record["operators"].items()),
-                key=lambda one: -one["kl"],
+                (sensitivity_of(*operator) for operator in one["operators"].items()),
+                key=lambda operator: -operator["kl"],
             ),
         }
-        for (owner, name), record in records.items()
-        if owner == model
+        for name, one in measured.items()
     }
 
 

@@ -19,7 +19,7 @@ def model_entry(
     splits: SplitsByModel,
     results: Iterable[Result],
     baselines: Mapping[str, Mapping[str, str]],
-    sensitivities: Records,
+    searches: Records,
 ) -> tuple[str, Model]:
     """Return name and entry of a model from the manifests of its checkpoint and splits.
 
@@ -41,7 +41,7 @@ def model_entry(
         "data": data_entry(splits[name]),
         "truncation": {},
         "baselines": {place: baselines[name][place] for place in places},
-        "sensitivity": sensitivity_entries(name, sensitivities),
+        "sensitivity": sensitivity_entries(name, searches),
         "chance": None,
         "thumbnails": {},
     }

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tightrope.records.builds import BuildsRecord
-from tightrope.records.cascade import CascadeRecord
 from tightrope.records.causes import CausesRecord
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.profile import ProfileRecord
@@ -13,10 +11,6 @@ from tightrope.records.record import Record
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
-from tightrope.summary.builds import builds_entry
-from tightrope.summary.builds_types import Builds
-from tightrope.summary.cascade_types import Cascade
-from tightrope.summary.cascades import cascade_entry
 from tightrope.summary.causes import causes_entry
 from tightrope.summary.causes_types import Causes
 from tightrope.summary.idleness import idleness_entry
@@ -33,7 +27,7 @@ from tightrope.summary.workload_types import Traffic, Training
 
 @dataclass(frozen=True)
 class Requested:
-    """Records of traffic, instances, operators, pauses, builds, causes, trainings and cascades.
+    """Records of traffic, instances, operators, pauses, causes and trainings.
 
     With `accept_disturbed` what other load disturbed has numbers too, and they are provisional.
     """
@@ -42,10 +36,8 @@ class Requested:
     throughputs: list[ThroughputRecord]
     profiles: list[ProfileRecord]
     idleness: list[IdlenessRecord]
-    builds: list[BuildsRecord]
     causes: list[CausesRecord]
     trainings: list[TrainingRecord]
-    cascades: list[CascadeRecord]
     accept_disturbed: bool
 
     @classmethod
@@ -56,18 +48,15 @@ class Requested:
             [read_own(path, ThroughputRecord, in_use) for path in inputs.throughputs],
             [read_own(path, ProfileRecord, in_use) for path in inputs.profiles],
             [read_own(path, IdlenessRecord, in_use) for path in inputs.idleness],
-            [read_own(path, BuildsRecord, in_use) for path in inputs.builds],
             [read_own(path, CausesRecord, in_use) for path in inputs.causes],
             [read_own(path, TrainingRecord, in_use) for path in inputs.training],
-            [CascadeRecord.read(path) for path in inputs.cascades],
             accept_disturbed,
         )
 
     def records(self) -> Iterator[Record]:
         """Yield all records."""
         yield from (*self.traffic, *self.throughputs, *self.profiles)
-        yield from (*self.idleness, *self.builds, *self.causes, *self.trainings)
-        yield from self.cascades
+        yield from (*self.idleness, *self.causes, *self.trainings)
 
     def traffic_entries(self) -> list[Traffic]:
         """Return `traffic` of the summary, in record order."""
@@ -86,11 +75,6 @@ class Requested:
         accept = self.accept_disturbed
         return [idleness_entry(one, accept_disturbed=accept) for one in self.idleness]
 
-    def builds_entries(self) -> list[Builds]:
-        """Return `builds` of the summary, in record order."""
-        accept = self.accept_disturbed
-        return [builds_entry(one, accept_disturbed=accept) for one in self.builds]
-
     def causes_entries(self) -> list[Causes]:
         """Return `causes` of the summary, in record order."""
         accept = self.accept_disturbed
@@ -99,8 +83,3 @@ class Requested:
     def training_entries(self) -> list[Training]:
         """Return `training` of the summary, in record order."""
         return training_entries(self.trainings, accept_disturbed=self.accept_disturbed)
-
-    def cascade_entries(self) -> list[Cascade]:
-        """Return `cascades` of the summary, in record order."""
-        accept = self.accept_disturbed
-        return [cascade_entry(one, accept_disturbed=accept) for one in self.cascades]

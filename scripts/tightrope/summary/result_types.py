@@ -145,6 +145,7 @@ class Audit(TypedDict):
 class Trial(TypedDict):
     """One step of a search; `in_float` counts operators."""
 
+    smoothquant: float | None
     in_float: int
     delta: float
     delta_low: float
@@ -155,11 +156,10 @@ class Trial(TypedDict):
 
 
 class Search(TypedDict):
-    """What decided which operators of an int8-auto variant stay in float."""
+    """What decided whether int8-auto is smoothed, and which of its operators stay in float."""
 
     in_float: list[str]
     smoothquant: float | None
-    stop: str
     samples: int
     budget_points: float
     seconds: float
@@ -209,7 +209,6 @@ class LatencyRow(LatencyFields):
 
     raced: bool
     paired_s: float | None
-    speedup_over_bf16: Ratio | None
 
 
 class BuildFields(TypedDict):

@@ -97,7 +97,7 @@ def latency_rows(
         spread = machine.spread(latency, place)
         kept = latency.undisturbed_pairs[place]
         row = latency_entry(shape, latency, spread, kept=kept, accept_disturbed=accept_disturbed)
-        rows.append({**row, "raced": False, "paired_s": None, "speedup_over_bf16": None})
+        rows.append({**row, "raced": False, "paired_s": None})
     return rows
 
 

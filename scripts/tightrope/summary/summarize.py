@@ -6,14 +6,13 @@ from functools import partial
 from pathlib import Path
 
 from tightrope import __version__
-from tightrope.artifacts.int8_types import Found, Sensitivities
+from tightrope.artifacts.int8_types import Found
 from tightrope.jobs.spread import beside
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.summary.activations import activation_entries
-from tightrope.summary.compressions import compression_entries
 from tightrope.summary.cost import costs
 from tightrope.summary.decision_types import Race, Recommendation
 from tightrope.summary.document import About, Summary, write_summary
@@ -30,7 +29,6 @@ from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.int8 import made_records, with_search
 from tightrope.summary.model_types import Model
 from tightrope.summary.models import model_entry
-from tightrope.summary.over_bf16 import with_speedups_over_bf16
 from tightrope.summary.own_records import Engines, read_own, read_own_race
 from tightrope.summary.preparation import prepare_seconds
 from tightrope.summary.quantize_or_not import quantizations
@@ -90,13 +88,10 @@ def document_of(
         "profiles": profiles,
         "explanations": explanations(profiles, settings.baselines),
         "idleness": requested.idleness_entries(),
-        "builds": requested.builds_entries(),
         "causes": requested.causes_entries(),
         "training": requested.training_entries(),
-        "cascades": requested.cascade_entries(),
         "activations": activations_of(inputs, settings, judged, in_use),
         "families": families_of(inputs, results, judged, settings),
-        "compressions": compression_entries(inputs.compressions),
         "goal": settings.goal,
         "goals": goals,
         "costs": costs_of(inputs, settings, results),
@@ -128,8 +123,8 @@ def raced_results(
         accept_disturbed=settings.accept_disturbed,
     )
     searches = made_records(inputs.searches, Found)
-    timed = with_speedups_over_bf16(with_races(results, raced), raced)
-    known = timed + [not_planned_entry(*one, "failed") for one in settings.failed]
+    known = with_races(results, raced)
+    known += [not_planned_entry(*one, "failed") for one in settings.failed]
     known += [not_planned_entry(*one, "unavailable") for one in settings.unavailable]
     return [with_search(result, searches) for result in known], raced
 
@@ -163,9 +158,9 @@ def models_of(
     settings: Settings,
 ) -> dict[str, Model]:
     """Return the entry of each model by name."""
-    sensitive, own = made_records(inputs.sensitivities, Sensitivities), of_models(results)
+    searches, own = made_records(inputs.searches, Found), of_models(results)
     entries = dict(
-        model_entry(one, splits, own.get(model_of(one), []), settings.baselines, sensitive)
+        model_entry(one, splits, own.get(model_of(one), []), settings.baselines, searches)
         for one in inputs.checkpoints
     )
     return with_truncations(entries, judged, inputs.caches, inputs.checkpoints)

@@ -16,7 +16,7 @@ from tightrope.summary.results import shape_of
 NESTED = ("latency", "executed", "options", "audit", "search")
 LISTED = ("flipped",)
 # fields of a latency row that have no column where no row has a value
-MEASURED_SOMETIMES = ("energy_j", "gpu", "speedup_over_bf16", "streams")
+MEASURED_SOMETIMES = ("energy_j", "gpu", "streams")
 # fields of a cost that the row of its result has already
 TOLD = ("model", "variant", "host", "shape", "build_s")
 
@@ -82,9 +82,8 @@ def columns_of(row: LatencyRow) -> dict[str, Any]:
     """Return the columns of a latency row; those in MEASURED_SOMETIMES only if it has a value."""
     gpu: Mapping[str, Any] = row["gpu"] or {}
     columns = {f"latency.{name}": value for name, value in without(row, MEASURED_SOMETIMES).items()}
-    for name in ("energy_j", "speedup_over_bf16"):
-        if row[name] is not None:
-            columns[f"latency.{name}"] = row[name]
+    if row["energy_j"] is not None:
+        columns["latency.energy_j"] = row["energy_j"]
     columns |= {f"latency.gpu.{name}": value for name, value in gpu.items()}
     if gpu:
         columns["latency.gpu.throttled"] = "; ".join(gpu["throttled"] or ())

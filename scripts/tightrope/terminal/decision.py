@@ -31,10 +31,8 @@ def otherwise_disturbed(document: Entry) -> list[Entry]:
     tests = [row for entry in document.get("traffic", ()) for row in entry["rows"]]
     points = [one for entry in document.get("throughput", ()) for one in entry["points"]]
     pauses = [one for entry in document.get("idleness", ()) for one in entry["pauses"]]
-    whole = (*document.get("builds", ()), *document.get("training", ()))
     shapes = (shape for family in document.get("families", ()) for shape in family["shapes"])
-    whole = (*whole, *document.get("cascades", ()), *shapes)
-    others = (*tests, *points, *pauses, *whole)
+    others = (*tests, *points, *pauses, *document.get("training", ()), *shapes)
     return [one for one in others if one.get("disturbed")]
 
 

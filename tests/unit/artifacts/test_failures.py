@@ -16,7 +16,6 @@ from tightrope.int8.calibrate import calibration_batches
 from tightrope.int8.costs import measure_costs
 from tightrope.int8.quantize import found_by_search, quantize_onnx
 from tightrope.int8.search import SearchInputs, SearchSettings, search_operators
-from tightrope.int8.sensitivity import measure_sensitivity
 from tightrope.onnx.file import load_onnx
 from tiny_model import LONGEST, TinyModel
 
@@ -84,43 +83,24 @@ def test_a_file_that_is_cut_off_is_no_failure_but_an_error(failed: Path) -> None
         failure_in(failed)
 
 
-def sensitivity_of(model: TinyModel, folder: Path) -> None:
-    measure_sensitivity(
-        model.simplified,
-        model.u8s8,
-        model.split("calibration"),
-        model.checkpoint,
-        folder / "sensitivity.json",
-        samples=4,
-        max_sequence=LONGEST,
-        threads=1,
-        libraries={},
-    )
-
-
 def costs_of(model: TinyModel, folder: Path) -> None:
     shapes = [{"batch": 1, "sequence": 8}]
     options = {"shapes": shapes, "host": "here", "threads": 1, "libraries": {}}
     measure_costs(model.simplified, model.u8s8, folder / "costs.json", **options)
 
 
-def search_of(model: TinyModel, folder: Path, **evidence: Path) -> None:
-    paths = {name: folder / f"{name}.json" for name in ("sensitivity", "costs")} | evidence
+def search_of(model: TinyModel, folder: Path) -> None:
     inputs = SearchInputs(
         onnx=model.simplified,
         quantized=model.u8s8,
         calibration=model.minmax,
-        sensitivity=paths["sensitivity"],
-        costs=paths["costs"],
         data=model.split("calibration"),
         checkpoint=model.checkpoint,
     )
     settings = SearchSettings(
-        code="of these tests",
         smoothquant=None,
-        state=folder / "state.json",
         budget_points=50,
-        seconds=60,
+        sensitivity_samples=4,
         max_sequence=LONGEST,
         threads=1,
         libraries={},
@@ -146,13 +126,8 @@ READERS: dict[str, Callable[[TinyModel, Path], object]] = {
     "quantizing": lambda model, folder: quantize_onnx(
         model.simplified, folder / "a.json", folder / "b.onnx", scheme="u8s8"
     ),
-    "sensitivity": lambda model, folder: sensitivity_of(
-        model._replace(u8s8=folder / "a.onnx"), folder
-    ),
     "costs": lambda model, folder: costs_of(model._replace(u8s8=folder / "a.onnx"), folder),
-    "searching by sensitivity": lambda model, folder: search_of(
-        model, folder, sensitivity=folder / "a.json"
-    ),
+    "searching": lambda model, folder: search_of(model._replace(u8s8=folder / "a.onnx"), folder),
 }
 
 
@@ -166,10 +141,3 @@ def test_every_reader_raises_the_reason_and_another_attempt_is_of_no_use(
         reader(tiny, tmp_path)
     assert (caught.value.reason, caught.value.transient) == (REASON, False)
     assert {path.name for path in tmp_path.iterdir()} == {"a.json", "a.onnx"}
-
-
-def test_the_failed_costs_are_the_reason_of_a_search(tiny: TinyModel, tmp_path: Path) -> None:
-    sensitivity_of(tiny, tmp_path)
-    write_failure(tmp_path / "costs.json", reason="costs not measured: why", transient=False)
-    with pytest.raises(WorkFailed, match=r"^costs not measured: why$"):
-        search_of(tiny, tmp_path)

@@ -12,7 +12,7 @@ PAGE = "using-an-engine.md"
 PROGRAMS = Path(__file__).parents[3] / "scripts" / FOLDER
 ALL = sorted(path.relative_to(PROGRAMS).as_posix() for path in PROGRAMS.rglob("*.py"))
 # beside numpy and what an engine imports
-OF_INPUTS = {"images.py": {"PIL"}, "texts.py": {"tokenizers"}, "mlserver.py": {"mlserver"}}
+OF_INPUTS = {"images.py": {"PIL"}, "texts.py": {"tokenizers"}}
 MODULES = {"apache-tvm": "tvm"}
 
 

@@ -304,8 +304,6 @@ def test_any_string_is_read_back_as_it_was(text: str) -> None:
         ("cpu-compile-bf16", "no backend of Triton loads its files"),
         ("cpu-inductor-fp32", "takes no batches"),
         ("cpu-tvm-fp32", "no backend for TVM"),
-        ("cuda-onnxruntime_tensorrt-fp16", "another TensorRT engine"),
-        ("cuda-torch_tensorrt-fp16", "exported program"),
         ("cpu-torchscript-bf16", "its logits are bf16"),
     ],
 )
@@ -315,8 +313,13 @@ def test_an_engine_without_a_backend_is_refused_in_one_line(variant: str, reason
             call()
         line = str(error.value)
         assert line.startswith(f"{MODEL} {variant}: ") and reason in line
-        assert "onnxruntime, openvino, tensorrt, torchscript" in line and "MLServer" in line
+        assert "onnxruntime, openvino, tensorrt, torchscript" in line and "docs/bundle.md" in line
         assert "\n" not in line
+
+
+def test_an_engine_of_the_tensorrt_provider_is_refused() -> None:
+    with pytest.raises(TightropeError, match="would build another TensorRT engine"):
+        engine_files(MODEL, engine("cuda-onnxruntime-fp16", provider="tensorrt"))
 
 
 def test_openvino_converted_from_pytorch_is_refused() -> None:

@@ -70,12 +70,9 @@ def test_weights_that_are_quantized_by_another_library_are_refused(folder: Path,
 @pytest.mark.parametrize(
     "content",
     [
-        *("[]", "null", "5", "", "{", '{"a": NaN}', '{"a": 1, "a": 2}', "[" * 50_000),
-        *(
-            json.dumps({**CONFIG, name: value})
-            for name in CONFIG
-            for value in ([5], {"a": 1}, 10**400 if name == "num_labels" else True)
-        ),
+        *("[]", "null", "", "{", '{"a": NaN}', '{"a": 1, "a": 2}', "[" * 50_000),
+        *(json.dumps({**CONFIG, name: value}) for name in CONFIG for value in ([5], {"a": 1})),
+        json.dumps({**CONFIG, "num_labels": 10**400}),
         json.dumps({**CONFIG, "id2label": [1]}),
         json.dumps({**CONFIG, "model_type": "roberta", "pad_token_id": "x"}),
         json.dumps({**CONFIG, "problem_type": ["a"]}),

@@ -1,6 +1,5 @@
 """The commands: what they print, their exit codes, and one line for what they refuse."""
 
-import json
 import os
 import subprocess
 import sys
@@ -129,29 +128,3 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "none", tmp_path / "pipe"):
         assert str(path) in refused(compare(FIRST, path))
-
-
-def test_a_folder_of_reports_gives_a_page_with_steps(
-    tmp_path: Path, steady: dict[str, Any]
-) -> None:
-    for day in range(1, 13):
-        late = [slower(1.2, "int8"), library("onnxruntime", "99.0")] if day > 6 else []
-        document = changed(steady, *late, slower(1 + 0.004 * (-1) ** day))
-        document["created"] = f"2026-11-{day:02}T08:00:00+00:00"
-        (tmp_path / f"{day}.json").write_text(json.dumps(document))
-    done = command("trend_page.py", tmp_path, tmp_path / "trend.html")
-    assert done.returncode == 0, done.stderr
-    page = (tmp_path / "trend.html").read_text()
-    recommended = {one["variant"] for one in steady["recommendations"]}
-    assert f"12 reports, {len(recommended)} series" in done.stdout
-    for variant in recommended:
-        assert f"<code>{variant}</code>" in page
-        assert ("2026-11-07 08:00 UTC" in page) == ("int8" in variant)
-    assert '"vega-lite' in page or "vegaEmbed" in page
-
-
-def test_a_folder_without_summaries_is_refused(tmp_path: Path) -> None:
-    assert "no summary" in refused(command("trend_page.py", tmp_path, tmp_path / "a.html"))
-    assert "required: PAGE" in refused(command("trend_page.py", tmp_path))
-    (tmp_path / "a.json").write_text("{}")
-    assert "its schema is none" in refused(command("trend_page.py", tmp_path, tmp_path / "a.html"))

@@ -1,9 +1,8 @@
 """Images of every kind of source become the same kind of splits, or one line that names them."""
 
-import json
 import os
+import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ import numpy as np
 import pandas
 import pytest
 from archive_files import pack
-from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value, load_dataset
 from small_images import encoded, noise
 from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data import image_store
-from tightrope.data.material import Material
-from tightrope.data.prepare import check_labels
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.hub_images import images_of
 from tightrope.errors import ConfigError, TightropeError
@@ -49,17 +46,17 @@ def prepare(target: Path, source: str, **options: Any) -> dict[str, Any]:
     return read_manifest(target / "data.json", DataManifest)
 
 
-def labels_of(target: Path, split: str) -> list[int]:
-    return [example["label"] for example in read_split(split_of(target / "data.json", split))]
+def examples_of(target: Path, split: str) -> list[dict[str, Any]]:
+    return list(read_split(split_of(target / "data.json", split)))
 
 
 def names_of(target: Path, split: str) -> list[str]:
-    return [example["name"] for example in read_split(split_of(target / "data.json", split))]
+    return [example["name"] for example in examples_of(target, split)]
 
 
 def seen(target: Path, split: str) -> set[bytes]:
     """What is on the images of a split."""
-    examples = read_split(split_of(target / "data.json", split))
+    examples = examples_of(target, split)
     return {decode_rgb(one["image"], name="").tobytes() for one in examples}
 
 
@@ -87,50 +84,37 @@ def error_of(target: Path, source: str, **options: Any) -> str:
 
 
 def test_class_folders_are_split_with_every_image_in_one_place(tmp_path: Path) -> None:
-    class_folders(tmp_path / "pets")
-    manifest = prepare(tmp_path / "out", f"files:{tmp_path}/pets")
+    source = f"files:{class_folders(tmp_path / 'pets')}"
+    manifest = prepare(tmp_path / "out", source)
     assert (manifest["task"], manifest["labels"]) == (IMAGE, list(CLASSES))
-    assert [len(labels_of(tmp_path / "out", split)) for split in SPLITS] == [28, 8, 4]
-    names = [name for split in SPLITS for name in names_of(tmp_path / "out", split)]
+    assert set(manifest["files"]) == {"pool.arrow"}
+    parts = {split: examples_of(tmp_path / "out", split) for split in SPLITS}
+    assert [len(part) for part in parts.values()] == [28, 8, 4]
+    names = [example["name"] for part in parts.values() for example in part]
     assert sorted(names) == sorted(map(str, (tmp_path / "pets").rglob("*.png")))
-    for split in SPLITS:
-        assert sorted(labels_of(tmp_path / "out", split)[:4]) == [0, 0, 1, 1]
-    example = read_split(split_of(tmp_path / "out/data.json", "train"))[0]
+    for part in parts.values():
+        assert sorted(example["label"] for example in part[:4]) == [0, 0, 1, 1]
+    example = parts["train"][0]
     assert example["image"] == Path(example["name"]).read_bytes()
     assert CLASSES[example["label"]] in example["name"]
+    assert prepare(tmp_path / "again", source)["files"] == manifest["files"]
+    assert prepare(tmp_path / "other", source, seed=1)["files"] != manifest["files"]
 
 
-def test_a_repeat_gives_the_same_bytes_and_another_seed_another_order(tmp_path: Path) -> None:
-    source = f"files:{class_folders(tmp_path / 'pets')}"
-    first = prepare(tmp_path / "a", source)["files"]
-    assert prepare(tmp_path / "b", source)["files"] == first
-    assert prepare(tmp_path / "c", source, seed=1)["files"] != first
-
-
-@pytest.mark.parametrize("pattern", ["pets/*/*.png", "pets/*", "pets"])
-def test_a_pattern_may_match_the_images_the_classes_or_all(tmp_path: Path, pattern: str) -> None:
-    class_folders(tmp_path / "pets")
-    source = f"files:{tmp_path}/{pattern}"
-    assert (
-        prepare(tmp_path / "out", source)["files"]
-        == (prepare(tmp_path / "other", f"files:{tmp_path}/pets")["files"])
-    )
-
-
-@pytest.mark.parametrize("kind", ["a.zip", "a.tar", "a.tar.gz"])
-def test_an_archive_gives_the_splits_of_its_folder(tmp_path: Path, kind: str) -> None:
-    class_folders(tmp_path / "pets")
-    files = files_of(tmp_path / "pets")
-    pack(tmp_path / kind, dict(reversed(files.items())))
-    archive = str(tmp_path / kind)
-    prepare(tmp_path / "out", f"files:{archive}")
+@pytest.mark.parametrize("place", ["pets/*/*.png", "pets/*", "a.zip", "a.tar", "a.tar.gz"])
+def test_a_pattern_and_an_archive_give_the_splits_of_the_folder(tmp_path: Path, place: str) -> None:
+    files = files_of(class_folders(tmp_path / "pets"))
+    archive = [] if place.startswith("pets") else [str(tmp_path / place)]
+    if archive:
+        pack(tmp_path / place, dict(reversed(files.items())))
+    prepare(tmp_path / "out", f"files:{tmp_path}/{place}")
     prepare(tmp_path / "other", f"files:{tmp_path}/pets")
     for split in SPLITS:
         others = names_of(tmp_path / "other", split)
-        assert names_of(tmp_path / "out", split) == [
-            name.replace(f"{tmp_path}/pets", archive) for name in others
-        ]
-    assert local_files(f"files:{archive}", task=IMAGE) == [archive]
+        for one in archive:
+            others = [name.replace(f"{tmp_path}/pets", one) for name in others]
+        assert names_of(tmp_path / "out", split) == others
+    assert local_files(f"files:{tmp_path}/{place}", task=IMAGE) == archive
 
 
 @pytest.mark.parametrize(
@@ -145,34 +129,20 @@ def test_an_archive_gives_the_splits_of_its_folder(tmp_path: Path, kind: str) ->
 def test_the_folders_or_archives_say_which_split_an_image_is(
     tmp_path: Path, train: str, evaluation: str, pattern: str
 ) -> None:
+    """Where a class may be called train too."""
     top = tmp_path / "tests of a train"
     for place, first in ((train, 0), (evaluation, 100)):
-        class_folders(top / place.removesuffix(".zip"), first=first)
+        folder = class_folders(top / place.removesuffix(".zip"), first=first)
+        (folder / "dog").rename(folder / "train")
         if place.endswith(".zip"):
-            folder = top / place.removesuffix(".zip")
             pack(top / place, files_of(folder))
             shutil.rmtree(folder)
     manifest = prepare(tmp_path / "out", f"files:{top}{pattern}")
+    assert manifest["labels"] == ["cat", "train"]
     assert manifest["parts"]["evaluation"]["samples"] == 40
     assert all(f"/{evaluation}/" in name for name in names_of(tmp_path / "out", "evaluation"))
     for split in ("train", "calibration"):
         assert all(f"/{train}/" in name for name in names_of(tmp_path / "out", split))
-
-
-def test_a_class_may_be_called_train(tmp_path: Path) -> None:
-    for place, first in (("train", 0), ("val", 100)):
-        class_folders(tmp_path / "a" / place, first=first)
-        (tmp_path / "a" / place / "dog").rename(tmp_path / "a" / place / "train")
-    manifest = prepare(tmp_path / "out", f"files:{tmp_path}/a")
-    assert manifest["labels"] == ["cat", "train"]
-    assert manifest["parts"]["evaluation"]["samples"] == 40
-
-
-def test_an_image_that_no_folder_assigns_is_named(tmp_path: Path) -> None:
-    for place in ("train", "val", "more"):
-        class_folders(tmp_path / "a" / place)
-    said = error_of(tmp_path / "out", f"files:{tmp_path}/a")
-    assert said.startswith(f"{tmp_path}/a/more/cat/00.png: its name says neither train nor eval")
 
 
 def test_images_that_look_the_same_are_in_one_split_and_there_once(tmp_path: Path) -> None:
@@ -186,9 +156,8 @@ def test_images_that_look_the_same_are_in_one_split_and_there_once(tmp_path: Pat
     parts = [seen(tmp_path / "out", split) for split in SPLITS]
     assert sum(map(len, parts)) == len(set.union(*parts))
     assert [len(part) for part in parts] == [35, 40, 4]
-    assert image(3) not in [
-        one["image"] for one in read_split(split_of(tmp_path / "out/data.json", "train"))
-    ]
+    train = examples_of(tmp_path / "out", "train")
+    assert image(3) not in [one["image"] for one in train]
 
 
 def test_a_folder_called_images_lies_within_a_class(tmp_path: Path) -> None:
@@ -199,23 +168,27 @@ def test_a_folder_called_images_lies_within_a_class(tmp_path: Path) -> None:
         for file in list(inner.parent.glob("*.png")):
             file.rename(inner / file.name)
     assert prepare(tmp_path / "out", f"files:{tmp_path}/train")["labels"] == list(CLASSES)
-    error = error_of(tmp_path / "again", f"files:{tmp_path}/train/cat")
-    assert "train/cat/images/00.png: lies in no class folder" in error
 
 
-def test_a_pipe_or_a_device_among_the_images_is_refused_at_once(tmp_path: Path) -> None:
-    class_folders(tmp_path / "pets")
-    file = tmp_path / "pets/cat/endless.png"
-    os.mkfifo(file)
-    said = error_of(tmp_path / "out", f"files:{tmp_path}/pets")
-    assert said.startswith(f"{file}: a pipe or device is not read")
-    file.unlink()
-    file.symlink_to("/dev/zero")
-    said = error_of(tmp_path / "out", f"files:{tmp_path}/pets")
-    assert said.startswith(f"{file}: a link to /dev/zero, which is outside of ")
-    # also where links to devices are asked for
-    said = error_of(tmp_path / "out", f"files:{tmp_path}/pets", images="/dev")
-    assert said.startswith(f"{file}: a pipe or device is not read")
+@pytest.mark.parametrize(
+    ("target", "images", "said"),
+    [
+        (None, None, "a pipe or device is not read"),
+        ("/dev/zero", None, "a link to /dev/zero, which is outside of "),
+        ("/dev/zero", "/dev", "a pipe or device is not read"),
+        ("nowhere.png", None, "cannot be read (No such file"),
+    ],
+)
+def test_a_pipe_or_a_device_among_the_images_is_refused_at_once(
+    tmp_path: Path, target: str | None, images: str | None, said: str
+) -> None:
+    file = class_folders(tmp_path / "pets") / "cat/endless.png"
+    if target:
+        file.symlink_to(target)
+    else:
+        os.mkfifo(file)
+    error = error_of(tmp_path / "out", f"files:{tmp_path}/pets", images=images)
+    assert error.startswith(f"{file}: {said}")
 
 
 @pytest.mark.parametrize("name", ["{private}", "../private/me.png", "cat/../../private/me.png"])
@@ -232,13 +205,6 @@ def test_a_table_names_no_image_outside_its_folder(tmp_path: Path, name: str) ->
     assert "PNG" not in said
     said = error_of(tmp_path / "out", source, images=str(tmp_path / "pets/cat"))
     assert "there is no file" in said or "which leads out of" in said
-
-
-def test_classes_that_differ_in_space_or_control_a_terminal_are_refused(tmp_path: Path) -> None:
-    for name, said in ((" cat", "differ only in space"), ("c\x1bat", "cannot be shown")):
-        top = class_folders(tmp_path / f"pets {len(said)}")
-        shutil.copytree(top / "dog", top / name)
-        assert said in error_of(tmp_path / "out", f"files:{top}")
 
 
 @pytest.mark.parametrize("place", ["cat/link.png", "cat/link.txt", "bird", "cat/images"])
@@ -297,59 +263,50 @@ def test_hidden_files_are_passed_over_and_others_that_are_no_images_counted(
     assert prepare(tmp_path / "again", f"files:{tmp_path}/a.zip")["left_out"] == 2
 
 
-BAD_IMAGES: list[tuple[Callable[[Path], object], str]] = [
-    (lambda file: file.write_bytes(image(7)[:60]), "broken or cut off"),
-    (lambda file: file.write_bytes(b"no image"), "no image that can be read"),
-    (lambda file: file.write_bytes(b""), "the file is empty"),
-    (lambda file: file.write_bytes(bytes(2**26 + 1)), "more than 67108864 are not read"),
-    (lambda file: (file.unlink(), file.symlink_to("nowhere.png")), "cannot be read (No such file"),
-]
+SPLIT = {"train/cat/1.png": image(1), "train/dog/2.png": image(2), "val/cat/3.png": image(3)}
 
 
-@pytest.mark.parametrize(("spoil", "said"), BAD_IMAGES)
-def test_a_bad_image_is_named_and_nothing_is_left(
-    tmp_path: Path, spoil: Callable[[Path], object], said: str
+@pytest.mark.parametrize(
+    ("place", "files", "said"),
+    [
+        ("pets", {"dog/05.png": image(7)[:60]}, "pets/dog/05.png: .*broken or cut off"),
+        ("pets", {"dog/05.png": b"no image"}, "pets/dog/05.png: no image that can be read"),
+        ("pets", {"dog/05.png": b""}, "pets/dog/05.png: no image .*the file is empty"),
+        ("pets", {"dog/05.png": bytes(2**26 + 1)}, "dog/05.png: .*more than 67108864 are not read"),
+        ("a.tar.gz", {"cat/00.png": b"no image"}, "a.tar.gz/cat/00.png: no image that can be read"),
+        ("pets", {"bird/notes.txt": b""}, "pets/bird: a folder without images; fill it or take"),
+        ("a.zip", {"bird/": b""}, "a.zip/bird: a folder without images; fill it or take it out"),
+        ("pets", {"1.png": image(99)}, "pets/1.png: lies in no class folder"),
+        ("a.zip", {"1.png": image(99)}, "a.zip/1.png: lies in no class folder"),
+        ("pets/cat", {"cat/images/1.png": image(99)}, "cat/00.png: lies in no class folder"),
+        ("pets/cat/*.png", {}, "needs two labels"),
+        ("pets", {" cat/1.png": image(99)}, "differ only in space"),
+        ("pets", {"c\x1bat/1.png": image(99)}, "cannot be shown"),
+        (
+            "pets",
+            SPLIT | {"more/cat/4.png": image(4)},
+            "more/cat/4.png: its name says neither train",
+        ),
+        (
+            "pets",
+            SPLIT | {"val/bird/4.png": image(4)},
+            "val/bird/4.png: its label 'bird' is none of",
+        ),
+    ],
+)
+def test_images_that_cannot_be_taken_are_named_in_one_line_and_nothing_is_left(
+    tmp_path: Path, place: str, files: dict[str, bytes], said: str
 ) -> None:
-    file = class_folders(tmp_path / "pets") / "dog/05.png"
-    spoil(file)
-    error = error_of(tmp_path / "out", f"files:{tmp_path}/pets")
-    assert error.startswith(f"{file}: ")
-    assert said in error
-
-
-def test_a_bad_image_in_an_archive_is_named_with_it(tmp_path: Path) -> None:
-    files = files_of(class_folders(tmp_path / "pets"))
-    pack(tmp_path / "a.tar.gz", {**files, "cat/00.png": b"no image"})
-    error = error_of(tmp_path / "out", f"files:{tmp_path}/a.tar.gz")
-    assert error.startswith(f"{tmp_path}/a.tar.gz/cat/00.png: no image that can be read")
-
-
-@pytest.mark.parametrize("kind", ["folder", "zip"])
-def test_a_class_folder_without_images_is_named(tmp_path: Path, kind: str) -> None:
-    class_folders(tmp_path / "pets")
-    (tmp_path / "pets/bird/small").mkdir(parents=True)
-    (tmp_path / "pets/bird/notes.txt").write_text("no bird yet")
-    place = tmp_path / "pets"
-    if kind == "zip":
-        place = pack(tmp_path / "a.zip", {**files_of(place), "bird/": b""})
-    error = error_of(tmp_path / "out", f"files:{place}")
-    assert error == f"{place}/bird: a folder without images; fill it or take it out"
-
-
-def test_images_without_class_folders_are_an_error(tmp_path: Path) -> None:
-    for number in range(4):
-        (tmp_path / f"{number}.png").write_bytes(image(number))
-    pack(tmp_path / "a.zip", {"1.png": image(1)})
-    assert "0.png: lies in no class folder" in error_of(tmp_path / "o", f"files:{tmp_path}")
-    assert "a.zip/1.png: lies in no" in error_of(tmp_path / "o", f"files:{tmp_path}/a.zip")
-    assert "needs two labels" in error_of(tmp_path / "o", f"files:{tmp_path}/*.png")
-
-
-def test_too_few_images_are_an_error_that_names_the_key(tmp_path: Path) -> None:
-    source = f"files:{class_folders(tmp_path / 'pets')}"
-    said = error_of(tmp_path / "out", source, pool=100)
-    assert "only 32 distinct images are left for calibration, calibration.pool asks for" in said
-    assert "no image of class" in error_of(tmp_path / "out", source, pool=1)
+    """In a folder or an archive of class folders, in which these files are put."""
+    known = {} if SPLIT.items() <= files.items() else files_of(class_folders(tmp_path / "pets"))
+    if place.startswith("a."):
+        pack(tmp_path / place, known | files)
+    else:
+        for name, content in files.items():
+            file = tmp_path / "pets" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    assert re.search(said, error_of(tmp_path / "out", f"files:{tmp_path}/{place}"))
 
 
 def write_table(top: Path, rows: list[tuple[Any, Any]], name: str = "labels.csv") -> Path:
@@ -379,49 +336,37 @@ def test_a_table_names_files_beside_it(tmp_path: Path, name: str) -> None:
     table = write_table(tmp_path, flat_images(tmp_path), name)
     manifest = prepare(tmp_path / "out", f"files:{table}", **COLUMNS)
     assert manifest["labels"] == list(CLASSES)
-    for example in read_split(split_of(tmp_path / "out/data.json", "train")):
+    for example in examples_of(tmp_path / "out", "train"):
         assert int(Path(example["name"]).stem) % 2 == example["label"]
     assert local_files(f"files:{table}", task=IMAGE) == [str(table)]
 
 
-@pytest.mark.parametrize("images", ["images", "images.zip", "images.tar.gz"])
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("images", "whole"),
+    [("images", True), ("images.zip", True), ("images.zip", False), ("images.tar.gz", False)],
+)
 def test_a_table_names_images_of_a_folder_or_an_archive_beside_it(
     tmp_path: Path, images: str, whole: bool
 ) -> None:
-    rows = flat_images(tmp_path / "images/train", 20)
-    (tmp_path / "images/val").mkdir()
-    for number in range(100, 110):
-        (tmp_path / f"images/val/{number}.png").write_bytes(image(number))
-        rows.append((f"{number}.png", CLASSES[number % 2]))
+    """By their whole paths, or in an archive by their names alone."""
+    rows = []
+    for part, first, count in (("train", 0, 20), ("val", 100, 10)):
+        (tmp_path / "images" / part).mkdir(parents=True)
+        for number in range(first, first + count):
+            (tmp_path / f"images/{part}/{number}.png").write_bytes(image(number))
+            rows.append((f"{part}/" * whole + f"{number}.png", CLASSES[number % 2]))
+    archive = []
     if images != "images":
-        files = {**files_of(tmp_path / "images"), "unlabelled/1.png": b"is never read"}
-        pack(tmp_path / images, files)
-    if whole or images == "images":
-        rows = [(f"{'val' if len(name) > 6 else 'train'}/{name}", kind) for name, kind in rows]
+        files = {**files_of(tmp_path / "images"), "unlabelled/none.png": b"is never read"}
+        archive = [str(pack(tmp_path / images, files))]
     table = write_table(tmp_path, rows)
     prepare(tmp_path / "out", f"files:{table}", images=images, **COLUMNS)
-    assert len(labels_of(tmp_path / "out", "evaluation")) == 10
-    assert all(
-        f"/{images}/val/" in name and int(Path(name).stem) % 2 == label
-        for name, label in zip(
-            names_of(tmp_path / "out", "evaluation"),
-            labels_of(tmp_path / "out", "evaluation"),
-            strict=True,
-        )
-    )
-    files = local_files(f"files:{table}", task=IMAGE, images=images)
-    assert files == [str(table), *([str(tmp_path / images)] if images != "images" else [])]
-
-
-def test_the_names_of_tables_say_which_split_a_row_is(tmp_path: Path) -> None:
-    rows = flat_images(tmp_path)
-    write_table(tmp_path, rows[:30], "my_train.csv")
-    write_table(tmp_path, rows[30:], "my_val.csv")
-    prepare(tmp_path / "out", f"files:{tmp_path}/my_*.csv", **COLUMNS)
-    assert sorted(name[-6:] for name in names_of(tmp_path / "out", "evaluation")) == [
-        f"{number}.png" for number in range(30, 40)
-    ]
+    examples = examples_of(tmp_path / "out", "evaluation")
+    assert len(examples) == 10
+    for example in examples:
+        assert f"/{images}/val/" in example["name"]
+        assert int(Path(example["name"]).stem) % 2 == example["label"]
+    assert local_files(f"files:{table}", task=IMAGE, images=images) == [str(table), *archive]
 
 
 def test_a_parquet_table_may_hold_the_images_themselves(tmp_path: Path) -> None:
@@ -434,62 +379,43 @@ def test_a_parquet_table_may_hold_the_images_themselves(tmp_path: Path) -> None:
     assert seen(tmp_path / "out", "train") == seen(tmp_path / "again", "train")
 
 
-BAD_ROWS = [
-    (("no/such.png", "cat"), {}, "row 41 (not counting the header) names no/such.png: there is no"),
-    (("no/such.png", "cat"), {"images": "a.zip"}, "names no/such.png, which is not in"),
-    (("00.png", "dog"), {}, "names 00.png, as"),
-    ((" ", "dog"), {}, "column 'file' is blank in 1 of 41 rows"),
-    (("a.png", None), {}, "column 'kind' is blank in 1 of 41 rows"),
-    (("a.png", "cat"), {"images": "no.zip"}, "images = no.zip: no folder and no archive"),
-    (("a.png", "cat"), {"columns": {"image": "x", "label": "kind"}}, "has no column 'x', only"),
-]
-
-
-@pytest.mark.parametrize(("row", "options", "said"), BAD_ROWS)
+@pytest.mark.parametrize(
+    ("row", "options", "said"),
+    [
+        (("no/such.png", "cat"), {}, "row 41 (not counting the header) names no/such.png: there i"),
+        (("no/such.png", "cat"), {"images": "a.zip"}, "names no/such.png, which is not in"),
+        (("00.png", "dog"), {}, "names 00.png, as"),
+        (("two.png", "dog"), {"images": "a.zip"}, "names two.png, and a/two.png and b/two.png of"),
+        ((" ", "dog"), {}, "column 'file' is blank in 1 of 41 rows"),
+        (("a.png", None), {}, "column 'kind' is blank in 1 of 41 rows"),
+        (("a.png", "cat"), {"images": "no.zip"}, "images = no.zip: no folder and no archive"),
+        (("a.png", "cat"), {"columns": {"image": "x", "label": "kind"}}, "has no column 'x', only"),
+    ],
+)
 def test_a_bad_row_of_a_table_is_named(
     tmp_path: Path, row: tuple, options: dict[str, Any], said: str
 ) -> None:
     rows = flat_images(tmp_path)
-    pack(tmp_path / "a.zip", {name: image(int(name[:2])) for name, _ in rows})
+    files = {name: image(int(name[:2])) for name, _ in rows}
+    pack(tmp_path / "a.zip", files | {"a/two.png": image(1), "b/two.png": image(1)})
     table = write_table(tmp_path, [*rows, row])
     error = error_of(tmp_path / "out", f"files:{table}", **{**COLUMNS, **options})
     assert said in error
     assert str(table) in error
 
 
-def test_a_name_that_two_members_end_with_is_an_error(tmp_path: Path) -> None:
-    rows = flat_images(tmp_path)
-    pack(tmp_path / "a.zip", {f"{top}/{name}": image(1) for top in "ab" for name, _ in rows[:1]})
-    table = write_table(tmp_path, rows[:1])
-    error = error_of(tmp_path / "out", f"files:{table}", images="a.zip", **COLUMNS)
-    assert "names 00.png, and a/00.png and b/00.png of" in error
-
-
-@pytest.mark.parametrize("label", [-1, -5])
-def test_a_label_below_0_is_named_with_its_row(tmp_path: Path, label: int) -> None:
+def test_a_label_below_0_is_named_with_its_row(tmp_path: Path) -> None:
     rows = [(name, number % 2) for number, (name, _) in enumerate(flat_images(tmp_path))]
-    table = write_table(tmp_path, [*rows[:9], (rows[9][0], label), *rows[10:]])
+    table = write_table(tmp_path, [*rows[:9], (rows[9][0], -1), *rows[10:]])
     error = error_of(tmp_path / "out", f"files:{table}", **COLUMNS)
-    assert error.startswith(
-        f"{table}: row 10 (not counting the header): label {label}; a class has"
-    )
-
-
-def test_a_label_that_no_training_image_has_is_named(tmp_path: Path) -> None:
-    class_folders(tmp_path / "a/train")
-    class_folders(tmp_path / "a/val", first=100)
-    (tmp_path / "a/val/bird").mkdir()
-    (tmp_path / "a/val/bird/1.png").write_bytes(image(999))
-    error = error_of(tmp_path / "out", f"files:{tmp_path}/a")
-    assert error.startswith(f"{tmp_path}/a/val/bird/1.png: its label 'bird' is none of the 2 ")
-    check_labels(Material(["a"], [], None))
+    assert error.startswith(f"{table}: row 10 (not counting the header): label -1; a class has")
 
 
 def test_the_digits_are_eight_by_eight_and_grey(tmp_path: Path) -> None:
     manifest = prepare(tmp_path / "out", "digits", pool=100)
     assert manifest["labels"] == [str(digit) for digit in range(10)]
     assert manifest["parts"]["pool"]["samples"] == 1797
-    example = read_split(split_of(tmp_path / "out/data.json", "train"))[0]
+    example = examples_of(tmp_path / "out", "train")[0]
     digit = np.asarray(decode_rgb(example["image"], name="digit"))
     assert digit.shape == (8, 8, 3)
     assert (digit.min(), digit.max()) == (0, 255)
@@ -499,17 +425,10 @@ def test_the_digits_are_eight_by_eight_and_grey(tmp_path: Path) -> None:
     assert set(libraries("digits", task=IMAGE)) == {"pillow", "pyarrow", "scikit-learn"}
 
 
-def test_random_images_are_seeds(tmp_path: Path) -> None:
-    manifest = prepare(tmp_path, "random", splits={"train": None, "evaluation": 5}, pool=3)
-    assert (manifest["labels"], manifest["task"]) == (None, IMAGE)
-    assert read_split(split_of(tmp_path / "data.json", "evaluation"))[0] == {"random": 0}
-
-
-def hub_tables(labels: list[int], **columns: list) -> DatasetDict:
+def hub_tables(labels: list[int]) -> DatasetDict:
     images = [{"bytes": image(number), "path": None} for number in range(len(labels))]
     features = Features({"image": Image(), "label": ClassLabel(names=["bad", "good"])})
-    rows = {"image": images, "label": labels, **columns}
-    table = Dataset.from_dict(rows, features=features)
+    table = Dataset.from_dict({"image": images, "label": labels}, features=features)
     return DatasetDict({"train": table, "valid": table.select(range(2))})
 
 
@@ -520,23 +439,17 @@ NAMES = {"image": "image", "label": "label"}
 def test_images_of_the_hub_are_read_as_they_are_stored(tmp_path: Path) -> None:
     with image_store.image_store(tmp_path) as store:
         material = images_of(HUB, hub_tables([0, 1, 1, -1]), NAMES, store)
-        store.write(
-            tmp_path / "a.arrow",
-            [{"image": row, "label": label} for row, label in material.train],
-        )
+        rows = [{"image": row, "label": label} for row, label in material.train]
+        store.write(tmp_path / "a.arrow", rows)
     assert (material.labels, material.left_out) == (["bad", "good"], 1)
     assert [label for _, label in material.train] == [0, 1, 1]
-    assert [row.name for row, _ in material.evaluation or []] == [
-        f"{HUB}: evaluation row 1",
-        f"{HUB}: evaluation row 2",
-    ]
-    written = [one["image"] for one in ImageSplit(tmp_path / "a.arrow")]
-    assert written == [image(0), image(1), image(2)]
+    names = [row.name for row, _ in material.evaluation or []]
+    assert names == [f"{HUB}: evaluation row 1", f"{HUB}: evaluation row 2"]
+    found = [one["image"] for one in ImageSplit(tmp_path / "a.arrow")]
+    assert found == [image(0), image(1), image(2)]
 
 
 def test_an_image_folder_of_the_hub_is_read_from_its_files(tmp_path: Path) -> None:
-    from datasets import load_dataset
-
     class_folders(tmp_path / "pets/train", 3)
     cache = str(tmp_path / "cache")
     tables = load_dataset("imagefolder", data_dir=str(tmp_path / "pets"), cache_dir=cache)
@@ -546,31 +459,24 @@ def test_an_image_folder_of_the_hub_is_read_from_its_files(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("first", "columns", "said"),
     [
-        ({"image": "img", "label": "label"}, "has no column 'img', only image, label; set columns"),
-        ({"image": "label", "label": "label"}, "column 'label' holds int64, no images; set colu"),
+        (image(0), {"image": "img"}, "has no column 'img', only image, label; set columns"),
+        (image(0), {"image": "label"}, "column 'label' holds int64, no images; set colu"),
+        (b"x", {}, "train row 1: no image that can be read"),
     ],
 )
-def test_a_column_of_the_hub_that_holds_no_images_is_an_error(
-    tmp_path: Path, columns: dict[str, str], said: str
+def test_what_is_no_image_of_the_hub_is_an_error(
+    tmp_path: Path, first: bytes, columns: dict[str, str], said: str
 ) -> None:
+    features = Features({"image": Image(), "label": Value("int64")})
+    rows = {"image": [{"bytes": first, "path": None}], "label": [3]}
+    tables = DatasetDict({"train": Dataset.from_dict(rows, features=features)})
     with (
         image_store.image_store(tmp_path) as store,
         pytest.raises(TightropeError, match=rf"^{HUB}: {said}"),
     ):
-        images_of(HUB, hub_tables([0, 1]), columns, store)
-
-
-def test_a_broken_image_of_the_hub_is_named_by_its_row(tmp_path: Path) -> None:
-    features = Features({"image": Image(), "label": Value("int64")})
-    rows = {"image": [{"bytes": b"x", "path": None}], "label": [3]}
-    tables = DatasetDict({"train": Dataset.from_dict(rows, features=features)})
-    with (
-        image_store.image_store(tmp_path) as store,
-        pytest.raises(TightropeError, match=rf"^{HUB}: train row 1: no image that can be read"),
-    ):
-        images_of(HUB, tables, NAMES, store)
+        images_of(HUB, tables, NAMES | columns, store)
 
 
 @pytest.mark.parametrize(
@@ -594,9 +500,6 @@ def test_an_impossible_source_of_images_is_a_config_error(
     (tmp_path / "labels.csv").write_text("image,label\n")
     with pytest.raises(ConfigError, match=said):
         local_files(source.format(tmp_path), task=IMAGE, images=images)
-
-
-def test_digits_are_no_texts() -> None:
     with pytest.raises(ConfigError, match="digits: no data source of text-classification"):
         local_files("digits")
 
@@ -614,9 +517,3 @@ def test_loose_images_are_known_by_a_digest_and_not_as_inputs(tmp_path: Path) ->
     known = libraries(f"files:{table}", task=IMAGE)
     (pets / "cat/new.png").unlink()
     assert libraries(f"files:{table}", task=IMAGE) != known
-
-
-def test_the_manifest_of_images_is_json_without_images(tmp_path: Path) -> None:
-    prepare(tmp_path / "out", f"files:{class_folders(tmp_path / 'pets')}")
-    document = json.loads((tmp_path / "out/data.json").read_text())
-    assert set(document["files"]) == {"pool.arrow"}

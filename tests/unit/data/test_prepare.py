@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import huggingface_hub.constants
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from splits import prepare_splits, split_of
@@ -41,25 +42,11 @@ def ones(rows: list) -> int:
     return sum(label for _, label in rows)
 
 
-def test_the_same_words_in_other_case_spacing_or_punctuation_are_one_text() -> None:
-    assert fingerprint("A  good, film!") == fingerprint("a good film .")
+def test_a_text_is_taken_once_and_with_two_labels_not_at_all() -> None:
+    """Other case, spacing or punctuation make no other text."""
     assert fingerprint(":-)") != fingerprint(":-(")
-    assert unique([("Good film.", 1), ("good  film", 1), (" ", 0)]) == [("Good film.", 1)]
-
-
-def test_a_text_with_two_labels_is_dropped() -> None:
-    assert unique([("fine", 1), ("Fine!", 0), ("fine", 1), ("bad", 0)]) == [("bad", 0)]
-
-
-def test_every_first_n_rows_hold_the_labels_in_proportion() -> None:
-    rows = stratified(POOL, balanced=False, seed=0)
-    for n in range(1, len(rows)):
-        assert abs(ones(rows[:n]) - n / 4) <= 1
-
-
-def test_a_smaller_calibration_sample_is_the_start_of_a_larger_one() -> None:
-    calibration = split(Material(["a", "b"], POOL))["calibration"]
-    assert [ones(calibration[:n]) for n in (8, 16, 40)] == [2, 4, 10]
+    rows = [("A  good, film!", 1), ("a good film .", 1), (" ", 0), ("fine", 1), ("Fine!", 0)]
+    assert unique([*rows, ("fine", 1), ("bad", 0)]) == [("A  good, film!", 1), ("bad", 0)]
 
 
 def test_balanced_cuts_each_label_to_the_rarest() -> None:
@@ -67,34 +54,33 @@ def test_balanced_cuts_each_label_to_the_rarest() -> None:
     assert (len(rows), ones(rows)) == (200, 100)
 
 
-def test_splits_of_one_pool_are_disjoint_and_leave_nothing_out() -> None:
+def test_splits_of_one_pool_are_disjoint_and_hold_the_labels_in_proportion() -> None:
     parts = split(Material(["a", "b"], POOL))
+    for rows in parts.values():
+        for n in range(1, len(rows)):
+            assert abs(ones(rows[:n]) - n / 4) <= 1
     del parts["timing"]
-    assert {name: len(rows) for name, rows in parts.items()} == {
-        "train": 280,
-        "evaluation": 80,
-        "calibration": 40,
-    }
+    sizes = {name: len(rows) for name, rows in parts.items()}
+    assert sizes == {"train": 280, "evaluation": 80, "calibration": 40}
     assert sorted(row for rows in parts.values() for row in rows) == sorted(POOL)
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["pool", "own evaluation"])
-def test_a_larger_evaluation_split_moves_no_other_example(own: bool) -> None:
+def test_a_split_of_another_size_moves_no_other_example(own: bool) -> None:
+    """A larger one begins with the smaller; limits of what is kept change nothing."""
     evaluation = [(f"other {i}", i % 2) for i in range(300)] if own else None
     material = Material(["a", "b"], POOL, evaluation)
-    small, large = (split(material, train=100, evaluation=size) for size in (50, 200))
-    assert large["evaluation"][:50] == small["evaluation"]
-    for name in ("train", "calibration", "timing"):
-        assert large[name] == small[name]
-
-
-def test_a_larger_calibration_pool_moves_no_other_example_and_begins_with_the_smaller() -> None:
-    small, large = (
-        split(Material(["a", "b"], POOL), train=100, evaluation=50, pool=size) for size in (8, 40)
-    )
-    assert large["calibration"][:8] == small["calibration"]
-    for name in ("train", "evaluation", "timing"):
-        assert large[name] == small[name]
+    small = split(material, train=100, evaluation=50, pool=8)
+    for larger in ({"evaluation": 200}, {"pool": 40}):
+        found = split(material, **({"train": 100, "evaluation": 50, "pool": 8} | larger))
+        name = "evaluation" if "evaluation" in larger else "calibration"
+        assert found[name][: len(small[name])] == small[name]
+        assert {**found, name: None} == {**small, name: None}
+    limits = {"train": 150, "evaluation": 60}
+    few = split(material, train=100, evaluation=50, pool=8, limits=limits)
+    # the limits of a plan are larger than the split for timing
+    assert few["timing"][:60] == small["timing"][:60]
+    assert {**few, "timing": None} == {**small, "timing": None}
 
 
 def test_without_a_size_of_train_another_evaluation_split_changes_train_alone() -> None:
@@ -109,32 +95,6 @@ def test_timing_takes_the_first_of_the_evaluation_order_whatever_its_size() -> N
     parts = split(Material(["a", "b"], rows), train=100, evaluation=2000)
     assert parts["timing"] == parts["evaluation"][:TIMING_SAMPLES]
     assert split(Material(["a", "b"], rows), train=100, evaluation=3)["timing"] == parts["timing"]
-
-
-@pytest.mark.parametrize("size", [7, 80, 200])
-def test_every_first_n_of_an_evaluation_split_hold_the_labels_in_proportion(size: int) -> None:
-    rows = split(Material(["a", "b"], POOL), train=100, evaluation=size)["evaluation"]
-    for n in range(1, size + 1):
-        assert abs(ones(rows[:n]) - n / 4) <= 1
-
-
-@pytest.mark.parametrize("own", [False, True], ids=["pool", "own evaluation"])
-def test_limits_of_what_is_kept_change_no_split(own: bool) -> None:
-    evaluation = [(f"other {i}", i % 2) for i in range(300)] if own else None
-    material = Material(["a", "b"], POOL, evaluation)
-    all_kept, few = (
-        split(material, train=100, evaluation=50, limits=limits)
-        for limits in (None, {"train": 150, "evaluation": 60})
-    )
-    # the limits of a plan are larger than the split for timing
-    assert few.pop("timing")[:60] == all_kept.pop("timing")[:60]
-    assert few == all_kept
-
-
-def test_an_evaluation_split_that_reaches_into_the_others_is_an_error_with_the_keys() -> None:
-    said = "only 200 distinct texts are left for train, splits.train asks for 300; lower splits.tr"
-    with pytest.raises(TightropeError, match=said):
-        split(Material(["a", "b"], POOL), train=300, evaluation=160)
 
 
 def test_nothing_of_the_evaluation_split_is_trained_on_or_calibrated_with() -> None:
@@ -152,6 +112,7 @@ def test_nothing_of_the_evaluation_split_is_trained_on_or_calibrated_with() -> N
         ({"train": 1000}, "splits.train asks for 1000"),
         ({"evaluation": 1000}, "splits.evaluation asks for 1000"),
         ({"pool": 1000}, "calibration.pool asks for 1000"),
+        ({"train": 300, "evaluation": 160}, "only 200 distinct texts are left for train, splits"),
     ],
 )
 def test_too_few_texts_are_an_error_that_names_the_key(sizes: dict, key: str) -> None:
@@ -165,7 +126,7 @@ def rare(count: int) -> Material:
     return Material(["a", "b", "rare one"], rows + [(f"rare {i}", 2) for i in range(count)])
 
 
-def test_a_class_that_no_calibration_example_has_is_an_error_with_the_pool_it_takes() -> None:
+def test_a_calibration_split_without_a_class_asks_for_the_pool_that_it_takes() -> None:
     said = (
         r"files:x: no text of class 'rare one' is in the calibration split .*pool from 10 to 2\d "
     )
@@ -178,30 +139,29 @@ def test_a_class_that_no_calibration_example_has_is_an_error_with_the_pool_it_ta
         split(rare(2), train=80, evaluation=80, pool=asked - 1)
 
 
-def test_a_class_all_of_whose_examples_are_trained_on_asks_for_a_smaller_train_split() -> None:
-    with pytest.raises(TightropeError, match=r"'rare one' .*lower splits\.train, or bring more"):
-        split(rare(1), train=250, evaluation=80)
+OTHERS = [(f"other {i}", i % 3) for i in range(30)]
 
 
-def test_fewer_calibration_examples_than_classes_are_an_error() -> None:
-    material = Material(list("abcd"), [(f"text number {i}", i % 4) for i in range(400)])
-    with pytest.raises(TightropeError, match=r"class 'd' .*\(1 of 4 classes .*from 3 to 4 "):
-        split(material, pool=3)
-    assert len(split(material, pool=4)["calibration"]) == 4
-
-
-def test_a_class_of_which_nothing_is_left_for_calibration_asks_for_more_data() -> None:
-    with pytest.raises(TightropeError, match=r"class 'rare one' .*none is left .*: bring more"):
-        split(rare(1), evaluation=300, pool=40)
-    evaluation = [(f"other {i}", i % 3) for i in range(30)]
-    with pytest.raises(TightropeError, match=r"class 'rare one' .*none is left .*: bring more"):
-        split(rare(0)._replace(evaluation=evaluation), pool=40)
-
-
-def test_a_class_all_of_whose_texts_bear_another_label_too_is_an_error() -> None:
-    material = rare(5)._replace(train=rare(5).train + [(f"rare {i}", 0) for i in range(5)])
-    with pytest.raises(TightropeError, match=r"class 'rare one' .*none is left"):
-        split(material, pool=40)
+@pytest.mark.parametrize(
+    ("material", "sizes", "said"),
+    [
+        (rare(1), {"train": 250, "evaluation": 80}, "lower splits.train, or bring more"),
+        (rare(1), {"evaluation": 300}, "none is left .*: bring more"),
+        (rare(0)._replace(evaluation=OTHERS), {}, "none is left .*: bring more"),
+        # all of its texts have another label too
+        (
+            rare(5)._replace(train=[*rare(5).train, *((f"rare {i}", 0) for i in range(5))]),
+            {},
+            "none is left",
+        ),
+        (rare(3), {"pool": 2}, r"\(1 of 3 classes .*from 2 to "),
+    ],
+)
+def test_a_class_that_no_calibration_example_has_is_an_error_with_the_remedy(
+    material: Material, sizes: dict[str, int], said: str
+) -> None:
+    with pytest.raises(TightropeError, match=rf"no text of class 'rare one' .*{said}"):
+        split(material, **sizes)
 
 
 def test_a_class_without_any_text_is_no_matter_of_the_splits() -> None:
@@ -243,14 +203,16 @@ def test_a_place_may_hold_a_colon() -> None:
 
 
 def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub.constants
-
-    # Nothing listens on port 9 of this machine.
+    # nothing listens on port 9 of this machine
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(
         TightropeError, match=r"hub:a/b@main: .*could not be reached.*; to use local files"
     ):
         read_hub("hub:a/b@main", "a/b@main", columns={})
+
+
+COLUMNS = {"text": "text", "label": "label"}
+HUB = "hub:a/b@main"
 
 
 def hub_tables(*, named: bool) -> DatasetDict:
@@ -265,42 +227,37 @@ def hub_tables(*, named: bool) -> DatasetDict:
 
 
 def test_a_hub_data_set_keeps_the_names_and_the_order_of_its_labels() -> None:
-    columns = {"text": "text", "label": "label"}
-    material = material_of("hub:a/b@main", hub_tables(named=True), columns)
-    assert material.labels == ["bad", "good"]
-    assert material.train == [("train 0", 0), ("train 1", 1)]
-    assert material.evaluation == [("validation 0", 1)]
+    material = material_of(HUB, hub_tables(named=True), COLUMNS)
+    assert material == Material(
+        ["bad", "good"], [("train 0", 0), ("train 1", 1)], [("validation 0", 1)]
+    )
 
 
 def test_a_hub_data_set_with_one_split_is_a_pool_of_sorted_labels() -> None:
-    columns = {"text": "text", "label": "label"}
-    material = material_of("hub:a/b@main", hub_tables(named=False), columns)
-    assert (material.labels, material.evaluation) == (["1", "3"], None)
-    assert [label for _, label in material.train] == [1, 0]
-    with pytest.raises(TightropeError, match="no column 'body', only text, label"):
-        material_of("hub:a/b@main", hub_tables(named=False), {"text": "body", "label": "label"})
-
-
-COLUMNS = {"text": "text", "label": "label"}
+    material = material_of(HUB, hub_tables(named=False), COLUMNS)
+    assert material == Material(["1", "3"], [("train 0", 1), ("train 1", 0)])
 
 
 def test_rows_of_the_hub_without_text_or_label_are_left_out_and_counted() -> None:
     rows = {"text": ["one", " ", None, "four", "five"], "label": [0, 1, 1, -1, None]}
     features = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
     tables = DatasetDict({"train": Dataset.from_dict(rows, features=features)})
-    material = material_of("hub:a/b@main", tables, COLUMNS)
-    assert material.train == [("one", 0)]
-    assert material.left_out == 4
-    assert material_of("hub:a/b@main", hub_tables(named=True), COLUMNS).left_out == 0
+    material = material_of(HUB, tables, COLUMNS)
+    assert (material.train, material.left_out) == ([("one", 0)], 4)
 
 
-@pytest.mark.parametrize("values", [[1, 2], [["a"], ["b"]]], ids=repr)
-def test_a_column_of_the_hub_that_holds_no_texts_is_an_error(values: list) -> None:
-    tables = DatasetDict({"train": Dataset.from_dict({"text": values, "label": [0, 1]})})
-    with pytest.raises(
-        TightropeError, match=r"hub:a/b@main: column 'text' holds .*, no texts; set"
-    ):
-        material_of("hub:a/b@main", tables, COLUMNS)
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ({"text": [1, 2]}, "column 'text' holds .*, no texts; set"),
+        ({"text": [["a"], ["b"]]}, "column 'text' holds .*, no texts; set"),
+        ({"body": ["a", "b"]}, "has no column 'text', only body, label"),
+    ],
+)
+def test_a_column_of_the_hub_that_holds_no_texts_is_an_error(rows: dict, said: str) -> None:
+    tables = DatasetDict({"train": Dataset.from_dict({**rows, "label": [0, 1]})})
+    with pytest.raises(TightropeError, match=f"{HUB}: {said}"):
+        material_of(HUB, tables, COLUMNS)
 
 
 def test_checking_the_configuration_imports_no_heavy_library(repository: Path) -> None:

@@ -1,4 +1,3 @@
-import io
 import struct
 import zlib
 
@@ -20,22 +19,28 @@ def pixels(image: bytes) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM", "GIF", "WEBP", "JPEG"])
-def test_each_format_gives_its_pixels(kind: str) -> None:
-    image = np.full((7, 5, 3), 200, np.uint8)
-    found = pixels(encoded(image, kind))
+def test_each_format_gives_its_pixels_and_a_truncated_image_is_named(kind: str) -> None:
+    found = pixels(encoded(np.full((7, 5, 3), 200, np.uint8), kind))
     assert found.shape == (7, 5, 3)
     assert abs(found.astype(int) - 200).max() <= 2
+    whole = encoded(noise(64, 64), kind)
+    for length in (len(whole) // 2, len(whole) // 10):
+        said = error_of(whole[:length])
+        assert "broken or cut off" in said or "no image that can be read" in said
 
 
-def test_grey_is_the_same_in_all_three_channels() -> None:
+def test_grey_and_ink_become_rgb() -> None:
     grey = noise(6, 4)[:, :, 0]
     np.testing.assert_array_equal(pixels(encoded(grey)), np.stack([grey] * 3, axis=2))
+    assert pixels(encoded(Image.new("1", (1, 1), 1))).tolist() == [[[255, 255, 255]]]
+    ink = Image.new("CMYK", (8, 8), (0, 255, 255, 0))
+    assert np.abs(pixels(encoded(ink, "TIFF")).astype(int) - RED).max() <= 2
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "PPM"])
 def test_16_bit_grey_is_scaled_and_not_clipped(kind: str) -> None:
-    grey = np.array([[0, 257, 128 * 257, 65535]], np.uint16)
-    assert pixels(encoded(Image.fromarray(grey), kind))[0, :, 0].tolist() == [0, 1, 128, 255]
+    grey = np.array([[0, 257, 51200, 65535]], np.uint16)
+    assert pixels(encoded(Image.fromarray(grey), kind))[0, :, 0].tolist() == [0, 1, 199, 255]
 
 
 def test_what_is_transparent_is_laid_over_white() -> None:
@@ -52,12 +57,6 @@ def test_a_palette_is_looked_up_and_its_transparent_colour_is_white() -> None:
     image.putpixel((1, 0), 1)
     assert pixels(encoded(image)).tolist() == [[list(RED), [0, 0, 255]]]
     assert pixels(encoded(image, transparency=1)).tolist() == [[list(RED), [255, 255, 255]]]
-
-
-def test_black_and_white_and_cmyk_become_rgb() -> None:
-    assert pixels(encoded(Image.new("1", (1, 1), 1))).tolist() == [[[255, 255, 255]]]
-    ink = Image.new("CMYK", (8, 8), (0, 255, 255, 0))
-    assert np.abs(pixels(encoded(ink, "TIFF")).astype(int) - RED).max() <= 2
 
 
 def test_an_image_is_turned_as_its_exif_orientation_says() -> None:
@@ -83,14 +82,6 @@ def error_of(image: bytes) -> str:
     assert said.startswith("cats/1.jpg: ")
     assert "\n" not in said
     return said
-
-
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM", "GIF"])
-def test_a_truncated_image_is_named(kind: str) -> None:
-    whole = encoded(noise(64, 64), kind)
-    for length in (len(whole) // 2, len(whole) // 10):
-        said = error_of(whole[:length])
-        assert "broken or cut off" in said or "no image that can be read" in said
 
 
 def test_damaged_data_are_named() -> None:
@@ -123,7 +114,7 @@ def png_header(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
 
 
-@pytest.mark.parametrize("edge", [8_000, 12_000, 60_000, 2**31 - 1])
+@pytest.mark.parametrize("edge", [8_000, 2**31 - 1])
 def test_a_huge_image_is_refused_before_it_is_decoded(edge: int) -> None:
     assert "more than 50000000 pixels are not decoded" in error_of(png_header(edge, edge))
 
@@ -133,9 +124,3 @@ def test_an_image_of_just_the_largest_size_is_decoded(monkeypatch: pytest.Monkey
     assert pixels(encoded(noise(4, 3))).shape == (4, 3, 3)
     with pytest.raises(TightropeError, match="a: 13 x 1 pixels"):
         decode_rgb(encoded(noise(1, 13)), name="a")
-
-
-def test_the_formats_are_those_of_this_pillow() -> None:
-    Image.init()
-    assert set(image_decoding.FORMATS) <= set(Image.OPEN)
-    assert Image.open(io.BytesIO(encoded(noise(2, 2))), formats=image_decoding.FORMATS)

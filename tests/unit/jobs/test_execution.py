@@ -8,7 +8,7 @@ import pytest
 from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.files import write_json
 from tightrope.errors import TightropeError
-from tightrope.jobs.ended import CONTINUES, Ended
+from tightrope.jobs.ended import CONTINUES
 from tightrope.jobs.execution import Execution, require_node
 from tightrope.jobs.job import Section
 from tightrope.machine.host import host_key
@@ -50,8 +50,8 @@ def test_a_job_that_has_ended_before_fails_where_snakemake_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reason = "sbatch: error: Invalid feature specification"
-    Ended(outputs={"record.json": reason}).write()
-    monkeypatch.setenv(CONTINUES, "1")
+    write_json("ended.json", {"record.json": reason})
+    monkeypatch.setenv(CONTINUES, "ended.json")
     assert Execution.of(job("cpu@absent")).limits.ended == reason
     # this machine is no node of that kind
     assert not Path("artifacts/hosts").exists()

@@ -1,11 +1,10 @@
 """Joules of real counter files in a folder of the test, and of a driver library of the test."""
 
-import os
 from pathlib import Path
 
 import pytest
 from energy_counter import RANGE_UJ, zone
-from nvml_driver import build_driver, printed
+from nvml_driver import build_driver, printed_each
 from tightrope.machine.energy import GPU_SECONDS, EnergyMeter, gpu_meter, package_meter
 
 ON_GPU = """
@@ -23,18 +22,13 @@ def metered(folder: Path) -> EnergyMeter:
 
 
 def test_the_joules_of_all_packages_are_summed_and_no_part_is_counted_twice(tmp_path: Path) -> None:
-    names = (
-        ("0", "package-0"),
-        ("0:0", "core"),
-        ("0:1", "dram"),
-        ("1", "package-1"),
-        ("2", "psys"),
-    )
-    files = [zone(tmp_path, f"intel-rapl:{name}", domain, 10**6) for name, domain in names]
-    other = zone(tmp_path, "intel-rapl-mmio:0", "package-0", 10**6)
+    zones = {"0": "package-0", "0:0": "core", "0:1": "dram", "1": "package-1", "2": "psys"}
+    names = {f"intel-rapl:{number}": domain for number, domain in zones.items()}
+    names["intel-rapl-mmio:0"] = "package-0"  # the same package once more
+    files = [zone(tmp_path, name, domain, 10**6) for name, domain in names.items()]
     meter = metered(tmp_path)
     before = meter.read()
-    for added, file in enumerate([*files, other], start=1):
+    for added, file in enumerate(files, start=1):
         file.write_text(f"{10**6 + added * 10**6}\n")
     assert meter.joules_since(before) == pytest.approx(1 + 4)
     assert meter.shortest_s == 0
@@ -44,55 +38,36 @@ def test_a_counter_that_started_again_from_zero_has_counted_to_its_end(tmp_path:
     file = zone(tmp_path, "intel-rapl:0", "package-0", RANGE_UJ - 250_000)
     meter = metered(tmp_path)
     before = meter.read()
+    assert meter.joules_since(before) == 0
     file.write_text("750000\n")
     assert meter.joules_since(before) == pytest.approx(1.0)
 
 
-def test_a_counter_that_did_not_move_is_no_energy(tmp_path: Path) -> None:
-    zone(tmp_path, "intel-rapl:0", "package-0", 10**9)
-    meter = metered(tmp_path)
-    assert meter.joules_since(meter.read()) == 0
-
-
-def test_a_machine_without_counters_has_no_meter(tmp_path: Path) -> None:
+def test_a_machine_without_counters_that_can_be_read_has_no_meter(tmp_path: Path) -> None:
     assert package_meter(tmp_path / "none") is None
     zone(tmp_path, "intel-rapl:0:0", "core", 0)
     assert package_meter(tmp_path) is None
-
-
-def test_a_counter_that_cannot_be_read_is_no_part_of_a_sum(tmp_path: Path) -> None:
     zone(tmp_path, "intel-rapl:0", "package-0", 0)
     hidden = zone(tmp_path, "intel-rapl:1", "package-1", 0)
+    assert package_meter(tmp_path) is not None
     hidden.unlink()
-    hidden.mkdir()  # reading a folder fails for root too
+    hidden.mkdir()  # reading a folder fails for root too, as a file of root fails for a user
     assert package_meter(tmp_path) is None
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_counter_that_only_root_may_read_is_none(tmp_path: Path) -> None:
-    zone(tmp_path, "intel-rapl:0", "package-0", 0).chmod(0)
-    assert package_meter(tmp_path) is None
-
-
-@pytest.mark.parametrize("content", [None, "", "none"])
+@pytest.mark.parametrize("content", [None, "none"])
 def test_a_counter_that_goes_away_later_is_unknown(tmp_path: Path, content: str | None) -> None:
     file = zone(tmp_path, "intel-rapl:0", "package-0", 0)
     meter = metered(tmp_path)
     before = meter.read()
     file.unlink() if content is None else file.write_text(content)
     assert meter.joules_since(before) is None
-    assert meter.read() == []
     assert meter.joules_since([]) is None
 
 
 def test_a_gpu_counts_in_millijoules_and_needs_a_second(tmp_path: Path) -> None:
     build_driver(tmp_path)
-    assert printed(ON_GPU, tmp_path) == f"[1.5, {GPU_SECONDS}]"
-    assert printed(ON_GPU, tmp_path, FAKE_NO_ENERGY="1") == "None"
-    assert printed(ON_GPU, tmp_path, CUDA_VISIBLE_DEVICES="MIG-cccc-3333") == "None"
-    assert printed(ON_GPU, tmp_path, FAKE_MIG="1") == "None"
-    assert printed(ON_GPU, tmp_path, FAKE_NO_DRIVER="1") == "None"
-
-
-def test_without_a_gpu_there_is_no_meter() -> None:
+    faults = [{"FAKE_NO_ENERGY": "1"}, {"FAKE_MIG": "1"}, {"FAKE_NO_DRIVER": "1"}]
+    found = printed_each(ON_GPU, tmp_path, [{}, *faults])
+    assert found == [f"[1.5, {GPU_SECONDS}]", *["None"] * len(faults)]
     assert gpu_meter(None) is None

@@ -1,19 +1,17 @@
-"""What the kernel counts, of real processes that work, wait, sleep and spin.
+"""What the kernel counts: in files of the test as it writes them, and of real processes."""
 
-What needs a process with no other threads, or one processor for itself, runs in a child.
-"""
-
-import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
+import psutil
 import pytest
-from busy import PROCESSORS, busy_child, hash_forever, wait
+from busy import PROCESSORS, busy_child, wait
 from tightrope.jobs.child import supervised
+from tightrope.machine import foreign_load
 from tightrope.machine.foreign_load import (
+    TICKS,
     Counters,
     any_other_thread_runs,
     counters,
@@ -24,173 +22,80 @@ from tightrope.machine.foreign_load import (
 from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
-# hashed in one native call of a tenth of a second or more, in which Python's lock is not held
-LONG_WORK = bytes(256 << 20)
+OWN = threading.get_native_id()
 
 
-def in_child(work: Callable[[], Any]) -> Any:
-    return supervised(work, limits=LIMITS)
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of this process's threads, of which one ended after it was listed."""
+    monkeypatch.setattr(foreign_load, "TASKS", tmp_path)
+    (tmp_path / "99").mkdir()
+    return tmp_path
 
 
-def counted_on(processor: int, work: Callable[[], Any]) -> tuple[Counters, float]:
-    """The counters of a child on that processor over `work`, and the seconds that it took."""
-
-    def measured() -> tuple[Counters, float]:
-        os.sched_setaffinity(0, [processor])
-        before, began = counters(), time.perf_counter()
-        work()
-        return counters().since(before), time.perf_counter() - began
-
-    return in_child(measured)
+def write_task(tasks: Path, thread: int, name: str, text: str) -> None:
+    (tasks / str(thread)).mkdir(exist_ok=True)
+    (tasks / str(thread) / name).write_text(f"{text}\n")
 
 
-def waiting_is_counted() -> bool:
-    return counters().waited_s is not None
-
-
-needs_schedstat = pytest.mark.skipif(not waiting_is_counted(), reason="kernel without schedstat")
-
-
-def test_the_difference_of_two_counters_is_what_happened_in_between() -> None:
-    before = Counters({1: 2.0, 2: 5.0}, 0.25, 7, 1.5)
-    after = Counters({1: 2.5, 2: 5.0}, 0.75, 9, 1.75)
-    assert after.since(before) == Counters({1: 0.5, 2: 0.0}, 0.5, 2, 0.25)
-
-
-def test_a_thread_that_started_in_between_counts_whole_and_one_that_ended_not() -> None:
-    before = Counters({1: 2.0, 2: 5.0}, 0.0, 0, 0.0)
-    after = Counters({1: 2.0, 3: 0.5}, 0.0, 0, 0.0)
-    assert after.since(before).threads == {1: 0.0, 3: 0.5}
-
-
-@pytest.mark.parametrize(("earlier", "later"), [(None, None), (None, 1.0), (1.0, None)])
-def test_waiting_that_was_not_counted_both_times_is_unknown(
-    earlier: float | None, later: float | None
+@pytest.mark.parametrize(
+    ("earlier", "later", "waited"), [(0.25, 0.75, 0.5), (None, 1.0, None), (1.0, None, None)]
+)
+def test_the_difference_of_two_counters_is_what_happened_in_between(
+    earlier: float | None, later: float | None, waited: float | None
 ) -> None:
-    before, after = (Counters({}, waited, 0, 0.0) for waited in (earlier, later))
-    assert after.since(before).waited_s is None
+    """A thread that started in between counts whole, and one that ended not."""
+    before = Counters({1: 2.0, 2: 5.0}, earlier, 7, 1.5)
+    after = Counters({1: 2.5, 3: 0.5}, later, 9, 1.75)
+    assert after.since(before) == Counters({1: 0.5, 3: 0.5}, waited, 2, 0.25)
+
+
+def test_threads_ran_and_waited_for_what_the_kernel_counts_in_nanoseconds(tasks: Path) -> None:
+    write_task(tasks, 7, "schedstat", "2500000000 500000000 40")
+    write_task(tasks, 8, "schedstat", "1000000000 250000000 3")
+    found = counters()
+    assert found.threads == {7: 2.5, 8: 1.0}
+    assert found.waited_s == pytest.approx(0.75)
+
+
+def test_where_the_kernel_counts_no_waiting_it_is_unknown(tasks: Path) -> None:
+    write_task(tasks, OWN, "schedstat", "")
+    found = counters()
+    assert found.waited_s is None
+    assert found.threads.keys() == {thread.id for thread in psutil.Process().threads()}
 
 
 def test_the_seconds_of_a_thread_are_those_of_its_own_clock() -> None:
     before, began = counters(), time.thread_time()
     wait(0.2)
     counted, used = counters().since(before), time.thread_time() - began
-    assert counted.threads[threading.get_native_id()] == pytest.approx(used, abs=0.02)
+    assert counted.threads[OWN] == pytest.approx(used, abs=0.02)
 
 
-def test_each_thread_is_counted_for_itself() -> None:
-    def used_by_both() -> tuple[float, float]:
-        ready, leave = threading.Event(), threading.Event()
+def test_a_program_on_the_same_processor_makes_a_process_wait_again_and_again() -> None:
+    def beside_a_program() -> tuple[Counters, float]:
+        os.sched_setaffinity(0, [ONE])
+        before, began = counters(), time.perf_counter()
+        wait(0.5)
+        return counters().since(before), time.perf_counter() - began
 
-        def work() -> None:
-            hashlib.sha256(LONG_WORK).digest()
-            ready.set()
-            leave.wait()
-
-        before = counters()
-        thread = threading.Thread(target=work)
-        thread.start()
-        ready.wait()
-        threads = counters().since(before).threads
-        leave.set()
-        return threads[threading.get_native_id()], threads[thread.native_id]
-
-    main, other = in_child(used_by_both)
-    assert other > 0.05
-    assert main < 0.5 * other
-
-
-@needs_schedstat
-def test_a_program_on_the_same_processor_makes_a_process_wait() -> None:
     with busy_child(ONE):
-        counted, elapsed = counted_on(ONE, lambda: wait(0.5))
-    assert counted.waited_s > 0.2 * elapsed
-
-
-@needs_schedstat
-def test_sleep_is_no_waiting() -> None:
-    waited = [counted_on(ONE, lambda: time.sleep(0.3))[0].waited_s for _ in range(3)]
-    assert 0 <= min(waited) < 0.01
-
-
-def test_a_program_on_the_same_processor_takes_it_away_again_and_again() -> None:
-    with busy_child(ONE):
-        counted, _ = counted_on(ONE, lambda: wait(0.5))
+        counted, elapsed = supervised(beside_a_program, limits=LIMITS)
     assert counted.preempted >= 5
+    if counted.waited_s is not None:  # a kernel with schedstat
+        assert counted.waited_s > 0.2 * elapsed
 
 
-def test_time_that_a_hypervisor_took_is_that_of_the_named_processors_and_only_grows() -> None:
-    assert stolen_seconds(set()) == 0
-    before = sum(stolen_seconds({number}) for number in PROCESSORS)
-    after = stolen_seconds(set(PROCESSORS))
-    assert 0 <= before <= after + 1e-9
-    assert counters().since(counters()).stolen_s <= 0
-
-
-def spinning_until() -> list[float]:
-    """A thread that hashes in native code; when it ended is in the list then."""
-    ended: list[float] = []
-
-    def work() -> None:
-        hashlib.sha256(LONG_WORK).digest()
-        ended.append(time.perf_counter())
-
-    threading.Thread(target=work, daemon=True).start()
-    while not any_other_thread_runs():
-        time.sleep(0.001)
-    return ended
-
-
-def test_a_process_settles_as_soon_as_its_other_thread_has_stopped() -> None:
-    def late() -> float:
-        ended = spinning_until()
-        settle(limit_seconds=30)
-        settled = time.perf_counter()
-        time.sleep(0.1)
-        return settled - ended[0]
-
-    assert -0.05 < in_child(late) < 1
-
-
-def test_a_process_whose_thread_never_stops_is_given_up_at_the_limit() -> None:
-    def seconds() -> float:
-        hash_forever()
-        while not any_other_thread_runs():
-            time.sleep(0.001)
-        began = time.perf_counter()
-        settle(limit_seconds=0.3)
-        return time.perf_counter() - began
-
-    # between two hashes the thread sleeps for an instant, in which it may be seen
-    assert 0.25 < max(in_child(seconds) for _ in range(5)) < 2
-
-
-def test_a_process_of_one_thread_is_settled_at_once() -> None:
-    def seconds() -> float:
-        began = time.perf_counter()
-        settle(limit_seconds=30)
-        return time.perf_counter() - began
-
-    assert in_child(seconds) < 1
-
-
-def test_a_thread_that_sleeps_does_not_run() -> None:
-    def runs() -> list[bool]:
-        leave = threading.Event()
-        threading.Thread(target=leave.wait).start()
-        time.sleep(0.1)
-        found = [any_other_thread_runs() for _ in range(20)]
-        leave.set()
-        return found
-
-    assert not all(in_child(runs))
-
-
-def test_idle_time_is_that_of_the_named_processors() -> None:
-    assert idle_seconds(set()) == 0
-    each = sum(idle_seconds({number}) for number in PROCESSORS)
-    both = idle_seconds(PROCESSORS)
-    assert each == pytest.approx(both, abs=0.1 * len(PROCESSORS))
+def test_idle_and_stolen_seconds_are_those_of_the_named_processors(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    statistics = tmp_path / "stat"
+    line = "cpu{0} 1000 1 1 {1} {2} 1 1 {3} 1 1\n"
+    numbers = [("", 900, 90, 9), (0, TICKS, 0, 0), (1, 2 * TICKS, TICKS, 5 * TICKS), (10, 7, 7, 7)]
+    statistics.write_text("".join(line.format(*one) for one in numbers) + "intr 1 2 3\n")
+    monkeypatch.setattr(foreign_load, "STATISTICS", statistics)
+    assert [idle_seconds({0}), idle_seconds({1}), idle_seconds({0, 1})] == [1, 3, 4]
+    assert [stolen_seconds({0}), stolen_seconds({1}), stolen_seconds(set())] == [0, 5, 0]
 
 
 def test_a_processor_that_a_program_has_is_not_idle() -> None:
@@ -200,31 +105,20 @@ def test_a_processor_that_a_program_has_is_not_idle() -> None:
         assert idle_seconds([ONE]) - before < 0.1
 
 
-def test_processors_are_never_idle_for_longer_than_the_clock_says() -> None:
-    began, before = time.monotonic(), idle_seconds(PROCESSORS)
-    time.sleep(0.5)
-    idle = idle_seconds(PROCESSORS) - before
-    assert 0 <= idle <= len(PROCESSORS) * (time.monotonic() - began + 0.05)
+@pytest.mark.parametrize(("state", "runs"), [("R", True), ("S", False)])
+def test_another_thread_runs_where_the_kernel_says_so(tasks: Path, state: str, runs: bool) -> None:
+    write_task(tasks, OWN, "stat", f"{OWN} (python) R 1 2")
+    write_task(tasks, 7, "stat", f"7 (a name) R) {state} 1 2")
+    assert any_other_thread_runs() is runs
 
 
-def test_threads_that_end_meanwhile_are_no_matter() -> None:
-    """Between listing the threads and reading of one it may have ended."""
-
-    def amid_short_threads() -> tuple[int, int]:
-        known, stop = waiting_is_counted(), time.perf_counter() + 2
-        calls = unknown = 0
-
-        def spawn() -> None:
-            while time.perf_counter() < stop:
-                threading.Thread(target=time.sleep, args=(0.0001,)).start()
-
-        threading.Thread(target=spawn).start()
-        while time.perf_counter() < stop:
-            any_other_thread_runs()
-            unknown += known and counters().waited_s is None
-            calls += 1
-        return calls, unknown
-
-    calls, unknown = in_child(amid_short_threads)
-    assert calls > 100
-    assert unknown == 0
+def test_a_process_settles_when_its_last_thread_sleeps_and_at_the_limit(tasks: Path) -> None:
+    write_task(tasks, 7, "stat", "7 (omp) R 1 2")
+    began = time.perf_counter()
+    settle(limit_seconds=0.1)
+    assert time.perf_counter() - began >= 0.1
+    write_task(tasks, 7, "later", "7 (omp) S 1 2")
+    threading.Timer(0.2, (tasks / "7/later").replace, [tasks / "7/stat"]).start()
+    settle(limit_seconds=60)
+    assert not (tasks / "7/later").exists()
+    assert time.perf_counter() - began < 60

@@ -10,6 +10,7 @@ import torch
 from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.model.module import load_module
+from tightrope.onnx.export import export_onnx
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
 from tiny_model import LONGEST, TinyModel, evaluation_rows
@@ -59,19 +60,7 @@ def test_both_inputs_matter_as_they_do_in_pytorch(
         )
 
 
-def test_masked_tokens_change_nothing(tiny: TinyModel, rows: list[Arrays]) -> None:
-    batch = stack(rows[:4], sequence=LONGEST)
-    noise = np.random.default_rng(0).integers(5, 100, batch["input_ids"].shape)
-    noisy = {**batch, "input_ids": np.where(batch["attention_mask"], batch["input_ids"], noise)}
-    assert (noisy["input_ids"] != batch["input_ids"]).any()
-    np.testing.assert_allclose(
-        onnx_logits(tiny.onnx, noisy), onnx_logits(tiny.onnx, batch), atol=1e-5
-    )
-
-
-@pytest.mark.parametrize(
-    ("batch", "sequence"), [(1, 1), (1, 2), (1, LONGEST), (2, 8), (3, 17), (5, 63), (17, 5)]
-)
+@pytest.mark.parametrize(("batch", "sequence"), [(1, 1), (1, LONGEST), (3, 17), (17, 5)])
 def test_batch_and_sequence_are_dynamic(
     tiny: TinyModel, module: torch.nn.Module, batch: int, sequence: int
 ) -> None:
@@ -86,7 +75,7 @@ def test_batch_and_sequence_are_dynamic(
         np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
-def test_inputs_and_outputs_have_the_names_of_the_contract(tiny: TinyModel) -> None:
+def test_it_is_one_file_with_the_names_of_the_contract(tiny: TinyModel) -> None:
     graph = load_onnx(tiny.onnx).graph
     assert [one.name for one in graph.input] == ["input_ids", "attention_mask"]
     assert [one.name for one in graph.output] == ["logits"]
@@ -94,6 +83,9 @@ def test_inputs_and_outputs_have_the_names_of_the_contract(tiny: TinyModel) -> N
         axes = [axis.dim_param for axis in one.type.tensor_type.shape.dim]
         assert axes == ["batch", "sequence"]
         assert one.type.tensor_type.elem_type == onnx.TensorProto.INT64
+    beside = {file.name for file in tiny.onnx.parent.glob("model.*")}
+    assert beside == {tiny.onnx.name, tiny.simplified.name}
+    assert {one.data_location for one in graph.initializer} == {onnx.TensorProto.DEFAULT}
 
 
 def test_the_bytes_are_the_same_from_another_folder_process_and_thread_count(
@@ -116,33 +108,14 @@ def test_the_bytes_are_the_same_from_another_folder_process_and_thread_count(
 
 
 def test_no_path_of_this_machine_is_in_the_bytes(repository: Path, tiny: TinyModel) -> None:
-    places = [
-        tiny.onnx.parent,
-        repository,
-        Path(sys.prefix),
-        Path(sys.base_prefix),
-        Path(torch.__file__).parent,
-        Path.home(),
-        Path("site-packages"),
-        Path("modeling_bert.py"),
-    ]
+    places = [tiny.onnx.parent, repository, Path(sys.prefix), Path(torch.__file__).parent]
+    places += [Path.home(), Path("site-packages"), Path("modeling_bert.py")]
     for path in (tiny.onnx, tiny.simplified, tiny.u8s8, tiny.s8s8):
         content = path.read_bytes()
         assert not [str(place) for place in places if str(place).encode() in content]
 
 
-def test_it_is_one_file_without_external_data(tiny: TinyModel) -> None:
-    beside = {file.name for file in tiny.onnx.parent.glob("model.*")}
-    assert beside == {tiny.onnx.name, tiny.simplified.name}
-    for tensor in load_onnx(tiny.onnx).graph.initializer:
-        assert tensor.data_location == onnx.TensorProto.DEFAULT
-
-
-def test_a_checkpoint_whose_weights_were_changed_is_named(
-    repository: Path, tiny: TinyModel, tmp_path: Path
-) -> None:
-    from tightrope.onnx.export import export_onnx
-
+def test_a_checkpoint_whose_weights_were_changed_is_named(tiny: TinyModel, tmp_path: Path) -> None:
     for file in tiny.checkpoint.parent.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     content = bytearray((tmp_path / "model.safetensors").read_bytes())

@@ -1,34 +1,24 @@
 import numpy as np
-from onnx import NodeProto, helper, numpy_helper
+from onnx_text import onnx_model
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.weights import WEIGHTED, channel_axes, named_by_module, weighted_nodes
 from tiny_model import TinyModel
 
-LAYER = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-    "intermediate.dense",
-    "output.dense",
-)
-NAMES = {
-    *(f"bert.encoder.layer.{number}.{part}" for number in (0, 1) for part in LAYER),
-    "bert.pooler.dense",
-    "classifier",
-}
+LAYER = "attention.self.query attention.self.key attention.self.value attention.output.dense "
+LAYER += "intermediate.dense output.dense"
+NAMES = {f"bert.encoder.layer.{number}.{part}" for number in (0, 1) for part in LAYER.split()}
+NAMES |= {"bert.pooler.dense", "classifier"}
 
 
-def test_weighted_operators_are_those_with_a_constant_second_input(tiny: TinyModel) -> None:
+def test_operators_with_constant_weights_are_named_as_the_modules_of_the_checkpoint(
+    tiny: TinyModel,
+) -> None:
     model = load_onnx(tiny.simplified)
     nodes = weighted_nodes(model)
+    assert {node.name for node in nodes} == NAMES
     others = [n for n in model.graph.node if n.op_type in WEIGHTED and n not in nodes]
     assert (len(nodes), len(others)) == (14, 4)
     assert set(channel_axes(model).values()) == {-1}
-
-
-def test_they_are_named_as_the_modules_of_the_checkpoint(tiny: TinyModel) -> None:
-    assert {node.name for node in weighted_nodes(load_onnx(tiny.simplified))} == NAMES
 
 
 def test_names_stay_unique_and_tensors_as_they_are(tiny: TinyModel) -> None:
@@ -49,33 +39,24 @@ def test_names_stay_unique_and_tensors_as_they_are(tiny: TinyModel) -> None:
     assert [list(node.input) + list(node.output) for node in again.graph.node] == tensors
 
 
-def product(kind: str, name: str, weight: str, **attributes) -> NodeProto:
-    return helper.make_node(kind, ["x", weight], [f"out_{name}"], name=name, **attributes)
+PRODUCTS = """net (float[n, 4] x) => (float[n, 4] y) {
+    [matrix] a = MatMul (x, weight)
+    [vector] b = MatMul (x, row)
+    [cube] c = MatMul (x, block)
+    [plain] d = Gemm <transB = 1> (x, weight)
+    [scaled] e = Gemm <alpha = 0.5> (x, weight)
+    [transposed] y = Gemm <transA = 1> (x, weight)
+}"""
 
 
 def test_only_plain_products_with_a_matrix_count() -> None:
-    sizes = {"matrix": (4, 4), "vector": (4,), "cube": (1, 4, 4)}
-    nodes = [product("MatMul", weight, weight) for weight in sizes]
-    nodes += [
-        product("Gemm", "plain", "matrix", transB=1),
-        product("Gemm", "scaled", "matrix", alpha=0.5),
-        product("Gemm", "transposed", "matrix", transA=1),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "products",
-        [],
-        [],
-        [numpy_helper.from_array(np.ones(size, np.float32), n) for n, size in sizes.items()],
-    )
-    found = weighted_nodes(helper.make_model(graph))
-    assert [node.name for node in found] == ["matrix", "plain"]
+    sizes = {"weight": (4, 4), "row": (4,), "block": (1, 4, 4)}
+    model = onnx_model(PRODUCTS, **{name: np.ones(size) for name, size in sizes.items()})
+    assert [node.name for node in weighted_nodes(model)] == ["matrix", "plain"]
 
 
 def test_operators_without_a_name_of_their_own_are_named_by_their_output() -> None:
-    nodes = [helper.make_node("MatMul", ["x", "w"], [f"y{index}"]) for index in range(3)]
-    nodes[1].name = nodes[2].name = "same"
-    weights = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
-    model = helper.make_model(helper.make_graph(nodes, "unnamed", [], [], [weights]))
+    lines = "a = MatMul (x, w)\n[same] b = MatMul (x, w)\n[same] y = MatMul (x, w)"
+    model = onnx_model(f"net (float[n, 4] x) => (float[n, 4] y) {{ {lines} }}", w=np.ones((4, 4)))
     named = [node.name for node in weighted_nodes(named_by_module(model, prefix=""))]
-    assert named == ["MatMul_y0", "same", "MatMul_y2"]
+    assert named == ["MatMul_a", "same", "MatMul_y"]

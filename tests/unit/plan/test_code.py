@@ -1,17 +1,17 @@
-"""The code of a job holds the modules of its own engines and kind of source, and of no other."""
+"""A changed definition changes the code of the jobs that can reach it, and of no other."""
 
+import ast
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from snakemake.iocontainers import Wildcards
-from tightrope.artifacts.provenance import code_digest, imported_files, syntax
+from tightrope.artifacts import reach
+from tightrope.artifacts.provenance import sources_of
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
-from tightrope.plan import code
-from tightrope.plan.plan import Plan
+from tightrope.engine_table import ENGINES
 from tightrope.signature import IMAGE, TEXT
-from tightrope.variants import parse
 
 CHECKPOINTS = {
     "hub": "hub:owner/name@main",
@@ -31,103 +31,288 @@ DATA = {
     "images of the hub": ("hub:owner/name@main", IMAGE),
     "random images": ("random", IMAGE),
 }
+# jobs that load an engine, and those that build one besides
+LOADS = {
+    *("audit_variant", "measure_accuracy", "measure_idleness", "measure_latency"),
+    *("measure_profile", "measure_throughput", "measure_traffic", "race_family", "race_finalists"),
+}
+TIMES = LOADS - {"audit_variant", "measure_accuracy"}
+BUILDS = {"choose_structure", "measure_structures", "verify_causes"}
+LOADED = {f"load {engine}" for engine in ENGINES}
+# These must not be reached by a job that trains, builds or measures.
+NOT_FOR_WORK = ("bundle", "compare", "plan", "report", "summary", "terminal")
+PRESENTING = ("bundle", "describe", "render", "summarize")
+# A definition, and the jobs that make their files again when it changes: scripts, and what they
+# load by name for an engine, a source or a recipe.
+PLANTED = {
+    "bundle/write:contents": {"bundle"},
+    "checkpoint/prepare:prepare_checkpoint": {"prepare_checkpoint"},
+    "checkpoint/sources/onnx:fetch": {"checkpoint: onnx"},
+    "checkpoint/sources/path:check": {"checkpoint: path"},
+    "checkpoint/sources/scratch:fetch": {"checkpoint: scratch"},
+    "compare/compare:compare": set(),
+    "data/prepare:check_labels": {"prepare_data"},
+    "data/sources/digits:read": {"data: digits"},
+    "data/sources/docstrings:read": {"data: docstrings"},
+    "data/sources/hub_texts:read": {"data: hub_texts"},
+    "data/sources/text_files:read": {"data: text_files"},
+    "data/splits:stratified": {"prepare_data"},
+    "engines/build:build_in_folder": {*BUILDS, "build_engine"},
+    "engines/inductor:FILE": {"build inductor", "load inductor"},
+    "engines/load:load_engine": {*LOADS, *BUILDS},
+    "engines/openvino:build": {"build openvino"},
+    "engines/openvino:load": {"load openvino"},
+    "engines/tvm:load": {"load tvm"},
+    "errors:nearest": set(),
+    "inputs/texts:text_encoder": {
+        "search_operators",
+        *LOADS,
+        *BUILDS,
+        "build inductor",
+        "build openvino",
+        "calibrate",
+        "measure_requests",
+        "run_teacher",
+        "simplify_onnx",
+    },
+    "inputs/timing_batches:timing_batches": {
+        *BUILDS,
+        "measure_idleness",
+        "measure_latency",
+        "measure_profile",
+        "measure_requests",
+        "measure_throughput",
+        "race_family",
+        "race_finalists",
+    },
+    "int8/calibrate:RANDOM_SEED": {"build inductor", "build openvino", "calibrate"},
+    "int8/quantize:in_qdq": {"search_operators", "quantize_onnx"},
+    "int8/ranges:computed": {"calibrate"},
+    "int8/repairs:smoothed": {"search_operators", "quantize_onnx"},
+    "jobs/progress:INTERVAL_SECONDS": {
+        "measure_costs",
+        "search_operators",
+        *BUILDS,
+        "audit_variant",
+        "calibrate",
+        "measure_accuracy",
+        "measure_idleness",
+        "measure_latency",
+        "measure_throughput",
+        "race_family",
+        "race_finalists",
+    },
+    "machine/energy:package_joules": {
+        *BUILDS,
+        "measure_idleness",
+        "measure_latency",
+        "measure_throughput",
+        "race_family",
+        "race_finalists",
+    },
+    "machine/host:saturates": {"render_report"},
+    "machine/interference:disturbance": {
+        "bundle",
+        "measure_latency",
+        "race_family",
+        "race_finalists",
+        "summarize",
+    },
+    "machine/quiet:QuietMachine": {
+        *BUILDS,
+        "measure_idleness",
+        "measure_latency",
+        "measure_throughput",
+        "measure_traffic",
+        "measure_training",
+        "race_family",
+        "race_finalists",
+    },
+    "machine/quiet:SAY_SECONDS": {
+        *BUILDS,
+        "measure_idleness",
+        "measure_latency",
+        "measure_throughput",
+        "measure_traffic",
+        "measure_training",
+        "race_family",
+        "race_finalists",
+    },
+    "measure/audit:collapse": {"audit_variant"},
+    "measure/paired_blocks:StopRule": {"measure_latency"},
+    "measure/profile/bounds:verdict": {"measure_profile"},
+    "measure/profile/peaks:product": {"measure_peaks"},
+    "measure/rounds:ROUNDS": {*BUILDS},
+    "measure/traffic/padding:bucket_edges": {"measure_traffic"},
+    "model/activations:swap_activation": {"choose_structure", "measure_training", "train_model"},
+    "model/classifier:load_classifier": {"choose_structure", "measure_training", "train_model"},
+    "model/heads:is_classifier": {"choose_structure", "measure_training", "train_model"},
+    "onnx/export:OPSET": {"choose_structure", "export_onnx", "measure_structures"},
+    "onnx/imported:import_checkpoint": {"training: onnx"},
+    "onnx/interface:adapted": {
+        "choose_structure",
+        "export_onnx",
+        "measure_structures",
+        "simplify_onnx",
+        "training: onnx",
+    },
+    "onnx/simplify:TOLERANCE": {"choose_structure", "measure_structures", "simplify_onnx"},
+    "plan/plan:make_plan": set(),
+    "records/latency:LatencyRecord": {
+        "bundle",
+        "measure_latency",
+        "race_family",
+        "race_finalists",
+        "summarize",
+    },
+    "records/machine_speed:drift_std": {"race_family", "race_finalists", "summarize"},
+    "records/paired_accuracy:change": {"race_family", "race_finalists", "summarize"},
+    "records/race_choice:close_to": {"race_family", "summarize"},
+    "report/sections/traffic:traffic_section": {"render_report"},
+    "report/style/palette:COLOURS": {"render_report"},
+    "runtimes/buckets:Buckets": {
+        *LOADED,
+        "build onnxruntime",
+        "build openvino",
+        "build tvm",
+        "measure_profile",
+    },
+    "runtimes/padding:padded": {*LOADED, "build onnxruntime", "measure_profile"},
+    "sources/archives:guarded": {"data: local_images"},
+    "sources/hub:fetch_error": {"checkpoint: hub", "data: hub_images", "data: hub_texts"},
+    "sources/packages:package_folder": {"checkpoint: package", "data: docstrings"},
+    "sources/tables:header": {"data: local_images", "data: text_files"},
+    "statistics:RESAMPLES": {"summarize"},
+    "statistics:mcnemar_p_value": {"race_family", "race_finalists", "summarize"},
+    "statistics:speedup": {
+        "choose_structure",
+        "measure_latency",
+        "measure_traffic",
+        "race_family",
+        "race_finalists",
+        "summarize",
+    },
+    "summary/reasons:beaten": {"summarize"},
+    "summary/recommend:choose": {"summarize"},
+    "terminal/decision:closing_words": set(),
+    "training/augmentation:flip_crop": {"choose_structure", "measure_training", "train_model"},
+    "training/loop:fine_tune": {"measure_training", "train_model", "training: qat"},
+    "training/quantization_aware:fine_tune_quantized": {"training: qat"},
+    "variants:parse": {
+        *LOADS,
+        *BUILDS,
+        "build_engine",
+        "bundle",
+        "bundle_triton",
+        "render_report",
+        "summarize",
+    },
+}
+
+
+def entries(scripts: Path) -> dict[str, str]:
+    """What is digested of each job: its script, or what it loads by name."""
+    found = {path.stem: path.name for path in scripts.glob("*.py")}
+    for engine in ENGINES:
+        for function in ("build", "load"):
+            found[f"{function} {engine}"] = f"tightrope/engines/{engine}.py:{function}"
+    for kind, text in CHECKPOINTS.items():
+        (found[f"checkpoint: {kind}"],) = checkpoint_source.modules(text)
+    for module in {one for kinds in data_sources.MODULES.values() for one in kinds.values()}:
+        found[f"data: {module}"] = f"tightrope/data/sources/{module}.py"
+    (found["training: onnx"],) = checkpoint_source.importer_modules(CHECKPOINTS["onnx"])
+    return found | {"training: qat": "tightrope/training/quantization_aware.py"}
+
+
+@pytest.fixture(scope="module")
+def copy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the scripts that a test may change, if it leaves them as they were."""
+    folder = tmp_path_factory.mktemp("copy") / "scripts"
+    shutil.copytree(repository / "scripts", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reached(copy: Path) -> dict[str, dict[tuple[str, str], str]]:
+    """The definitions that each job can reach, with their digests."""
+    return {job: sources_of(copy).reached([entry]) for job, entry in entries(copy).items()}
 
 
 @pytest.fixture
-def scripts(repository: Path, tmp_path: Path) -> Path:
-    """A copy of the scripts that the test may change."""
-    copy = tmp_path / "scripts"
-    shutil.copytree(repository / "scripts", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    return copy
+def changed(
+    copy: Path, reached: dict[str, dict[tuple[str, str], str]]
+) -> Iterator[Callable[[str, str], set[str]]]:
+    """Gives a module of the copy another text; returns the jobs whose code that changes."""
+    sources, jobs = sources_of(copy), entries(copy)
+    kept = dict(sources.modules)
+    written: dict[Path, str | None] = {}
 
+    def write(module: str, text: str) -> set[str]:
+        file = copy / f"{module}.py"
+        written.setdefault(file, file.read_text() if file.exists() else None)
+        file.write_text(text)
+        sources.modules.pop(module.replace("/", "."), None)
+        for cached in (sources.file_of, sources.resolved, sources.next_of):
+            cached.cache_clear()
+        name = module.replace("/", ".")
+        return {
+            job
+            for job, before in reached.items()
+            # what reaches nothing of a module cannot change with it
+            if any(one == name for one, _ in before)
+            and sorted(sources.reached([jobs[job]]).values()) != sorted(before.values())
+        }
 
-def digests(scripts: Path) -> dict[str, str]:
-    """The code of what depends on the kind of source, by job and kind."""
-    for cached in (syntax, imported_files, code_digest):
+    yield write
+    for file, before_it in written.items():
+        file.unlink() if before_it is None else file.write_text(before_it)
+    sources.modules = kept
+    for cached in (sources.file_of, sources.resolved, sources.next_of):
         cached.cache_clear()
-    found = {}
-    model = Wildcards(fromdict={"model": "m"})
-    for kind, source in CHECKPOINTS.items():
-        config = {"models": {"m": {"checkpoint": source}}}
-        found[f"checkpoint: {kind}"] = code.checkpoint_code(str(scripts), config, model)
-        found[f"training: {kind}"] = code.training_code(str(scripts), config, model)
-    for kind, (source, task) in DATA.items():
-        config = {"models": {"m": {"data": source, "task": task}}}
-        found[f"data: {kind}"] = code.data_code(str(scripts), config, model)
-    return found
 
 
-def engine_digests(scripts: Path) -> dict[str, str]:
-    """The code of what builds and runs OpenVINO, whose baseline is PyTorch."""
-    for cached in (syntax, imported_files, code_digest):
-        cached.cache_clear()
-    variants = ["cpu-pytorch-fp32", "cpu-openvino-fp32"]
-    fields = dict.fromkeys(Plan._fields) | {
-        "variants": {("m", "cpu"): [parse(name) for name in variants]},
-        "baselines": {"m": {"cpu": variants[0]}},
-    }
-    plan, own = Plan(**fields), Wildcards(fromdict={"model": "m", "variant": variants[1]})
-    return {
-        "build": code.build_code(str(scripts), "openvino"),
-        "accuracy": code.variant_code(str(scripts), "measure_accuracy.py", own),
-        "latency": code.latency_code(str(scripts), plan, own),
-        "race": code.race_code(
-            str(scripts), plan, Wildcards(fromdict={"model": "m", "device": "cpu"})
-        ),
-    }
+def planted(text: str, name: str) -> str:
+    """The text of a module in which a definition does something else."""
+    lines = text.splitlines()
+    node = next(one for one in ast.parse(text).body if name in reach.defined_by(one))
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        first = node.body[1] if reach.is_docstring(node.body[0]) else node.body[0]
+        line = min([first.lineno, *(one.lineno for one in getattr(first, "decorator_list", ()))])
+        lines.insert(line - 1, " " * first.col_offset + "planted = 1")
+    else:
+        lines.insert(node.end_lineno or 0, f"{name} = ({name}, 1)")
+    return "\n".join([*lines, ""])
 
 
-@pytest.mark.parametrize(
-    ("engine", "jobs"),
-    [
-        ("openvino", {"build", "accuracy", "latency", "race"}),
-        ("pytorch", {"latency", "race"}),
-        ("tvm", set()),
-    ],
-)
-def test_a_changed_engine_changes_the_code_of_what_loads_it_alone(
-    scripts: Path, engine: str, jobs: set[str]
+@pytest.mark.parametrize(("where", "jobs"), PLANTED.items(), ids=PLANTED)
+def test_a_changed_definition_makes_stale_what_can_reach_it_alone(
+    copy: Path, changed: Callable[[str, str], set[str]], where: str, jobs: set[str]
 ) -> None:
-    before = engine_digests(scripts)
-    path = scripts / f"tightrope/engines/{engine}.py"
-    path.write_text(path.read_text() + "\nCHANGED = True\n")
-    after = engine_digests(scripts)
-    assert {job for job, digest in before.items() if after[job] != digest} == jobs
+    module, name = where.split(":")
+    text = planted((copy / f"tightrope/{module}.py").read_text(), name)
+    assert changed(f"tightrope/{module}", text) == jobs
 
 
-@pytest.mark.parametrize(
-    ("module", "jobs"),
-    [
-        ("onnx/file", {"checkpoint: onnx", "training: onnx"}),
-        ("onnx/imported", {"checkpoint: onnx", "training: onnx"}),
-        ("checkpoint/sources/onnx", {"checkpoint: onnx"}),
-        ("checkpoint/sources/hub", {"checkpoint: hub"}),
-        ("checkpoint/sources/path", {"checkpoint: path"}),
-        ("checkpoint/sources/package", {"checkpoint: package"}),
-        ("checkpoint/sources/scratch", {"checkpoint: scratch"}),
-        ("sources/packages", {"checkpoint: package", "data: docstrings"}),
-        ("sources/hub", {"checkpoint: hub", "data: texts of the hub", "data: images of the hub"}),
-        ("data/sources/hub_tables", {"data: texts of the hub", "data: images of the hub"}),
-        ("data/sources/hub_texts", {"data: texts of the hub"}),
-        ("data/sources/hub_images", {"data: images of the hub"}),
-        ("data/sources/docstrings", {"data: docstrings"}),
-        ("data/sources/digits", {"data: digits"}),
-        ("data/sources/text_files", {"data: text files"}),
-        ("sources/tables", {"data: text files", "data: image files"}),
-        ("data/sources/image_tables", {"data: image files"}),
-        ("sources/archives", {"data: image files"}),
-        ("data/splits", {f"data: {kind}" for kind in DATA}),
-        ("engine_table", set()),
-    ],
-)
-def test_a_changed_module_changes_the_code_of_the_kinds_that_use_it_alone(
-    scripts: Path, module: str, jobs: set[str]
+def test_a_comment_a_docstring_and_a_move_make_nothing_stale(
+    copy: Path, changed: Callable[[str, str], set[str]]
 ) -> None:
-    before = digests(scripts)
-    path = scripts / f"tightrope/{module}.py"
-    path.write_text(path.read_text() + "\nCHANGED = True\n")
-    after = digests(scripts)
-    assert {job for job, digest in before.items() if after[job] != digest} == jobs
+    text = (copy / "tightrope/statistics.py").read_text()
+    assert changed("tightrope/statistics", f'{text}\n# a remark\n"""Another."""\n') == set()
+    assert changed("tightrope/moved", text) == set()
+    names = ", ".join(one for node in ast.parse(text).body for one in reach.defined_by(node))
+    assert changed("tightrope/statistics", f"from tightrope.moved import {names}\n") == set()
+
+
+def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(
+    repository: Path,
+) -> None:
+    scripts = repository / "scripts"
+    sources = sources_of(scripts)
+    for job, entry in entries(scripts).items():
+        if not job.startswith(PRESENTING):
+            reached = {module for module, _ in sources.reached([entry])}
+            packages = {module.split(".")[1] for module in reached if "." in module}
+            assert not packages & set(NOT_FOR_WORK), job
 
 
 @pytest.mark.parametrize("kind", CHECKPOINTS)

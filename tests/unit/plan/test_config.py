@@ -13,6 +13,7 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
 from tightrope.plan.config_checks import check_named_variants
+from tightrope.plan.gone_keys import GONE
 from tightrope.plan.variants import configured
 from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS, QAT
 
@@ -70,7 +71,7 @@ def test_the_schema_is_a_schema_that_allows_no_unknown_key_at_any_level(schema: 
     ]
     objects = [(name, one) for name, one in levels if "properties" in one]
     assert len(objects) > 10
-    assert {"buckets|", "onnxruntime", "openvino", "tvm"} <= {name for name, _ in objects}
+    assert {"buckets|", "onnxruntime", "openvino", "tensorrt"} <= {name for name, _ in objects}
     assert not [name for name, one in objects if one.get("additionalProperties") is not False]
 
 
@@ -88,7 +89,6 @@ def test_every_key_has_a_default_or_must_be_given(schema: Path, config: dict[str
         "profile",
         "throughput",
         "traffic",
-        "tvm",
     ):
         assert set(filled[name]) == set(document["properties"][name]["properties"]), name
 
@@ -107,8 +107,8 @@ def test_the_defaults_are_valid_themselves(schema: Path, config: dict[str, Any])
     assert filled["repairs"] == {}
     assert filled["buckets"] == "auto"
     assert filled["openvino"] == {"route": "onnx", "blobs": False, "static_programs": None}
-    assert filled["tvm"] == {"tune_seconds": 60}
     assert filled["onnxruntime"] == {
+        "provider": "cuda",
         "fusions": False,
         "attention_operator": False,
         "optimization": "all",
@@ -192,7 +192,7 @@ def test_what_is_given_beats_the_default_and_its_neighbours_stay(
         (("engines",), "torch_script", "torchscript"),
         (("onnxruntime",), "fusion", "fusions"),
         (("openvino",), "blob", "blobs"),
-        (("tvm",), "tune_second", "tune_seconds"),
+        (("tensorrt",), "profile", "profiles"),
         (("models", "tiny", "inputs"), "input_id", "input_ids"),
         ((), "bucket", "buckets"),
     ],
@@ -217,6 +217,19 @@ def test_a_key_like_no_other_gets_the_list_and_no_guess(
     keys = sorted(yaml.safe_load(schema.read_text())["properties"])
     assert keys[0] == "accuracy_budget_points"
     assert message == f"config: zzz: unknown key; allowed: {', '.join(keys)}"
+
+
+@pytest.mark.parametrize("key", GONE)
+def test_a_key_that_is_gone_names_what_takes_its_place(
+    schema: Path, config: dict[str, Any], key: str
+) -> None:
+    *places, last = key.replace("*", "tiny").split(".")
+    inner = config
+    for place in places:
+        inner = inner.setdefault(place, {})
+    inner[last] = {}
+    gone = ".".join([*places, last])
+    assert refused(config, schema) == f"config: {gone}: this key is gone: {GONE[key]}"
 
 
 @pytest.mark.parametrize("empty", [{}, None])
@@ -247,10 +260,10 @@ def test_words_of_the_command_line_become_the_values_of_a_choice(
 def test_words_of_the_command_line_become_options_of_the_engines(
     schema: Path, config: dict[str, Any]
 ) -> None:
-    words = {"openvino": {"blobs": "true"}, "tvm": {"tune_seconds": "0"}}
+    words = {"openvino": {"blobs": "true"}, "tensorrt": {"optimization_level": "0"}}
     filled = checked({**config, **words, "onnxruntime": {"spinning": "false"}}, schema)
     assert filled["openvino"] == {"route": "onnx", "blobs": True, "static_programs": None}
-    assert filled["tvm"] == {"tune_seconds": 0}
+    assert filled["tensorrt"]["optimization_level"] == 0
     assert (filled["onnxruntime"]["spinning"], filled["onnxruntime"]["arena"]) == (False, True)
 
 
@@ -421,7 +434,6 @@ def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted() -> N
         "traffic": {"variants": ["cpu-pytorch-fp32", "cpu-onnxruntime-fp32"]},
         "profile": {"variants": []},
         "idleness": {"variants": []},
-        "builds": {"variants": []},
     }
     check_named_variants(config)
     del config["models"]["n"]
@@ -709,10 +721,9 @@ def test_more_threads_than_the_machine_has_are_refused_but_for_another_machine(
 def test_what_is_no_finite_number_is_refused(
     schema: Path, config: dict[str, Any], number: float
 ) -> None:
-    config["tvm"] = {"tune_seconds": number}
-    assert (
-        refused(config, schema) == f"config: tvm.tune_seconds = {number}: must be a finite number"
-    )
+    config["latency"] = {"min_seconds": number}
+    words = f"config: latency.min_seconds = {number}: must be a finite number"
+    assert refused(config, schema) == words
 
 
 def test_a_whole_number_with_a_point_is_an_integer(schema: Path, config: dict[str, Any]) -> None:

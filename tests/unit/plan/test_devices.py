@@ -37,7 +37,7 @@ def test_times_hold_for_a_host_and_numbers_for_all_that_compute_alike() -> None:
         },
         **{"traffic": {"variants": []}, "throughput": {"variants": []}},
         **{"profile": {"variants": []}, "idleness": {"variants": []}},
-        **{"builds": {"variants": []}, "explain": None, "training": {"epochs": 0}, "cascades": {}},
+        **{"explain": None, "training": {"epochs": 0}},
     }
     plan = make_plan(config, {**hosts.AMX, "gpu": "NVIDIA H100"})
     variant = Wildcards(fromdict={"variant": "cpu-pytorch-fp32"})

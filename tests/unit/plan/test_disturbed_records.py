@@ -10,11 +10,8 @@ from disturbed import facts
 from raced import HOST, planted, race_record, race_shape
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
-from tightrope.plan.run import delete_disturbed
-from tightrope.records.builds import BuildsRecord
 from tightrope.records.idleness import FEWEST, IdlenessRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.rounds import FEWEST_ROUNDS
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
@@ -121,20 +118,6 @@ def test_throughput_is_disturbed_where_other_programs_ran_in_a_point(
 
 @pytest.mark.parametrize(
     ("quiet", "disturbed", "expected"),
-    [(FEWEST_ROUNDS, 9, False), (FEWEST_ROUNDS - 1, 1, True), (0, 0, False)],
-)
-def test_builds_are_disturbed_where_other_load_left_too_few_rounds(
-    tmp_path: Path, quiet: int, disturbed: int, expected: bool
-) -> None:
-    cores = [0.0] * quiet + [MAX_FOREIGN_CORES + 0.01] * disturbed
-    rounds = [{"blocks_s": [[0.1], [0.1]], "foreign_cores": one} for one in cores]
-    own = {"threads": 1, "processors": [0], "shape": {"batch": 1}, "options": {}}
-    BuildsRecord(**IDENTITY, **own, rounds=rounds).write(tmp_path / "v.builds.json")
-    assert is_disturbed(tmp_path / "v.builds.json") is expected
-
-
-@pytest.mark.parametrize(
-    ("quiet", "disturbed", "expected"),
     [(FEWEST, 9, False), (FEWEST - 1, 1, True), (FEWEST - 1, 0, False)],
 )
 def test_idleness_is_disturbed_where_other_load_left_too_few_calls_after_a_pause(
@@ -178,19 +161,3 @@ def test_failed_broken_and_other_records_are_left_alone(tmp_path: Path) -> None:
     engine = tmp_path / "engine.json"
     engine.write_text('{"status": "failed"}')
     assert not any(map(is_disturbed, (failed, broken, old, accuracy, engine)))
-
-
-def test_the_disturbed_records_and_no_others_are_deleted(tmp_path: Path) -> None:
-    disturbed = [
-        latency(tmp_path / "a.latency.json", (12, 0)),
-        latency(tmp_path / "b.activation.json", (0, 12), (12, 0)),
-        race(tmp_path / "cpu.race.json", 24),
-    ]
-    quiet = [
-        latency(tmp_path / "c.latency.json", (0, 12)),
-        race(tmp_path / "cuda.race.json", 0),
-    ]
-    every = [*quiet, *disturbed, *disturbed, tmp_path / "missing.latency.json"]
-    assert delete_disturbed(map(str, every)) == disturbed
-    assert sorted(tmp_path.iterdir()) == sorted(quiet)
-    assert delete_disturbed(every) == []

@@ -42,7 +42,7 @@ CASES = [
     ({"shapes": [{"batch": 10**30, "sequence": 8}]}, "shapes (entry 1).batch"),
     ({"shapes": [{"batch": 10**7, "sequence": 8}]}, "shapes (entry 1).batch"),
     ({"calibration": {"pool": 10**30}}, "calibration.pool"),
-    ({"search_seconds": 1e300}, "search_seconds"),
+    ({"accuracy_seconds": 1e300}, "accuracy_seconds"),
 ]
 
 

@@ -65,7 +65,7 @@ def test_without_graphs_there_is_no_job() -> None:
     assert graph_records({"model": [], "graph": []}) == []
 
 
-def test_a_picture_has_bars_where_a_search_times_operators_of_those_names() -> None:
+def test_a_picture_has_bars_where_operators_of_those_names_are_timed_for_int8_auto() -> None:
     costs = "artifacts/a/costs/u8s8-minmax-8.json"
     assert inputs("a", "exported") == {"onnx": "artifacts/a/model.onnx"}
     assert inputs("a", "simplified") == {

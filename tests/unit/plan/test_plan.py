@@ -11,7 +11,6 @@ from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.measure.profile.operators import PROFILERS
-from tightrope.plan.code import engine_modules
 from tightrope.plan.columns import by_place, columns, race_columns, search_columns
 from tightrope.plan.config import checked
 from tightrope.plan.job_inputs import (
@@ -47,7 +46,17 @@ from tightrope.variants import UNQUANTIZED, Variant, parse
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 NO_GPU, GPU = hosts.AVX2, {**hosts.AVX2, "gpu": "NVIDIA H100"}
-ASKED = {"devices": "auto", "host": "auto", "hosts": {}, "emulated": False}
+ASKED = {
+    **{"devices": "auto", "host": "auto", "hosts": {}, "emulated": False},
+    "onnxruntime": {"provider": "cuda"},
+}
+SESSION = {
+    "fusions": False,
+    "attention_operator": False,
+    "optimization": "all",
+    "spinning": True,
+    "arena": True,
+}
 NO_BF16 = "not supported by this CPU: no bf16 instructions; it would be emulated"
 NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
 CHECKPOINT = "artifacts/m/checkpoint/checkpoint.json"
@@ -179,9 +188,7 @@ def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, A
 
 def test_every_variant_is_either_a_job_or_unavailable(config: dict[str, Any]) -> None:
     every = {name: list(engine.precisions.get("cpu", ())) for name, engine in ENGINES.items()}
-    names = ("tensorrt", "onnxruntime_tensorrt", "torch_tensorrt")
-    on_gpu = {name: ["fp16"] for name in names}
-    plan = plan_of({**config, "devices": "auto", "engines": {**every, **on_gpu}})
+    plan = plan_of({**config, "devices": "auto", "engines": {**every, "tensorrt": ["fp16"]}})
     for model in plan.models:
         jobs, reasons = jobs_of(plan, model), reasons_of(plan, model)
         assert not set(jobs) & set(reasons)
@@ -202,6 +209,15 @@ def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
     reasons = reasons_of(plan, "m")
     assert set(reasons) == compiled
     assert all(why.startswith("no C++ compiler: ") for why in reasons.values())
+
+
+def test_of_images_the_variants_of_tvm_are_unavailable(config: dict[str, Any]) -> None:
+    config["engines"] = {"torchscript": ["fp32"], "tvm": ["fp32"]}
+    config["models"]["m"]["task"] = IMAGE
+    config["shapes"] = [{"batch": 4, "height": 8, "width": 8}]
+    plan = plan_of(config)
+    assert jobs_of(plan, "m") == ["cpu-pytorch-fp32", "cpu-torchscript-fp32"]
+    assert reasons_of(plan, "m") == {"cpu-tvm-fp32": "TVM compiles text models only"}
 
 
 @pytest.mark.parametrize(
@@ -246,11 +262,25 @@ def test_with_a_gpu_what_is_not_installed_is_unavailable_and_named(
     assert reason == f"{package}: install what envs/gpu.txt names"
 
 
-def test_torch_tensorrt_is_in_no_lock_file_and_says_where_it_is_had() -> None:
-    model = {"checkpoint": "path:m", "task": "text-classification"}
-    reason = unavailable_reason(ASKED, parse("cuda-torch_tensorrt-fp16"), GPU, model)
-    assert reason is not None
-    assert reason.startswith("no torch-tensorrt: docs/engines.md says how to install")
+def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_graphs(
+    config: dict[str, Any],
+) -> None:
+    config |= {"devices": ["cuda"], "onnxruntime": {**SESSION, "provider": "tensorrt"}}
+    config["engines"] = {"onnxruntime": ["fp32", "fp16", "int8"]}
+    plan = plan_of(config)
+    on_gpu = {name for name in jobs_of(plan, "m") if name.startswith("cuda-onnxruntime")}
+    assert on_gpu == {"cuda-onnxruntime-fp32", "cuda-onnxruntime-fp16"}
+    assert reasons_of(plan, "m") == {
+        "cuda-onnxruntime-int8-minmax-64": "ONNX Runtime's TensorRT provider has fp32, fp16 only"
+    }
+    variant = parse("cuda-onnxruntime-fp16")
+    own = engine_options(config, "onnxruntime", wildcards(variant))
+    profiles = [[[1, 1], [4, 64], [4, 128]]]
+    assert own == {**SESSION, "provider": "tensorrt", "profiles": profiles}
+    config["onnxruntime"]["provider"] = "cuda"
+    own = engine_options(config, "onnxruntime", wildcards(variant))
+    assert own == {**SESSION, "provider": "cuda", "graphs": True, "buckets": own["buckets"]}
+    assert options_of(config, "onnxruntime") == SESSION
 
 
 def test_a_gpu_that_is_asked_for_outright_is_planned_without_one(config: dict[str, Any]) -> None:
@@ -408,7 +438,6 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
         "artifacts/n/calibration/nncf-64.json",
         "artifacts/n/quantized/u8s8-minmax-64.onnx",
         "artifacts/n/quantized/u8s8-minmax-64-ffn.onnx",
-        "artifacts/n/sensitivity/u8s8-minmax-64.json",
         "artifacts/n/costs/u8s8-minmax-64.json",
         "artifacts/n/search/u8s8-minmax-64.json",
         "artifacts/n/quantized/u8s8-minmax-64-auto.onnx",
@@ -653,8 +682,6 @@ def test_the_options_on_a_gpu_are_what_the_engine_reads_of_cuda(config: dict[str
         "profiles": [[[1, 1], [4, 64], [4, 128]]],
         "version_compatible": False,
     }
-    own = engine_options(config, "torch_tensorrt", wildcards(parse("cuda-torch_tensorrt-fp16")))
-    assert own == {name: plan[name] for name in ("graphs", "optimization_level", "profiles")}
 
 
 def test_the_options_of_a_static_engine_hold_the_buckets_of_the_model(
@@ -670,7 +697,7 @@ def test_the_options_of_a_static_engine_hold_the_buckets_of_the_model(
         "buckets": own,
     }
     assert options_of(config, "openvino", "n")["buckets"] == other
-    assert options_of(config, "tvm") == {"tune_seconds": 60, "buckets": own}
+    assert options_of(config, "tvm") == {"buckets": own}
     config["buckets"] = None
     assert options_of(config, "openvino") == {
         "route": "onnx",
@@ -692,10 +719,8 @@ def test_an_engine_that_is_converted_from_pytorch_is_shaped_by_it_too(
             assert libraries_of(config, engine) == ENGINES[engine].libraries
 
 
-def test_the_code_and_the_libraries_of_two_variants_are_those_of_both_engines() -> None:
+def test_the_libraries_of_two_variants_are_those_of_both_engines() -> None:
     names = ("cpu-tvm-fp32", "cpu-pytorch-fp32")
-    assert engine_modules(*names) == ["tightrope/engines/pytorch.py", "tightrope/engines/tvm.py"]
-    assert engine_modules("cpu-tvm-fp32") == ["tightrope/engines/tvm.py"]
     assert set(engine_libraries(*names)) == {"torch", "transformers", "apache-tvm"}
     same = engine_libraries("cpu-openvino-fp32", "cpu-openvino-bf16")
     assert set(same) == set(engine_libraries("cpu-openvino-fp32")) == {"openvino", "nncf"}

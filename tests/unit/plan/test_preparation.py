@@ -18,12 +18,7 @@ PLAIN = [f"{FOLDER}/calibration/minmax-64.tsv", f"{FOLDER}/quantized/u8s8-minmax
         ("cpu-onnxruntime-int8-minmax-64", PLAIN),
         (
             "cpu-onnxruntime-int8-auto-minmax-64",
-            [
-                *PLAIN,
-                f"{FOLDER}/sensitivity/u8s8-minmax-64.tsv",
-                f"{FOLDER}/costs/u8s8-minmax-64.tsv",
-                f"{FOLDER}/quantized/u8s8-minmax-64-auto.tsv",
-            ],
+            [*PLAIN, f"{FOLDER}/quantized/u8s8-minmax-64-auto.tsv"],
         ),
         ("cpu-openvino-int8-nncf-64", [f"{FOLDER}/calibration/nncf-64.tsv"]),
     ],

@@ -1,28 +1,16 @@
-import json
 import os
-import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from tightrope.artifacts.files import file_state, write_bytes
-from tightrope.plan.pages import PAGES
 from tightrope.plan.reports import (
     REPORTS,
     configuration_files,
-    generation,
     keep_reports,
     overrides,
-    summarized_files,
 )
-from tightrope.records.record import TRAINING
-
-RECORDS = {
-    ("m", "cpu-a-fp32"): ["a.json"],
-    ("m", "cpu-b-fp32"): ["b.json"],
-    ("m", TRAINING): ["t.json"],
-}
 
 
 def workflow(*configfiles: str) -> SimpleNamespace:
@@ -33,54 +21,11 @@ def workflow(*configfiles: str) -> SimpleNamespace:
 
 @pytest.fixture(autouse=True)
 def _reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A whole report of one variant and a training, with all files."""
+    """A whole report."""
     monkeypatch.chdir(tmp_path)
     Path("reports").mkdir()
     for report in REPORTS:
         report.write_text(report.name)
-    summary = {
-        "results": [{"model": "m", "variant": "cpu-a-fp32"}],
-        "training": [{"model": "m"}],
-    }
-    REPORTS[0].write_text(json.dumps(summary))
-    for name in ("a.json", "b.json", "t.json", "graph.json"):
-        Path(name).touch()
-
-
-@pytest.mark.parametrize(
-    ("missing", "grows"),
-    [
-        (None, False),
-        ("a.json", True),
-        ("t.json", True),
-        ("b.json", False),  # not in the report
-        ("reports/summary.json", True),
-        ("reports/summary.csv", True),
-        ("reports/summary.html", False),  # Snakemake makes its target itself
-    ],
-)
-def test_the_generation_grows_where_a_report_lacks_a_file_and_no_report_is_deleted(
-    missing: str | None, grows: bool
-) -> None:
-    def number(*, persist: bool) -> int:
-        return generation("summarize", summarized_files(RECORDS), persist=persist)
-
-    first = number(persist=True)
-    if missing:
-        Path(missing).rename("missing")
-    before = {report for report in REPORTS if report.is_file()}
-    assert number(persist=False) == first + grows
-    assert number(persist=True) == first + grows
-    assert {report for report in REPORTS if report.is_file()} == before
-    if missing:
-        Path("missing").rename(missing)
-    assert number(persist=True) == first + grows, "the next run has the same number"
-
-
-def test_each_rule_has_a_generation_of_its_own() -> None:
-    assert generation("render_report", ["none.json"], persist=True) == 1
-    assert generation("summarize", [], persist=True) == 0
-    assert generation("render_report", [], persist=True) == 1
 
 
 @pytest.mark.parametrize(
@@ -96,18 +41,6 @@ def test_reports_are_kept_under_the_name_of_the_configuration(files: list[str], 
     assert folder == Path("reports/configurations") / name
     for report in REPORTS:
         assert (folder / report.name).read_bytes() == report.read_bytes()
-
-
-def test_pages_of_models_are_kept_too_and_those_of_an_earlier_run_go() -> None:
-    for models in (["a", "b"], ["b"], []):
-        shutil.rmtree(PAGES, ignore_errors=True)
-        PAGES.mkdir()
-        for model in models:
-            (PAGES / f"{model}.html").write_text(model)
-        folder = keep_reports(workflow("mine.yaml"), before=None)
-        assert folder is not None
-        kept = {page.stem: page.read_text() for page in folder.glob("pages/*")}
-        assert kept == {model: model for model in models}
 
 
 def test_configuration_files_are_named_from_the_project_wherever_it_is(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ def many(models: int) -> tuple[dict[str, Any], list[tuple[str, Variant]]]:
 
 def planned(jobs: list[tuple[str, Variant]]) -> Plan:
     """A plan in which everything is measured of each job."""
-    kinds = ("traffic", "throughput", "profile", "idleness", "builds", "causes", "activations")
+    kinds = ("traffic", "throughput", "profile", "idleness", "causes", "activations")
     fields = dict.fromkeys(Plan._fields) | dict.fromkeys(kinds, jobs)
-    empty = {"training": [], "families": {}, "cascades": {}}
+    empty = {"training": [], "families": {}}
     return Plan(**{**fields, **empty, "jobs": jobs, "variants": by_place(jobs)})
 
 

@@ -312,7 +312,6 @@ def test_int8_auto_is_searched_on_real_samples_and_without_repairs() -> None:
 EVERY_PRECISION = {
     "inductor": ["int8"],
     "onnxruntime": ["fp32", "int8", "int8-auto", "int8-dynamic"],
-    "onnxruntime_tensorrt": ["fp16"],
     "openvino": ["bf16", "int8", "int8-bf16"],
     "tensorrt": ["fp16", "int8-fp16", "fp8"],
 }
@@ -327,7 +326,6 @@ def test_of_a_file_that_is_quantized_already_calibrated_precisions_are_one_varia
         *("cpu-inductor-int8-minmax-64", "cpu-inductor-int8-minmax-512"),
         "cpu-onnxruntime-given",
         "cuda-onnxruntime-given",
-        "cuda-onnxruntime_tensorrt-fp16",
         "cpu-openvino-bf16",
         "cpu-openvino-given",
         "cuda-tensorrt-fp16",

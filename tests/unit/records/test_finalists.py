@@ -1,7 +1,9 @@
 """Who takes part in a race, by what was measured before it."""
 
+from typing import Any
+
 import pytest
-from tightrope.records.finalists import MOST, Candidate, Finalists, best_pair, finalists
+from tightrope.records.finalists import MOST, Candidate, Finalists, finalists
 from tightrope.statistics import Interval
 
 BASELINE = "cpu-pytorch-fp32"
@@ -11,75 +13,52 @@ BF16, NNCF = "cpu-openvino-bf16", "cpu-openvino-int8-nncf-64"
 
 
 def candidate(
-    variant: str, speedup: float, verdict: str = "kept", *, spread: float = 0.05
+    variant: str, speedup: float, verdict: str = "kept", spread: float = 0.05
 ) -> Candidate:
     ends = Interval(speedup, speedup * (1 - spread), speedup * (1 + spread))
     return Candidate(variant, ends, verdict)
 
 
-def test_who_may_be_the_fastest_races_and_who_is_surely_behind_does_not() -> None:
-    found = finalists(
-        [
-            candidate(BASELINE, 1.0),
-            candidate(BF16, 3.0),
-            candidate(FLOAT, 2.9),
-            candidate(INT8, 2.0),
-        ]
-    )
-    assert found.contenders == [BF16, FLOAT]
-
-
-def test_who_does_not_keep_the_answers_contends_for_nothing() -> None:
-    found = finalists(
-        [
-            candidate(FLOAT, 2.0),
-            candidate(BF16, 5.0, "dropped"),
-            candidate(NNCF, 5.0, "undecided"),
-        ]
-    )
-    assert found.contenders == [FLOAT]
-
-
-def test_a_wide_interval_contends_and_does_not_shut_out_the_others() -> None:
-    found = finalists([candidate(BF16, 9.0, spread=0.7), candidate(FLOAT, 3.0)])
-    assert found.contenders == [FLOAT, BF16]
-
-
-def test_the_best_in_float_and_the_best_quantized_of_each_engine_race_too() -> None:
-    found = finalists(
-        [
-            candidate(BASELINE, 1.0),
-            candidate(FLOAT, 1.2),
-            candidate(INT8, 1.1),
-            candidate(DYNAMIC, 1.3),
-            candidate(BF16, 4.0),
-            candidate("cpu-openvino-fp32", 1.5),
-            candidate(NNCF, 3.0),
-        ]
-    )
-    assert found.contenders == [BF16]
-    assert found.pairs == [(NNCF, BF16), (DYNAMIC, FLOAT)]
-    assert found.names == [BF16, NNCF, DYNAMIC, FLOAT]
-
-
-def test_of_an_engines_variants_those_with_the_best_answers_stand_for_it() -> None:
-    found = finalists(
-        [candidate(FLOAT, 1.0), candidate(INT8, 4.0, "dropped"), candidate(DYNAMIC, 2.0)]
-    )
-    assert found.pairs == [(DYNAMIC, FLOAT)]
-    found = finalists([candidate(FLOAT, 1.0), candidate(INT8, 4.0, "dropped")])
-    assert found.pairs == [(INT8, FLOAT)]
-    assert found.names == [FLOAT, INT8]
-
-
-def test_the_engine_of_another_device_is_another_engine() -> None:
-    both = [candidate("cuda-onnxruntime-fp16", 2.0), candidate(INT8, 1.0)]
-    assert finalists(both).pairs == []
-
-
-@pytest.mark.parametrize("names", [[], [FLOAT], [INT8, DYNAMIC]])
-def test_an_engine_without_both_kinds_has_no_pair(names: list[str]) -> None:
-    assert best_pair([candidate(name, 1.0) for name in names]) is None
+@pytest.mark.parametrize(
+    ("known", "contenders", "pairs"),
+    [
+        # who is surely behind does not race
+        (
+            [(BASELINE, 1.0), (BF16, 3.0), (FLOAT, 2.9), (INT8, 2.0)],
+            [BF16, FLOAT],
+            [(INT8, FLOAT)],
+        ),
+        # who does not keep the answers contends for nothing
+        (
+            [(FLOAT, 2.0), (BF16, 5.0, "dropped"), (NNCF, 5.0, "undecided")],
+            [FLOAT],
+            [(NNCF, BF16)],
+        ),
+        # a wide interval contends and does not shut out the others
+        ([(BF16, 9.0, "kept", 0.7), (FLOAT, 3.0)], [FLOAT, BF16], []),
+        # the best in float and the best quantized of each engine race too
+        (
+            [
+                *((BASELINE, 1.0), (FLOAT, 1.2), (INT8, 1.1), (DYNAMIC, 1.3), (BF16, 4.0)),
+                *(("cpu-openvino-fp32", 1.5), (NNCF, 3.0)),
+            ],
+            [BF16],
+            [(NNCF, BF16), (DYNAMIC, FLOAT)],
+        ),
+        # those with the best answers stand for an engine
+        ([(FLOAT, 1.0), (INT8, 4.0, "dropped"), (DYNAMIC, 2.0)], [DYNAMIC], [(DYNAMIC, FLOAT)]),
+        ([(FLOAT, 1.0), (INT8, 4.0, "dropped")], [FLOAT], [(INT8, FLOAT)]),
+        # the engine of another device is another engine
+        ([("cuda-onnxruntime-fp16", 2.0), (INT8, 1.0)], ["cuda-onnxruntime-fp16"], []),
+        ([(INT8, 1.0), (DYNAMIC, 1.0)], [INT8, DYNAMIC], []),
+        ([(FLOAT, 2.0, "dropped")], [], []),
+        ([], [], []),
+    ],
+)
+def test_those_that_may_be_the_fastest_race_and_the_best_pair_of_each_engine(
+    known: list[Any], contenders: list[str], pairs: list[tuple[str, str]]
+) -> None:
+    assert finalists(candidate(*one) for one in known) == Finalists(contenders, pairs)
 
 
 def test_no_more_than_so_many_contend_the_best_first() -> None:
@@ -89,19 +68,8 @@ def test_no_more_than_so_many_contend_the_best_first() -> None:
     assert found.contenders[0] == "cpu-onnxruntime-int8-minmax-20"
 
 
-def test_a_variant_takes_part_once() -> None:
-    found = finalists([candidate(FLOAT, 2.0), candidate(INT8, 2.1)])
-    assert found.contenders == [INT8, FLOAT]
-    assert found.pairs == [(INT8, FLOAT)]
-    assert found.names == [INT8, FLOAT]
-
-
-def test_without_candidates_nobody_races() -> None:
-    assert finalists([]).names == []
-    assert finalists([candidate(FLOAT, 2.0, "dropped")]).contenders == []
-
-
-def test_those_of_a_pair_stand_together_so_that_they_meet_where_memory_is_short() -> None:
+def test_each_takes_part_once_and_those_of_a_pair_meet_where_memory_is_short() -> None:
+    assert Finalists([INT8, FLOAT], [(INT8, FLOAT)]).names == [INT8, FLOAT]
     chosen = Finalists([BF16, FLOAT], [(INT8, FLOAT), (NNCF, BF16)])
     assert chosen.names == [BF16, NNCF, FLOAT, INT8]
 
@@ -109,17 +77,8 @@ def test_those_of_a_pair_stand_together_so_that_they_meet_where_memory_is_short(
 def test_the_fastest_that_meet_a_goal_race_in_pairs_though_others_are_faster() -> None:
     slower = [candidate(BF16, 2.0), candidate(DYNAMIC, 1.98), candidate(BASELINE, 1.0)]
     found = finalists([candidate(FLOAT, 4.0), *slower], slower)
-    assert found.contenders == [FLOAT]
-    assert found.pairs == [(DYNAMIC, FLOAT), (BF16, DYNAMIC)]
-    assert set(found.names) == {FLOAT, BF16, DYNAMIC}
-
-
-def test_a_goal_that_one_variant_meets_races_it_with_the_fastest() -> None:
-    one = candidate(BF16, 2.0)
-    found = finalists([candidate(FLOAT, 4.0), one], [one])
-    assert (found.contenders, found.pairs) == ([FLOAT], [(BF16, FLOAT)])
-
-
-def test_a_goal_that_the_same_variants_meet_changes_no_race() -> None:
+    assert found == Finalists([FLOAT], [(DYNAMIC, FLOAT), (BF16, DYNAMIC)])
+    found = finalists([candidate(FLOAT, 4.0), slower[0]], slower[:1])
+    assert found == Finalists([FLOAT], [(BF16, FLOAT)])
     every = [candidate(BF16, 3.0), candidate(FLOAT, 2.9), candidate(BASELINE, 1.0)]
     assert finalists(every, every) == finalists(every) == finalists(every, [])

@@ -37,39 +37,32 @@ def record(
     return LatencyRecord(**{**known, **changes})
 
 
+def spread_of(*records: LatencyRecord) -> float:
+    return MachineSpeed(records).spread(records[0], 0)
+
+
 def test_it_is_how_the_baseline_differs_from_job_to_job_its_own_job_too() -> None:
     records = [record(TIMES[0], BASELINE), *(record(one) for one in TIMES[1:])]
     expected = statistics.stdev(map(math.log, TIMES))
     machine = MachineSpeed(records)
     assert [machine.spread(one, 0) for one in records] == pytest.approx([expected] * 4)
+    disturbed = [record(one, disturbed=8) for one in TIMES]
+    assert spread_of(*disturbed) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"model": "n"},
-        {"host": {**HOST, "cpu": "b"}},
-        {"baseline": "cpu-onnxruntime-fp32"},
-    ],
+    [{"model": "n"}, {"host": {**HOST, "cpu": "b"}}, {"baseline": "cpu-onnxruntime-fp32"}],
     ids=str,
 )
-def test_jobs_of_another_model_host_or_baseline_say_nothing(changes: dict[str, Any]) -> None:
-    records = [record(one) for one in TIMES[:3]]
+def test_few_jobs_and_those_of_another_model_host_or_baseline_say_nothing(
+    changes: dict[str, Any],
+) -> None:
+    records = [record(one) for one in TIMES[:FEWEST_JOBS]]
     other = record(0.1, **changes)
-    machine = MachineSpeed([*records, other])
-    assert machine.spread(records[0], 0) == MachineSpeed(records).spread(records[0], 0) > 0
-    assert machine.spread(other, 0) == 0.0
-
-
-def test_few_jobs_say_nothing_and_disturbed_pairs_do_not_count() -> None:
-    few = [record(one) for one in TIMES[: FEWEST_JOBS - 1]]
-    assert MachineSpeed(few).spread(few[0], 0) == 0.0
-    quiet, disturbed = ([record(one, disturbed=n) for one in TIMES] for n in (0, 8))
-    assert MachineSpeed(disturbed).spread(disturbed[0], 0) == pytest.approx(
-        MachineSpeed(quiet).spread(quiet[0], 0)
-    )
-    failed = record(0.01, shapes=[])
-    assert MachineSpeed([failed]).spread(failed, 0) == 0.0
+    assert spread_of(*records, other) == spread_of(*records) > 0
+    assert spread_of(other, *records) == spread_of(*records[1:]) == 0.0
+    assert spread_of(record(0.01, shapes=[])) == 0.0
 
 
 def test_a_speed_up_is_told_less_exactly_on_a_machine_that_changes_its_speed() -> None:
@@ -81,9 +74,6 @@ def test_a_speed_up_is_told_less_exactly_on_a_machine_that_changes_its_speed() -
     exact = speedup(shape["blocks_s"], shape["baseline_blocks_s"], loads=1, unsteady=LOAD_ORDER_STD)
     assert steady["speedup"]["high"] == exact.high
     assert unsteady["speedup"]["high"] > 2.0 * math.exp(1.95 * 0.3 * 0.2)
-
-
-def test_one_load_leaves_the_order_of_loading_open_and_two_do_not() -> None:
+    # one load leaves the order of loading open, two do not
     assert drift_std(0.0, 2) == 0.0
-    assert drift_std(0.0, 1) == LOAD_ORDER_STD
     assert drift_std(0.1, 1) == pytest.approx(math.hypot(0.03, LOAD_ORDER_STD))

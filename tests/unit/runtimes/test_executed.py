@@ -9,155 +9,93 @@ from tightrope.runtimes.executed import (
     share_of_products,
 )
 
-INT8: Executed = {
-    "FullyConnected": {"int8": 14},
-    "MVN": {"fp32": 5},
-    "Subgraph": {"fp32": 13, "int8": 2},
-}
 
-
-def test_operators_are_counted_by_class_and_precision() -> None:
-    found = counted([("MatMul", "int8"), ("Add", "fp32"), ("MatMul", "fp32"), ("MatMul", "int8")])
-    assert found == {"Add": {"fp32": 1}, "MatMul": {"fp32": 1, "int8": 2}}
-
-
-def test_the_order_in_which_operators_ran_does_not_matter() -> None:
-    ran = [("MatMul", "int8"), ("Add", "fp32"), ("MatMul", "bf16"), ("Add", "bf16")]
-    ours, theirs = counted(ran), counted(reversed(ran))
-    assert list(ours) == list(theirs) == ["Add", "MatMul"]
-    assert [list(kinds) for kinds in ours.values()] == [["bf16", "fp32"], ["bf16", "int8"]]
-    assert [list(kinds) for kinds in theirs.values()] == [["bf16", "fp32"], ["bf16", "int8"]]
-
-
-def test_nothing_ran_is_nothing_counted() -> None:
+def test_operators_are_counted_by_class_and_precision_in_order() -> None:
+    ran = [("MatMul", "int8"), ("Add", "fp32"), ("MatMul", "bf16"), ("MatMul", "int8")]
+    for order in (ran, ran[::-1]):
+        found = counted(order)
+        assert found == {"Add": {"fp32": 1}, "MatMul": {"bf16": 1, "int8": 2}}
+        assert [*found, *found["MatMul"]] == ["Add", "MatMul", "bf16", "int8"]
     assert counted([]) == {}
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        # OpenVINO
-        "FullyConnected",
-        "MatMul",
-        "ScaledDotProductAttention",
-        # ONNX Runtime
-        "Gemm",
-        "FusedMatMul",
-        "QLinearMatMul",
-        "QGemm",
-        "MatMulIntegerToFloat",
-        "DynamicQuantizeMatMul",
-        "Attention",
-        "MultiHeadAttention",
-        "Conv",
-        "FusedConv",
-        # PyTorch and oneDNN
-        "linear_dynamic",
-        "addmm",
-        "bmm",
-        "_int_mm",
-        "_scaled_mm",
-        "triton_tem_fused_addmm_gelu_3",
-        "_scaled_dot_product_flash_attention_for_cpu",
-        "inner_product",
-        "matmul",
-        "convolution",
-    ],
-)
-def test_what_multiplies_matrices_is_a_product(kind: str) -> None:
-    assert is_product(kind)
+OF_OPENVINO = "FullyConnected MatMul ScaledDotProductAttention"
+OF_ONNXRUNTIME = "Gemm FusedMatMul QLinearMatMul MatMulIntegerToFloat DynamicQuantizeMatMul"
+OF_ONNXRUNTIME += " MultiHeadAttention FusedConv"
+OF_PYTORCH = "linear_dynamic addmm bmm _int_mm _scaled_mm triton_tem_fused_addmm_gelu_3"
+OF_PYTORCH += " _scaled_dot_product_flash_attention_for_cpu"
+OF_ONEDNN = "inner_product matmul convolution"
+OTHERS = "Convert ConvertLike Reorder Eltwise MVN Subgraph Gather Softmax QuantizeLinear"
+OTHERS += " DequantizeLinear DynamicQuantizeLinear LayerNormalization BiasGelu Transpose Cast"
+OTHERS += " ReduceMean commutative"
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "Convert",
-        "ConvertLike",
-        "Reorder",
-        "Eltwise",
-        "MVN",
-        "Subgraph",
-        "Gather",
-        "Softmax",
-        "QuantizeLinear",
-        "DequantizeLinear",
-        "DynamicQuantizeLinear",
-        "LayerNormalization",
-        "Add",
-        "BiasGelu",
-        "Transpose",
-        "Cast",
-        "ReduceMean",
-        "reorder",
-        "eltwise",
-        "commutative",
-    ],
-)
-def test_what_changes_types_or_single_values_is_no_product(kind: str) -> None:
-    assert not is_product(kind)
-
-
-@pytest.mark.parametrize("precision", ["int8", "int8-bf16", "int8-dynamic", "int8-fp16"])
-def test_a_product_in_the_first_word_of_the_precision_is_enough(precision: str) -> None:
-    require_precision(INT8, precision)
-    require_precision({"MatMul": {"fp32": 2, "int8": 1}}, precision)
-
-
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16", "int8", "fp8"])
-def test_a_product_in_exactly_that_precision_is_asked_for(precision: str) -> None:
-    require_precision({"Gemm": {precision: 1}, "Add": {"fp32": 1}}, precision)
-    for other in {"fp32", "bf16", "int8"} - {precision}:
-        with pytest.raises(WorkFailed, match=f"no matrix product ran in {precision}$"):
-            require_precision({"Gemm": {other: 1}, "Add": {precision: 1}}, precision)
-
-
-def test_an_engine_that_fell_back_is_told_what_it_ran_in() -> None:
-    executed = {"MatMul": {"fp32": 2}, "Attention": {"bf16": 1}, "Softmax": {"fp16": 1}}
-    with pytest.raises(WorkFailed) as caught:
-        require_precision(executed, "int8-dynamic")
-    assert caught.value.reason == "ran in bf16, fp32: no matrix product ran in int8"
-    assert caught.value.transient is False
-
-
-def test_a_quantized_file_without_a_quantized_product_fails() -> None:
-    with pytest.raises(WorkFailed, match=r"ran in fp16: .* ran in int8 or fp8$"):
-        require_precision({"Gemm": {"fp16": 3}, "QuantizeLinear": {"int8": 3}}, "given")
-
-
-@pytest.mark.parametrize("executed", [{}, {"Add": {"bf16": 3}, "Softmax": {"bf16": 1}}])
-def test_an_engine_of_which_no_product_is_known_fails(executed: Executed) -> None:
-    with pytest.raises(WorkFailed, match="ran in nothing known: no matrix product ran in bf16"):
-        require_precision(executed, "bf16")
+def test_what_multiplies_matrices_is_a_product_and_conversions_are_none() -> None:
+    products = " ".join((OF_OPENVINO, OF_ONNXRUNTIME, OF_PYTORCH, OF_ONEDNN)).split()
+    assert [kind for kind in products if not is_product(kind)] == []
+    assert [kind for kind in OTHERS.split() if is_product(kind)] == []
 
 
 @pytest.mark.parametrize(
     ("executed", "precision"),
     [
-        # ONNX Runtime that computes Q/DQ in fp32
-        (
-            {
-                "DequantizeLinear": {"int8": 30},
-                "MatMul": {"fp32": 14},
-                "QuantizeLinear": {"int8": 12},
-            },
-            "int8",
-        ),
-        # OpenVINO that computes bf16 in fp32 between conversions
-        ({"Convert": {"bf16": 4}, "FullyConnected": {"fp32": 14}}, "bf16"),
+        *(({"MatMul": {"fp32": 2, "int8": 1}}, f"int8{end}") for end in ("", "-bf16", "-dynamic")),
+        *(({"Gemm": {one: 1}}, one) for one in ("fp32", "tf32", "bf16", "fp16", "fp8")),
+        ({"Gemm": {"fp16": 1, "fp8": 3}}, "given"),
     ],
 )
-def test_conversions_around_products_in_fp32_are_a_fall_back(
+def test_one_product_in_the_first_word_of_the_precision_is_enough(
     executed: Executed, precision: str
 ) -> None:
-    with pytest.raises(WorkFailed, match=f"ran in fp32: no matrix product ran in {precision}"):
+    require_precision(executed, precision)
+
+
+QDQ_IN_FP32: Executed = {
+    **{"DequantizeLinear": {"int8": 30}, "MatMul": {"fp32": 14}},
+    "QuantizeLinear": {"int8": 12},
+}
+
+
+@pytest.mark.parametrize(
+    ("executed", "precision", "reason"),
+    [
+        (
+            {"MatMul": {"fp32": 2}, "Attention": {"bf16": 1}, "Softmax": {"fp16": 1}},
+            "int8-dynamic",
+            "ran in bf16, fp32: no matrix product ran in int8",
+        ),
+        ({"Gemm": {"fp32": 1}}, "tf32", "ran in fp32: no matrix product ran in tf32"),
+        (
+            {"Gemm": {"fp16": 3}, "QuantizeLinear": {"int8": 3}},
+            "given",
+            "ran in fp16: no matrix product ran in int8 or fp8",
+        ),
+        ({}, "bf16", "ran in nothing known: no matrix product ran in bf16"),
+        (
+            {"Add": {"bf16": 3}, "Softmax": {"bf16": 1}},
+            "bf16",
+            "ran in nothing known: no matrix product ran in bf16",
+        ),
+        # ONNX Runtime that computes Q/DQ in fp32, OpenVINO bf16 between conversions
+        (QDQ_IN_FP32, "int8", "ran in fp32: no matrix product ran in int8"),
+        (
+            {"Convert": {"bf16": 4}, "FullyConnected": {"fp32": 14}},
+            "bf16",
+            "ran in fp32: no matrix product ran in bf16",
+        ),
+    ],
+)
+def test_an_engine_that_fell_back_is_told_what_it_ran_in(
+    executed: Executed, precision: str, reason: str
+) -> None:
+    with pytest.raises(WorkFailed) as caught:
         require_precision(executed, precision)
+    assert (caught.value.reason, caught.value.transient) == (reason, False)
 
 
 MIXED: Executed = {
-    "Gemm": {"fp16": 2, "int8": 10},
-    "attention": {"fp16": 6},
-    "QuantizeLinear": {"int8": 20},
-    "Softmax": {"fp16": 6},
+    **{"Gemm": {"fp16": 2, "int8": 10}, "attention": {"fp16": 6}},
+    **{"QuantizeLinear": {"int8": 20}, "Softmax": {"fp16": 6}},
 }
 
 

@@ -11,7 +11,7 @@ from tightrope.sources import archives, regular
 from tightrope.sources.archives import is_archive, read_archive
 
 FILES = {"cat/1.jpg": b"one" * 500, "dog/2.jpg": b"two" * 700}
-KINDS = pytest.mark.parametrize("kind", ["a.zip", "a.tar", "a.tar.gz", "a.tgz", "A.TAR.GZ"])
+KINDS = pytest.mark.parametrize("kind", ["a.zip", "a.tar", "a.tgz", "A.TAR.GZ"])
 
 
 def unpacked(file: Path) -> dict[str, bytes | None]:
@@ -45,17 +45,20 @@ def test_folders_are_members_without_content(tmp_path: Path) -> None:
 
 
 @KINDS
-@pytest.mark.parametrize("name", ["../outside.jpg", "cat/../../x.jpg", "/etc/passwd"])
-def test_a_path_out_of_the_archive_is_refused(tmp_path: Path, kind: str, name: str) -> None:
-    said = error_of(pack(tmp_path / kind, {**FILES, name: b"x"}))
-    assert "leads out of the archive" in said
-
-
-@KINDS
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_name_that_comes_twice_is_refused(tmp_path: Path, kind: str) -> None:
-    said = error_of(pack(tmp_path / kind, {**FILES, "./cat/1.jpg": b"x"}))
-    assert said == "/cat/1.jpg: is in the archive twice; pack it again"
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("../outside.jpg", "leads out of the archive"),
+        ("cat/../../x.jpg", "leads out of the archive"),
+        ("/etc/passwd", "leads out of the archive"),
+        ("./cat/1.jpg", "/cat/1.jpg: is in the archive twice; pack it again"),
+    ],
+)
+def test_a_path_out_of_the_archive_and_a_name_that_comes_twice_are_refused(
+    tmp_path: Path, kind: str, name: str, said: str
+) -> None:
+    assert said in error_of(pack(tmp_path / kind, {**FILES, name: b"x"}))
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
@@ -76,18 +79,13 @@ def test_a_link_of_a_zip_file_is_refused(tmp_path: Path) -> None:
 
 
 @KINDS
-def test_a_member_that_unpacks_to_too_much_is_not_read(
+def test_a_member_and_an_archive_that_unpack_to_too_much_are_not_read(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "LARGEST_FILE", 2000)
-    said = error_of(pack(tmp_path / kind, {**FILES, "bomb.jpg": bytes(2001)}))
-    assert said.startswith("/dog/2.jpg: 2100 bytes; at most 2000")
-
-
-@KINDS
-def test_an_archive_that_unpacks_to_too_much_is_not_read_on(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(archives, "LARGEST_FILE", 2000)
+        said = error_of(pack(tmp_path / kind, {**FILES, "bomb.jpg": bytes(2001)}))
+        assert said.startswith("/dog/2.jpg: 2100 bytes; at most 2000")
     monkeypatch.setattr(regular, "ALWAYS_ALLOWED", 3000)
     monkeypatch.setattr(regular, "LARGEST_RATIO", 0.01)
     assert "unpacks to more than 3000 bytes" in error_of(pack(tmp_path / kind, FILES))
@@ -108,13 +106,14 @@ def test_a_header_of_a_tar_file_that_asks_for_all_the_memory_is_refused(tmp_path
 
 
 @KINDS
-@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
 def test_an_archive_that_is_cut_off_is_one_line(tmp_path: Path, kind: str, part: float) -> None:
     file = pack(tmp_path / kind, {f"cat/{i}.jpg": bytes([i]) * 3000 for i in range(20)})
     whole = file.read_bytes()
     content = whole.rstrip(b"\0") if kind == "a.tar" else whole
-    file.write_bytes(whole[: int(len(content) * part)])
-    assert "cannot be read as an archive" in error_of(file)
+    for left in (whole[: int(len(content) * part)], b"a text, no archive"):
+        file.write_bytes(left)
+        assert "cannot be read as an archive" in error_of(file)
 
 
 @pytest.mark.parametrize("place", [0, 20])
@@ -124,12 +123,6 @@ def test_a_damaged_header_of_a_tar_file_is_not_its_end(tmp_path: Path, place: in
     content[place * 1024 + 10] ^= 1
     file.write_bytes(content)
     assert "cannot be read as an archive" in error_of(file)
-
-
-@pytest.mark.parametrize("kind", ["a.zip", "a.tar", "a.tar.gz"])
-def test_what_is_no_archive_is_one_line(tmp_path: Path, kind: str) -> None:
-    (tmp_path / kind).write_bytes(b"a text, no archive")
-    assert "cannot be read as an archive" in error_of(tmp_path / kind)
 
 
 def test_a_zip_file_with_a_password_is_one_line(tmp_path: Path) -> None:

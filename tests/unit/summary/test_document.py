@@ -23,9 +23,8 @@ EMPTY = {
     "models": {},
     **{key: [] for key in ("results", "recommendations", "races", "quantization")},
     **{key: [] for key in ("traffic", "throughput", "profiles", "explanations")},
-    **{key: [] for key in ("idleness", "builds", "causes", "training", "activations", "cascades")},
+    **{key: [] for key in ("idleness", "causes", "training", "activations")},
     "families": [],
-    "compressions": [],
     **{"goal": None, "goals": [], "costs": []},
 }
 PICK = {

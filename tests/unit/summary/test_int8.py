@@ -34,10 +34,10 @@ def audit(count: int = 7) -> dict[str, Any]:
 def search(in_float: list[str]) -> dict[str, Any]:
     tried = {"gained": 3, "lost": 5, "flips": 9, "delta": -0.002, "delta_low": -0.009}
     trial = {**tried, "in_float": in_float, "delta_high": 0.005, "verdict": "kept", "seconds": 3.5}
-    ranking = [{"operator": name, "kl_per_ms": 1.0} for name in ("a", "b", "c")]
-    facts = {"schema": 1, "stop": "minimum", "budget_points": 1.0, "samples": 1024, "seconds": 3.5}
-    facts["smoothquant"] = 0.8
-    return {**facts, "in_float": in_float, "ranking": ranking, "trials": [trial], "sources": {}}
+    trial["smoothquant"] = 0.8
+    facts = {"schema": 2, "operators": 3, "budget_points": 1.0, "samples": 1024, "seconds": 3.5}
+    facts |= {"smoothquant": 0.8, "sensitivity": None}
+    return {**facts, "in_float": in_float, "trials": [trial], "sources": {}}
 
 
 def result(variant: str, precision: str, calibration: str | None) -> dict[str, Any]:
@@ -81,13 +81,13 @@ def test_a_search_tells_how_many_operators_each_trial_left_in_float() -> None:
     assert found["search"] == {
         "in_float": ["a", "b"],
         "smoothquant": 0.8,
-        "stop": "minimum",
         "samples": 1024,
         "budget_points": 1.0,
         "seconds": 3.5,
         "operators": 3,
         "trials": [
             {
+                "smoothquant": 0.8,
                 "in_float": 2,
                 "delta": -0.002,
                 "delta_low": -0.009,
@@ -122,8 +122,9 @@ def test_an_audit_belongs_to_the_variant_of_its_own_model() -> None:
 def test_operators_come_in_the_order_of_their_divergence() -> None:
     fields = {"agreement": 1.0, "logit_error": 0.01, "sqnr_db": 40.0}
     operators = {name: {**fields, "kl": kl} for name, kl in (("a", 0.0), ("b", 0.02), ("c", 0.01))}
-    record = {"schema": 1, "samples": 128, "operators": operators, "libraries": {}}
-    found = sensitivity_entries("m", {("m", "u8s8-minmax-64"): record, ("n", "u8s8-x"): record})
+    record = {**search(["b"]), "sensitivity": {"samples": 128, "operators": operators}}
+    searches = {("m", "u8s8-minmax-64"): record, ("n", "u8s8-x"): record}
+    found = sensitivity_entries("m", {**searches, ("m", "u8s8-minmax-8"): search([])})
     assert list(found) == ["u8s8-minmax-64"]
     assert found["u8s8-minmax-64"]["samples"] == 128
     assert found["u8s8-minmax-64"]["operators"] == [

@@ -22,7 +22,7 @@ from tightrope.records.race_statistics import beaten_by
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
-from tightrope.summary.hosts import hosts
+from tightrope.summary.hosts import Machine, add_hosts
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.own_records import (
     Engines,
@@ -213,7 +213,6 @@ def summarized(
         accuracies=accuracies,
         traffic=traffic,
         audits=records.get("audit", []),
-        sensitivities=records.get("sensitivity", []),
         searches=records.get("search", []),
         training=records.get("training", []),
         checkpoints=[checkpoint],
@@ -485,33 +484,6 @@ def test_without_a_price_no_column_of_the_csv_is_about_money(tmp_path: Path) -> 
     assert not {"cost.price_per_hour", "cost.cost_per_million"} & header
 
 
-def test_speed_ups_over_bf16_are_in_it_and_in_the_csv_where_bf16_was_measured(
-    tmp_path: Path,
-) -> None:
-    bf16 = "cpu-pytorch-bf16"
-    found = by_variant(summarized(tmp_path, (BASELINE, bf16, QUICK)))
-    for place in (0, 1):
-        rows = {name: one["latency"][place] for name, one in found.items() if one["latency"]}
-        assert rows[bf16]["speedup_over_bf16"] is None
-        # both took 4 ms and the baseline 10 ms
-        assert rows[QUICK]["speedup_over_bf16"]["ratio"] == pytest.approx(1, rel=0.01)
-        assert rows[QUICK]["speedup_over_bf16"]["verdict"] == "tie"
-        assert rows[BASELINE]["speedup_over_bf16"]["ratio"] == pytest.approx(0.4, rel=0.02)
-    frame = pandas.read_csv(tmp_path / "summary.csv").set_index("variant")
-    ratios = frame["latency.speedup_over_bf16.ratio"]
-    assert ratios[QUICK].tolist() == pytest.approx([1, 1], rel=0.01)
-    assert ratios[bf16].isna().all()
-    assert "latency.speedup_over_bf16" not in frame
-
-
-def test_without_bf16_no_column_of_the_csv_is_about_it(
-    folder: Path, summary: dict[str, Any]
-) -> None:
-    rows = [row for result in summary["results"] for row in result["latency"]]
-    assert rows and all(row["speedup_over_bf16"] is None for row in rows)
-    assert "bf16" not in (folder / "summary.csv").read_text().splitlines()[0]
-
-
 def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     """Names with dots for every number, text and null of one row."""
     flat: dict[str, Any] = {}
@@ -526,7 +498,7 @@ def flattened(result: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     nested = ("latency", "executed", "options", "audit", "search")
     walk("", {key: value for key, value in result.items() if key not in nested})
     flat.pop("accuracy.flipped", None)
-    sometimes = ("energy_j", "gpu", "speedup_over_bf16", "streams")
+    sometimes = ("energy_j", "gpu", "streams")
     unknown = [name for name in sometimes if name in shape and shape[name] is None]
     walk("latency", {name: value for name, value in shape.items() if name not in unknown})
     return flat
@@ -617,7 +589,9 @@ def test_the_host_of_traffic_alone_is_listed_with_its_own_libraries(tmp_path: Pa
 def test_the_cards_of_one_kind_that_were_measured_are_one_host_with_their_uuids() -> None:
     cards = [{**HOST, "gpu": "NVIDIA L4", "gpu_uuid": uuid} for uuid in ("GPU-b", "GPU-a", "GPU-b")]
     records = [Record(model="m", variant="v", host=card, libraries={}) for card in cards]
-    (host,) = hosts(records).values()
+    found: dict[str, Any] = {}
+    add_hosts(found, map(Machine.of, records))
+    (host,) = found.values()
     assert (host["gpu"], host["gpu_uuids"]) == ("NVIDIA L4", ["GPU-a", "GPU-b"])
 
 
@@ -625,7 +599,9 @@ def test_hosts_with_names_are_apart_though_they_are_alike() -> None:
     def record(name: str, **fields: Any) -> Record:
         return Record(model="m", variant="v", host=named(HOST, name), libraries={}, **fields)
 
-    found = hosts([record("genoa"), record("rome"), record("h100", status="failed")])
+    found: dict[str, Any] = {}
+    records = [record("genoa"), record("rome"), record("h100", status="failed")]
+    add_hosts(found, map(Machine.of, records))
     # what ended a job on the third may have been written elsewhere
     assert {key: one["name"] for key, one in found.items()} == {"genoa": "genoa", "rome": "rome"}
     assert fingerprint(HOST) not in found
@@ -647,16 +623,19 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
     found = {
         "in_float": ["a"],
         "smoothquant": 0.8,
-        "stop": "minimum",
+        "operators": 1,
         "samples": 1024,
         "seconds": 3.0,
+        "budget_points": 1.0,
         "trials": [],
     }
     fields = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
     records = {
         f"audit/{auto}": {**facts, "engine_sha256": sha256(write_run(tmp_path, auto)[0])},
-        "sensitivity/u8s8-minmax-64": {"samples": 128, "operators": {"a": fields}},
-        "search/u8s8-minmax-64": {**found, "budget_points": 1.0, "ranking": [{"operator": "a"}]},
+        "search/u8s8-minmax-64": {
+            **found,
+            "sensitivity": {"samples": 128, "operators": {"a": fields}},
+        },
     }
     paths = {}
     for name, record in records.items():
@@ -667,7 +646,7 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
     summary = summarized(tmp_path, (BASELINE, auto), quantized=paths, race={"base": 9.0})
     results = by_variant(summary)
     assert results[auto]["audit"] == facts
-    assert results[auto]["search"] == {**found, "budget_points": 1.0, "operators": 1}
+    assert results[auto]["search"] == found
     sensitive = {"samples": 128, "operators": [{"operator": "a", **fields}]}
     assert summary["models"]["m"]["sensitivity"] == {"u8s8-minmax-64": sensitive}
     for name in (BASELINE, MISSING[1]):

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +30,11 @@ System time: 2026-11-27 02:39:29.154869 (rule measure_accuracy, line 165, rules/
 """
 
 
+def listener() -> EndedJobs:
+    storage = SimpleNamespace(default_storage_provider=None)
+    return EndedJobs(SimpleNamespace(storage_settings=storage))
+
+
 def told(handler: EndedJobs, **facts: Any) -> None:
     record = logging.makeLogRecord({"msg": "", **facts})
     handler.handle(record)
@@ -42,7 +48,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def ended(own_log: Path, **facts: Any) -> str:
-    handler = EndedJobs()
+    handler = listener()
     event = {"event": "job_error", "jobid": 3, "rule_msg": None, "aux": {}, "log": [str(own_log)]}
     told(handler, event="error", msg="Command 'python x' died with <Signals.SIGKILL: 9>.")
     told(handler, **{**event, **facts})
@@ -97,7 +103,7 @@ def test_a_scheduler_without_words(log: Path) -> None:
 def test_why_snakemake_refuses_a_job_that_ended_well_belongs_to_its_files(
     words: str, reason: str, ahead: set[str]
 ) -> None:
-    handler = EndedJobs()
+    handler = listener()
     told(handler, event="error", msg=words)
     assert reason in handler.reason_of(3, [RECORD])
     assert handler.reason_of(4, ["another.json"]) == "ended without a reason"
@@ -105,7 +111,7 @@ def test_why_snakemake_refuses_a_job_that_ended_well_belongs_to_its_files(
 
 
 def test_a_refused_attempt_is_no_reason_of_the_next_one(log: Path) -> None:
-    handler = EndedJobs()
+    handler = listener()
     told(handler, event="error", msg=UNSEEN)
     event = {"event": "job_error", "jobid": 3, "rule_msg": None, "aux": {}, "log": [str(log)]}
     told(handler, **event, output=[RECORD])

@@ -1,6 +1,6 @@
 """Build a profiled variant again without each cause that a setting removes, and time both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +23,18 @@ from tightrope.measure.engine_worker import engine_worker
 from tightrope.measure.rounds import measure_rounds, start, warm_up
 from tightrope.measure.run import facts_of_run
 from tightrope.measure.settings import TimingSettings
-from tightrope.records.causes import CausesRecord
+from tightrope.records.causes import PREFIX, CausesRecord
 from tightrope.records.profile import ProfileRecord
 from tightrope.variants import parse
 
 SIZES = ("batch", "sequence", "tokens", "height", "width")
 # an entry of `causes` of the record, the index of its shape, and the engine without the cause
 Entry = tuple[dict[str, Any], int, Change]
+
+
+def sources_of(inputs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the inputs of a build among those of a job, by their names in the build's rule."""
+    return {name.removeprefix(PREFIX): path for name, path in inputs if name.startswith(PREFIX)}
 
 
 def verify_causes(

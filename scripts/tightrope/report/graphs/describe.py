@@ -2,24 +2,41 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import onnx
 
-from tightrope.report.graphs.folding import fold_repetitions
-from tightrope.report.graphs.formats import parameters_of, precisions, total
-from tightrope.report.graphs.layers import consumed_tensors, layers_of
-from tightrope.report.graphs.modules import module_paths
-from tightrope.report.graphs.operators import UNSEEN, Operator, runs, with_dequantized
+from tightrope.report.graphs.formats import CONVERSIONS, parameters_of, precisions, total
+from tightrope.report.graphs.layers import consumed_tensors, layers_of, module_paths
 from tightrope.report.graphs.without_weights import all_nodes
 
-SCHEMA = 1
+SCHEMA = 2
+# operators that are not shown: they store or convert values and compute nothing
+UNSEEN = (*CONVERSIONS, "Constant")
+# maximum layers per repeated part; an encoder block without names has only a handful
+LONGEST_PART = 64
 Document = dict[str, Any]
 
 
+class Operator(NamedTuple):
+    """Operator with its compute format, and seconds if timed."""
+
+    node: onnx.NodeProto
+    precision: str
+    seconds: float | None
+
+
+class Block(NamedTuple):
+    """Part of a sequence that starts at `first` and repeats `times` times in a row."""
+
+    first: int
+    length: int
+    times: int
+
+
 def describe(graph: onnx.GraphProto, costs: Document | None = None) -> Document:
-    """Return everything that the diagram of `graph` shows; `costs` come from `measure_costs`.
+    """Return what the report shows of `graph`; `costs` come from `measure_costs`.
 
     `blocks` holds the layers in order, consecutive equal layers once with their count in `times`;
     `seconds` of a layer is the sum over its repetitions, None if nothing in it was timed.
@@ -28,8 +45,8 @@ def describe(graph: onnx.GraphProto, costs: Document | None = None) -> Document:
     shape, rows = slowest_shape(costs)
     paths = module_paths(graph)
     operators = [
-        Operator(node, kind, path, seconds_of(rows.get(node.name), kind))
-        for node, kind, path in zip(graph.node, precisions(graph), paths, strict=True)
+        Operator(node, kind, seconds_of(rows.get(node.name), kind))
+        for node, kind in zip(graph.node, precisions(graph), strict=True)
     ]
     layers = [
         describe_layer(graph, name, indices, operators, parameters)
@@ -59,7 +76,7 @@ def describe_layer(
     operators: Sequence[Operator],
     parameters: Mapping[str, onnx.TensorProto],
 ) -> Document:
-    """Describe one layer: its parameters, operator runs and time."""
+    """Describe one layer: its parameters, operators and time."""
     nodes = [graph.node[index] for index in indices]
     used = {
         tensor: parameters[tensor]
@@ -67,7 +84,6 @@ def describe_layer(
         for tensor in consumed_tensors(node)
         if tensor in parameters
     }
-    weights = with_dequantized((tensor for tensor in used if len(used[tensor].dims) > 1), nodes)
     seconds = [
         operators[index].seconds for index in indices if operators[index].seconds is not None
     ]
@@ -75,8 +91,18 @@ def describe_layer(
         "name": name,
         **total(used.values()),
         "seconds": sum(seconds) if seconds else None,
-        "operators": runs([operators[index] for index in indices], name, weights),
+        "operators": counted(operators[index] for index in indices),
     }
+
+
+def counted(operators: Iterable[Operator]) -> list[Document]:
+    """Return how many operators of each type and format there are, most frequent first."""
+    shown = (one for one in operators if one.node.op_type not in UNSEEN)
+    counts = Counter((one.node.op_type, one.precision) for one in shown)
+    return [
+        {"type": kind, "precision": precision, "count": number}
+        for (kind, precision), number in counts.most_common()
+    ]
 
 
 def blocks_of(layers: Sequence[Document]) -> list[Document]:
@@ -91,6 +117,33 @@ def blocks_of(layers: Sequence[Document]) -> list[Document]:
         ]
         blocks.append({"times": times, "layers": [merge_layers(part) for part in parts]})
     return blocks
+
+
+def fold_repetitions(signatures: Sequence[Hashable]) -> list[Block]:
+    """Split `signatures` into blocks, in order; equal signatures stand for equal layers.
+
+    Greedy: each position starts the repetition that saves the most layers, the shortest on ties.
+    """
+    numbers: dict[Hashable, int] = {}
+    sequence = [numbers.setdefault(signature, len(numbers)) for signature in signatures]
+    blocks, first = [], 0
+    while first < len(sequence):
+        block = longest_repetition(sequence, first)
+        blocks.append(block)
+        first += block.length * block.times
+    return blocks
+
+
+def longest_repetition(sequence: Sequence[int], first: int) -> Block:
+    """Return the repetition from `first` that saves the most layers, else a single layer."""
+    best = Block(first, 1, 1)
+    for length in range(1, min(LONGEST_PART, (len(sequence) - first) // 2) + 1):
+        part, times = sequence[first : first + length], 1
+        while sequence[first + times * length : first + (times + 1) * length] == part:
+            times += 1
+        if length * (times - 1) > best.length * (best.times - 1):
+            best = Block(first, length, times)
+    return best
 
 
 def layer_signature(layer: Document) -> str:

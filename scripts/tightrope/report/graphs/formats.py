@@ -7,10 +7,11 @@ from collections.abc import Iterable
 import onnx
 from onnx import TensorProto
 
-from tightrope.report.graphs.names import FORMATS, OTHER
+from tightrope.report.graphs.record import OTHER
 from tightrope.report.graphs.without_weights import all_nodes, inner_graphs
 from tightrope.runtimes.executed import is_product
 
+FORMATS = {"FLOAT": "fp32", "FLOAT16": "fp16", "BFLOAT16": "bf16"}
 QUANTIZE = ("QuantizeLinear", "DynamicQuantizeLinear")
 DEQUANTIZE = "DequantizeLinear"
 CONVERSIONS = (*QUANTIZE, DEQUANTIZE)

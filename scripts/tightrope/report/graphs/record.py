@@ -1,9 +1,13 @@
-"""Types of the graph record, from which diagrams are drawn without the ONNX file."""
+"""Types of the graph record, which is shown without the ONNX file."""
 
 from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
 
+# format of operators that compute in no floating-point or quantized format, or an unknown one
+OTHER = "other"
+# layer of operators that several layers consume, such as the padding mask; it comes first
+SHARED = ""
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Seconds = Annotated[float, Meta(ge=0)]
 
@@ -16,15 +20,12 @@ class Value(TypedDict):
     shape: list[str | Count | None]
 
 
-class Run(TypedDict):
-    """Consecutive equal operators of a layer."""
+class Operators(TypedDict):
+    """Operators of a layer of one type and format."""
 
     type: str
     precision: str
-    weighted: bool
     count: Count
-    modules: list[str]
-    inside: Count
 
 
 class Layer(TypedDict):
@@ -34,7 +35,7 @@ class Layer(TypedDict):
     parameters: Count
     weight_bytes: Count
     seconds: Seconds | None
-    operators: list[Run]
+    operators: list[Operators]
 
 
 class Block(TypedDict):

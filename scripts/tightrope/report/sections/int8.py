@@ -9,8 +9,6 @@ from tightrope.report.style.numbers import significant, whole
 from tightrope.variants import GIVEN, QUANTIZED
 
 Record = Mapping[str, Any]
-# why a search ended, other than at a limit
-STOPS = {"minimum": "stopped: nothing is left to move to INT8"}
 
 
 def int8_section(
@@ -101,12 +99,11 @@ def search_summary(result: Record) -> dict[str, Any]:
     in_float, trials = len(search["in_float"]), len(search["trials"])
     smooth = search.get("smoothquant")
     parts = [
-        *([f"SmoothQuant {smooth:g}"] if smooth is not None else []),
+        "plain INT8" if smooth is None else f"SmoothQuant {smooth:g}",
         f"{in_float or 'none'} of {whole(search['operators'])} operators "
         f"{'stay' if in_float > 1 else 'stays'} in float",
         f"{trials} {'trial' if trials == 1 else 'trials'} on {whole(search['samples'])} "
-        f"calibration examples in {significant(search['seconds'], 2)} s",
-        STOPS.get(search["stop"], f"stopped at the {search['stop']}") + ".",
+        f"calibration examples in {significant(search['seconds'], 2)} s.",
     ]
     return {
         **{name: result.get(name) for name in ("variant", "calibration")},

@@ -3,11 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tightrope.report.sections.builds import WORD as BUILDS
-from tightrope.report.sections.builds import builds_section, builds_words
-from tightrope.report.sections.cascades import cascades_section
 from tightrope.report.sections.causes import causes_section
-from tightrope.report.sections.compressions import compressions_section
 from tightrope.report.sections.explanations import explanations_by_shape
 from tightrope.report.sections.idleness import WORD as PAUSES
 from tightrope.report.sections.idleness import idleness_section, idleness_words
@@ -24,22 +20,16 @@ Place = tuple[Any, ...]
 
 
 def asked_for(summary: Summary, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """Return of each kind whether there is something to show, and how many of it failed.
-
-    And the parts of the sections on cascades, which belong to two models each, and on searches.
-    """
+    """Return of each kind whether there is something to show, and how many of it failed."""
     kinds: dict[str, Sequence[Record]] = {
         "throughput": summary.get("throughput") or [],
         "profiles": summary.get("profiles") or [],
         "causes": summary.get("causes") or [],
         "idleness": summary.get("idleness") or [],
-        "builds": summary.get("builds") or [],
     }
     return {
         **{name: bool(entries) for name, entries in kinds.items()},
         **{f"{name}_failed": failures(entries) for name, entries in kinds.items()},
-        "cascades": cascades_section(summary.get("cascades") or [], hosts),
-        "compressions": compressions_section(summary.get("compressions") or []),
     }
 
 
@@ -49,7 +39,6 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
     profiles = of_model(summary.get("profiles"), name)
     causes = of_model(summary.get("causes"), name)
     idleness = of_model(summary.get("idleness"), name)
-    builds = of_model(summary.get("builds"), name)
     return {
         "throughput": throughput_section(throughput, hosts),
         "throughput_not_run": not_run(throughput),
@@ -61,8 +50,6 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
         "causes_verified": any(entry.get("status") == "ok" for entry in causes),
         "idleness": idleness_section(idleness, hosts),
         "idleness_not_run": not_run(idleness),
-        "builds": builds_section(builds, hosts),
-        "builds_not_run": not_run(builds),
     }
 
 
@@ -71,7 +58,6 @@ def stability_remarks(summary: Summary) -> dict[Place, list[Remark]]:
     found: dict[Place, list[Remark]] = {}
     told: list[tuple[Record, Remark]] = [
         *((one, Remark(PAUSES, idleness_words(one))) for one in summary.get("idleness") or ()),
-        *((one, Remark(BUILDS, builds_words(one))) for one in summary.get("builds") or ()),
     ]
     for entry, remark in told:
         if remark.reasons:

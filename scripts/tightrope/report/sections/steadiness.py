@@ -87,10 +87,8 @@ def disturbed_others(summary: Record) -> list[tuple[list[Record], str]]:
             if one.get("disturbed")
         ]
         found.append((disturbed, f"{plural(len(disturbed), word)} {what}"))
-    for key, word, what in (("builds", "comparison", " of builds"), ("training", "training", "")):
-        disturbed = [one for one in summary.get(key) or () if one.get("disturbed")]
-        found.append((disturbed, plural(len(disturbed), word) + what))
-    return found
+    disturbed = [one for one in summary.get("training") or () if one.get("disturbed")]
+    return [*found, (disturbed, plural(len(disturbed), "training"))]
 
 
 def plural(count: int, word: str) -> str:

@@ -28,11 +28,9 @@ COLOURS = {
     "compile": ("#975213", "#ff9d4e"),
     "inductor": ("#d47b09", "#ecc900"),
     "onnxruntime": ("#0045e4", "#1d63ff"),
-    "onnxruntime_tensorrt": ("#188fff", "#7dc5ff"),
     "openvino": ("#c93daa", "#ca53b3"),
     "tvm": ("#482f02", "#946b17"),
     "tensorrt": ("#06a25b", "#36af71"),
-    "torch_tensorrt": ("#78009c", "#0cfc90"),
 }
 # Calibration method to (light, dark), with the same contrast limits as engines.
 METHOD_COLOURS = {

@@ -11,9 +11,9 @@ import onnxruntime
 import torch
 from onnxruntime.capi import build_and_package_info
 
-from tightrope.errors import WorkFailed, in_one_line
+from tightrope.errors import in_one_line
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.gpu import missing_tensorrt, require_gpu
+from tightrope.machine.gpu import require_gpu
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.cuda_program import CudaProgram, Queue, queue_on_gpu
 from tightrope.runtimes.onnxruntime.session import (
@@ -40,12 +40,6 @@ def prepare() -> None:
     require_gpu(f"ONNX Runtime {onnxruntime.__version__}", cuda)
     os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
     onnxruntime.preload_dlls()
-
-
-def load_tensorrt() -> None:
-    """Load the TensorRT linked by this ONNX Runtime; raise WorkFailed where it is missing."""
-    if missing := missing_tensorrt("onnxruntime_tensorrt"):
-        raise WorkFailed(missing, transient=False)
 
 
 def cuda_provider(options: Options) -> tuple[str, dict[str, str]]:

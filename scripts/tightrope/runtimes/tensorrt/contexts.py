@@ -44,18 +44,6 @@ def layer_information(engine: trt.ICudaEngine, number: int, shapes: dict[str, Sh
     return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
 
 
-def tuned_shapes(engine: trt.ICudaEngine, number: int) -> dict[str, Shape]:
-    """Return the shape of each input that a profile of the engine is tuned for.
-
-    A tensor that holds sizes has one shape, and tuned values in its place.
-    """
-    return {
-        name: tuple(engine.get_tensor_profile_shape(name, number)[1])
-        for name in inputs_of(engine)
-        if not engine.is_shape_inference_io(name)
-    }
-
-
 def tuned_sizes(engine: trt.ICudaEngine, number: int) -> dict[str, Shape]:
     """Return the tuned values of each input that holds sizes."""
     return {

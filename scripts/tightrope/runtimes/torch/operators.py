@@ -67,7 +67,7 @@ def precision_of(event: Any) -> str:
     return next(DTYPES[name] for name in event.dtypes() if name in DTYPES)
 
 
-def in_graph(program: torch.export.ExportedProgram | torch.fx.GraphModule) -> Executed:
+def in_graph(program: torch.export.ExportedProgram) -> Executed:
     """Return the matrix products in the graph of `program`, by the type of their first operand.
 
     For packages compiled for a GPU, whose kernels bypass PyTorch's dispatcher: Inductor keeps the

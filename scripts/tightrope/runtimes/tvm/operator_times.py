@@ -7,7 +7,6 @@ each kernel, with the tensors that the kernel gets.
 import re
 import time
 from collections.abc import Sequence
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import tvm
 from tvm import relax
 
 from tightrope.runtimes.operator_times import (
-    PRODUCTS,
     OperatorTime,
     Tensor,
     group_of,
@@ -33,9 +31,7 @@ BUILT_IN = "vm.builtin."
 # a kernel like an earlier one, for other shapes: fused_matmul2_add1
 NUMBER = re.compile(r"\d+(?=_|$)")
 # TVM's word -> a word by which `group_of` knows such an operator
-WORDS = {"take": "gather", "broadcast_to": "expand", "patches": "copy"}
-# weights [rows, columns, channels], in `convolution_loops`
-DEPTHWISE = "depthwise"
+WORDS = {"take": "gather", "broadcast_to": "expand"}
 
 
 def operator_times(library: Path, inputs: Sequence[np.ndarray], calls: int) -> list[OperatorTime]:
@@ -81,7 +77,4 @@ def time_of(name: str, seconds: float, operands: Sequence[Any]) -> OperatorTime:
     known = kind
     for word, common in WORDS.items():
         known = known.replace(word, common)
-    if DEPTHWISE not in kind:
-        return operator_time(name, kind, seconds, inputs, [output], group=group_of(known))
-    found = operator_time(name, kind, seconds, inputs, [output], group=PRODUCTS)
-    return found._replace(operations=2.0 * prod(output.shape) * prod(inputs[1].shape[:2]))
+    return operator_time(name, kind, seconds, inputs, [output], group=group_of(known))

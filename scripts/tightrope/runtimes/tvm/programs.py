@@ -13,12 +13,8 @@ from tvm.s_tir import dlight
 
 from tightrope.model.module import example_inputs, logits_module
 from tightrope.runtimes.buckets import Bucket, Buckets
-from tightrope.runtimes.tvm.convolution_loops import CONVERSIONS, Depthwise
-from tightrope.runtimes.tvm.convolutions import channels_last
-from tightrope.runtimes.tvm.layouts import settled
-from tightrope.runtimes.tvm.polynomials import POLYNOMIALS
 from tightrope.runtimes.tvm.schedules import Elements, Matmul, Others, Rows
-from tightrope.runtimes.tvm.tiles import Product, Tiles, product_of
+from tightrope.runtimes.tvm.tiles import Product, product_of
 from tightrope.signature import Signature
 
 
@@ -26,13 +22,11 @@ def imported(
     source: Path, input_signature: Signature, buckets: Buckets
 ) -> tuple[dict[Bucket, tvm.IRModule], dict[str, np.ndarray]]:
     """Return a module per bucket, and the weights that all take as inputs in order of the keys."""
-    classifier = logits_module(source, torch.float32, attention="eager")
-    classifier = channels_last(transposed(classifier))
+    classifier = transposed(logits_module(source, torch.float32, attention="eager"))
     modules: dict[Bucket, tvm.IRModule] = {}
     weights: dict[str, np.ndarray] = {}
     for bucket in buckets.all():
-        # without a sequence axis, the last size is the batch and `example_inputs` ignores it
-        example = example_inputs(input_signature, bucket[0], bucket[-1])
+        example = example_inputs(input_signature, bucket[0], bucket[1])
         exported = torch.export.export(classifier, (), kwargs=example)
         modules[bucket], weights = translated(exported)
     return modules, weights
@@ -43,12 +37,7 @@ def translated(
 ) -> tuple[tvm.IRModule, dict[str, np.ndarray]]:
     """Return an exported program as a module, and the weights that follow its inputs."""
     module, parameters = detach_params(
-        from_exported_program(
-            exported,
-            keep_params_as_input=True,
-            unwrap_unit_return_tuple=True,
-            custom_convert_map=CONVERSIONS,
-        )
+        from_exported_program(exported, keep_params_as_input=True, unwrap_unit_return_tuple=True)
     )
     tensors = parameters.get("main", [])
     names = [variable.name for variable in module["main"].params[-len(tensors) :]]
@@ -88,7 +77,7 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
     """Lower the module to fused loops, without schedules."""
     passes = [
         relax.transform.CanonicalizeBindings(),
-        relax.transform.LegalizeOps(POLYNOMIALS),
+        relax.transform.LegalizeOps(),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
@@ -96,13 +85,12 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
         relax.transform.RewriteDataflowReshape(),
         relax.transform.DeadCodeElimination(),
     ]
-    return tvm.transform.Sequential(passes)(settled(module))
+    return tvm.transform.Sequential(passes)(module)
 
 
-def scheduled(module: tvm.IRModule, tiles: dict[Product, Tiles]) -> tvm.IRModule:
-    """Schedule the loops of the module; matrix products in `tiles` use those tiles."""
-    rules = (Matmul(tiles), Depthwise(), Rows(), Elements(), Others())
-    return dlight.ApplyDefaultSchedule(*rules)(module)
+def scheduled(module: tvm.IRModule) -> tvm.IRModule:
+    """Schedule the loops of the module."""
+    return dlight.ApplyDefaultSchedule(Matmul(), Rows(), Elements(), Others())(module)
 
 
 def products(module: tvm.IRModule) -> list[Product]:

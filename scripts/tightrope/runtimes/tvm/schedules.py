@@ -6,17 +6,14 @@ from tvm import s_tir
 from tvm.s_tir import dlight
 from tvm.target import Target
 
-from tightrope.runtimes.tvm.tiles import Product, Tiles, lanes, product_of, tilings
+from tightrope.runtimes.tvm.tiles import Tiles, lanes, product_of, tiling
 
 # a function on fewer elements ends before a second thread starts
 PARALLEL_FROM = 8192
 
 
 class Matmul(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
-    """Rule for matrix products and their fused epilogues: register tiles, `chosen` or estimated."""
-
-    def __init__(self, chosen: dict[Product, Tiles]) -> None:
-        self.chosen = chosen
+    """Rule for matrix products and their fused epilogues: register tiles."""
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
         """Return the schedule, None where `func` is no matrix product or no tile divides it."""
@@ -24,7 +21,7 @@ class Matmul(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no type
         if product is None:
             return None
         width = lanes(target, product.columns)
-        tiles = self.chosen.get(product) or next(tilings(product, width), None)
+        tiles = tiling(product, width)
         return tiled(func, tiles, width) if tiles else None
 
 
@@ -92,11 +89,10 @@ def tiled(func: Any, tiles: Tiles, width: int) -> s_tir.Schedule:
     i0, i1 = schedule.split(i, [None, tiles.rows])
     j0, j1, lane = schedule.split(j, [None, tiles.vectors, width])
     k0, k1 = schedule.split(k, [None, tiles.unroll])
-    outer = (j0, i0) if tiles.columns_first else (i0, j0)
-    schedule.reorder(*batch, *outer, k0, k1, i1, j1, lane)
-    schedule.reverse_compute_at(last, outer[-1])
+    schedule.reorder(*batch, j0, i0, k0, k1, i1, j1, lane)
+    schedule.reverse_compute_at(last, i0)
     # with batch and tiles fused into one loop, TVM may simplify the indices for hours
-    schedule.parallel(schedule.fuse(*(batch or outer)))
+    schedule.parallel(schedule.fuse(*(batch or (j0, i0))))
     schedule.vectorize(lane)
     start = schedule.decompose_reduction(product, k0)
     *_, row, column = schedule.get_loops(last)

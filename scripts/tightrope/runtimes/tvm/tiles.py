@@ -1,6 +1,5 @@
 """Tiles of a matrix product: the shapes of its loops, and which of them fit the registers."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tvm import s_tir, tirx
@@ -20,28 +19,18 @@ FEATURES = {"avx512f": 16, "avx2": 8}
 class Tiles(NamedTuple):
     """Tiling of a matrix product: the output tile that stays in registers."""
 
-    rows: int = 8
-    vectors: int = 2
-    unroll: int = 4
-    columns_first: bool = True
+    rows: int
+    vectors: int
+    unroll: int
 
 
 class Product(NamedTuple):
     """Matrix product [*batch, rows, depth] x [*batch, depth, columns] of one dtype."""
 
-    batch: int
     rows: int
     columns: int
     depth: int
     dtype: str
-
-    @property
-    def operations(self) -> int:
-        """Number of multiplications and additions."""
-        return 2 * self.batch * self.rows * self.columns * self.depth
-
-    def __str__(self) -> str:
-        return f"{self.batch}x{self.rows}x{self.columns}x{self.depth}-{self.dtype}"
 
 
 def product_of(func: Any) -> Product | None:
@@ -53,11 +42,8 @@ def product_of(func: Any) -> Product | None:
     block = schedule.get(first)
     if not block.name_hint.startswith(("matmul", "T_matmul")):
         return None
-    *batch, rows, columns, depth = (int(axis.dom.extent) for axis in block.iter_vars)
-    count = 1
-    for size in batch:
-        count *= size
-    return Product(count, rows, columns, depth, str(block.writes[0].source.dtype))
+    *_, rows, columns, depth = (int(axis.dom.extent) for axis in block.iter_vars)
+    return Product(rows, columns, depth, str(block.writes[0].source.dtype))
 
 
 def lanes(target: Target, columns: int) -> int:
@@ -71,28 +57,27 @@ def widest(target: Target) -> int:
     return next((n for name, n in FEATURES.items() if target_has_features(name, target)), 4)
 
 
-def tilings(product: Product, width: int) -> Iterator[Tiles]:
-    """Return register tiles that divide the product, the most promising first.
+def tiling(product: Product, width: int) -> Tiles | None:
+    """Return the most promising register tile that divides the product.
 
-    Empty where the columns are not a multiple of a vector. Tiles of a single row only where no
-    other divides: for them TVM simplifies batch indices for seconds or hours.
+    None where the columns are not a multiple of a vector. A tile of a single row only where no
+    other divides: for it TVM simplifies batch indices for seconds or hours.
     """
-    divisors = [n for n in range(2, ACCUMULATORS.get(width, 12) + 1) if product.rows % n == 0]
     most = ACCUMULATORS.get(width, 12)
-    found = [
-        Tiles(rows, vectors, unroll, columns_first)
+    divisors = [n for n in range(2, most + 1) if product.rows % n == 0]
+    unroll = 4 if product.depth % 4 == 0 else 1
+    found = (
+        Tiles(rows, vectors, unroll)
         for rows in divisors or [1]
         for vectors in range(1, most // rows + 1)
-        for unroll in (4, 1)
-        for columns_first in (True, False)
-        if width > 1 and product.columns % (vectors * width) == 0 and product.depth % unroll == 0
-    ]
-    return iter(sorted(found, key=cost))
+        if width > 1 and product.columns % (vectors * width) == 0
+    )
+    return min(found, key=cost, default=None)
 
 
-def cost(tiles: Tiles) -> tuple[float, bool, int]:
+def cost(tiles: Tiles) -> float:
     """Return the estimated cost of a tile: loads per multiplication, idle multipliers."""
     size = tiles.rows * tiles.vectors
     # vectors of the right factor come from a slower cache
     loads = (tiles.rows + 2 * tiles.vectors) / size
-    return round(loads + max(0, BUSY - size), 2), not tiles.columns_first, -tiles.unroll
+    return round(loads + max(0, BUSY - size), 2)

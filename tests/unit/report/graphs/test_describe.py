@@ -7,8 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from tightrope.onnx.file import load_onnx
-from tightrope.report.graphs.describe import describe
-from tightrope.report.graphs.folding import Block, fold_repetitions
+from tightrope.report.graphs.describe import Block, describe, fold_repetitions
 from tightrope.report.graphs.without_weights import without_weights
 from tiny_convolutions import make_convolutions
 from tiny_model import TinyModel
@@ -197,7 +196,7 @@ def test_names_of_the_older_exporter_are_paths() -> None:
     assert names == ["net.blocks.0", "net.blocks.1", "net.blocks.2", "head"]
 
 
-def test_inner_graphs_are_counted_and_their_operator_says_so() -> None:
+def test_operators_of_inner_graphs_are_counted() -> None:
     model = parser.parse_model(
         """<ir_version: 10, opset_import: ["" : 21]>
         net (bool c, float[2] x) => (float[2] y)
@@ -211,18 +210,7 @@ def test_inner_graphs_are_counted_and_their_operator_says_so() -> None:
     document = describe(without_weights(model, "").graph)
     assert document["operators"] == 4
     ((layer,),) = (block["layers"] for block in document["blocks"])
-    assert [(run["type"], run["inside"]) for run in layer["operators"]] == [("If", 3)]
-
-
-def test_a_layer_of_thousands_of_operators_is_told_by_kinds() -> None:
-    model = named_blocks(1, nodes=3000)
-    for place, node in enumerate(model.graph.node):
-        if node.op_type == "Relu" and place % 2:
-            node.op_type = "Abs"
-    document = describe(without_weights(model, "").graph)
-    (first, *_) = (layer for block in document["blocks"] for layer in block["layers"])
-    assert len(first["operators"]) < 10
-    assert sum(run["count"] for run in first["operators"]) == 3001  # with the pooling
+    assert [run["type"] for run in layer["operators"]] == ["If"]
 
 
 def test_shares_of_the_time_are_those_of_the_slowest_shape_and_of_the_format() -> None:

@@ -1,27 +1,39 @@
 """Q/DQ that TensorRT cannot run is refused before a build, by its node and with the remedy."""
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import pytest
 from given_files import KINDS, given_model, in_float16
-from onnx import numpy_helper
+from onnx import NodeProto, numpy_helper
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
 
-
-def reason(model: onnx.ModelProto) -> str:
-    with pytest.raises(WorkFailed) as caught:
-        require_supported_qdq(model)
-    assert caught.value.transient is False
-    assert "\n" not in caught.value.reason
-    assert "quantize symmetrically in int8 or E4M3" in caught.value.reason
-    return caught.value.reason
+Change = Callable[[onnx.ModelProto, NodeProto], object]
 
 
-def with_constant(model: onnx.ModelProto, name: str, array: np.ndarray) -> onnx.ModelProto:
-    (tensor,) = (one for one in model.graph.initializer if one.name == name)
-    tensor.CopyFrom(numpy_helper.from_array(array, name))
+def given(change: Change) -> onnx.ModelProto:
+    """A file for TensorRT after a change of it or of its first QuantizeLinear."""
+    model = given_model("tensorrt")
+    change(model, next(one for one in model.graph.node if one.op_type == "QuantizeLinear"))
     return model
+
+
+def zero_point_of_3(model: onnx.ModelProto, node: NodeProto) -> None:
+    (zero,) = (one for one in model.graph.initializer if one.name == "stem_zero_point")
+    zero.CopyFrom(numpy_helper.from_array(np.array(3, np.int8), zero.name))
+
+
+def bias_in_int32(model: onnx.ModelProto, node: NodeProto) -> None:
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros(4, np.int32), "bias"))
+    inputs = ["bias", node.input[1]]
+    model.graph.node.append(onnx.helper.make_node("DequantizeLinear", inputs, ["b"]))
+
+
+def int8_without_zero_point(model: onnx.ModelProto, node: NodeProto) -> None:
+    node.input.pop()
+    node.attribute.append(onnx.helper.make_attribute("output_dtype", onnx.TensorProto.INT8))
 
 
 @pytest.mark.parametrize("way", ["s8s8", "pairs", *KINDS])
@@ -29,42 +41,30 @@ def test_zero_points_0_in_int8_and_e4m3_are_accepted(way: str) -> None:
     require_supported_qdq(given_model(way))
 
 
-def test_so_is_a_file_in_float16() -> None:
+def test_so_are_a_file_in_float16_and_one_without_zero_points_that_says_int8() -> None:
     require_supported_qdq(in_float16(given_model("pairs")))
+    require_supported_qdq(given(int8_without_zero_point))
 
 
-def test_asymmetric_activations_are_refused_with_node_and_zero_point() -> None:
-    told = reason(given_model("u8s8"))
-    zero = "pixel_values_QuantizeLinear with the zero-point "
-    assert f"TensorRT cannot run QuantizeLinear {zero}" in told
-    assert " of type uint8: " in told
+ASYMMETRIC = "TensorRT cannot run QuantizeLinear pixel_values_QuantizeLinear with the zero-point "
 
 
-def test_another_zero_point_in_int8_is_refused() -> None:
-    given = with_constant(given_model("tensorrt"), "stem_zero_point", np.array(3, np.int8))
-    assert "QuantizeLinear stem_QuantizeLinear with the zero-point 3 of type int8" in reason(given)
-
-
-def test_a_missing_zero_point_of_activations_is_uint8_for_onnx_and_int8_for_tensorrt() -> None:
-    given = given_model("tensorrt")
-    node = next(one for one in given.graph.node if one.op_type == "QuantizeLinear")
-    del node.input[2]
-    assert f"{node.name} with the type uint8" in reason(given)
-    node.attribute.append(onnx.helper.make_attribute("output_dtype", onnx.TensorProto.INT8))
-    require_supported_qdq(given)
-
-
-def test_a_bias_in_int32_is_refused_and_the_key_against_it_is_told() -> None:
-    given = given_model("tensorrt")
-    given.graph.initializer.append(numpy_helper.from_array(np.zeros(4, np.int32), "bias"))
-    inputs = ["bias", given.graph.node[0].input[1]]
-    given.graph.node.append(onnx.helper.make_node("DequantizeLinear", inputs, ["b"]))
-    told = reason(given)
-    assert "DequantizeLinear b with the type int32" in told
-    assert "QuantizeBias=False" in told
-
-
-def test_a_zero_point_that_is_computed_is_refused() -> None:
-    given = given_model("tensorrt")
-    next(one for one in given.graph.node if one.op_type == "QuantizeLinear").input[2] = "made"
-    assert "with a zero-point, made, that is no constant" in reason(given)
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (given_model("u8s8"), f"{ASYMMETRIC}.* of type uint8: "),
+        (given(zero_point_of_3), "stem_QuantizeLinear with the zero-point 3 of type int8"),
+        # uint8 for ONNX, int8 for TensorRT
+        (given(lambda _, node: node.input.pop()), "_QuantizeLinear with the type uint8"),
+        (given(bias_in_int32), "DequantizeLinear b with the type int32.*QuantizeBias=False"),
+        (given(lambda _, node: node.input.__setitem__(2, "made")), "made, that is no constant"),
+    ],
+)
+def test_other_zero_points_and_types_are_refused_with_node_and_remedy(
+    model: onnx.ModelProto, words: str
+) -> None:
+    with pytest.raises(WorkFailed, match=words) as caught:
+        require_supported_qdq(model)
+    assert caught.value.transient is False
+    assert "\n" not in caught.value.reason
+    assert "quantize symmetrically in int8 or E4M3" in caught.value.reason

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 from tightrope.errors import WorkFailed
-from tightrope.runtimes.executed import is_product, require_precision
+from tightrope.runtimes.executed import Executed, is_product, require_precision
 from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed
 
 Layer = dict[str, Any]
@@ -17,8 +17,6 @@ def layer(kind: str, inputs: list[str], outputs: list[str], kernel: str = "", **
         "Inputs": [tensor(one) for one in inputs],
         "Outputs": [tensor(one) for one in outputs],
         "TacticName": kernel,
-        "StreamId": 0,
-        "Metadata": "",
         **more,
     }
 
@@ -53,38 +51,61 @@ CONVOLUTION_INT8 = layer(
     Weights={"Type": "Int8", "Count": 3456},
 )
 REFORMAT = layer("Reformat", ["Row major linear FP32"], ["Row major Int8 format"], Origin="QDQ")
-
-
-def test_a_transformer_in_fp16_is_counted_by_what_its_kernels_are() -> None:
-    assert executed(information(GEMM, FUSED, ATTENTION, NORM, NORM)) == {
-        "attention": {"fp16": 1},
-        "gemm": {"fp16": 2},
-        "kgen": {"fp16": 2},
-    }
-
-
-def test_products_of_int8_are_those_whose_data_are_int8() -> None:
-    found = executed(information(GEMM_INT8, FUSED_INT8, ATTENTION_INT8, GEMM, NORM))
-    assert found == {
-        "attention": {"int8": 1},
-        "gemm": {"fp16": 1, "int8": 2},
-        "kgen": {"fp16": 1},
-    }
-    require_precision(found, "int8-fp16")
-
-
-def test_every_class_of_products_is_one_for_the_check_of_the_name() -> None:
-    assert all(is_product(kind) for kind in PRODUCTS)
-    assert not is_product("kgen")
-
-
-def test_descriptions_of_formats_are_read_as_their_type() -> None:
-    found = executed(information(CONVOLUTION_INT8, REFORMAT))
-    assert found == {"convolution": {"int8": 1}, "Reformat": {"fp32": 1}}
+INT8_ROWS = ["Row major Int8 format"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "kernel", "kinds"),
+    ("layers", "counted"),
+    [
+        (
+            [GEMM, FUSED, ATTENTION, NORM, NORM],
+            {"attention": {"fp16": 1}, "gemm": {"fp16": 2}, "kgen": {"fp16": 2}},
+        ),
+        # products of int8 are those whose data are int8
+        (
+            [GEMM_INT8, FUSED_INT8, ATTENTION_INT8, GEMM, NORM],
+            {"attention": {"int8": 1}, "gemm": {"fp16": 1, "int8": 2}, "kgen": {"fp16": 1}},
+        ),
+        ([CONVOLUTION_INT8, REFORMAT], {"convolution": {"int8": 1}, "Reformat": {"fp32": 1}}),
+        # a kernel or weights that make floats of int8
+        (
+            [
+                layer("gemm", INT8_ROWS, ["Half"], "sm80_xmma_gemm_f16f16_f16f16_f16_nn"),
+                layer("CaskConvolution", INT8_ROWS, ["Half"], Weights={"Type": "Float"}),
+            ],
+            {"convolution": {"fp32": 1}, "gemm": {"fp16": 1}},
+        ),
+        # what computes nothing
+        (
+            [
+                *(layer(kind, [], []) for kind in ("signal", "wait", "Constant")),
+                layer("NoOp", ["Half"], ["Half"]),
+                GEMM,
+            ],
+            {"gemm": {"fp16": 1}},
+        ),
+        # the numbers that a layer reads or writes
+        (
+            [
+                layer("kgen", ["Bool", "Half"], ["Half"], "__myl_Sel_0x1"),
+                layer("kgen", ["Int64"], ["Float"], "__myl_CastMul_0x2"),
+                layer("kgen", ["Int64"], ["Int64"], "__myl_Mul_0x3"),
+                layer("shape_call", [], []),
+            ],
+            {"kgen": {"Int64": 1, "fp16": 1, "fp32": 1}, "shape_call": {"unknown": 1}},
+        ),
+        # a type apart from its format
+        ([layer("gemm", [], [], Inputs=[{"Datatype": "BFloat16"}])], {"gemm": {"bf16": 1}}),
+    ],
+)
+def test_layers_are_counted_by_what_they_compute_and_in_which_type(
+    layers: list[Layer], counted: Executed
+) -> None:
+    assert executed(information(*layers)) == counted
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernel", "found"),
     [
         # TensorRT 8.2: github.com/pytorch/pytorch/pull/66683
         ("MatrixMultiply", "", "gemm"),
@@ -106,64 +127,43 @@ def test_descriptions_of_formats_are_read_as_their_type() -> None:
     ],
 )
 def test_the_type_of_a_layer_or_its_kernel_says_its_class(
-    kind: str, kernel: str, kinds: str
+    kind: str, kernel: str, found: str
 ) -> None:
-    assert executed(information(layer(kind, ["Half"], ["Half"], kernel))) == {kinds: {"fp16": 1}}
+    assert executed(information(layer(kind, ["Half"], ["Half"], kernel))) == {found: {"fp16": 1}}
+    assert is_product(found) is (found in PRODUCTS)
+
+
+HIDDEN = "N/A due to dynamic shapes"
 
 
 @pytest.mark.parametrize(
-    ("text", "name"),
+    ("texts", "kernel", "name"),
     [
-        ("Float", "fp32"),
-        ("Half", "fp16"),
-        ("BFloat16", "bf16"),
-        ("FP8", "fp8"),
-        ("Row major linear FP32", "fp32"),
-        ("Row major linear BFloat16 format", "bf16"),
-        ("Row major linear FP8 format", "fp8"),
-        ("Channel major INT8 format", "int8"),
+        (["Float", "Row major linear FP32"], "", "fp32"),
+        (["Half"], "", "fp16"),
+        (["BFloat16", "Row major linear BFloat16 format"], "", "bf16"),
+        (["FP8", "FP8E4M3", "E4M3", "Float8", "fp8"], "", "fp8"),
+        (["Channel major INT8 format"], "", "int8"),
         # not ours: kept as they are
-        ("Int4", "Int4"),
-        ("Row major linear UInt8 format", "Row major linear UInt8 format"),
+        (["Int4"], "", "Int4"),
+        (["Row major linear UInt8 format"], "", "Row major linear UInt8 format"),
+        # a kernel that names tf32 is told from fp32
+        (["Float"], "sm80_xmma_gemm_f32f32_f32f32_f32_nn", "fp32"),
+        (["Float"], "sm80_xmma_gemm_f32f32_tf32f32_f32_nn", "tf32"),
+        (["Float"], "ampere_sgemm_32x32_sliced1x4_nn", "fp32"),
+        (["FP8"], "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_f16_f16", "fp8"),
+        (["FP8"], "sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize128x128x128", "fp8"),
+        # an engine of dynamic shapes, inspected without an execution context
+        ([HIDDEN], "sm80_xmma_gemm_i8i8_i8i32_f32_tn_n", "int8"),
+        ([HIDDEN], "0x0", HIDDEN),
     ],
 )
-def test_types_are_in_our_words_and_others_are_kept(text: str, name: str) -> None:
-    assert executed(information(layer("gemm", [text], ["Half"]))) == {"gemm": {name: 1}}
-
-
-@pytest.mark.parametrize(
-    ("kernel", "name"),
-    [
-        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn", "fp32"),
-        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn", "tf32"),
-        ("ampere_sgemm_32x32_sliced1x4_nn", "fp32"),
-    ],
-)
-def test_a_kernel_that_names_tf32_is_told_from_fp32(kernel: str, name: str) -> None:
-    assert executed(information(layer("gemm", ["Float"], ["Float"], kernel))) == {"gemm": {name: 1}}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_f16_f16",
-        "sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize128x128x128",
-    ],
-)
-def test_a_kernel_for_fp8_is_one_of_fp8(name: str) -> None:
-    found = executed(information(layer("gemm", ["FP8"], ["Half"], name)))
-    assert found == {"gemm": {"fp8": 1}}
-    require_precision(found, "fp8")
-
-
-def test_a_product_whose_kernel_makes_floats_of_int8_is_none_of_int8() -> None:
-    data, kernel = ["Row major Int8 format"], "sm80_xmma_gemm_f16f16_f16f16_f16_nn"
-    unpacked = layer("gemm", data, ["Half"], kernel)
-    weights = layer("CaskConvolution", data, ["Half"], Weights={"Type": "Float", "Count": 9})
-    assert executed(information(unpacked, weights)) == {
-        "convolution": {"fp32": 1},
-        "gemm": {"fp16": 1},
-    }
+def test_types_are_in_our_words_and_others_are_kept(
+    texts: list[str], kernel: str, name: str
+) -> None:
+    for text in texts:
+        found = executed(information(layer("gemm", [text], ["Half"], kernel)))
+        assert found == {"gemm": {name: 1}}
 
 
 def test_an_int8_engine_that_runs_in_fp32_fails_with_what_it_ran_in() -> None:
@@ -172,20 +172,8 @@ def test_an_int8_engine_that_runs_in_fp32_fails_with_what_it_ran_in() -> None:
     quantize = layer("kgen", ["Int8"], ["Float"], "__myl_CastMulCast_0x77")
     attention = layer("kgen", ["Float"] * 3, ["Float"], "_gemm_mha_v2_0x77")
     found = executed(information(quantize, REFORMAT, product, attention))
-    with pytest.raises(WorkFailed) as error:
+    with pytest.raises(WorkFailed, match=r"^ran in fp32: no matrix product ran in int8$"):
         require_precision(found, "int8-fp16")
-    assert error.value.reason == "ran in fp32: no matrix product ran in int8"
-    assert not error.value.transient
-
-
-def test_without_shapes_the_types_come_from_the_kernels() -> None:
-    # an engine of dynamic shapes, inspected without an execution context
-    hidden = "N/A due to dynamic shapes"
-    named = layer("CaskGemm", [hidden], [hidden], "sm80_xmma_gemm_i8i8_i8i32_f32_tn_n")
-    unnamed = layer("CaskGemm", [hidden], [hidden], "0x0")
-    assert executed(information(named)) == {"gemm": {"int8": 1}}
-    with pytest.raises(WorkFailed, match="ran in N/A due to dynamic shapes: no matrix product"):
-        require_precision(executed(information(unnamed)), "int8")
 
 
 def test_the_layers_of_one_profile_are_counted() -> None:
@@ -197,35 +185,6 @@ def test_the_layers_of_one_profile_are_counted() -> None:
     assert executed(plan, 1) == {"gemm": {"int8": 1}}
 
 
-@pytest.mark.parametrize("name", ["FP8", "FP8E4M3", "E4M3", "Float8", "fp8"])
-def test_fp8_is_known_by_each_of_its_names(name: str) -> None:
-    fused = layer("fusion", [name, name], ["Half"], "__myl_FcAdd_0x12ab")
-    assert executed(information(fused)) == {"gemm": {"fp8": 1}}
-
-
-def test_what_computes_nothing_is_not_counted() -> None:
-    order = [layer(kind, [], []) for kind in ("signal", "wait", "Constant")]
-    assert executed(information(*order, layer("NoOp", ["Half"], ["Half"]), GEMM)) == {
-        "gemm": {"fp16": 1}
-    }
-
-
-def test_a_layer_is_of_the_type_of_the_numbers_that_it_reads_or_writes() -> None:
-    select = layer("kgen", ["Bool", "Half"], ["Half"], "__myl_Sel_0x1")
-    mask = layer("kgen", ["Int64"], ["Float"], "__myl_CastMul_0x2")
-    shape = layer("kgen", ["Int64"], ["Int64"], "__myl_Mul_0x3")
-    empty = layer("shape_call", [], [])
-    assert executed(information(select, mask, shape, empty)) == {
-        "kgen": {"Int64": 1, "fp16": 1, "fp32": 1},
-        "shape_call": {"unknown": 1},
-    }
-
-
-def test_a_type_apart_from_its_format_is_read_too() -> None:
-    product = layer("gemm", [], [], Inputs=[{"Name": "t", "Datatype": "BFloat16"}])
-    assert executed(information(product)) == {"gemm": {"bf16": 1}}
-
-
 def test_control_characters_between_the_names_of_fused_operators_do_no_harm() -> None:
     # TensorRT 8.6 and later: github.com/NVIDIA/TensorRT/issues/2779
     raw = information({**GEMM, "Metadata": "[ONNX Layer: a]|[ONNX Layer: b]"}).replace("|", "\x1f")
@@ -233,21 +192,16 @@ def test_control_characters_between_the_names_of_fused_operators_do_no_harm() ->
 
 
 @pytest.mark.parametrize(
-    "poor",
+    ("poor", "words"),
     [
         # LAYER_NAMES_ONLY: github.com/NVIDIA/TensorRT/issues/4020
-        information("Reformatting CopyNode for Input Tensor 0 to conv0", "conv0 + relu0"),
-        information(),
-        information({"Name": "conv0"}),
-        information(GEMM, "conv0"),
+        (information("Reformatting CopyNode for Input Tensor 0 to conv0"), "holds no details"),
+        (information(), "holds no details"),
+        (information({"Name": "conv0"}), "holds no details"),
+        (information(GEMM, "conv0"), r"holds no details .* ProfilingVerbosity\.DETAILED"),
+        *((text, "no JSON with layers") for text in ("", "Name: a", "[]", "{}", "null")),
     ],
 )
-def test_an_engine_without_details_fails_with_the_remedy(poor: str) -> None:
-    with pytest.raises(WorkFailed, match=r"holds no details .* ProfilingVerbosity\.DETAILED"):
+def test_an_engine_without_details_fails_with_the_remedy(poor: str, words: str) -> None:
+    with pytest.raises(WorkFailed, match=words):
         executed(poor)
-
-
-@pytest.mark.parametrize("text", ["", "Name: a, LayerType: gemm", "[]", "{}", "null"])
-def test_what_is_no_json_with_layers_is_an_error_that_shows_it(text: str) -> None:
-    with pytest.raises(WorkFailed, match="no JSON with layers"):
-        executed(text)

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -33,25 +34,13 @@ def config(
     }
 
 
-def test_auto_is_one_profile_for_each_shape_tuned_for_it() -> None:
-    profiles = profiles_of(config((1, 64), (16, 128)), "m")
-    assert [one.opt for one in profiles] == [(1, 64), (16, 128)]
-
-
-def test_auto_takes_every_request_in_every_profile() -> None:
-    for profile in profiles_of(config((1, 64), (16, 32), longest=128), "m"):
-        assert profile.holds(1, 1)
-        assert profile.holds(16, 128)
-        assert not profile.holds(17, 128)
-        assert not profile.holds(16, 129)
-
-
-def test_a_measured_sequence_may_be_longer_than_those_of_the_data() -> None:
+def test_auto_is_one_profile_for_each_shape_tuned_for_it_that_takes_every_request() -> None:
+    profiles = profiles_of(config((1, 64), (16, 32)), "m")
+    assert profiles == [Profile((1, 1), (1, 64), (16, 128)), Profile((1, 1), (16, 32), (16, 128))]
+    # a measured sequence may be longer than those of the data
     (profile,) = profiles_of(config((2, 512), longest=128), "m")
     assert profile.max == (2, 512)
-
-
-def test_auto_takes_the_batches_of_the_traffic_on_tensorrt() -> None:
+    # the batch of the traffic on TensorRT
     assert profiles_of(config((1, 64), traffic=48), "m")[0].max[0] == 48
     assert profiles_of(config((1, 64)), "m")[0].max[0] == 1
 
@@ -62,12 +51,15 @@ def test_an_engine_of_one_profile_covers_all_and_is_tuned_for_the_largest_shape(
     assert covering(profiles[:1]) == profiles[0]
 
 
-@pytest.mark.parametrize("engine", ["tensorrt", "onnxruntime_tensorrt", "torch_tensorrt"])
-def test_shapes_outside_the_profiles_are_refused_for_every_engine_that_has_them(
-    engine: str,
-) -> None:
-    with pytest.raises(ConfigError, match=r"in none of tensorrt\.profiles"):
-        check_profiles(config((16, 128), profiles=TWO, engines={engine: ["fp16"]}))
+def test_shapes_outside_the_profiles_are_refused_for_every_engine_that_has_them() -> None:
+    def check(engine: str, provider: str = "cuda") -> None:
+        asked = {"engines": {engine: ["fp16"]}, "onnxruntime": {"provider": provider}}
+        check_profiles(config((16, 128), profiles=TWO, **asked))
+
+    check("onnxruntime")
+    for case in (("tensorrt",), ("onnxruntime", "tensorrt")):
+        with pytest.raises(ConfigError, match=r"in none of tensorrt\.profiles"):
+            check(*case)
 
 
 def test_profiles_of_the_configuration_are_taken_as_they_are() -> None:
@@ -82,63 +74,56 @@ def test_a_profile_comes_back_from_a_document() -> None:
     assert Profile.of([list(shape) for shape in profile]) == profile
 
 
+THREE = (1, 64), (1, 128), (16, 128)
+
+
 @pytest.mark.parametrize(
-    ("request_", "opt"),
+    ("shapes", "profiles", "request_", "place"),
     [
-        ((1, 64), (1, 64)),
-        ((1, 10), (1, 64)),
-        ((16, 128), (16, 128)),
-        ((15, 3), (16, 128)),
-        ((3, 64), (1, 64)),
-        ((5, 128), (16, 128)),
-        ((1, 128), (1, 128)),
-        ((1, 90), (1, 64)),
-        ((1, 91), (1, 128)),
+        # the one tuned for the nearest shape, in doublings
+        (THREE, "auto", (1, 10), 0),
+        (THREE, "auto", (1, 90), 0),
+        (THREE, "auto", (1, 91), 1),
+        (THREE, "auto", (3, 64), 0),
+        (THREE, "auto", (5, 128), 2),
+        (THREE, "auto", (15, 3), 2),
+        # of two that are as near the first
+        (((1, 32), (1, 128)), "auto", (1, 64), 0),
+        # a near one that does not hold the request
+        (((1, 64),), TWO, (9, 64), 1),
+        (((1, 64),), TWO, (8, 65), 0),
     ],
 )
-def test_a_request_goes_to_the_profile_tuned_for_the_nearest_shape(
-    request_: tuple[int, int], opt: tuple[int, int]
+def test_a_request_goes_to_the_nearest_profile_that_holds_it(
+    shapes: Any, profiles: Any, request_: tuple[int, int], place: int
 ) -> None:
-    profiles = profiles_of(config((1, 64), (1, 128), (16, 128)), "m")
-    assert profiles[choose(profiles, *request_)].opt == opt
+    assert choose(profiles_of(config(*shapes, profiles=profiles), "m"), *request_) == place
 
 
-def test_of_two_that_are_as_near_the_first_is_chosen() -> None:
-    profiles = profiles_of(config((1, 32), (1, 128)), "m")
-    assert choose(profiles, 1, 64) == 0
-    assert choose(profiles[::-1], 1, 64) == 0
-
-
-def test_a_near_profile_that_does_not_hold_the_request_is_not_chosen() -> None:
-    profiles = profiles_of(config((1, 64), profiles=TWO), "m")
-    assert choose(profiles, 9, 64) == 1
-    assert choose(profiles, 8, 65) == 0
-
-
-def test_a_request_in_no_profile_is_refused_with_the_range() -> None:
-    profiles = profiles_of(config((256, 128), (1, 64)), "m")
-    with pytest.raises(ValueError) as error:
-        choose(profiles, 300, 64)
-    assert str(error.value) == (
-        "a request of 300x64: this engine was built for batches 1 to 256 and sequences 1 to 128 "
-        "(`tensorrt.profiles`)"
-    )
-
-
-def test_a_request_between_two_profiles_is_refused_with_both_ranges() -> None:
-    profiles = profiles_of(config((1, 64), profiles=TWO), "m")
-    with pytest.raises(ValueError) as error:
-        choose(profiles, 9, 65)
-    assert "batches 1 to 8 and sequences 1 to 128, or batches 1 to 256 and" in str(error.value)
+@pytest.mark.parametrize(
+    ("profiles", "request_", "words"),
+    [
+        (
+            "auto",
+            (300, 64),
+            "a request of 300x64: this engine was built for batches 1 to 1 and sequences 1 to 128 "
+            "(`tensorrt.profiles`)",
+        ),
+        (TWO, (9, 65), "batches 1 to 8 and sequences 1 to 128, or batches 1 to 256 and"),
+    ],
+)
+def test_a_request_in_no_profile_is_refused_with_the_ranges(
+    profiles: Any, request_: tuple[int, int], words: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        choose(profiles_of(config((1, 64), profiles=profiles), "m"), *request_)
 
 
 @pytest.mark.parametrize(
     "good",
     [
-        config((1, 64), (16, 128)),
         config((1, 64), longest=512, traffic=64),
-        config((1, 128), (8, 128), (256, 64), profiles=TWO),
-        config((1, 64), profiles=TWO, traffic=256),
+        config((1, 128), (8, 128), (256, 64), profiles=TWO, traffic=256),
         # no engine of TensorRT is asked for
         config((9, 65), profiles=TWO, longest=4096, engines={"tensorrt": []}),
     ],
@@ -169,10 +154,6 @@ def test_profiles_that_hold_what_is_measured_are_accepted(good: dict[str, Any]) 
 def test_profiles_that_do_not_fit_are_a_one_line_error_with_key_and_remedy(
     bad: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, match=f"^config: {re.escape(words)}.*; ") as error:
         check_profiles(bad)
-    message = str(error.value)
-    assert words in message
-    assert message.startswith("config: ")
-    assert "; " in message
-    assert "\n" not in message
+    assert "\n" not in str(error.value)

@@ -1,1 +1,0 @@
-"""Build an engine several times and compare the builds."""

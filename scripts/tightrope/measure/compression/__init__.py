@@ -1,1 +1,0 @@
-"""Search for the smallest model within an accuracy budget."""

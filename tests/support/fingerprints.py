@@ -1,0 +1,58 @@
+"""What each job of a configuration is made from, without running any: for tests of staleness."""
+
+import hashlib
+import sys
+from contextlib import chdir
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from snakemake.api import SnakemakeApi
+from snakemake.settings.types import (
+    ConfigSettings,
+    DAGSettings,
+    OutputSettings,
+    Quietness,
+    RerunTrigger,
+    ResourceSettings,
+)
+
+COMMAND = ["snakemake", "--dry-run", "--cores", "2"]
+
+
+def fingerprints(folder: Path) -> dict[str, str]:
+    """From each job, `{rule}/{wildcards}`, to a digest of its params, and of all it is made from.
+
+    Snakemake plans the project in this folder, as if nothing were made yet. The digests of inputs
+    are those of the jobs that make them, or of their content.
+    """
+    quiet = OutputSettings(quiet={Quietness.ALL})
+    with chdir(folder), patch.object(sys, "argv", COMMAND), SnakemakeApi(quiet) as api:
+        workflow = api.workflow(
+            resource_settings=ResourceSettings(cores=2),
+            config_settings=ConfigSettings(configfiles=[Path("config/config.yaml")]),
+            snakefile=folder / "Snakefile",
+            workdir=folder,
+        )
+        triggers = {RerunTrigger.PARAMS}
+        dag = workflow.dag(DAGSettings(forceall=True, rerun_triggers=triggers))
+        dag.execute_workflow(executor="dryrun")
+        jobs = list(workflow._workflow.dag.jobs)
+        made_by = {str(path): job for job in jobs for path in job.products()}
+
+        @cache
+        def digest_of(path: str) -> str:
+            job = made_by.get(path)
+            if job is None:
+                return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            params = sorted(map(repr, job.non_derived_params))
+            inputs = [f"{one} {digest_of(one)}" for one in sorted(map(str, job.input))]
+            return hashlib.sha256("\n".join([job.rule.name, *params, *inputs]).encode()).hexdigest()
+
+        return {name_of(job): digest_of(str(job.output[0])) for job in jobs if job.output}
+
+
+def name_of(job: Any) -> str:
+    """The name of a job, which is that of its log."""
+    return str(job.log[0]).removeprefix("artifacts/logs/").removesuffix(".log")

@@ -1,0 +1,194 @@
+"""The digest of a script changes with every definition that it can reach, and with no other."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tightrope.artifacts.provenance import code_digest
+from tightrope.artifacts.reach import read_module
+from tightrope.errors import TightropeError
+
+SCRIPT = "from tightrope.near import work\nwork()\n"
+NEAR = '''"""Near."""
+
+import json
+from tightrope import far
+from tightrope import other as unused
+from tightrope.types import Kind
+
+
+def work(kind: "Kind | None" = None, hidden=0):
+    """Work."""
+    from tightrope.later import late
+    hidden = [listed for listed in (late(), LIMIT)]
+    return json.dumps(far.VALUE), hidden
+
+
+def idle():
+    return unused.other()
+
+
+LIMIT = 1
+LIMIT += 1
+
+
+def hidden():
+    return listed()
+
+
+def listed():
+    return 1
+'''
+FILES = {
+    "script.py": SCRIPT,
+    "tightrope/__init__.py": "import sys\n\nsys.flag = 1\n",
+    "tightrope/near.py": NEAR,
+    "tightrope/far.py": "from tightrope.deep.deepest import VALUE\n",
+    "tightrope/deep/__init__.py": "",
+    "tightrope/deep/deepest.py": "SEED = 1\nVALUE, REST = SEED, 2\n\n\n"
+    "def other():\n    return 1\n",
+    "tightrope/later.py": "def late():\n    return 1\n",
+    "tightrope/other.py": "print('imported')\n\n\ndef other():\n    return 1\n",
+    "tightrope/types.py": "class Kind:\n    def method(self):\n        return 1\n",
+}
+Digest = Callable[..., str]
+
+
+@pytest.fixture
+def digest(tmp_path: Path) -> Digest:
+    """From changes (file, old text, new text) to the digest, each time in a folder of its own."""
+    folders = iter(range(100))
+
+    def digest(*changes: tuple[str, str, str], entries: tuple[str, ...] = ()) -> str:
+        files = dict(FILES)
+        for name, old, new in changes:
+            text = files.setdefault(name, "")
+            assert old in text
+            files[name] = text.replace(old, new, 1) if old else text + new
+        root = tmp_path / str(next(folders))
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        return code_digest(root, "script.py", *entries)
+
+    return digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("script.py", "", "# a comment\n"),
+        ("script.py", "work()", "work(\n)  # laid out"),
+        ("tightrope/near.py", '"""Work."""', '"""Play."""'),
+        ("tightrope/near.py", '"""Near."""', '"""Far."""'),
+        ("tightrope/near.py", "return unused.other()", "return 2"),
+        # arguments and local names hide functions of the same name
+        ("tightrope/near.py", "return listed()", "return 3"),
+        ("tightrope/near.py", "def listed():\n    return 1", "def listed():\n    return 2"),
+        ("tightrope/deep/deepest.py", "def other():\n    return 1", "def other():\n    return 2"),
+        ("tightrope/other.py", "return 1", "return 2"),
+        ("tightrope/unrelated.py", "", "VALUE = 2\n"),
+        ("tightrope/near.py", "import json", "import json, os"),
+    ],
+    ids=str,
+)
+def test_what_a_script_cannot_reach_changes_no_digest(
+    digest: Digest, change: tuple[str, str, str]
+) -> None:
+    assert digest(change) == digest()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("script.py", "", "work()\n"),
+        ("tightrope/near.py", "far.VALUE", "far.VALUE + 1"),
+        ("tightrope/near.py", "far.VALUE", "far.REST"),
+        ("tightrope/near.py", "def work", "async def work"),
+        ("tightrope/near.py", "LIMIT += 1", "LIMIT += 2"),
+        ("tightrope/deep/deepest.py", "SEED = 1", "SEED = 2"),
+        ("tightrope/deep/deepest.py", "SEED, 2", "2, SEED"),
+        ("tightrope/later.py", "return 1", "return 2"),
+        # a class counts as a whole, also where an annotation in quotes names it
+        ("tightrope/types.py", "return 1", "return 2"),
+        # what a module does when it is imported
+        ("tightrope/other.py", "imported", "changed"),
+        ("tightrope/__init__.py", "sys.flag = 1", "sys.flag = 2"),
+        # a module of the project in the place of another library's
+        ("json.py", "", "def dumps(x):\n    return str(x)\n"),
+    ],
+    ids=str,
+)
+def test_what_a_script_can_reach_changes_its_digest(
+    digest: Digest, change: tuple[str, str, str]
+) -> None:
+    assert digest(change) != digest()
+
+
+def test_a_definition_that_moves_to_another_file_changes_no_digest(digest: Digest) -> None:
+    moved = (
+        ("tightrope/later.py", FILES["tightrope/later.py"], ""),
+        ("tightrope/deep/moved.py", "", FILES["tightrope/later.py"]),
+        ("tightrope/near.py", "from tightrope.later", "from tightrope.deep.moved"),
+    )
+    assert digest(*moved) == digest()
+    # also where its old place imports it
+    moved = (
+        ("tightrope/later.py", FILES["tightrope/later.py"], "from tightrope.moved import late\n"),
+        ("tightrope/moved.py", "", FILES["tightrope/later.py"]),
+    )
+    assert digest(*moved) == digest()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import tightrope.other\ntightrope.other.other()",
+        "import tightrope.other as one\none.other()",
+        "from tightrope import other\nother.other()",
+        "from tightrope import other\nprint(other)",
+        "from tightrope.other import other\nother()",
+        "def later():\n    from tightrope.other import other\n    return other",
+    ],
+)
+def test_every_way_to_use_what_is_imported_is_followed(digest: Digest, line: str) -> None:
+    used = ("script.py", "", f"{line}\n")
+    assert digest(used, ("tightrope/other.py", "return 1", "return 2")) != digest(used)
+
+
+def test_what_is_loaded_by_name_is_a_whole_module_or_one_definition(digest: Digest) -> None:
+    change = ("tightrope/other.py", "return 1", "return 2")
+    for entry in ("tightrope/other.py", "tightrope/other.py:other"):
+        assert digest(change, entries=(entry,)) != digest(entries=(entry,))
+    entry = ("tightrope/deep/deepest.py:SEED",)
+    assert digest(("tightrope/deep/deepest.py", "SEED, 2", "3, 4"), entries=entry[:0]) != digest()
+    assert digest(("tightrope/other.py", "return 1", "return 2"), entries=entry) == digest(
+        entries=entry
+    )
+
+
+@pytest.mark.parametrize("line", ["from . import far", "from .far import VALUE"])
+def test_a_relative_import_is_an_error_that_names_its_line(digest: Digest, line: str) -> None:
+    with pytest.raises(TightropeError, match=r"near\.py:3: relative import; write the full"):
+        digest(("tightrope/near.py", "import json", line))
+
+
+@pytest.mark.parametrize("harm", ["{", "[]", "{}", '{"key": 1}'])
+def test_what_is_kept_beside_the_bytecode_is_used_only_for_the_same_text(
+    tmp_path: Path, harm: str
+) -> None:
+    path = tmp_path / "script.py"
+    path.write_text("ONE = 1\n")
+    first = read_module(path, "script")
+    (kept,) = (tmp_path / "__pycache__").glob("script.*.reach.json")
+    for text in (kept.read_text().replace("ONE", "TWO"), harm):
+        kept.write_text(text)
+        assert ("TWO" in read_module(path, "script").digests) == ("TWO" in text)
+    path.write_text("ONE = 1  # a comment\n")
+    assert read_module(path, "script") == first
+
+
+def test_digests_need_no_place_to_be_kept_in(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("ONE = 1\n")
+    (tmp_path / "__pycache__").write_text("a file where the folder would be")
+    assert "ONE" in read_module(tmp_path / "script.py", "script").digests

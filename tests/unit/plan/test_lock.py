@@ -1,0 +1,143 @@
+"""One run at a time works in a folder: real processes, the kernel's lock, and Slurm's queue."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tightrope.errors import TightropeError
+from tightrope.plan.lock import LOCK, take_folder
+
+# a run that starts another program, which inherits its lock, where it is asked to
+RUN = """
+import subprocess, sys, time
+from tightrope.plan.lock import take_folder
+take_folder(slurm=False)
+if "with-child" in sys.argv:
+    subprocess.Popen(["sleep", "60"], close_fds=False, stdout=subprocess.DEVNULL)
+print("taken", flush=True)
+time.sleep(60)
+"""
+UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of Snakemake, as working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".snakemake/locks").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
+def start(repository: Path) -> Iterator[Start]:
+    """Starts a run; returns it when it has the folder."""
+    started = []
+
+    def run(*words: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "PYTHONPATH": str(repository / "scripts"), "USER": "a\x1b[31m"}
+        command = [sys.executable, "-c", RUN, *words]
+        pipe = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+        started.append(subprocess.Popen(command, env=environment, **pipe))
+        assert started[-1].stdout.readline() == "taken\n"
+        return started[-1]
+
+    yield run
+    for one in started:
+        with suppress(ProcessLookupError):
+            os.killpg(one.pid, 9)
+        one.communicate()
+
+
+def refusal(*, slurm: bool = False) -> str:
+    """The message for a second run, which is one line."""
+    with pytest.raises(TightropeError) as raised:
+        take_folder(slurm=slurm)
+    assert str(raised.value).isprintable()
+    return str(raised.value)
+
+
+def test_a_second_run_is_told_who_works_in_the_folder(start: Start, folder: Path) -> None:
+    first = start("--cores", "1")
+    stale = folder / ".snakemake/locks/0.output.lock"
+    stale.touch()
+    said = refusal()
+    assert said.startswith(f"{folder}: a run works here already (a\\x1b[31m@")
+    assert f", process {first.pid}, since 20" in said
+    assert ": snakemake --cores 1); wait for the end, or end that process there" in said
+    assert stale.exists()
+
+
+def test_the_run_after_a_killed_one_takes_its_place_and_removes_snakemakes_locks(
+    start: Start, folder: Path
+) -> None:
+    first = start()
+    first.kill()
+    first.wait()
+    (folder / ".snakemake/locks/0.output.lock").touch()
+    take_folder(slurm=False)
+    assert list((folder / ".snakemake/locks").iterdir()) == []
+    assert f"process {os.getpid()}," in LOCK.read_text()
+    assert f"process {os.getpid()}," in refusal()
+
+
+def test_a_run_that_goes_on_keeps_the_folder_of_a_killed_one(start: Start) -> None:
+    first = start("with-child")
+    first.kill()
+    first.wait()
+    assert "a run works here already" in refusal()
+    os.killpg(first.pid, 9)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            return take_folder(slurm=False)
+        except TightropeError:
+            time.sleep(0.05)
+    take_folder(slurm=False)
+
+
+def test_where_a_file_cannot_be_locked_snakemakes_own_locks_decide(folder: Path) -> None:
+    (folder / ".snakemake/run.lock").mkdir()
+    (folder / ".snakemake/locks/0.output.lock").touch()
+    take_folder(slurm=True)
+    assert (folder / ".snakemake/locks/0.output.lock").exists()
+
+
+def write_squeue(folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """Put a squeue that does so first into the PATH."""
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "squeue"
+    program.write_text("\n".join(["#!/bin/sh", *lines]))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+def test_jobs_in_slurms_queue_are_named_with_what_cancels_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "link").symlink_to(folder)
+    lines = [f"11|tightrope_{UUID}|{folder}", f"12|{UUID}|{folder}/link", f"13|bash|{folder}"]
+    lines.append(f"14|tightrope_{UUID}|/elsewhere")
+    write_squeue(folder, monkeypatch, *(f"echo '{line}'" for line in lines))
+    assert refusal(slurm=True) == (
+        f"{folder}: Slurm jobs 11 12 of an earlier run work here; wait for the end, or scancel 11 "
+        "12. Nothing was changed"
+    )
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_where_slurm_does_not_answer_its_words_end_the_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    if there:
+        write_squeue(folder, monkeypatch, "echo 'error: Unable to\n contact slurm' >&2", "exit 1")
+    else:
+        monkeypatch.setenv("PATH", "/bin-that-is-not")
+    said = refusal(slurm=True)
+    assert said.startswith("squeue: error: Unable to contact slurm; " if there else "squeue: ")
+    assert "run this where Slurm answers, as on a login node, or without the profile" in said

@@ -1,0 +1,186 @@
+"""One run with everything that can be asked for: what each step wrote, and what the report says."""
+
+import hashlib
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from tightrope.records.idleness import IdlenessRecord
+from tightrope.records.throughput import ThroughputRecord
+from tightrope.summary.document import Summary, read_summary
+from tightrope.summary.preparation import job_seconds
+from tiny_project import INT8, LEARNT, MODEL, RELU, SMALL, Project
+
+MODELS = (MODEL, SMALL, RELU)
+BASELINE = "cpu-pytorch-fp32"
+PLAIN = (BASELINE, "cpu-onnxruntime-int8-minmax-8", "cpu-onnxruntime-int8-auto-minmax-8", INT8)
+
+
+@pytest.fixture(scope="module")
+def summary(whole: Project) -> Summary:
+    return read_summary(whole / "reports/summary.json")
+
+
+@pytest.fixture(scope="module")
+def page(whole: Project) -> str:
+    return (whole / "reports/summary.html").read_text()
+
+
+def record(whole: Project, path: str) -> dict[str, Any]:
+    return json.loads((whole / path).read_text())
+
+
+def of_small(whole: Project, kind: str) -> dict[str, Any]:
+    return record(whole, f"reports/{SMALL}/{LEARNT}.{kind}.json")
+
+
+def test_everything_was_measured_and_nothing_is_left_to_do(whole: Project, summary: Any) -> None:
+    variants = {model: set() for model in MODELS}
+    for result in summary["results"]:
+        assert (result["status"], result["reason"]) == ("ok", None), result["variant"]
+        assert [row["batch"] for row in result["latency"]] == [1, 2]
+        variants[result["model"]].add(result["variant"])
+    assert variants[MODEL] == variants[RELU] == set(PLAIN)
+    assert variants[SMALL] == {one.replace("minmax", "qat").replace("nncf", "qat") for one in PLAIN}
+    assert whole.plan() == set()
+
+
+def test_each_section_of_the_page_is_there(page: str) -> None:
+    sections = ("deploy", "trade-off", "speed-ups", "answers", "int8", "inside", "traffic")
+    sections += ("throughput", "profile", "causes", "idleness", "activations", "family")
+    sections += ("training", "costs", "results", "not-run", "reading")
+    assert [one for one in sections if f'<section id="{one}"' not in page] == []
+    assert "Everything that was asked for ran." in page
+
+
+def test_traffic_has_every_scenario_with_every_padding(whole: Project, summary: Any) -> None:
+    found = of_small(whole, "traffic")
+    assert found["status"] == "ok", found["reason"]
+    assert {(test["name"], test["scenario"]) for test in found["tests"]} == {
+        (padding, scenario)
+        for padding in ("fixed", "longest", "bucketed")
+        for scenario in ("single_stream", "offline", "server")
+    }
+    assert len(found["logs"]) >= 9
+    for path, expected in found["logs"].items():
+        content = (whole / f"reports/{SMALL}/{path}").read_bytes()
+        assert hashlib.sha256(content).hexdigest() == expected
+    (entry,) = summary["traffic"]
+    fixed, longest, bucketed = entry["rows"]
+    assert fixed["gain"] == fixed["padding_gain"] == 1
+    for row in (longest, bucketed):
+        assert row["gain_low"] < row["gain"] < row["gain_high"]
+    assert "server, bucketed:" in whole.log(f"measure_traffic/{SMALL}-{LEARNT}")
+
+
+def test_throughput_has_each_division_of_the_cores_at_each_batch(whole: Project) -> None:
+    found = ThroughputRecord.read(whole / f"reports/{SMALL}/{LEARNT}.throughput.json")
+    assert (found.status, found.reason, found.sequence) == ("ok", None, 8)
+    counts = [one for one in range(1, found.cores + 1) if found.cores % one == 0]
+    assert {(one["instances"], one["threads"], one["batch"]) for one in found.points} == {
+        (one, found.cores // one, batch) for one in counts for batch in (1, 4)
+    }
+
+
+def test_idleness_has_the_calls_after_each_pause(whole: Project, summary: Any) -> None:
+    found = IdlenessRecord.read(whole / f"reports/{SMALL}/{LEARNT}.idleness.json")
+    assert found.shape == {"batch": 1, "sequence": 8}
+    assert Counter(call["pause_s"] for call in found.calls) == {0.01: 30, 0.05: 30}
+    assert all(call["paused_s"] >= call["pause_s"] for call in found.calls)
+    (entry,) = summary["idleness"]
+    assert [pause["pause_s"] for pause in entry["pauses"]] == [0.01, 0.05]
+
+
+def test_a_profile_says_where_the_time_of_each_shape_goes(whole: Project) -> None:
+    for model, variant in ((SMALL, LEARNT), (MODEL, INT8)):
+        found = record(whole, f"reports/{model}/{variant}.profile.json")
+        assert (found["status"], found["unprofiled"]) == ("ok", None)
+        for shape in found["shapes"]:
+            assert sum(shape["shares"].values()) == pytest.approx(1.0)
+            assert {one["group"] for one in shape["operators"]} <= set(shape["groups"])
+            assert shape["around"]["prepare_s"] > shape["around"]["finish_s"] > 0
+            assert shape["model"]["groups"]["products"] <= shape["model"]["operations"]
+    small, large = (one["groups"]["products"]["operations"] for one in found["shapes"])
+    assert small < large
+    peaks = record(whole, "artifacts/machine/cpu.peaks.json")
+    # bf16 where this CPU has products in it
+    assert set(peaks["peaks"]["operations_per_s"]) - {"bf16"} == {"fp32", "int8"}
+    assert peaks["host"] == found["host"]
+
+
+def test_causes_are_removed_and_both_engines_timed(summary: Any) -> None:
+    found = [one for entry in summary["causes"] for one in entry["causes"]]
+    padded = [one for one in found if "padding" in one["cause"]]
+    # two texts in a bucket of four
+    assert padded and {(one["batch"], one["sequence"]) for one in padded} == {(2, 8)}
+    assert all(one["saved"] is not None or one["disturbed"] for one in padded)
+
+
+def test_training_is_measured_by_seed_and_epoch(whole: Project, summary: Any) -> None:
+    found = record(whole, f"reports/{MODEL}/training.json")
+    assert (found["status"], [run["seed"] for run in found["runs"]]) == ("ok", [0, 1])
+    for run in found["runs"]:
+        assert (run["samples"], run["held_out_samples"], len(run["epochs"])) == (108, 12, 2)
+        for epoch in run["epochs"]:
+            assert epoch["samples_per_s"] == pytest.approx(108 / epoch["seconds"])
+    losses = [[epoch["loss"] for epoch in run["epochs"]] for run in found["runs"]]
+    assert losses[0] != losses[1]
+    assert {entry["model"] for entry in summary["training"]} == {MODEL, RELU}
+
+
+def test_models_that_differ_in_their_activation_are_timed_in_pairs(
+    whole: Project, summary: Any
+) -> None:
+    (entry,) = summary["activations"]
+    assert (entry["model"], entry["reference"]) == (RELU, MODEL)
+    assert {row["variant"] for row in entry["latency"]} == set(PLAIN)
+    assert [summary["models"][name]["activation"] for name in (MODEL, RELU)] == ["gelu", "relu"]
+    shapes = record(whole, f"reports/{RELU}/{BASELINE}.activation.json")["shapes"]
+    assert all(len(one["blocks_s"]) == len(one["baseline_blocks_s"]) for one in shapes)
+
+
+def test_the_child_is_as_small_as_was_asked_and_learnt_from_its_parent(whole: Project) -> None:
+    checkpoint = "artifacts/{}/checkpoint/checkpoint.json"
+    child, parent = (record(whole, checkpoint.format(one)) for one in (SMALL, MODEL))
+    assert (child["source"], child["labels"]) == (f"model:{MODEL}", parent["labels"])
+    assert child["parameters"] == child["prune"]["target"]["reached"]["parameters"] <= 20_000
+    assert child["distill"]["temperature"] == 2.0
+    assert (whole / f"artifacts/{MODEL}/teacher").is_dir()
+
+
+def test_the_ranges_that_the_child_learnt_are_those_of_its_files(whole: Project) -> None:
+    folder = f"artifacts/{SMALL}"
+    learnt = record(whole, f"{folder}/checkpoint/checkpoint.json")["qat"]["ranges"]
+    cache = record(whole, f"{folder}/calibration/qat-8.json")
+    assert cache["method"] == "qat"
+    assert all(pair in cache["ranges"].values() for pair in learnt.values())
+    assert not list((whole / folder).glob("calibration/minmax*"))
+
+
+def test_the_child_and_its_parent_share_the_rounds_of_their_race(summary: Any) -> None:
+    (found,) = summary["families"]
+    assert (found["root"], found["status"], found["reason"]) == (MODEL, "ok", None)
+    members = [(one["model"], one["parent"]) for one in found["members"]]
+    assert members == [(MODEL, None), (SMALL, MODEL)]
+    for shape in found["shapes"]:
+        (child,) = [one for one in shape["engines"] if one["model"] == SMALL]
+        against = child["against"]["root_baseline"]
+        assert (against["model"], against["variant"]) == (MODEL, BASELINE)
+
+
+def test_int8_auto_says_what_it_tried(whole: Project) -> None:
+    search = record(whole, f"artifacts/{MODEL}/search/u8s8-minmax-8.json")
+    kept = [one["in_float"] for one in search["trials"] if one["verdict"] == "kept"]
+    assert kept[-1] == search["in_float"]
+
+
+@pytest.mark.parametrize("path", ["calibration/minmax-8.tsv", "quantized/u8s8-minmax-8-auto.tsv"])
+def test_each_job_before_a_build_leaves_its_seconds(whole: Project, path: str) -> None:
+    assert (job_seconds(str(whole / f"artifacts/{MODEL}/{path}")) or 0) > 0
+
+
+def test_the_summary_counts_the_texts_that_were_cut(summary: Any) -> None:
+    model = summary["models"][MODEL]
+    assert set(model["truncation"]) == {"evaluation", "calibration", "train"}
+    assert model["truncation"]["train"]["texts"] == model["data"]["train_samples"]
