@@ -179,9 +179,7 @@ def test_a_full_disk_is_an_error_and_no_failure_of_the_variant(
 
 
 # the others write no temporary files, or none that matter
-@pytest.mark.parametrize(
-    ("engine", "precision"), [("onnxruntime", "fp32"), ("inductor", "fp32"), ("tvm", "fp32")]
-)
+@pytest.mark.parametrize(("engine", "precision"), [("onnxruntime", "fp32"), ("inductor", "fp32")])
 def test_a_full_scratch_disk_is_no_failure_of_the_variant(
     tiny: TinyModel,
     tiny_disk: Path,

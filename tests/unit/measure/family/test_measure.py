@@ -87,7 +87,9 @@ def test_the_root_and_its_child_share_rounds_at_all_shapes(family: Any) -> None:
         assert (shape["baseline"], shape["quantized"]) == (f"large/{FLOAT}", f"large/{INT8}")
         assert set(shape["blocks_s"]) == names
         assert all(None not in blocks for blocks in shape["blocks_s"].values())
-        assert shape["loads"] == [0] * FEWEST_OF_LOAD + [1] * FEWEST_OF_LOAD
+        # more of a load where another program disturbed rounds
+        assert shape["loads"] == sorted(shape["loads"])
+        assert min(map(shape["loads"].count, (0, 1))) >= FEWEST_OF_LOAD
         assert shape["out"] == {}
 
 
