@@ -15,7 +15,7 @@ LISTS = ("neurons", "kept_heads")
 
 
 class Kept(TypedDict, total=False):
-    """Arguments of `pruning.prune`, as the rules choose_structure and search_compression write."""
+    """Arguments of `pruning.prune`, as the rule choose_structure writes."""
 
     layers: int | list[int] | None
     intermediate: int | None

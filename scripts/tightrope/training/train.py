@@ -28,12 +28,12 @@ UNCHANGED = Changes()
 class TrainingSettings:
     """How a checkpoint is trained, or only converted if there is no `recipe`.
 
-    `model` is the name that the manifest keeps, None for a checkpoint of a search. `qat` is a
-    recipe in its place, of a training with quantized values; it says the `scheme`. `inputs` maps to
-    the input names of an ONNX file, `labels` names the outputs of the checkpoint in their order.
-    `changes` are made to the model before training. `distill` are the weights of the loss of a
-    student, see `training.objective`. Folder `state` holds the last state during training: a killed
-    run resumes from it if `provenance`, which identifies code and libraries, has not changed.
+    `model` is the name that the manifest keeps, if any. `qat` is a recipe in the place of `recipe`,
+    of a training with quantized values; it says the `scheme`. `inputs` maps to the input names of
+    an ONNX file, `labels` names the outputs of the checkpoint in their order. `changes` are made to
+    the model before training. `distill` are the weights of the loss of a student, see
+    `training.objective`. Folder `state` holds the last state during training: a killed run resumes
+    from it if `provenance`, which identifies code and libraries, has not changed.
     """
 
     recipe: Recipe | None
