@@ -87,7 +87,7 @@ def train_model(
         **{name: origin[name] for name in ("task", "source")},
         **named(settings.model),
         recipe=recipe,
-        **settings.changes.facts(start.model),
+        **settings.changes.facts(),
         distill=settings.distill,
         qat=learnt_ranges(settings.qat, training),
         training=training,
@@ -142,8 +142,7 @@ def trained(
     `options` are those of `fine_tune`.
     """
     subject, train = start.subject(recipe), fine_tuning(settings.qat)
-    given = {"device": settings.device, "sparsity": settings.changes.sparsity, **options}
-    history, properties = train(subject, recipe, **given)
+    history, properties = train(subject, recipe, device=settings.device, **options)
     return {**properties, **reproducible_results(history, subject)}
 
 
@@ -153,7 +152,7 @@ def state_of(settings: TrainingSettings, files: list[Any], start: Start) -> Trai
         return None
     recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
     # other neurons of the same number are other weights
-    changes = [dict(settings.changes.prune), settings.changes.sparsity, settings.distill]
+    changes = [dict(settings.changes.prune), settings.distill]
     key = [files, recipe, repr(start.model), changes, settings.threads, settings.device]
     return TrainingState(settings.state, digest([*key, settings.provenance]))
 
