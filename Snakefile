@@ -13,7 +13,7 @@ pathvars:
 include: "rules/common.smk"
 include: "rules/data.smk"
 include: "rules/checkpoint.smk"
-include: "rules/compression.smk"
+include: "rules/structures.smk"
 include: "rules/training.smk"
 include: "rules/onnx.smk"
 include: "rules/int8.smk"

@@ -1,6 +1,7 @@
 """Smaller structures of a real tiny model are built, timed beside it and chosen from."""
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -51,8 +52,16 @@ def table(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def analysed(tiny: TinyModel, source: Path) -> choose.Analysed:
-    return choose.Analysed(source, tiny.split("train"), None, LONGEST, seed=0, threads=1)
+def analysed(tiny: TinyModel, source: Path) -> Callable[[], Any]:
+    return partial(
+        choose.analysis,
+        source,
+        tiny.split("train"),
+        names=None,
+        sequence=LONGEST,
+        seed=0,
+        threads=1,
+    )
 
 
 def pruned(source: Path, tiny: TinyModel, structure: Path, target: Path) -> dict[str, Any]:
@@ -183,7 +192,8 @@ def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
     assert set(read_ratios(table)[1]) == measured
     # 100 parameters are less than any structure has: one narrow block of each stage is left
     source = tmp_path / "source" / "checkpoint.json"
-    judged = choose.Analysed(source, split_of(data, "train"), None, 1, seed=0, threads=1)
+    files, options = (source, split_of(data, "train")), {"names": None, "sequence": 1}
+    judged = partial(choose.analysis, *files, **options, seed=0, threads=1)
     choose.choose_by_parameters(target, judged, 100, limits=LIMITS)
     kept = read_json(target)["prune"]["blocks"]
     assert [len(stage) for stage in kept] == [1, 1]

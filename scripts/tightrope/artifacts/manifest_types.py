@@ -87,7 +87,6 @@ class CheckpointManifest(Manifest):
     model: NotRequired[str]
     activation: NotRequired[str | None]
     prune: NotRequired[dict[str, Any]]
-    sparsity: NotRequired[dict[str, Any] | None]
     distill: NotRequired[dict[str, Any] | None]
     qat: NotRequired[dict[str, Any] | None]
     vocabulary: NotRequired[int]

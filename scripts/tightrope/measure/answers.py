@@ -32,7 +32,7 @@ def answer_chunk(
     found: dict[int, Answer] = {}
     for indices, batch in batches_by_length(rows, size):
         logits = run(batch)
-        best = answers(logits, len(indices), classes=classes)
+        best = answers(logits, batch, classes=classes)
         # a copy: the outputs of an engine may be its own memory
         for index, one, row in zip(indices, best, np.array(logits, np.float32), strict=True):
             found[index] = Answer(*one, row)

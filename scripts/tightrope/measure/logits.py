@@ -10,12 +10,7 @@ from tightrope.inputs.arrays import Arrays
 
 def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
     """Raise WorkFailed unless `logits` are finite numbers [batch of the inputs, classes]."""
-    check_rows(logits, len(next(iter(inputs.values()))), classes=classes)
-
-
-def check_rows(logits: Any, batch: int, *, classes: int) -> None:
-    """Raise WorkFailed unless `logits` are finite numbers [batch, classes]."""
-    shape = np.shape(logits)
+    batch, shape = len(next(iter(inputs.values()))), np.shape(logits)
     if shape != (batch, classes):
         reason = f"gives outputs of shape {list(shape)} in the place of {[batch, classes]}"
         raise WorkFailed(reason, transient=False)
@@ -23,12 +18,12 @@ def check_rows(logits: Any, batch: int, *, classes: int) -> None:
         raise WorkFailed("gives logits that are not numbers", transient=False)
 
 
-def answers(logits: Any, batch: int, *, classes: int) -> list[tuple[int, float]]:
+def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, float]]:
     """Return the class and the margin (highest logit minus the second) per row of the batch.
 
-    Raises WorkFailed as `check_rows` does.
+    Raises WorkFailed as `check_logits` does.
     """
-    check_rows(logits, batch, classes=classes)
+    check_logits(logits, inputs, classes=classes)
     top = np.sort(logits, axis=1)[:, -2:]
     return [
         (int(row.argmax()), float(first - second))

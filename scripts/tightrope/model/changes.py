@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self, TypedDict
 from tightrope.artifacts.content import read_artifact
 from tightrope.model.activations import swap_activation
 from tightrope.model.pruning import prune
-from tightrope.model.sparsity import Sparsity, facts
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 # arguments of `pruning.prune` that are too long for a manifest
@@ -15,7 +14,7 @@ LISTS = ("neurons", "kept_heads")
 
 
 class Kept(TypedDict, total=False):
-    """Arguments of `pruning.prune`, as the rules choose_structure and search_compression write."""
+    """Arguments of `pruning.prune`, as the rule choose_structure writes."""
 
     layers: int | list[int] | None
     intermediate: int | None
@@ -35,40 +34,31 @@ class Chosen(TypedDict):
 class Changes(NamedTuple):
     """`activation` replaces the checkpoint's; `prune` are the arguments of `pruning.prune`.
 
-    `target` is what the rule choose_structure found, where it has chosen what is kept. `sparsity`
-    is reached in the course of a training, or at once where there is none.
+    `target` is what the rule choose_structure found, where it has chosen what is kept.
     """
 
     activation: str | None = None
     prune: Mapping[str, Any] = NOTHING
     target: Mapping[str, Any] = NOTHING
-    sparsity: Sparsity | None = None
 
     @classmethod
     def of(cls, job: Any) -> Self:
         """Return the changes of a job, see `tightrope.jobs.job.current_job`."""
-        asked, chosen = job.params.sparsity, dict(job.input.items()).get("structure")
-        sparsity = None if asked is None else Sparsity(**asked)
+        chosen = dict(job.input.items()).get("structure")
         if chosen is None:
-            return cls(job.params.activation, job.params.prune, sparsity=sparsity)
+            return cls(job.params.activation, job.params.prune)
         document = read_artifact(chosen, Chosen)
-        return cls(job.params.activation, document["prune"], document["target"], sparsity)
+        return cls(job.params.activation, document["prune"], document["target"])
 
-    def facts(self, model: Any) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Return what the manifest of the changed model says of this, without lists of neurons."""
         pruned = {name: kept for name, kept in self.prune.items() if name not in LISTS}
         target = {"target": dict(self.target)} if self.target else {}
-        sparsity = self.sparsity and {**self.sparsity._asdict(), **facts(model)}
-        return {"activation": self.activation, "prune": pruned | target, "sparsity": sparsity}
+        return {"activation": self.activation, "prune": pruned | target}
 
-    def apply(self, model: Any, *, trained: bool) -> None:
-        """Change the model before it is `trained`, if it is.
-
-        Raises TightropeError where it cannot be pruned so.
-        """
+    def apply(self, model: Any) -> None:
+        """Change the model; raise TightropeError where it cannot be pruned so."""
         if any(kept is not None for kept in self.prune.values()):
             prune(model, **self.prune)
         if self.activation is not None:
             swap_activation(model, self.activation)
-        if self.sparsity is not None and not trained:
-            self.sparsity.apply(model)

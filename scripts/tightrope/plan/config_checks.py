@@ -18,7 +18,6 @@ from tightrope.plan.model_checks import (
     check_quantized,
     check_recipes,
     check_sources,
-    check_sparsity,
     check_training,
 )
 from tightrope.plan.planned_on import planning_host
@@ -226,7 +225,6 @@ CHECKS = (
     check_kinds,
     check_training,
     check_distillation,
-    check_sparsity,
     check_shapes,
     check_buckets,
     check_profiles,

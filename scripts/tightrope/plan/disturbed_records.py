@@ -19,7 +19,6 @@ from tightrope.records.training import TrainingRecord
 from tightrope.summary.causes import why_disturbed as why_causes_were
 from tightrope.summary.idleness import why_disturbed as why_pauses_were
 from tightrope.summary.races import is_undecided
-from tightrope.summary.traffic import Tests
 from tightrope.summary.traffic import why_disturbed as why_traffic_was
 from tightrope.summary.training import why_disturbed as why_training_was
 
@@ -46,7 +45,7 @@ def any_latency(record: LatencyRecord) -> bool:
 
 def any_traffic(record: TrafficRecord) -> bool:
     """Return whether a test of some padding was disturbed."""
-    return any(why_traffic_was(Tests.of(record), padding) for padding in record.plan["padding"])
+    return any(why_traffic_was(record, padding) for padding in record.plan["padding"])
 
 
 def any_throughput(record: ThroughputRecord) -> bool:

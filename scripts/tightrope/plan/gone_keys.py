@@ -11,6 +11,7 @@ GONE = {
     ),
     "engines.torch_tensorrt": "use engines: {tensorrt: [fp16]}",
     "models.*.compress": "say prune: {target: 2x}, a model for each target (docs/pruning.md)",
+    "models.*.sparsity": "say train: {sparsity: 0.8}, the share of the weights that becomes zero",
     "search_seconds": "leave it out, the search of int8-auto has a handful of trials",
     "torch_tensorrt": "use tensorrt: {optimization_level: 3}",
     "tvm": "leave it out, TVM tunes no more; its engine is engines: {tvm: [fp32]}",

@@ -15,7 +15,6 @@ from tightrope.plan.targets import (
     chooses_heads,
     engine_of,
     is_targeted,
-    reads_table,
     shape_of,
     speedup_of,
     table_name,
@@ -35,8 +34,8 @@ def prune_of_model(config: Document, wildcards: Any) -> Document:
 
 def structure_of_model(config: Document, wildcards: Any) -> dict[str, str]:
     """Return the chosen structure as an input, where the model is pruned to a target."""
-    model, folder = config["models"][wildcards.model], f"artifacts/{wildcards.model}"
-    return {"structure": f"{folder}/structure.json"} if is_targeted(model) else {}
+    targeted = is_targeted(config["models"][wildcards.model])
+    return {"structure": f"artifacts/{wildcards.model}/structure.json"} if targeted else {}
 
 
 def structure_inputs(config: Document, wildcards: Any) -> dict[str, str]:
@@ -80,7 +79,7 @@ def model_of_table(config: Document, wildcards: Any) -> str:
         name
         for name, model in config["models"].items()
         if model["from"] == wildcards.model
-        and reads_table(model)
+        and speedup_of(model) is not None
         and table_name(config, name) == wildcards.structures
     )
 

@@ -34,22 +34,14 @@ def chooses_heads(model: Document) -> bool:
     return bool(model["prune"][HEADS] == AUTO)
 
 
-def reads_table(model: Document) -> bool:
-    """Return whether the structure of a model is chosen by the latencies of its parent's."""
-    return speedup_of(model) is not None
-
-
 def engine_of(model: Document) -> Variant:
     """Return the variant that a model's target of speed is measured with, in float."""
-    asked = model["prune"]["engine"] or DEFAULT_ENGINE
-    return parse(f"cpu-{asked.replace('int8', 'fp32')}")
+    return parse(f"cpu-{model['prune']['engine'] or DEFAULT_ENGINE}")
 
 
 def shape_of(config: Document, model: str) -> dict[str, int]:
     """Return the shape at which a model's target of speed is measured."""
-    keys = config["models"][model]
-    asked = keys["prune"]["at"]
-    return dict(asked or shapes_of(config, model)[0])
+    return dict(config["models"][model]["prune"]["at"] or shapes_of(config, model)[0])
 
 
 def table_name(config: Document, model: str) -> str:

@@ -1,4 +1,4 @@
-"""Statistics of rounds under traffic, in which paddings or engines alternate, by their `name`."""
+"""Statistics of rounds under traffic, in which paddings alternate, by their `name`."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -63,20 +63,20 @@ def median_of(tests: Sequence[Test], figure: str) -> float | None:
     return statistics.median(test[figure] for test in tests) if tests else None
 
 
-def gain_over(
-    tests: Sequence[Test], name: str, reference: str, *, disturbed: bool = False
+def gain_over_fixed(
+    tests: Sequence[Test], padding: str, *, disturbed: bool = False
 ) -> Interval | None:
-    """Return how many times the samples per second of `reference` the tests of `name` have.
+    """Return how many times the samples per second of padding `fixed` another padding has.
 
     From the ratio of each round, see `statistics.speedup`; the two share one loaded engine. None
     without enough rounds of both.
     """
-    own, other = (
-        counted_tests(tests, OFFLINE, one, disturbed=disturbed) for one in (name, reference)
+    own, fixed = (
+        counted_tests(tests, OFFLINE, name, disturbed=disturbed) for name in (padding, FIXED)
     )
-    if not own or not other:
+    if not own or not fixed:
         return None
-    seconds = [[[1 / test["samples_per_s"]] for test in one] for one in (own, other)]
+    seconds = [[[1 / test["samples_per_s"]] for test in one] for one in (own, fixed)]
     return speedup(*seconds, loads=1)
 
 

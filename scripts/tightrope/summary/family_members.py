@@ -13,7 +13,6 @@ from tightrope.summary.family_types import FamilyMember
 CHANGES = {
     "prune": "prune",
     "activation": "activation",
-    "sparsity": "sparsity",
     "distill": "distill",
     "qat": "qat",
     "train": "recipe",

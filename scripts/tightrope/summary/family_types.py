@@ -17,7 +17,7 @@ Against = Literal[
 class FamilyMember(TypedDict):
     """A model of the family: its parent and what was changed of it.
 
-    `changes` has `prune`, `activation`, `sparsity`, `distill`, `qat` and `train`, each where the
+    `changes` has `prune`, `activation`, `distill`, `qat` and `train`, each where the
     checkpoint's manifest has it. `reason` says why no engine of it was timed.
     """
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.traffic import TrafficRecord
@@ -15,7 +15,7 @@ from tightrope.records.traffic_rounds import (
     counted_rounds,
     counted_tests,
     gain_of_padding,
-    gain_over,
+    gain_over_fixed,
     in_rounds,
     median_of,
     tokens_of,
@@ -23,28 +23,12 @@ from tightrope.records.traffic_rounds import (
 from tightrope.statistics import speed_verdict
 from tightrope.summary.measured import measured_entry
 from tightrope.summary.noise import disturbed_while
-from tightrope.summary.workload_types import Changes, Gain, Rates, Traffic, TrafficRow
+from tightrope.summary.workload_types import Changes, Gain, Traffic, TrafficRow
 
 # logit margin up to which floating-point error alone can change the prediction
 TIE = 1e-3
 LOADGEN = "mlcommons-loadgen"
 SERVER = "server"
-
-
-class Tests(NamedTuple):
-    """Tests of LoadGen under different names, and the busiest other programs meanwhile.
-
-    Gains are over the tests of the name `reference`.
-    """
-
-    tests: Sequence[Test]
-    busiest: dict[str, float]
-    reference: str = FIXED
-
-    @classmethod
-    def of(cls, record: TrafficRecord) -> "Tests":
-        """Return those of a record."""
-        return cls(record.tests, record.busiest)
 
 
 def traffic_entries(
@@ -91,24 +75,14 @@ def traffic_entry(record: TrafficRecord, *, accept_disturbed: bool = False) -> T
 def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> TrafficRow:
     """Return the row of one padding mode."""
     tokens = tokens_of(record.tests, padding)
-    return {
-        "padding": padding,
-        **rates_of(Tests.of(record), padding, accept_disturbed=accept_disturbed),
-        "padding_share": tokens.padding_share if tokens else None,
-        "padding_gain": gain_of_padding(record.tests, padding),
-        **changes(record.answers.get(FIXED), record.answers.get(padding)),
-    }
-
-
-def rates_of(under: Tests, name: str, *, accept_disturbed: bool) -> Rates:
-    """Return rates and tail latency of the tests of one name, see `traffic_entry`."""
     single, offline = (
-        counted_tests(under.tests, scenario, name, disturbed=accept_disturbed)
+        counted_tests(record.tests, scenario, padding, disturbed=accept_disturbed)
         for scenario in (SINGLE_STREAM, OFFLINE)
     )
-    server = server_test(under.tests, name, accept_disturbed)
-    disturbed = why_disturbed(under, name)
+    server = server_test(record.tests, padding, accept_disturbed)
+    disturbed = why_disturbed(record, padding)
     return {
+        "padding": padding,
         "disturbed": disturbed,
         "provisional": bool(disturbed and accept_disturbed),
         "samples_per_s": median_of(offline, "samples_per_s"),
@@ -117,14 +91,17 @@ def rates_of(under: Tests, name: str, *, accept_disturbed: bool) -> Rates:
         "server_per_s": server.get("issued_per_s"),
         "server_p99_s": server_p99(server),
         "server_reason": server.get("reason"),
-        **gain(under, name, accept_disturbed),
+        **gain(record.tests, padding, accept_disturbed),
+        "padding_share": tokens.padding_share if tokens else None,
+        "padding_gain": gain_of_padding(record.tests, padding),
+        **changes(record.answers.get(FIXED), record.answers.get(padding)),
     }
 
 
-def gain(under: Tests, name: str, accept_disturbed: bool) -> Gain:
-    """Return the gain over the reference, with its interval."""
-    found = gain_over(under.tests, name, under.reference, disturbed=accept_disturbed)
-    if found is None or name == under.reference:
+def gain(tests: Sequence[Test], padding: str, accept_disturbed: bool) -> Gain:
+    """Return the gain over the padding `fixed`, with its interval."""
+    found = gain_over_fixed(tests, padding, disturbed=accept_disturbed)
+    if found is None or padding == FIXED:
         value = None if found is None else 1.0
         return {"gain": value, "gain_low": None, "gain_high": None, "gain_verdict": None}
     return {
@@ -135,8 +112,8 @@ def gain(under: Tests, name: str, accept_disturbed: bool) -> Gain:
     }
 
 
-def server_test(tests: Iterable[Test], name: str, accept_disturbed: bool) -> Test:
-    """Return the server test of one name, empty if there is none.
+def server_test(tests: Iterable[Test], padding: str, accept_disturbed: bool) -> Test:
+    """Return the server test of one padding, empty if there is none.
 
     A disturbed one counts only with `accept_disturbed`.
     """
@@ -144,7 +121,7 @@ def server_test(tests: Iterable[Test], name: str, accept_disturbed: bool) -> Tes
         (
             test
             for test in tests
-            if (test["name"], test["scenario"]) == (name, SERVER)
+            if (test["name"], test["scenario"]) == (padding, SERVER)
             and (accept_disturbed or foreign_cores(test["rates"]) <= MAX_FOREIGN_CORES)
         ),
         {},
@@ -173,26 +150,26 @@ def foreign_cores(tests: Iterable[Test]) -> float:
     return max((test["foreign_cores"] for test in tests), default=0.0)
 
 
-def why_disturbed(under: Tests, name: str) -> str | None:
-    """Return which scenarios of one name other load disturbed, None without any."""
+def why_disturbed(record: TrafficRecord, padding: str) -> str | None:
+    """Return which scenarios of one padding other load disturbed, None without any."""
     used, words = 0.0, []
     for scenario in (SINGLE_STREAM, OFFLINE):
-        rounds = len(in_rounds(under.tests, scenario))
-        kept = counted_rounds(under.tests, scenario)
+        rounds = len(in_rounds(record.tests, scenario))
+        kept = counted_rounds(record.tests, scenario)
         if len(kept) < min(
-            FEWEST_ROUNDS, len(counted_rounds(under.tests, scenario, disturbed=True))
+            FEWEST_ROUNDS, len(counted_rounds(record.tests, scenario, disturbed=True))
         ):
-            own = [test for test in under.tests if test["scenario"] == scenario]
+            own = [test for test in record.tests if test["scenario"] == scenario]
             used = max(used, foreign_cores(own))
             words.append(
                 f"{scenario.replace('_', ' ')} ({len(kept)} of {rounds} rounds were undisturbed, "
                 f"{FEWEST_ROUNDS} are needed)"
             )
-    server = server_test(under.tests, name, accept_disturbed=True)
+    server = server_test(record.tests, padding, accept_disturbed=True)
     if (cores := foreign_cores(server.get("rates", ()))) > MAX_FOREIGN_CORES:
         used = max(used, cores)
         words.append(SERVER)
-    return disturbed_while(" and ".join(words), used, under.busiest) if words else None
+    return disturbed_while(" and ".join(words), used, record.busiest) if words else None
 
 
 def changes(fixed: Mapping[str, list[Any]] | None, own: Mapping[str, list[Any]] | None) -> Changes:

@@ -31,7 +31,7 @@ class Changes(TypedDict):
 
 
 class Gain(TypedDict):
-    """Throughput over that of the reference, with its 95 % interval."""
+    """Throughput over that of padding `fixed`, with its 95 % interval."""
 
     gain: float | None
     gain_low: float | None
@@ -39,9 +39,10 @@ class Gain(TypedDict):
     gain_verdict: SpeedVerdict | None
 
 
-class Rates(Gain):
-    """Rates and tail latency under traffic; the reference is the padding `fixed`, or an engine."""
+class TrafficRow(Changes, Gain):
+    """Rates and tail latency with one kind of padding."""
 
+    padding: str
     disturbed: str | None
     provisional: bool
     samples_per_s: float | None
@@ -50,12 +51,6 @@ class Rates(Gain):
     server_per_s: float | None
     server_p99_s: float | None
     server_reason: str | None
-
-
-class TrafficRow(Changes, Rates):
-    """Rates and tail latency with one kind of padding."""
-
-    padding: str
     padding_share: float | None
     padding_gain: float | None
 

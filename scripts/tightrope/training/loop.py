@@ -12,7 +12,6 @@ from tqdm import tqdm
 
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.model.sparsity import Sparsity
 from tightrope.training.batches import (
     Batch,
     draw_epochs,
@@ -68,14 +67,12 @@ def fine_tune(
     state: TrainingState | None = None,
     micro_batches: int = 1,
     clock: EpochClock | None = None,
-    sparsity: Sparsity | None = None,
 ) -> tuple[History, dict[str, Any]]:
     """Train the model of `subject` in place by a whole recipe; return history and properties.
 
     The properties are `steps`, `amp`, `tf32`, `device`, `samples`, `held_out_samples`. With
     `state`, an interrupted run is resumed and ends with the same weights; a state with fewer
     `micro_batches` per batch is discarded. The measurements of `clock` are kept with each epoch.
-    With `sparsity`, ever more weights are zero until that is reached.
     Raises TightropeError if the loss is not finite, or if the model lacks a module of `frozen`.
     """
     check_recipe(recipe, images=subject.lengths is None)
@@ -85,7 +82,7 @@ def fine_tune(
     options = {"size": size, "epochs": recipe["epochs"], "seed": seed}
     epochs = list(draw_epochs(len(training.rows), training.lengths, **options))
     steps = sum(map(len, epochs))
-    trainer = trainer_of(subject, recipe, steps=steps, device=device, amp=amp, sparsity=sparsity)
+    trainer = trainer_of(subject, recipe, steps=steps, device=device, amp=amp)
     history, clock = History(micro_batches), clock or EpochClock()
     loop = Loop(trainer, training, validation, size, seed, state, history, AHEAD[device], clock)
     loop.restore()

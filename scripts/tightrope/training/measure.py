@@ -20,7 +20,6 @@ from tightrope.machine.interference import Windows
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import QuietMachine
 from tightrope.model.changes import Changes
-from tightrope.model.sparsity import Sparsity
 from tightrope.records.training import TrainingRecord
 from tightrope.training.loop import EpochClock, fine_tune
 from tightrope.training.micro_batches import run_training
@@ -66,7 +65,7 @@ def measure_training(
     machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal)
     load = partial(load_start, source, data, changes=changes, names=labels)
     try:
-        train_seeds(record, load, machine, execution.limits, terminal, changes.sparsity)
+        train_seeds(record, load, machine, execution.limits, terminal)
     except WorkFailed as error:
         set_failure(record, error, f"{model}: training", execution.limits)
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
@@ -84,7 +83,6 @@ def train_seeds(
     machine: QuietMachine,
     limits: Limits,
     terminal: TextIO,
-    sparsity: Sparsity | None,
 ) -> None:
     """Add a run per seed to `record`; `load` takes a recipe and its seed.
 
@@ -99,7 +97,6 @@ def train_seeds(
             run_seed,
             partial(load, seeded, seed=seed),
             seeded,
-            sparsity=sparsity,
             device=record.device,
             threads=record.threads,
             terminal=terminal,
@@ -127,7 +124,6 @@ def run_seed(
     recipe: Recipe,
     micro_batches: int,
     *,
-    sparsity: Sparsity | None,
     device: str,
     threads: int,
     terminal: TextIO,
@@ -140,7 +136,6 @@ def run_seed(
         recipe,
         device=device,
         terminal=terminal,
-        sparsity=sparsity,
         micro_batches=micro_batches,
         clock=WatchedClock(),
     )

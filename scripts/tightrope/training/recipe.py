@@ -16,6 +16,7 @@ DEFAULTS: Recipe = {
     "warmup": 0.1,
     "sequence": 64,
     "frozen": [],
+    "sparsity": None,
     "compile": False,
     "amp": "auto",
     "channels_last": False,

@@ -72,7 +72,7 @@ def load_start(
         new_head=(recipe is not None and may_get_head) or origin["source"].startswith("scratch:"),
         seed=recipe["seed"] if recipe else seed,
     )
-    changes.apply(model, trained=recipe is not None)
+    changes.apply(model)
     examples = read_split(data) if "split" in material else []
     if recipe is not None and not len(examples):
         raise TightropeError(f"{material['source']}: no examples to train on; remove train")

@@ -9,9 +9,9 @@ import torch
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.compiler import missing_compiler
-from tightrope.model.sparsity import SparseTraining, Sparsity
 from tightrope.training.objective import LABELS, LabelLoss
 from tightrope.training.recipe import Recipe
+from tightrope.training.sparsity import SparseTraining
 
 AMP = {"off": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
 # inputs and targets, see `training.objective`
@@ -65,12 +65,10 @@ class Trainer:
         amp: str,
         dynamic: bool,
         objective: Any = None,
-        sparsity: Sparsity | None = None,
     ) -> None:
         """Move `model` to the device; if compiled, `dynamic` uses one program for every shape.
 
         `objective` is the loss, of the labels if None; its own weights are trained too.
-        With `sparsity`, ever more weights are zero.
 
         Raises TightropeError if the recipe compiles and there is no compiler.
         """
@@ -83,7 +81,8 @@ class Trainer:
         self.objective = (objective or LabelLoss()).to(device)
         self.trained = [*model.parameters(), *self.objective.parameters()]
         self.optimizer, self.schedule = optimizer_of(self.trained, recipe, steps)
-        self.sparse = sparsity and SparseTraining(model, sparsity, steps=steps)
+        share = recipe["sparsity"]
+        self.sparse = SparseTraining(model, share, steps=steps) if share else None
         self.scaler = torch.amp.GradScaler(device, enabled=amp == "fp16")
         self.mixed = torch.autocast(device, dtype=AMP[amp], enabled=amp != "off")
 

@@ -28,12 +28,12 @@ UNCHANGED = Changes()
 class TrainingSettings:
     """How a checkpoint is trained, or only converted if there is no `recipe`.
 
-    `model` is the name that the manifest keeps, None for a checkpoint of a search. `qat` is a
-    recipe in its place, of a training with quantized values; it says the `scheme`. `inputs` maps to
-    the input names of an ONNX file, `labels` names the outputs of the checkpoint in their order.
-    `changes` are made to the model before training. `distill` are the weights of the loss of a
-    student, see `training.objective`. Folder `state` holds the last state during training: a killed
-    run resumes from it if `provenance`, which identifies code and libraries, has not changed.
+    `model` is the name that the manifest keeps, if any. `qat` is a recipe in the place of `recipe`,
+    of a training with quantized values; it says the `scheme`. `inputs` maps to the input names of
+    an ONNX file, `labels` names the outputs of the checkpoint in their order. `changes` are made to
+    the model before training. `distill` are the weights of the loss of a student, see
+    `training.objective`. Folder `state` holds the last state during training: a killed run resumes
+    from it if `provenance`, which identifies code and libraries, has not changed.
     """
 
     recipe: Recipe | None
@@ -87,7 +87,7 @@ def train_model(
         **{name: origin[name] for name in ("task", "source")},
         **named(settings.model),
         recipe=recipe,
-        **settings.changes.facts(start.model),
+        **settings.changes.facts(),
         distill=settings.distill,
         qat=learnt_ranges(settings.qat, training),
         training=training,
@@ -142,8 +142,7 @@ def trained(
     `options` are those of `fine_tune`.
     """
     subject, train = start.subject(recipe), fine_tuning(settings.qat)
-    given = {"device": settings.device, "sparsity": settings.changes.sparsity, **options}
-    history, properties = train(subject, recipe, **given)
+    history, properties = train(subject, recipe, device=settings.device, **options)
     return {**properties, **reproducible_results(history, subject)}
 
 
@@ -153,7 +152,7 @@ def state_of(settings: TrainingSettings, files: list[Any], start: Start) -> Trai
         return None
     recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
     # other neurons of the same number are other weights
-    changes = [dict(settings.changes.prune), settings.changes.sparsity, settings.distill]
+    changes = [dict(settings.changes.prune), settings.distill]
     key = [files, recipe, repr(start.model), changes, settings.threads, settings.device]
     return TrainingState(settings.state, digest([*key, settings.provenance]))
 

@@ -124,19 +124,6 @@ def outcome(read: Callable[[], object], path: Path) -> bool:
 
 
 GRAPH = "m/graphs/simplified.json"
-RUNG = {
-    **{"factor": 1.0, "structure": {"depths": [2], "width": 64}, "parameters": 5, "delta": 0.0},
-    **{"delta_low": -0.1, "delta_high": 0.1, "speedup": 1.0, "speedup_low": 0.9},
-    **{"speedup_high": 1.1, "seconds": 5.0, "reason": None},
-}
-SEARCH = {
-    "target": {
-        "asked": {"speedup": 2.0, "variant": "v", "shape": {"batch": 1}},
-        "reached": {"speedup": 1.5},
-        "short_by": 0.3,
-    },
-    **{"budget": 0.01, "ended": "target met", "rungs": [RUNG], "chosen": 1.0},
-}
 TRIAL = {
     **{"in_float": ["a"], "delta": 0.0, "delta_low": -0.1, "delta_high": 0.1, "flips": 1},
     **{"smoothquant": 0.5, "verdict": "kept", "seconds": 1.0},

@@ -35,20 +35,20 @@ def with_value(value: float) -> Any:
 def test_logits_that_are_no_numbers_or_of_another_shape_are_a_failure(
     logits: Any, reason: str
 ) -> None:
-    for check, of in ((check_logits, INPUTS), (answers, 2)):
+    for check in (check_logits, answers):
         with pytest.raises(WorkFailed) as caught:
-            check(logits, of, classes=3)  # type: ignore[operator]
+            check(logits, INPUTS, classes=3)
         assert (caught.value.reason, caught.value.transient) == (reason, False)
 
 
 def test_answers_are_the_class_of_each_row_and_its_margin_over_the_second() -> None:
     check_logits(GOOD.tolist(), INPUTS, classes=3)
     before = GOOD.copy()
-    found = answers(GOOD, 2, classes=3)
+    found = answers(GOOD, INPUTS, classes=3)
     assert found == [(2, 1.5), (0, 2.0)]
     assert (before == GOOD).all()
     # plain numbers that a record can hold
     assert {(type(name), type(margin)) for name, margin in found} == {(int, float)}
     # a tie has no margin and goes to the first class
     ties = np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]])
-    assert answers(ties, 2, classes=3) == [(1, 0.0), (0, 0.0)]
+    assert answers(ties, INPUTS, classes=3) == [(1, 0.0), (0, 0.0)]

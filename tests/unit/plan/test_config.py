@@ -632,7 +632,6 @@ def test_what_is_measured_must_lie_within_the_profiles(
         ("train", {"epochs": 1}),
         ("activation", "relu"),
         ("prune", {"layers": 1}),
-        ("sparsity", {"share": 0.5}),
     ],
 )
 def test_an_onnx_file_takes_neither_a_recipe_nor_another_activation(
@@ -647,17 +646,11 @@ def test_an_onnx_file_takes_neither_a_recipe_nor_another_activation(
     assert message.endswith(f"remove {key}, or start from its checkpoint")
 
 
-def test_of_four_neighbours_at_most_two_are_zero(schema: Path, config: dict[str, Any]) -> None:
-    config["models"]["tiny"]["sparsity"] = {"share": 0.6, "pattern": "2:4"}
-    assert "models.tiny.sparsity.share = 0.6: at most 0.5" in refused(config, schema)
-    config["models"]["tiny"]["sparsity"]["pattern"] = "any"
-    assert checked(config, schema)["models"]["tiny"]["sparsity"]["share"] == 0.6
-
-
 @pytest.mark.parametrize(
     ("qat", "said"),
     [
         ({"scheme": "e4m3", "outputs": True}, "qat.outputs: e4m3 is a scheme of TensorRT's files"),
+        ({"sparsity": 0.5}, "qat.sparsity: rounding moves the zeros"),
         ({"scheme": "s8s8", "outputs": "some"}, "qat.outputs = 'some'"),
         ({"scheme": "s8s8", "output": True}, 'did you mean "outputs"?'),
     ],

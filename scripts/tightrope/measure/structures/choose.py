@@ -1,7 +1,8 @@
 """Choose the structure of a pruned model that meets a target, and measure it."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,27 +55,16 @@ class Choice:
         }
 
 
-@dataclass(frozen=True)
-class Analysed:
-    """Job `analyse` of `structures.examples`, which imports PyTorch, in a child."""
+def analysis(*files: Path | str, **options: Any) -> Any:
+    """Return what `structures.examples.analyse` does, which imports PyTorch."""
+    from tightrope.measure.structures.examples import analyse
 
-    source: Path | str
-    data: Path | str
-    names: list[str] | None
-    sequence: int
-    seed: int
-    threads: int
-
-    def __call__(self) -> Any:
-        """Return the Analysis."""
-        from tightrope.measure.structures.examples import analyse
-
-        return analyse(**asdict(self))
+    return analyse(*files, **options)
 
 
 def choose_by_parameters(
     target: Path | str,
-    analysed: Analysed,
+    analyse: Callable[[], Any],
     limit: int,
     *,
     limits: Limits,
@@ -82,22 +72,23 @@ def choose_by_parameters(
 ) -> None:
     """Write the structure with at most `limit` parameters, see `write_structure`.
 
-    All attention heads are kept unless `fewer_heads` is true.
+    `analyse` returns the Analysis of `structures.examples`; it runs in a child. All attention heads
+    are kept unless `fewer_heads` is true.
     """
-    analysis = in_child(analysed, limits)
-    table = analysis.parameters if fewer_heads else with_all_heads(analysis.parameters)
-    structure, count = choose(analysis.judged, table, limit)
+    judged, parameters = in_child(analyse, limits)
+    table = parameters if fewer_heads else with_all_heads(parameters)
+    structure, count = choose(judged, table, limit)
     facts = {
         "asked": {"parameters": limit},
         "reached": {"parameters": round(count)},
         "short_by": max(0.0, count / limit - 1),
     }
-    write_structure(target, analysis.judged, structure, facts)
+    write_structure(target, judged, structure, facts)
 
 
 def choose_by_latency(
     target: Path | str,
-    analysed: Analysed,
+    analyse: Callable[[], Any],
     speedup: float,
     settings: TimingSettings,
     *,
@@ -108,17 +99,18 @@ def choose_by_latency(
 ) -> None:
     """Write the structure that is `speedup` times as fast as its parent, see `write_structure`.
 
-    `table` are the rounds of `measure_structures` of the parent, whose manifest is `checkpoint`,
-    and `timing` its split for timing. The chosen structure is measured beside the parent; where it
-    misses the target by more than TOLERANCE the table is corrected by that, up to TRIES times.
+    `analyse` is as in `choose_by_parameters`, `table` are the rounds of `measure_structures` of the
+    parent, whose manifest is `checkpoint`, and `timing` its split for timing. The chosen structure
+    is measured beside the parent; where it misses the target by more than TOLERANCE the table is
+    corrected by that, up to TRIES times.
     """
     execution = settings.execution
-    analysis = in_child(analysed, execution.limits)
+    judged = in_child(analyse, execution.limits).judged
     parent, ratios = read_ratios(table)
     costs = table_of(ratios, parent)
     with timed_structures(checkpoint, timing, settings, parent) as timed:
-        tried = choices(analysis.judged, costs, 1 / speedup, lambda one: timed.rounds([one]))
-    best = best_of(analysis.judged, tried, 1 / speedup)
+        tried = choices(judged, costs, 1 / speedup, lambda one: timed.rounds([one]))
+    best = best_of(judged, tried, 1 / speedup)
     reached = 1 / best.measured
     facts = {
         "asked": {"speedup": speedup, **engine_of(settings)},
@@ -132,7 +124,7 @@ def choose_by_latency(
         "libraries": execution.libraries,
         "tried": [one.document() for one in tried],
     }
-    write_structure(target, analysis.judged, best.structure, facts, measured)
+    write_structure(target, judged, best.structure, facts, measured)
 
 
 def choices(judged: Judged, table: Table, limit: float, measure: Measure) -> list[Choice]:
@@ -200,7 +192,8 @@ def write_structure(
 def run_choice(job: Any) -> None:
     """Write the structure of a job, see `tightrope.jobs.job.current_job`."""
     params, inputs = job.params, dict(job.input.items())
-    analysed = Analysed(
+    analyse = partial(
+        analysis,
         inputs["source"],
         inputs["data"],
         names=params.labels,
@@ -212,10 +205,10 @@ def run_choice(job: Any) -> None:
     if params.engine is None:
         limits = Limits.of(job)
         limit, heads = params.asked["parameters"], params.asked.get("heads", False)
-        return choose_by_parameters(target, analysed, limit, limits=limits, fewer_heads=heads)
+        return choose_by_parameters(target, analyse, limit, limits=limits, fewer_heads=heads)
     choose_by_latency(
         target,
-        analysed,
+        analyse,
         params.asked["speedup"],
         settings_of(job),
         table=inputs["table"],

@@ -1,4 +1,4 @@
-"""Something served under test: rehearsals without LoadGen, and single tests with it."""
+"""An engine with one padding under test: rehearsals without LoadGen, and single tests with it."""
 
 import shutil
 import time
@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from tightrope.artifacts.files import storage_errors
+from tightrope.inputs.arrays import Arrays, length
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.traffic import loadgen
-from tightrope.measure.traffic.serving import Query, Serve, Serving
+from tightrope.measure.traffic.serving import Query, Serving
 
 Facts = dict[str, Any]
 
@@ -38,15 +39,14 @@ class Rehearsal(NamedTuple):
 
 @dataclass(frozen=True)
 class Bench:
-    """What is compared with others by its `name`, samples for it, and a folder for LoadGen's logs.
+    """An engine, samples with the padding of that `name`, and a folder for LoadGen's logs.
 
-    `serve` answers samples of `lengths` tokens; a batch is padded to their `padded` length. The
-    name is the padding of an engine, or which engine of several answers.
-    `machine` holds the time that may be lost to other load.
+    `padded` are the lengths of the samples with it. `machine` holds the time that may be lost to
+    other load.
     """
 
-    serve: Serve
-    lengths: Sequence[int]
+    run: Callable[[Arrays], Any]
+    rows: list[Arrays]
     padded: list[int | None]
     plan: dict[str, Any]
     classes: int
@@ -56,13 +56,9 @@ class Bench:
 
     def serving(self, indices: Sequence[int] | None = None) -> Serving:
         """Return the engine as a new server of these samples, None: of all."""
-        among = range(len(self.lengths)) if indices is None else indices
-        lengths, padded = [self.lengths[one] for one in among], [self.padded[one] for one in among]
-
-        def serve(chosen: Sequence[int], sequence: int | None) -> Any:
-            return self.serve([among[place] for place in chosen], sequence)
-
-        return Serving(serve, lengths, padded, batch=self.plan["batch"], classes=self.classes)
+        among = range(len(self.rows)) if indices is None else indices
+        rows, padded = [self.rows[one] for one in among], [self.padded[one] for one in among]
+        return Serving(self.run, rows, padded, batch=self.plan["batch"], classes=self.classes)
 
     def served(self, indices: Sequence[int], *, show: bool = False) -> tuple[Serving, float]:
         """Serve these samples, all queued at once, without LoadGen; return also the seconds.
@@ -122,7 +118,7 @@ def rehearse(bench: Bench, *, answer_all: bool) -> Rehearsal:
 
     With `answer_all`, all samples are then served once, for their answers.
     """
-    order = sorted(range(len(bench.lengths)), key=bench.lengths.__getitem__)
+    order = by_length(bench.rows)
     # in the order of the split, so that batches hold short and long samples
     some = sorted(order[:: max(1, len(order) // (REHEARSAL_BATCHES * bench.plan["batch"]))])
     long = order[int(LONG_SHARE * (len(order) - 1))]
@@ -130,6 +126,11 @@ def rehearse(bench: Bench, *, answer_all: bool) -> Rehearsal:
         (_, some_s), (_, short_s), (_, long_s) = map(bench.served, (some, order[:1], [long]))
     if not answer_all:
         return Rehearsal(short_s, long_s, len(some) / some_s, None)
-    serving, all_s = bench.served(range(len(bench.lengths)), show=True)
+    serving, all_s = bench.served(range(len(bench.rows)), show=True)
     answers = {"predictions": serving.predictions, "margins": serving.margins}
-    return Rehearsal(short_s, long_s, len(bench.lengths) / all_s, answers)
+    return Rehearsal(short_s, long_s, len(bench.rows) / all_s, answers)
+
+
+def by_length(rows: Sequence[Arrays]) -> list[int]:
+    """Return the indices of the rows, those of the shortest first."""
+    return sorted(range(len(rows)), key=lambda index: length(rows[index]))

@@ -94,7 +94,7 @@ def converse(serving: Serving, settings: Any, logs: Any, tell: Callable[[], None
     LoadGen's callback is a C method that cannot fail (`SimpleQueue.put`): a Python exception in a
     callback would abort the process.
     """
-    size = len(serving.lengths)
+    size = len(serving.rows)
     library = mlperf_loadgen.ConstructQSL(size, size, ignore, ignore)
     system = mlperf_loadgen.ConstructSUT(serving.inbox.put, ignore)
     failed: list[BaseException] = []

@@ -23,7 +23,6 @@ from tightrope.measure.run import facts_of_run
 from tightrope.measure.traffic.bench import Bench, remove_folder
 from tightrope.measure.traffic.padding import bucket_edges, padded_lengths
 from tightrope.measure.traffic.scenarios import measure_scenarios
-from tightrope.measure.traffic.serving import Padded
 from tightrope.records.traffic import TrafficRecord
 from tightrope.signature import IMAGE
 
@@ -110,13 +109,13 @@ def serve_traffic(artifacts: Artifacts, folder: Path, settings: TrafficSettings)
     lengths = [length(row) for row in rows]
     edges = bucket_edges(lengths, plan["buckets"]) if "bucketed" in plan["padding"] else []
     run, _ = load_engine(artifacts.engine, threads=settings.execution.threads)
-    serve, classes = Padded(run, rows), len(checkpoint["labels"])
+    classes = len(checkpoint["labels"])
     facts: Facts = {"samples": len(rows), "edges": edges}
     facts["lengths"] = [] if checkpoint["task"] == IMAGE else lengths
     benches = []
     for padding in plan["padding"]:
         padded = padded_lengths(padding, lengths, max_sequence=max_sequence, edges=edges)
-        benches.append(Bench(serve, lengths, padded, plan, classes, folder, padding, machine))
+        benches.append(Bench(run, rows, padded, plan, classes, folder, padding, machine))
     facts["tests"], facts["answers"] = measure_scenarios(benches)
     return facts | {"lost_s": machine.lost_s, "busiest": machine.busiest}
 

@@ -1,4 +1,4 @@
-"""Scenarios measured in rounds: one test of each bench per round, another one first each time."""
+"""Scenarios measured in rounds: one test of each padding per round, another one first each time."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -6,23 +6,22 @@ from typing import Any
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES, window_seconds
 from tightrope.measure.traffic import loadgen
-from tightrope.measure.traffic.bench import Bench, Rehearsal
+from tightrope.measure.traffic.bench import Bench, Rehearsal, by_length
 from tightrope.measure.traffic.padding import UNPADDED
 from tightrope.measure.traffic.progress import Progress
 from tightrope.records.traffic_rounds import (
     FEWEST_ROUNDS,
-    FIXED,
     OFFLINE,
     SINGLE_STREAM,
     counted_rounds,
-    gain_over,
+    gain_over_fixed,
 )
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 
 Facts = dict[str, Any]
 
 # rounds go on until the interval of each gain is at most this wide, relative to the gain, or the
-# tests have taken this many times `seconds` per bench
+# tests have taken this many times `seconds` per padding
 WIDTH = 0.1
 LONGEST_ROUNDS = 2
 # most rounds, if other load disturbs most of them
@@ -34,22 +33,12 @@ COUNTED = ("batches", "tokens", "padded_tokens")
 
 
 class Rounds:
-    """Rounds of one scenario over all benches; `tests` are those run so far.
+    """Rounds of one scenario over all paddings; `tests` are those run so far."""
 
-    Gains are those over the bench of the name `reference`.
-    """
-
-    def __init__(
-        self,
-        scenario: str,
-        benches: Sequence[Bench],
-        progress: Progress,
-        reference: str = FIXED,
-    ) -> None:
+    def __init__(self, scenario: str, benches: Sequence[Bench], progress: Progress) -> None:
         self.scenario = scenario
         self.benches = benches
         self.progress = progress
-        self.reference = reference
         self.machine, self.plan = benches[0].machine, benches[0].plan
         self.seconds = round_seconds(benches[0])
         self.tests: list[Facts] = []
@@ -85,7 +74,7 @@ class Rounds:
 
     def is_wide(self) -> bool:
         """Return whether the interval of some gain is still too wide."""
-        gains = [gain_over(self.tests, bench.name, self.reference) for bench in self.benches]
+        gains = [gain_over_fixed(self.tests, bench.name) for bench in self.benches]
         return any(one and one.high - one.low > WIDTH * one.value for one in gains)
 
 
@@ -121,16 +110,13 @@ def single_stream_tests(
 
 
 def offline_tests(
-    benches: Sequence[Bench],
-    rehearsals: Mapping[str, Rehearsal],
-    progress: Progress,
-    reference: str,
+    benches: Sequence[Bench], rehearsals: Mapping[str, Rehearsal], progress: Progress
 ) -> list[Facts]:
     """Measure throughput with all samples queued at once.
 
     Each test sends the same samples, `sent_samples`, once or several times.
     """
-    rounds = Rounds(OFFLINE, benches, progress, reference)
+    rounds = Rounds(OFFLINE, benches, progress)
     rates = {name: rehearsed.samples_per_s for name, rehearsed in rehearsals.items()}
     sent = sent_samples(benches[0], round(min(rates.values()) * rounds.seconds))
 
@@ -155,6 +141,6 @@ def offline_tests(
 
 def sent_samples(bench: Bench, count: int) -> list[int]:
     """Return about `count` samples of all lengths in proportion, at least some full batches."""
-    order = sorted(range(len(bench.lengths)), key=bench.lengths.__getitem__)
+    order = by_length(bench.rows)
     wanted = min(len(order), max(count, FEWEST_BATCHES * bench.plan["batch"]))
     return sorted(order[place * len(order) // wanted] for place in range(wanted))

@@ -1,4 +1,4 @@
-"""All tests of LoadGen: rehearsals, then each scenario over all benches."""
+"""All tests of LoadGen: rehearsals, then each scenario over all paddings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,19 +12,17 @@ from tightrope.measure.traffic.rounds import (
     single_stream_tests,
 )
 from tightrope.measure.traffic.server import SERVER, USUAL_RATES, expected_seconds, server_tests
-from tightrope.records.traffic_rounds import FEWEST_ROUNDS, FIXED, OFFLINE, SINGLE_STREAM, median_of
+from tightrope.records.traffic_rounds import FEWEST_ROUNDS, OFFLINE, SINGLE_STREAM, median_of
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 
 Facts = dict[str, Any]
 
 
-def measure_scenarios(
-    benches: Sequence[Bench], *, reference: str = FIXED
-) -> tuple[list[Facts], dict[str, Facts]]:
-    """Return the tests of all benches, and with `offline` the answers by their names.
+def measure_scenarios(benches: Sequence[Bench]) -> tuple[list[Facts], dict[str, Facts]]:
+    """Return the tests of all paddings, and with `offline` the answers by padding.
 
-    Rounds go on until the gains over the bench `reference` are known. Rehearsals without
-    LoadGen come first.
+    Rounds go on until the gains over the padding `fixed` are known. Rehearsals without LoadGen
+    come first.
     """
     scenarios = benches[0].plan["scenarios"]
     rehearsals = {bench.name: rehearse(bench, answer_all=OFFLINE in scenarios) for bench in benches}
@@ -34,7 +32,7 @@ def measure_scenarios(
     if SINGLE_STREAM in scenarios:
         tests += single_stream_tests(benches, rehearsals, progress)
     if OFFLINE in scenarios:
-        offline = offline_tests(benches, rehearsals, progress, reference)
+        offline = offline_tests(benches, rehearsals, progress)
         tests += offline
         for name in capacities:
             own = [test for test in offline if test["name"] == name]

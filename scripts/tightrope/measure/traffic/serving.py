@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.measure.logits import answers
 
 
@@ -26,48 +26,32 @@ class Query:
     index: int
 
 
-# from indices of samples, and the tokens to pad them to or None, to logits [batch, classes]
-Serve = Callable[[Sequence[int], int | None], Any]
-
-
-@dataclass(frozen=True)
-class Padded:
-    """An engine that answers batches of `rows`, padded to so many tokens, None: to the longest."""
-
-    run: Callable[[Arrays], Any]
-    rows: Sequence[Arrays]
-
-    def __call__(self, indices: Sequence[int], sequence: int | None) -> Any:
-        """Return the logits of one batch."""
-        return self.run(stack([self.rows[index] for index in indices], sequence=sequence))
-
-
 class Serving:
     """Engine that answers queries in batches, in the thread that calls `work`.
 
     Other threads put lists of queries into `inbox`, and None after the last. For each index of
-    `lengths`, `predictions` and `margins` (highest logit minus the second) hold the latest answer,
+    `rows`, `predictions` and `margins` (highest logit minus the second) hold the latest answer,
     -1 and 0 before the first. `tokens` counts tokens of samples, `padded_tokens` those added by
-    padding; of images `lengths` are tokens of equal memory cost.
+    padding; of images they are tokens of equal memory cost.
     """
 
     def __init__(
         self,
-        serve: Serve,
-        lengths: Sequence[int],
+        run: Callable[[Arrays], Any],
+        rows: Sequence[Arrays],
         padded: Sequence[int | None],
         *,
         batch: int,
         classes: int,
     ) -> None:
-        self.serve = serve
+        self.run = run
         self.classes = classes
-        self.lengths = lengths
+        self.rows = rows
         self.waiting = Waiting(padded, batch)
         self.inbox: SimpleQueue[list[Any] | None] = SimpleQueue()
         self.open = True
-        self.predictions = [-1] * len(lengths)
-        self.margins = [0.0] * len(lengths)
+        self.predictions = [-1] * len(rows)
+        self.margins = [0.0] * len(rows)
         self.batches = self.tokens = self.padded_tokens = 0
 
     def work(self, complete: Callable[[list[int]], None]) -> None:
@@ -114,12 +98,13 @@ class Serving:
 
         Raises WorkFailed unless the logits are finite numbers [batch, classes].
         """
-        logits = self.serve(batch.indices, batch.sequence)
-        answered = answers(logits, len(batch.indices), classes=self.classes)
+        rows = [self.rows[index] for index in batch.indices]
+        inputs = stack(rows, sequence=batch.sequence)
+        answered = answers(self.run(inputs), inputs, classes=self.classes)
         for index, (prediction, margin) in zip(batch.indices, answered, strict=True):
             self.predictions[index], self.margins[index] = prediction, margin
         self.batches += 1
-        lengths = [self.lengths[index] for index in batch.indices]
+        lengths = [length(row) for row in rows]
         self.tokens += sum(lengths)
         self.padded_tokens += len(lengths) * (batch.sequence or max(lengths)) - sum(lengths)
 

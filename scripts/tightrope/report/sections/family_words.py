@@ -6,15 +6,12 @@ from typing import Any
 from tightrope.report.style.numbers import TIMES
 
 Record = Mapping[str, Any]
-# pattern of zeros in any place
-ANY = "any"
 
 
 def change_words(changes: Record) -> list[str]:
     """Return a phrase per change: `3 layers`, `512 neurons per layer`, `activation relu`."""
     known = {
         "prune": prune_words,
-        "sparsity": sparsity_words,
         "distill": distill_words,
         "qat": qat_words,
         "train": train_words,
@@ -55,13 +52,6 @@ def target_words(asked: Record) -> str:
     return f"chosen for a speed-up of {asked.get('speedup')}{TIMES}"
 
 
-def sparsity_words(sparsity: Record) -> list[str]:
-    """Return the share of weights that are zero, and in which pattern where they have one."""
-    pattern = sparsity.get("pattern", ANY)
-    share = f"{100 * sparsity.get('zeros', sparsity.get('share', 0)):.0f} % of the weights zero"
-    return [share if pattern == ANY else f"{share} ({pattern})"]
-
-
 def distill_words(distill: Record) -> list[str]:
     """Return the teacher of a model."""
     return [f"distilled from {distill.get('from')}"]
@@ -73,9 +63,10 @@ def qat_words(qat: Record) -> list[str]:
 
 
 def train_words(recipe: Record) -> list[str]:
-    """Return how long a model was trained."""
-    epochs = recipe.get("epochs")
-    return [f"trained {epochs} {'epoch' if epochs == 1 else 'epochs'}"] if epochs else ["trained"]
+    """Return how long a model was trained, and the share of its weights that this made zero."""
+    epochs, share = recipe.get("epochs"), recipe.get("sparsity")
+    long = f"trained {epochs} {'epoch' if epochs == 1 else 'epochs'}" if epochs else "trained"
+    return [long, f"{100 * share:.0f} % of the weights zero"] if share else [long]
 
 
 def other_words(key: str, value: Any) -> str:

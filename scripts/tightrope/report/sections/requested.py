@@ -54,15 +54,9 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
 
 
 def stability_remarks(summary: Summary) -> dict[Place, list[Remark]]:
-    """Return the remarks on rows of latency that other pauses or builds would change a lot."""
-    found: dict[Place, list[Remark]] = {}
-    told: list[tuple[Record, Remark]] = [
-        *((one, Remark(PAUSES, idleness_words(one))) for one in summary.get("idleness") or ()),
-    ]
-    for entry, remark in told:
-        if remark.reasons:
-            found.setdefault(place_of(entry, entry["shape"]), []).append(remark)
-    return found
+    """Return the remarks on rows of latency that pauses would change a lot."""
+    told = ((one, idleness_words(one)) for one in summary.get("idleness") or ())
+    return {place_of(one, one["shape"]): [Remark(PAUSES, words)] for one, words in told if words}
 
 
 def place_of(entry: Record, shape: Record) -> Place:

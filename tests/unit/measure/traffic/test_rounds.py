@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from played_engines import nowhere
+from tightrope.inputs.texts import text_arrays
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure.traffic.bench import Bench
 from tightrope.measure.traffic.progress import Progress
@@ -19,9 +20,10 @@ PLAN = {"batch": 4, "seconds": 3.0}
 def benches(lengths: list[int], quiet_seconds: float = 0.0) -> list[Bench]:
     """Two paddings on no processor, which no other program can use."""
     machine = nowhere(quiet_seconds, sys.__stderr__)
-    padded: list[int | None] = [None] * len(lengths)
+    rows = [text_arrays(np.arange(length)) for length in lengths]
+    padded: list[int | None] = [None] * len(rows)
     return [
-        Bench(lambda *_: None, lengths, padded, PLAN, 2, Path("none"), padding, machine)
+        Bench(lambda _: None, rows, padded, PLAN, 2, Path("none"), padding, machine)
         for padding in ("fixed", "longest")
     ]
 

@@ -9,7 +9,7 @@ import pytest
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.texts import text_arrays
-from tightrope.measure.traffic.serving import Padded, Query, Serving
+from tightrope.measure.traffic.serving import Query, Serving
 
 CLASSES = 3
 LENGTHS = [5, 2, 9, 9, 1, 7, 3, 4, 8, 6, 2]
@@ -28,7 +28,7 @@ def run(inputs: Arrays) -> np.ndarray:
 
 
 def served(padded: list[int | None], batch: int, engine: Callable[..., Any] = run) -> Serving:
-    return Serving(Padded(engine, rows()), LENGTHS, padded, batch=batch, classes=CLASSES)
+    return Serving(engine, rows(), padded, batch=batch, classes=CLASSES)
 
 
 def ask(serving: Serving, indices: list[int]) -> list[int]:
