@@ -36,7 +36,6 @@ from tightrope.plan import (
     structures,
     throughput,
     training,
-    unrecorded,
     wildcard_functions,
 )
 from tightrope.plan.config import checked_or_exit
@@ -85,7 +84,6 @@ CONSTRAINT = devices.default_constraint(workflow)
 CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
 start.start_terminal(workflow, module=LOCATION.module)
 begin.begin_with_dag(workflow, config, PLAN, LOCATION)
-unrecorded.decide_by_digests(workflow, LOCATION)
 ENDED_JOBS = EndedJobs(workflow)
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)

@@ -38,8 +38,6 @@ SAYS = re.compile(rb'"made_with": "(\w+)"')
 MADE_WITH = "TIGHTROPE_MADE_WITH"
 # its value for what is not made here: as current as what was made with the settings of now
 IMPORTED = "imported"
-# params that say when to write a report, not what it is made with
-OF_ONE_RUN = ("generation",)
 # beside an ONNX file, which has no such fields: a JSON file that has
 BESIDE = ".json"
 
@@ -97,10 +95,10 @@ def made_with(job: Any) -> str:
 
     It is the same in the job and where the job is planned, and wherever the folder is.
     """
-    params = {name: value for name, value in job.params.items() if name not in OF_ONE_RUN}
     named = [paths for _, paths in job.input.items()]
-    inputs = [one for paths in named for one in ([paths] if isinstance(paths, str) else paths)]
-    return digest({"params": params, "inputs": sorted(map(name_and_content, inputs))})
+    paths = [path for one in named for path in ([one] if isinstance(one, str) else one)]
+    inputs = sorted(map(name_and_content, paths))
+    return digest({"params": dict(job.params.items()), "inputs": inputs})
 
 
 def name_and_content(path: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from tightrope.plan.plan import Plan
 from tightrope.plan.records import failing_files, records
 from tightrope.plan.reports import REPORTS
 from tightrope.plan.stored import files_here, missing_of, require_storable
+from tightrope.plan.unrecorded import decide_by_digests
 from tightrope.summary.failures import exit_with_failures
 
 
@@ -35,6 +36,7 @@ def begin_with_dag(workflow: Any, config: Document, plan: Plan, location: Locati
             announce(workflow, config, plan)
         prepare_dag(*words, **settings)
         workflow.dag.forcefiles |= to_make_again(workflow, config, plan, location)
+        decide_by_digests(workflow, location)
 
     if workflow.is_main_process:
         workflow._prepare_dag = prepare

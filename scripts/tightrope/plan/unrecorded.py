@@ -15,26 +15,18 @@ def decide_by_digests(workflow: Any, location: Location) -> None:
     """Have such files made again unless they were made with the settings and inputs of now.
 
     For those that were, Snakemake gets the record that it has of what it made itself, so that its
-    own triggers decide from then on. It is asked when the DAG is built, of the rules of this
-    project. With files in storage nothing changes.
+    own triggers decide from then on. To be called with the DAG that Snakemake is about to build.
+    What plans no run, such as --summary, and files in storage are left to Snakemake.
     """
-    if not workflow.is_main_process or location.stored:
+    if location.stored or workflow.execution_settings is None:
         return
-    prepare_dag = workflow._prepare_dag
+    update_needrun = workflow.dag.update_needrun
 
-    def prepare(*words: Any, **settings: Any) -> None:
-        prepare_dag(*words, **settings)
-        if workflow.execution_settings is None:  # such as --summary, which plans no run
-            return
-        update_needrun = workflow.dag.update_needrun
+    async def decide_and_update(*words: Any, **settings: Any) -> None:
+        await decide(workflow, location)
+        await update_needrun(*words, **settings)
 
-        async def decide_and_update(*words: Any, **settings: Any) -> None:
-            await decide(workflow, location)
-            await update_needrun(*words, **settings)
-
-        workflow.dag.update_needrun = decide_and_update
-
-    workflow._prepare_dag = prepare
+    workflow.dag.update_needrun = decide_and_update
 
 
 async def decide(workflow: Any, location: Location) -> None:
