@@ -1,6 +1,7 @@
 """Why jobs of a run ended without their output: killed, lost with their node, by an error."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json
@@ -11,8 +12,8 @@ CONTINUES = "TIGHTROPE_CONTINUES"
 
 def known() -> dict[str, str]:
     """Return the reasons by output, and by model without data or checkpoint; none in a new run."""
-    file = os.environ.get(CONTINUES)
-    return read_json(file, dict[str, str]) if file else {}
+    file = Path(os.environ.get(CONTINUES, ""))  # which a node may not have
+    return read_json(file, dict[str, str]) if file.is_file() else {}
 
 
 def reason_of(job: Any) -> str | None:

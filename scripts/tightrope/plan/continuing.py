@@ -79,7 +79,7 @@ def write_failures(failed: list[Any], reasons: dict[str, str]) -> None:
     specs = [one for job in failed for one in job.get_target_spec()]
     only: dict[str, Any] = {"targets": [], "target_jobs": specs}
     only |= {"allowed_rules": {job.rule.name for job in failed}, "executor": "local"}
-    snakemake(only | {"cores": os.cpu_count()}, capture_output=True)
+    snakemake(only | {"cores": os.cpu_count(), "retries": 0}, capture_output=True)
     for path in (str(path) for job in failed for path in job.output):
         if path.endswith(RECORDS) and not Path(path).exists():
             write_failure(path, reason=reasons[path], transient=True)
