@@ -19,7 +19,6 @@ from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFa
 from tightrope.jobs.child import Child, Limits, failure, run_or_stop, supervised
 from tightrope.jobs.ended import CONTINUES
 from tightrope.jobs.job import Section
-from tightrope.machine.processes import peak_rss_bytes
 
 ROOMY = Limits(memory_bytes=64e9, seconds=60)
 
@@ -67,33 +66,30 @@ def test_a_child_keeps_its_state_between_requests_until_it_is_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("error", "reason", "transient"),
     [
-        (ValueError("first line\nsecond line"), "ValueError: first line"),
-        (RuntimeError("\n\n  indented  \n"), "RuntimeError: indented"),
-        (KeyError("key"), "KeyError: 'key'"),
-        (AssertionError(), "AssertionError: no message"),
-        (TightropeError("not yet"), "not yet"),
-        (OSError(errno.EIO, "broken device"), "OSError: [Errno 5] broken device"),
+        (ValueError("first line\nsecond line"), "ValueError: first line", False),
+        (RuntimeError("\n\n  indented  \n"), "RuntimeError: indented", False),
+        (AssertionError(), "AssertionError: no message", False),
+        (TightropeError("not yet"), "not yet", False),
+        (OSError(errno.EIO, "broken device"), "OSError: [Errno 5] broken device", False),
+        (MemoryError(), "out of memory", True),
     ],
 )
-def test_an_exception_is_one_line_and_final(error: Exception, reason: str) -> None:
+def test_an_exception_is_one_line_and_final_unless_there_may_be_room_again(
+    error: Exception, reason: str, transient: bool
+) -> None:
     failed = fails(raises, error)
-    assert (failed.reason, failed.transient) == (reason, False)
-
-
-def test_a_long_reason_is_cut_short() -> None:
-    assert len(fails(raises, ValueError("x" * 5000)).reason) < 400
-
-
-def test_a_full_memory_is_transient() -> None:
-    failed = fails(raises, MemoryError())
-    assert (failed.reason, failed.transient) == ("out of memory", True)
+    assert (failed.reason, failed.transient) == (reason, transient)
 
 
 def test_work_says_itself_why_it_failed() -> None:
     failed = fails(lambda: raises(WorkFailed("too slow", transient=False)))
     assert (failed.reason, failed.transient) == ("too slow", False)
+
+
+def test_a_long_reason_is_cut_short() -> None:
+    assert len(fails(raises, ValueError("x" * 5000)).reason) < 400
 
 
 @pytest.mark.parametrize("kind", [ArtifactError, StorageError])
@@ -153,26 +149,18 @@ def test_a_failure_beside_a_disk_with_room_is_its_own(scratch: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "arguments", "name"),
+    ("work", "arguments", "reason"),
     [
-        (segfaults, (), "SIGSEGV"),
-        (killed, (signal.SIGKILL,), "SIGKILL"),
-        (killed, (signal.SIGABRT,), "SIGABRT"),
+        (segfaults, (), "killed by SIGSEGV"),
+        (killed, (signal.SIGKILL,), "killed by SIGKILL"),
+        (os._exit, (3,), "ended with exit code 3 and no answer"),
+        (lambda: lambda: None, (), "ended with exit code 1"),  # an answer that cannot be sent
     ],
 )
-def test_a_child_that_is_killed_is_transient_and_named(work, arguments, name: str) -> None:
+def test_a_child_that_ends_without_an_answer_is_transient(work, arguments, reason: str) -> None:
     failed = fails(work, *arguments)
-    assert failed.reason.startswith(f"killed by {name}")
+    assert failed.reason.startswith(reason)
     assert failed.transient
-
-
-def test_a_child_that_exits_without_an_answer_is_transient() -> None:
-    failed = fails(os._exit, 3)
-    assert (failed.reason, failed.transient) == ("ended with exit code 3 and no answer", True)
-
-
-def test_an_answer_that_cannot_be_sent_is_a_failure() -> None:
-    assert "ended with exit code 1" in fails(lambda: lambda: None).reason
 
 
 def test_a_child_killed_while_idle_is_noticed_at_the_next_request() -> None:
@@ -184,21 +172,16 @@ def test_a_child_killed_while_idle_is_noticed_at_the_next_request() -> None:
             child.ask()
 
 
-def test_time_beyond_the_limit_is_transient() -> None:
+def test_time_and_memory_beyond_the_limit_are_transient() -> None:
     began = time.monotonic()
     failed = fails(time.sleep, 60, limits=Limits(memory_bytes=64e9, seconds=1))
-    assert time.monotonic() - began < 10
     assert failed.reason.startswith("killed after 1 s, the limit of this job; raise its runtime")
     assert failed.transient
-
-
-def test_memory_beyond_the_limit_is_transient() -> None:
-    began = time.monotonic()
     limit = psutil.Process().memory_info().rss + 50e6
     failed = fails(fills_memory, int(limit), limits=Limits(memory_bytes=limit, seconds=60))
-    assert time.monotonic() - began < 10
     assert failed.reason.startswith(f"killed above {limit / 1e9:.1f} GB of memory")
     assert failed.transient
+    assert time.monotonic() - began < 50
 
 
 def forks_sleepers(size: int, sleepers: int) -> int:
@@ -210,7 +193,7 @@ def forks_sleepers(size: int, sleepers: int) -> int:
         if not pids[-1]:
             time.sleep(60)
             os._exit(0)
-    time.sleep(2)
+    time.sleep(1.2)  # in which the limit is looked at
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -224,20 +207,19 @@ def test_memory_that_forked_processes_share_counts_once() -> None:
     assert supervised(forks_sleepers, size, 4, limits=limits) == size
 
 
-def takes_memory(size: int, in_a_child: bool) -> int:
-    if in_a_child:
-        program = f"bytearray({size}).count(1)"
-        subprocess.run([sys.executable, "-c", program], check=True)
-    else:
-        bytearray(size).count(1)
-    return peak_rss_bytes()
-
-
 @pytest.mark.parametrize("in_a_child", [False, True])
-def test_the_peak_of_memory_is_that_of_the_process_or_of_one_that_it_ran(in_a_child: bool) -> None:
-    size = peak_rss_bytes() + 200_000_000
-    found = supervised(takes_memory, size, in_a_child, limits=Limits(64e9, 60))
-    assert size < found < 2 * size
+def test_the_peak_of_memory_is_that_of_the_process_or_of_one_that_it_ran(
+    repository: Path, in_a_child: bool
+) -> None:
+    size = 300_000_000
+    takes = f"bytearray({size}).count(1)"
+    if in_a_child:
+        takes = f"import subprocess, sys; subprocess.run([sys.executable, '-c', '{takes}'])"
+    program = f"from tightrope.machine.processes import peak_rss_bytes; {takes}; "
+    words = [sys.executable, "-c", f"{program}print(peak_rss_bytes())"]
+    environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
+    done = subprocess.run(words, env=environment, check=True, capture_output=True)
+    assert size < int(done.stdout) < 2 * size
 
 
 def test_no_zombie_is_left() -> None:

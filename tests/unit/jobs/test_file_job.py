@@ -72,11 +72,17 @@ def test_an_error_of_the_surroundings_ends_the_job_without_an_output(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_input_ends_the_job_without_an_output(tmp_path: Path) -> None:
-    (tmp_path / "cut.json").write_text('{"status": "fai')
-    with pytest.raises(ArtifactError, match=r"cut\.json: invalid JSON"):
-        run_file_job(job_of(tmp_path, one=tmp_path / "cut.json"), "not made", die)
-    (tmp_path / "cut.onnx").write_bytes(b"\x08")
-    with pytest.raises(ArtifactError, match=r"cut\.onnx: no readable ONNX file"):
-        run_file_job(job_of(tmp_path, one=tmp_path / "cut.onnx"), "not made", die)
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("cut.json", b'{"status": "fai', r"cut\.json: invalid JSON"),
+        ("cut.onnx", b"\x08", r"cut\.onnx: no readable ONNX file"),
+    ],
+)
+def test_a_damaged_input_ends_the_job_without_an_output(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ArtifactError, match=said):
+        run_file_job(job_of(tmp_path, one=tmp_path / name), "not made", die)
     assert not (tmp_path / "a.json").exists()

@@ -34,34 +34,17 @@ def run_script(repository: Path, folder: Path, *words: str) -> subprocess.Comple
 
 
 def test_words_are_read_by_section_and_as_yaml() -> None:
-    job = job_from_words(
-        [
-            "input.onnx=a=b.onnx",
-            "output.cache=c.json",
-            "wildcards.model=tiny",
-            "log.0=job.log",
-            "params.samples=512",
-            "params.shapes=[1,64]",
-            "params.recipe=null",
-            "log.0=job.log",
-        ]
-    )
+    words = "input.onnx=a=b.onnx output.cache=c.json wildcards.model=tiny log.0=job.log "
+    words += "params.samples=512 params.shapes=[1,64] params.recipe=null log.0=job.log"
+    job = job_from_words(words.split())
     assert job.input.onnx == "a=b.onnx"
     assert job.output.cache == "c.json"
     assert (job.params.samples, job.params.shapes, job.params.recipe) == (512, [1, 64], None)
     assert job.log == ["job.log"]
     assert job.wildcards.model == "tiny"
-
-
-def test_a_job_by_hand_lists_its_inputs_as_snakemake_does() -> None:
-    job = job_from_words(["input.source=a.onnx", "input.data=data.json"])
-    assert dict(job.input.items()) == {"source": "a.onnx", "data": "data.json"}
-
-
-def test_a_job_without_words_has_no_log_and_no_params() -> None:
-    job = job_from_words([])
-    assert job.log == []
-    assert vars(job.params) == {}
+    assert dict(job.input.items()) == {"onnx": "a=b.onnx"}
+    empty = job_from_words([])
+    assert (empty.log, vars(empty.params)) == ([], {})
 
 
 def test_the_log_takes_what_is_printed_and_the_terminal_what_is_for_the_person(
@@ -73,19 +56,16 @@ def test_the_log_takes_what_is_printed_and_the_terminal_what_is_for_the_person(
     assert (done.stdout, done.stderr) == ("", "for the person\n")
 
 
-def test_an_expected_error_is_one_line_in_the_log(repository: Path, tmp_path: Path) -> None:
-    done = run_script(repository, tmp_path, "params.fail=expected")
-    assert done.returncode == 1
+def test_an_expected_error_is_one_line_in_the_log_and_another_keeps_its_traceback(
+    repository: Path, tmp_path: Path
+) -> None:
+    assert run_script(repository, tmp_path, "params.fail=expected").returncode == 1
     log = (tmp_path / "job.log").read_text().splitlines()
     assert log == ["printed", "native", "error: a.onnx: cut off; run again"]
-
-
-def test_an_unexpected_error_keeps_its_traceback(repository: Path, tmp_path: Path) -> None:
-    done = run_script(repository, tmp_path, "params.fail=unexpected")
-    assert done.returncode == 1
-    log = (tmp_path / "job.log").read_text()
-    assert "Traceback" in log
-    assert log.endswith("ValueError: bug\n")
+    assert run_script(repository, tmp_path, "params.fail=unexpected").returncode == 1
+    content = (tmp_path / "job.log").read_text()
+    assert "Traceback" in content
+    assert content.endswith("ValueError: bug\n")
 
 
 WORKING = """

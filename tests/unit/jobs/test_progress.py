@@ -35,6 +35,9 @@ def test_a_step_is_not_complete_before_its_end(told: Told) -> None:
         bar.reach(7)
         assert told()["search"] == [0, 99]
     assert told()["search"] == [100]
+    with ProgressBar("racing", 0) as bar:  # of nothing
+        bar.add(0)
+    assert told()["racing"][-1] == 100
 
 
 def test_a_step_that_fails_stays_where_it_was(told: Told) -> None:

@@ -1,5 +1,7 @@
 """Importance of the neurons and blocks of real encoders and of a ConvNeXt."""
 
+from typing import Any
+
 import pytest
 import torch
 from pruned_models import logits, model_of, text_batch
@@ -33,52 +35,42 @@ def test_every_neuron_and_layer_is_judged(kind: str) -> None:
 
 
 def test_importance_is_the_change_of_the_loss_to_first_order() -> None:
-    """One example: a neuron that is weakened a little changes the loss by that share of it."""
-    model, share = model_of("bert"), 1e-3
+    """One example: a neuron or a head that is weakened a little changes the loss by that share."""
     inputs, labels = text_batch()
     batch = {name: tensor[:1] for name, tensor in inputs.items()}, labels[:1]
-    layers = neuron_importance(model, [batch])
-
-    def of_one() -> torch.Tensor:
-        with torch.inference_mode():
-            answer = model(**batch[0]).logits.double()
-        return torch.nn.functional.cross_entropy(answer, batch[1])
-
-    whole, out = of_one(), stages_of(model)[0][2].output.dense
-    neuron = max(range(32), key=lambda index: layers[2][index])
-    with torch.no_grad():
-        out.weight[:, neuron] *= 1 - share
-    expected = layers[2][neuron]
-    assert float(abs(of_one() - whole)) / share == pytest.approx(expected, rel=0.05)
+    for place, size in (("output.dense", 1), ("attention.output.dense", 8)):
+        model, share = model_of("bert").double(), 1e-4
+        out: Any = stages_of(model)[0][1].get_submodule(place)
+        values = taylor(model, [batch], {out: size})[out]
+        most = max(range(len(values)), key=values.__getitem__)
+        whole = mean_loss(model, [batch])
+        with torch.no_grad():
+            out.weight[:, most * size : (most + 1) * size] *= 1 - share
+        found = abs(mean_loss(model, [batch]) - whole) / share
+        assert found == pytest.approx(values[most], rel=0.01)
 
 
-def test_a_head_is_as_important_as_the_change_of_the_loss_to_first_order() -> None:
-    model, share = model_of("bert").double(), 1e-4
-    inputs, labels = text_batch()
-    batch = {name: tensor[:1] for name, tensor in inputs.items()}, labels[:1]
-    out = stages_of(model)[0][1].attention.output.dense
-    expected = taylor(model, [batch], {out: 8})[out][1]
-    whole = mean_loss(model, [batch])
-    with torch.no_grad():
-        out.weight[:, 8:] *= 1 - share
-    found = abs(mean_loss(model, [batch]) - whole) / share
-    assert found == pytest.approx(expected, rel=0.01)
+def test_the_importance_of_several_examples_is_the_mean_of_each() -> None:
+    model, (inputs, labels) = model_of("bert").double(), text_batch()
+    singles = [
+        ({name: tensor[place : place + 1] for name, tensor in inputs.items()}, label[None])
+        for place, label in enumerate(labels)
+    ]
+    each = [neuron_importance(model, [single]) for single in singles]
+    found = torch.tensor(neuron_importance(model, [text_batch()]))
+    torch.testing.assert_close(found, torch.tensor(each).mean(0), rtol=1e-3, atol=0)
 
 
-def test_neurons_that_do_nothing_have_no_importance() -> None:
+def test_neurons_that_do_nothing_have_no_importance_and_judging_changes_nothing() -> None:
     model = model_of("bert")
     idle = list(range(0, 32, 4))
     for layer in stages_of(model)[0]:
         with torch.no_grad():
             layer.output.dense.weight[:, idle] = 0
-    for neurons in neuron_importance(model, [text_batch()]):
-        assert [index for index, value in enumerate(neurons) if value == 0] == idle
-
-
-def test_judging_changes_nothing_of_the_model() -> None:
-    model = model_of("bert")
     before = logits(model)
-    importance_of(model, [text_batch()], [text_batch()])
+    (layers,), _, _ = importance_of(model, [text_batch()], [text_batch()])
+    for layer in layers:
+        assert [index for index, value in enumerate(layer.neurons) if value == 0] == idle
     torch.testing.assert_close(logits(model), before)
     assert all(weight.grad is None for weight in model.parameters())
 

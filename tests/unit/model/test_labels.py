@@ -10,25 +10,19 @@ def test_each_label_of_the_data_gets_the_output_of_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "reason"),
+    ("names", "labels", "reason"),
     [
-        (["a", "c"], "m: labels lacks 'b' and has 'c', unlike the labels of the data; use the"),
-        (["A", "b"], "labels lacks 'a' and has 'A'"),
-        (["a"], "labels lacks 'b', unlike"),
-        (["a", "b", "c"], "labels has 'c', unlike"),
+        (["a", "c"], "ab", "labels lacks 'b' and has 'c', unlike the labels of the data; use the"),
+        (["a"], "ab", "labels lacks 'b', unlike"),
+        (["a", "b", "c"], "ab", "labels has 'c', unlike"),
+        ([], "0123456789", r"labels lacks '0', '1', '2', '3', '4', \.\.\., unlike"),
     ],
 )
 def test_names_that_are_not_the_labels_of_the_data_are_listed(
-    names: list[str], reason: str
+    names: list[str], labels: str, reason: str
 ) -> None:
-    with pytest.raises(TightropeError) as caught:
-        output_order("onnx:m", names, ["a", "b"])
-    assert reason in str(caught.value)
-
-
-def test_of_many_missing_labels_five_are_listed() -> None:
-    with pytest.raises(TightropeError, match=r"lacks '0', '1', '2', '3', '4', \.\.\., unlike"):
-        output_order("onnx:m", [], [str(number) for number in range(1000)])
+    with pytest.raises(TightropeError, match=f"^onnx:m: {reason}"):
+        output_order("onnx:m", names, list(labels))
 
 
 def test_a_name_for_each_output_is_needed_each_once() -> None:

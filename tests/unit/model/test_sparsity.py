@@ -1,10 +1,10 @@
 """Weights that become zero, in a model and in the course of its training."""
 
-import io
 from pathlib import Path
 
 import pytest
 import torch
+from breaking import Breaking, Killed
 from splits import split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
@@ -15,20 +15,21 @@ from tightrope.model.sparsity import Sparsity, kept, share_at, sparse_weights
 from tiny_training import RECIPE, logits, prepare_source, prepare_texts, train
 
 
-def test_the_smallest_weights_are_zero() -> None:
+@pytest.mark.parametrize(
+    ("share", "pattern", "first", "second"),
+    [
+        (0.5, "any", [0, 0, 0, 0], [1, 1, 1, 1]),
+        (0.0, "any", [1, 1, 1, 1], [1, 1, 1, 1]),
+        (0.5, "2:4", [1, 0, 1, 0], [1, 1, 0, 0]),
+        # half of the groups: the first one loses less
+        (0.25, "2:4", [1, 0, 1, 0], [1, 1, 1, 1]),
+    ],
+)
+def test_the_smallest_weights_are_zero(
+    share: float, pattern: str, first: list[int], second: list[int]
+) -> None:
     sizes = torch.tensor([[4.0, 1.0, 3.0, 2.0], [8.0, 7.0, 6.0, 5.0]])
-    assert kept(sizes, 0.5, "any").tolist() == [[False] * 4, [True] * 4]
-    assert kept(sizes, 0.0, "any").all()
-
-
-def test_two_of_four_neighbours_are_zero_in_the_groups_that_lose_least() -> None:
-    sizes = torch.tensor([[4.0, 1.0, 3.0, 2.0], [8.0, 7.0, 6.0, 5.0]])
-    assert kept(sizes, 0.5, "2:4").tolist() == [
-        [True, False, True, False],
-        [True, True, False, False],
-    ]
-    # half of the groups: the first one loses less
-    assert kept(sizes, 0.25, "2:4").tolist() == [[True, False, True, False], [True] * 4]
+    assert kept(sizes, share, pattern).int().tolist() == [first, second]
 
 
 def test_the_share_grows_and_stays_in_the_last_third() -> None:
@@ -68,28 +69,14 @@ def test_without_a_training_it_is_sparse_at_once_and_packs_smaller(tmp_path: Pat
     assert found[1] < found[0]
 
 
-class Killed(BaseException):
-    """Comes in the middle of a training."""
-
-
-class Breaking(io.StringIO):
-    """A terminal that ends the training at its fifth line."""
-
-    lines = 0
-
-    def flush(self) -> None:
-        self.lines += 1
-        if self.lines == 5:
-            raise Killed
-
-
 def test_an_interrupted_training_goes_on_to_the_same_zeros(tmp_path: Path) -> None:
+    """After the first weights became zero, and between two choices of them."""
     source, texts = prepare_source(tmp_path / "source"), prepare_texts(tmp_path / "texts")
     options = {"changes": Changes(sparsity=Sparsity(0.5)), "provenance": "same"}
     whole = train(tmp_path / "whole", source, texts, RECIPE, **options)
     state = tmp_path / "state"
     with pytest.raises(Killed):
-        train(tmp_path / "b", source, texts, RECIPE, **options, state=state, terminal=Breaking())
+        train(tmp_path / "b", source, texts, RECIPE, **options, state=state, terminal=Breaking(9))
     assert list(state.iterdir())
     again = train(tmp_path / "b", source, texts, RECIPE, **options, state=state)
     assert again.read_bytes() == whole.read_bytes()

@@ -1,5 +1,14 @@
+import threading
+import time
+
 import numpy as np
-from tightrope.training.batches import draw_epochs, draw_validation, split_micro_batches
+import pytest
+from tightrope.training.batches import (
+    draw_epochs,
+    draw_validation,
+    prefetched,
+    split_micro_batches,
+)
 
 
 def test_batches_hold_texts_of_about_one_length_and_every_text_once_an_epoch() -> None:
@@ -35,3 +44,30 @@ def test_a_tenth_is_set_apart_by_the_seed_and_not_trained_on() -> None:
     assert draw_validation(200, 0) == (taught, judged)
     assert draw_validation(200, 1)[1] != judged
     assert len(draw_validation(2, 0)[1]) == 1
+
+
+@pytest.mark.parametrize("ahead", [0, 3, 50])
+def test_results_come_in_the_order_of_the_tasks(ahead: int) -> None:
+    def task(number: int) -> int:
+        time.sleep(0.002 * (number % 3))
+        return number
+
+    tasks = (lambda number=number: task(number) for number in range(20))
+    assert list(prefetched(tasks, ahead=ahead)) == list(range(20))
+
+
+def test_no_more_are_made_than_asked_for_ahead() -> None:
+    made = []
+    results = prefetched((lambda n=n: made.append(n) for n in range(20)), ahead=3)
+    next(results)
+    time.sleep(0.05)
+    assert sorted(made) == [0, 1, 2, 3]
+    results.close()
+
+
+def test_the_error_of_a_task_is_raised_in_its_place() -> None:
+    tasks = [lambda: threading.current_thread().name, lambda: 1 // 0, lambda: "never"]
+    results = prefetched(tasks, ahead=2)
+    assert next(results) != threading.current_thread().name
+    with pytest.raises(ZeroDivisionError):
+        next(results)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from splits import split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, TeacherManifest
@@ -18,6 +19,7 @@ from tightrope.training.objective import DistillationLoss, DistillationWeights, 
 from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
 from tightrope.training.teaching import read_teaching
 from tiny_training import RECIPE, TINY, logits, prepare_source, prepare_texts, train
+from transformers import AutoModelForSequenceClassification
 
 DISTILL = {"from": "large", "temperature": 2.0, "labels": 0.5, "hidden": 1.0, "unlabelled": None}
 SMALL = TINY.replace("num_hidden_layers=2", "num_hidden_layers=1")
@@ -55,8 +57,6 @@ def ask(teacher: Path, texts: Path, tmp_path: Path) -> Ask:
 
 
 def states_of(checkpoint: Path, row: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    from transformers import AutoModelForSequenceClassification
-
     model = AutoModelForSequenceClassification.from_pretrained(checkpoint.parent).eval()
     inputs = {name: torch.from_numpy(array)[None] for name, array in row.items()}
     with torch.inference_mode():
@@ -78,10 +78,7 @@ def test_outputs_are_those_of_the_teacher_for_each_text_alone(
         np.testing.assert_allclose(teaching.logits[index], expected, atol=1e-5)
         kept = teaching.states[teaching.starts[index] :][: teaching.tokens[index]]
         np.testing.assert_allclose(kept, states, atol=5e-3)
-
-
-def test_a_batch_has_the_states_of_its_rows_padded_to_the_longest(ask: Ask) -> None:
-    teaching = read_teaching(ask(), DISTILL)
+    # a batch has those of its rows, padded to the longest
     part = teaching.part([5, 60, 100]).batch([2, 0])
     assert part["teacher_logits"].shape == (2, 2)
     counts = teaching.tokens[[100, 5]]
@@ -126,8 +123,6 @@ def test_a_student_may_learn_with_quantized_outputs(ask: Ask, texts: Path, tmp_p
 
 
 def saved_weights(checkpoint: Path) -> list[str]:
-    from safetensors import safe_open
-
     with safe_open(checkpoint.parent / "model.safetensors", "pt") as file:
         return list(file.keys())
 
@@ -162,12 +157,6 @@ def test_unlabelled_texts_are_learnt_too_but_not_those_that_are_judged(
     assert training is not None
     # a tenth of the 120 labelled texts, none of the two others
     assert (training["samples"], training["held_out_samples"]) == (110, 12)
-
-
-def test_texts_that_all_occur_in_the_data_are_an_error(
-    ask: Ask, texts: Path, tmp_path: Path
-) -> None:
-    known = read_split(split_of(texts, "train"))[0]["text"]
     (tmp_path / "notes.csv").write_text(f"text\n{known}")
     with pytest.raises(TightropeError, match="every text occurs in the data of the model"):
         ask(unlabelled=f"files:{tmp_path}/notes.csv")
@@ -185,9 +174,8 @@ def test_other_tokens_allow_logits_alone(ask: Ask, texts: Path, tmp_path: Path) 
     outputs, shorter = ask(), {**RECIPE, "sequence": 4}
     with pytest.raises(TightropeError, match=r"other tokens than its teacher large.*hidden to 0"):
         train(tmp_path / "a", source, texts, shorter, teacher=outputs, distill=DISTILL)
-    student = train(
-        tmp_path / "b", source, texts, shorter, teacher=outputs, distill={**DISTILL, "hidden": 0}
-    )
+    alone = {**DISTILL, "hidden": 0}
+    student = train(tmp_path / "b", source, texts, shorter, teacher=outputs, distill=alone)
     assert read_manifest(student, CheckpointManifest)["training"] is not None
 
 

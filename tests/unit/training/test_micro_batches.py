@@ -41,12 +41,9 @@ def test_a_batch_that_does_not_fit_ends_the_training_with_its_remedy() -> None:
         run_training(too_large_below(4), {"batch": 8}, limits=LIMITS)
     with pytest.raises(WorkFailed, match="not even 1 of a batch of 8 fit in memory"):
         run_training(too_large_below(16), HALVE, limits=LIMITS)
-
-
-def test_a_checkpoint_that_is_not_trained_has_no_batch_to_lower() -> None:
-    with pytest.raises(WorkFailed, match="can't allocate memory") as caught:
+    # a checkpoint that is not trained has no batch to lower
+    with pytest.raises(WorkFailed, match=r"^(?!.*batch of).*can't allocate memory"):
         run_training(too_large_below(4), None, limits=LIMITS)
-    assert "batch of" not in caught.value.reason
 
 
 def test_the_limit_of_the_job_halves_a_batch_too() -> None:
@@ -61,26 +58,35 @@ def test_the_limit_of_the_job_halves_a_batch_too() -> None:
     assert run_training(work, HALVE, limits=Limits(memory_bytes=limit, seconds=60)) == 2
 
 
-def test_other_errors_are_told_as_they_are_and_nothing_is_tried_again() -> None:
-    def work(error: BaseException) -> Any:
-        def fail(micro_batches: int) -> None:
-            assert micro_batches == 1
-            raise error
-
-        return fail
-
-    with pytest.raises(WorkFailed, match=r"^texts: no examples; bring more$"):
-        run_training(work(TightropeError("texts: no examples; bring more")), HALVE, limits=LIMITS)
-    with pytest.raises(ArtifactError, match="data is gone"):
-        run_training(work(ArtifactError("data is gone")), HALVE, limits=LIMITS)
-    with pytest.raises(TightropeError, match=r"^m: not trained: ZeroDivisionError: by zero$"):
-        train_or_stop(work(ZeroDivisionError("by zero")), HALVE, model="m", limits=LIMITS)
+def killed(_error: None) -> None:
+    """It may come from anywhere."""
+    os.kill(os.getpid(), 9)
 
 
-def test_a_kill_may_come_from_anywhere_and_halves_nothing() -> None:
+def raised(error: BaseException) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "words"),
+    [
+        (raised, TightropeError("texts: no examples; bring more"), "^texts: no examples; bring m"),
+        (raised, ArtifactError("data is gone"), "data is gone"),
+        (killed, None, "killed by SIGKILL"),
+    ],
+)
+def test_other_ends_are_told_as_they_are_and_nothing_is_tried_again(
+    end: Any, error: BaseException | None, words: str
+) -> None:
     def work(micro_batches: int) -> None:
         assert micro_batches == 1
-        os.kill(os.getpid(), 9)
+        end(error)
 
-    with pytest.raises(WorkFailed, match="killed by SIGKILL"):
+    kind = ArtifactError if isinstance(error, ArtifactError) else WorkFailed
+    with pytest.raises(kind, match=words):
         run_training(work, HALVE, limits=LIMITS)
+
+
+def test_a_training_that_fails_stops_with_the_name_of_its_model() -> None:
+    with pytest.raises(TightropeError, match=r"^m: not trained: ZeroDivisionError: "):
+        train_or_stop(lambda _: 1 // 0, HALVE, model="m", limits=LIMITS)
