@@ -24,7 +24,6 @@ TIMED = (
     "engines/test_throughput.py",
     "engines/test_traffic.py",
     "unit/compare/test_remeasure.py",
-    "unit/measure/",
     "workflow/test_disturbed.py",
     "workflow/test_interruption.py",
     "workflow/test_terminal.py",

@@ -17,7 +17,7 @@ from tightrope.plan.lock import LOCK, name_holder, take_folder
 from tightrope.plan.plan import Plan
 from tightrope.plan.records import failing_files, records
 from tightrope.plan.reports import REPORTS
-from tightrope.plan.stored import files_here, require_storable
+from tightrope.plan.stored import files_here, missing_of, require_storable
 from tightrope.summary.failures import exit_with_failures
 
 
@@ -63,7 +63,7 @@ def begin_or_exit(workflow: Any, config: Document, location: Location) -> None:
 def to_make_again(workflow: Any, config: Document, plan: Plan, location: Location) -> set[str]:
     """Return failed and disturbed records, as the configuration asks, and missing files.
 
-    Snakemake itself makes no missing file that only current ones need. In storage they are unknown.
+    Snakemake itself makes no missing file that only current ones need.
     """
     own = [path for paths in records(plan).values() for path in paths]
     retry, again = (not known() and config[key] for key in ("retry_failed", "remeasure"))
@@ -77,8 +77,7 @@ def to_make_again(workflow: Any, config: Document, plan: Plan, location: Locatio
             found |= {str(path) for path in files if is_disturbed(path)}
     for model in plan.models:  # what its splits and its checkpoint are made from
         own += [f"artifacts/{model}/data/data.json", f"artifacts/{model}/source/checkpoint.json"]
-    missing = {path for path in map(location.made, own) if not Path(path).exists()}
-    return found if location.stored else found | missing
+    return found | missing_of(workflow, map(location.made, own))
 
 
 def has_failed(path: Path, which: Any) -> bool:

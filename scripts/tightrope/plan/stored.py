@@ -90,6 +90,15 @@ def fetched(workflow: Any, paths: Iterable[str], largest: float) -> list[Any]:
     return small
 
 
+def missing_of(workflow: Any, paths: Iterable[str]) -> set[str]:
+    """Return those of the paths at which there is no file, as Snakemake names them."""
+    if not is_stored(workflow):
+        return {path for path in paths if not Path(path).exists()}
+    objects = [object_at(workflow, path) for path in paths]
+    exists = workflow.async_run
+    return {str(one.local_path()) for one in objects if not exists(one.managed_exists())}
+
+
 def object_at(workflow: Any, path: str) -> Any:
     """Return the storage object of a path as rules declare it."""
     prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")

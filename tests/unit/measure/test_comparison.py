@@ -1,293 +1,346 @@
-"""Engines that write down what each of their processes was asked, and compute for a known time."""
+"""An engine and its baseline in pairs of blocks, whose times are planted, with one load or two."""
 
-import json
-import math
-import os
+import random
+import time
 from collections.abc import Callable
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
-from busy import PROCESSORS, busy_child, needs_quiet, wait
-from disturbed import facts, machine
+from busy import PROCESSORS, busy_child, wait
+from disturbed import machine
 from energy_counter import Metered
+from played_engines import STOLEN, Played, asked, dies, fails, hangs, nowhere, raises
 from played_streams import Device
 from tightrope.errors import WorkFailed
+from tightrope.jobs import child
 from tightrope.jobs.child import Limits
-from tightrope.machine.interference import undisturbed
-from tightrope.measure.blocks import block_sizes
-from tightrope.measure.comparison import compare_loads, first_half, scaled, second_half
-from tightrope.measure.streams import BLOCKS
+from tightrope.machine.interference import disturbance, undisturbed
+from tightrope.measure import blocks, paired_blocks, streams
+from tightrope.measure.comparison import compare_loads, second_half
+from tightrope.measure.paired_blocks import FEWEST_IN_VAIN
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.statistics import speed_verdict, speedup
 from tiny_model import LIMITS
 
 PLAN = {
-    "pairs": 8,
-    "loads": 2,
-    "min_seconds": 0.04,
-    "min_calls": 16,
-    "width": 1e-9,
-    "comparison_seconds": 0.0,
-    "calls": None,
-    "warmup_seconds": 0.5,
-    "warmup_calls": 2,
-    "max_seconds": 30.0,
+    **{"pairs": 4, "loads": 1, "min_seconds": 0.02, "min_calls": 8, "width": 1e-9, "calls": None},
+    **{"comparison_seconds": 0.0, "max_seconds": 30.0},
+    **{"warmup_seconds": 0.5, "warmup_calls": 2},
 }
 OWN, BASELINE = "", "baseline "
-Load = Callable[[int], Callable[[Any], None]]
-
-
-class Engines:
-    """An engine and its baseline; `loads[role](n)` gives the `run` of what was loaded as nth."""
-
-    def __init__(self, journal: Path, **loads: Load) -> None:
-        self.journal = journal
-        journal.touch()
-        self.loads = {OWN: loads["own"]} | (
-            {BASELINE: loads["baseline"]} if "baseline" in loads else {}
-        )
-
-    def loader(self, role: str) -> Any:
-        def load() -> Any:
-            run = self.loads[role](len(self.entries()))
-            entry = {"role": role, "process": os.getpid()}
-            with self.journal.open("a") as file:
-                file.write(json.dumps(entry) + "\n")
-            return run, {"import_s": 1.0 + len(self.entries()), "load_s": 2.0}
-
-        return load
-
-    def entries(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.journal.read_text().splitlines()]
-
-    def timed(self, inputs: int = 1) -> dict[str, TimedEngine]:
-        processor = [PROCESSORS[-1]]
-        return {
-            role: TimedEngine(self.loader(role), [None] * inputs, processor) for role in self.loads
-        }
-
-    def compare(
-        self, inputs: int = 1, limits: Limits = LIMITS, **changes: Any
-    ) -> tuple[list[dict[str, Any]], dict[str, float]]:
-        return compare_loads(self.timed(inputs), {**PLAN, **changes}, 1, limits, machine())
-
-
-def always(seconds: float) -> Load:
-    return lambda _: lambda _: wait(seconds)
-
-
-class Deadly(Device):
-    """Its process ends when it is asked for streams."""
-
-    def on_streams(self, inputs: Any, count: int) -> Any:
-        os._exit(3)
+BOTH = ("blocks_s", "baseline_blocks_s")
+Compare = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
-    return tmp_path / "journal.jsonl"
+    return tmp_path / "journal"
 
 
-def test_both_are_loaded_twice_each_time_in_a_new_process_and_the_other_order(
-    journal: Path,
+@pytest.fixture
+def compared(journal: Path) -> Compare:
+    """The last shape of a played engine and its baseline of these seconds per call, and facts.
+
+    By PLAN, with changes; `played` are options of either, `every` of both.
+    """
+
+    def compared(
+        own: Any = 0.001,
+        baseline: Any = 0.002,
+        *,
+        limits: Limits = LIMITS,
+        played: dict[str, Any] | None = None,
+        **changes: Any,
+    ) -> dict[str, Any]:
+        roles = {OWN: own} | ({} if baseline is None else {BASELINE: baseline})
+        every, each = changes.pop("every", {}), played or {}
+        engines = {
+            role: Played(journal, role, one, **{**every, **each.get(role, {})})
+            for role, one in roles.items()
+        }
+        shapes, facts = compare_loads(engines, {**PLAN, **changes}, 1, limits, nowhere())
+        return {**shapes[-1], **facts}
+
+    return compared
+
+
+def stolen(*numbers: int) -> dict[str, Any]:
+    """Disturbs these blocks of an engine, by default all."""
+    return {"facts": lambda load, block: STOLEN if not numbers or block in numbers else {}}
+
+
+def jumpy(seed: int) -> Callable[[int, int], float]:
+    draw = random.Random(seed)
+    return lambda load, block: draw.choice([0.001, 0.003])
+
+
+def width(shape: dict[str, Any], pairs: int) -> float:
+    """Of the interval of the speed-up over the first pairs, relative to it."""
+    found = speedup(*(shape[name][:pairs] for name in BOTH))
+    return (found.high - found.low) / found.value
+
+
+@pytest.mark.parametrize(
+    ("loads", "baseline", "roles"),
+    [
+        (2, 0.002, [OWN, BASELINE, BASELINE, OWN]),
+        (1, 0.002, [OWN, BASELINE]),
+        # a baseline of its own
+        (2, None, [OWN, OWN]),
+    ],
+)
+def test_each_load_is_a_new_process_of_each_in_the_other_order(
+    compared: Compare, journal: Path, loads: int, baseline: float | None, roles: list[str]
 ) -> None:
-    engines = Engines(journal, own=always(0.001), baseline=always(0.002))
-    shapes, facts = engines.compare(inputs=2)
-    entries = engines.entries()
-    assert [entry["role"] for entry in entries] == [OWN, BASELINE, BASELINE, OWN]
-    assert len({entry["process"] for entry in entries} | {os.getpid()}) == 5
-    assert len(shapes) == 2
-    assert (facts["import_s"], facts["load_s"]) == (2.0, 2.0), "of the first load"
-    assert facts["peak_rss_bytes"] > 1e6
-
-
-def test_one_load_is_enough_where_it_is_asked_for(journal: Path) -> None:
-    engines = Engines(journal, own=always(0.001), baseline=always(0.002))
-    ((shape,), _) = engines.compare(loads=1, calls=20)
-    assert [entry["role"] for entry in engines.entries()] == [OWN, BASELINE]
-    assert len(shape["warmups"]) == 1
+    shape = compared(baseline=baseline, loads=loads, every={"inputs": 2})
+    assert [one.name for one in asked(journal, "load")] == roles
+    assert len({one.process for one in asked(journal)}) == len(roles)
     assert len(shape["pairs"]) == PLAN["pairs"]
-    assert sum(len(block) for block in shape["blocks_s"]) == 20
+    assert len(shape["warmups"]) == loads
+    assert (shape["import_s"], shape["load_s"]) == (1.0, 2.0), "of the first load"
+    assert (shape["first_call_s"], shape["peak_rss_bytes"] > 1e6) == (0.5, True)
+    assert (shape["baseline_blocks_s"] is None) is (baseline is None)
 
 
-def test_one_load_stops_by_the_width_that_was_asked_for(journal: Path) -> None:
-    goal = {"width": 0.5, "comparison_seconds": 10.0, "loads": 1}
-
-    def narrow() -> bool:
-        engines = Engines(journal, own=always(0.001), baseline=always(0.002))
-        ((shape,), _) = engines.compare(**goal)
-        return shape["stop"] == "width"
-
-    needs_quiet(narrow)
-
-
-def test_what_waiting_may_cost_is_for_both_loads_together(journal: Path) -> None:
-    engines = Engines(journal, own=always(0.001), baseline=always(0.002))
-    one = machine(1.0)
-    with busy_child(PROCESSORS[-1]):
-        compare_loads(engines.timed(), PLAN, 1, LIMITS, one)
-    assert one.left_s == 0
-    assert "waiting for a quiet machine" in one.terminal.getvalue()
-
-
-def test_a_baseline_of_its_own_is_measured_alone_with_two_loads(journal: Path) -> None:
-    engines = Engines(journal, own=always(0.001))
-    ((shape,), _) = engines.compare(comparison_seconds=20.0)
-    assert [entry["role"] for entry in engines.entries()] == [OWN, OWN]
-    assert (shape["stop"], shape["baseline_blocks_s"]) == ("minimum", None)
-    assert len(undisturbed(shape)) >= PLAN["pairs"]
-
-
-def test_each_load_has_half_of_the_pairs(journal: Path) -> None:
-    """What was loaded before is told by its time: each load has one of its own."""
-    milliseconds = {0: 1, 1: 2, 2: 4, 3: 8}
-
-    def load(place: int) -> Callable[[Any], None]:
-        return lambda _: wait(1e-3 * milliseconds[place])
-
-    def halves() -> bool:
-        journal.write_text("")
-        ((shape,), _) = Engines(journal, own=load, baseline=load).compare()
-        both = (shape["blocks_s"], (0, 3)), (shape["baseline_blocks_s"], (1, 2))
-        return all(counted(blocks) == expected(places) for blocks, places in both)
-
-    def counted(blocks: list[list[float]]) -> list[tuple[int, int]]:
-        loaded = [2 ** int(math.log2(1.2e3 * min(block))) for block in blocks]
-        return [(value, len(list(same))) for value, same in groupby(loaded)]
-
-    def expected(places: tuple[int, int]) -> list[tuple[int, int]]:
-        return [(milliseconds[place], PLAN["pairs"] // 2) for place in places]
-
-    needs_quiet(halves)
-
-
-def test_what_is_loaded_first_has_no_handicap(journal: Path) -> None:
-    """An engine against itself, where the first of two loads makes 10 % slower for good."""
-
-    def load(place: int) -> Callable[[Any], None]:
-        return lambda _: wait(0.0011 if place % 2 == 0 else 0.001)
-
-    def verdicts() -> list[str]:
-        journal.write_text("")
-        ((shape,), _) = Engines(journal, own=load, baseline=load).compare(pairs=20)
-        own, theirs = shape["blocks_s"], shape["baseline_blocks_s"]
-        parts = (slice(10), slice(10, None), slice(None))
-        return [speed_verdict(speedup(own[part], theirs[part])) for part in parts]
-
-    needs_quiet(lambda: verdicts() == ["slower", "faster", "tie"])
-
-
-def test_it_stops_by_the_width_of_the_interval_over_both_loads(journal: Path) -> None:
-    goal = {"width": 0.5, "comparison_seconds": 10.0}
-
-    def narrow() -> bool:
-        engines = Engines(journal, own=always(0.001), baseline=always(0.002))
-        ((shape,), _) = engines.compare(**goal)
-        if shape["stop"] != "width":
-            return False
-        kept = undisturbed(shape)
-        both = (shape[name] for name in ("blocks_s", "baseline_blocks_s"))
-        interval = speedup(*([blocks[index] for index in kept] for blocks in both))
-        assert (interval.high - interval.low) / interval.value <= 0.5
-        assert shape["seconds"] < 10
-        return True
-
-    needs_quiet(narrow)
-
-
-def test_the_time_limit_is_for_both_loads_together(journal: Path) -> None:
-    engines = Engines(journal, own=always(0.001), baseline=always(0.002))
-    ((shape,), _) = engines.compare(comparison_seconds=1.0)
-    assert shape["stop"] == "time limit"
-    assert 1.0 <= shape["seconds"] < 3.0
-
-
-@pytest.mark.parametrize(("calls", "pairs"), [(33, 20), (100, 7), (2, 20), (3, 2)])
-def test_a_fixed_protocol_makes_its_calls_with_both_loads_together(
-    journal: Path, calls: int, pairs: int
+def test_both_warm_up_and_then_take_turns_in_an_order_drawn_the_same_at_every_repeat(
+    compared: Compare, journal: Path
 ) -> None:
-    engines = Engines(journal, own=always(0.0005), baseline=always(0.001))
-    ((shape,), _) = engines.compare(calls=calls, warmup_calls=5, pairs=pairs)
-    for name in ("blocks_s", "baseline_blocks_s"):
-        assert sum(len(block) for block in shape[name]) == calls
-        assert len(shape[name]) == len(shape["pairs"]) == min(calls, pairs)
+    orders: list[list[str]] = []
+    for _ in range(2):
+        journal.write_text("")
+        compared(calls=12, pairs=12, every={"inputs": 2})
+        for index in (0, 1):
+            found = [one for one in asked(journal, "warm_up", "block") if one.arguments[0] == index]
+            assert [one.request for one in found] == ["warm_up"] * 2 + ["block"] * 24
+            names = ["b" if one.name else "a" for one in found[2:]]
+            orders.append(["".join(names[place : place + 2]) for place in range(0, 24, 2)])
+    assert orders[0] == orders[2] != orders[1] == orders[3]
+    assert set(orders[0]) == {"ab", "ba"}
+    assert orders[0] not in (["ab", "ba"] * 6, ["ba", "ab"] * 6), "strictly alternating"
+
+
+def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: Compare) -> None:
+    facts = {OWN: {"energy_j": 3.0, "idle_s": 0.005}, BASELINE: {"energy_j": 9.0}}
+    played = {role: {"facts": lambda *_, one=one: one} for role, one in facts.items()}
+    shape = compared(played=played)
+    assert shape["blocks_s"] == [[0.001] * 5] * 4
+    assert shape["baseline_blocks_s"] == [[0.002] * 3] * 4
+    assert shape["warmups"] == [{"calls": 2, "seconds": 0.0, "stable": None}]
+    assert (shape["threads_busy"], shape["cores_used"]) == (1, 1.0)
+    assert shape["idle_share"] == pytest.approx(4 * 0.005 / (20 * 0.001 + 12 * 0.002))
+    assert [pair["window"] for pair in shape["pairs"]] == [0, 1, 2, 3]
+    known = [shape[name] for name in ("energy_j", "gpu", "device_s", "long_blocks", "streams")]
+    assert known == [[3.0] * 4, None, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("changes", "stop", "pairs", "kept"),
+    [
+        ({"width": 1e9, "comparison_seconds": 20.0, "pairs": 10}, "width", 10, 10),
+        ({}, "time limit", 4, 4),
+        # without a baseline there is no interval
+        ({"baseline": None, "comparison_seconds": 20.0}, "minimum", 4, 4),
+        # what other load disturbed does not count and is measured again while there is time
+        ({"width": 1e9, "comparison_seconds": 9.0, "played": {OWN: stolen(0, 2)}}, "width", 6, 4),
+        ({"width": 1e9, "comparison_seconds": 9.0, "played": {BASELINE: stolen(1)}}, "width", 5, 4),
+        ({"played": {OWN: stolen()}}, "time limit", 4, 0),
+        ({"calls": 20, "comparison_seconds": 20.0, "played": {OWN: stolen()}}, "calls", 4, 0),
+    ],
+)
+def test_measuring_stops_for_a_reason(
+    compared: Compare, changes: dict[str, Any], stop: str, pairs: int, kept: int
+) -> None:
+    shape = compared(**changes)
+    assert (shape["stop"], len(shape["pairs"])) == (stop, pairs)
+    assert len(undisturbed(shape)) == kept
+
+
+def test_it_goes_on_until_its_interval_is_narrow_and_no_longer(compared: Compare) -> None:
+    goal = {"pairs": 10, "width": 0.6, "comparison_seconds": 600.0, "min_seconds": 0.001}
+    shape = compared(jumpy(1), 0.002, min_calls=10, **goal)
+    pairs = len(shape["pairs"])
+    assert (shape["stop"], pairs % 10) == ("width", 0)
+    assert pairs > 10
+    assert width(shape, pairs) <= 0.6 < min(width(shape, n) for n in range(10, pairs, 10))
+    # over both loads
+    shape = compared(jumpy(2), 0.002, min_calls=10, loads=2, **goal)
+    assert shape["stop"] == "width"
+    assert width(shape, len(shape["pairs"])) <= 0.6
+
+
+def test_an_interval_that_stays_wide_is_given_up_at_the_time_limit(compared: Compare) -> None:
+    shape = compared(jumpy(1), 0.002, comparison_seconds=0.3, loads=2)
+    assert (shape["stop"], shape["seconds"] >= 0.3) == ("time limit", True)
+    # warm-up counts
+    slow = {OWN: {"before": fails("warm_up", 0, lambda: time.sleep(0.4))}}
+    shape = compared(comparison_seconds=0.4, played=slow)
+    assert (shape["stop"], len(shape["pairs"])) == ("time limit", PLAN["pairs"])
+
+
+def test_pairs_that_do_not_count_are_not_measured_for_minutes(
+    compared: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paired_blocks, "IN_VAIN_SECONDS", 0.0)
+    shape = compared(pairs=100, played={OWN: stolen()})
+    assert (shape["stop"], len(shape["pairs"])) == ("disturbed", FEWEST_IN_VAIN)
+    half = compared(pairs=10, played={OWN: stolen(*range(1, 100, 2))})
+    assert (half["stop"], len(half["pairs"])) == ("time limit", 10)
+
+
+@pytest.mark.parametrize("loads", [1, 2])
+@pytest.mark.parametrize(("calls", "pairs"), [(33, 20), (100, 7), (7, 20), (2, 20), (3, 2)])
+def test_a_fixed_protocol_makes_exactly_its_calls_of_each(
+    compared: Compare, loads: int, calls: int, pairs: int
+) -> None:
+    others = {"min_seconds": 60.0, "min_calls": 10**6, "width": 1e9, "warmup_calls": 5}
+    shape = compared(calls=calls, pairs=pairs, loads=loads, **others)
     assert shape["stop"] == "calls"
-    assert [warmup["calls"] for warmup in shape["warmups"]] == [5, 5]
+    assert len(shape["pairs"]) == min(calls, pairs)
+    assert [warmup["calls"] for warmup in shape["warmups"]] == [5] * loads
+    for name in BOTH:
+        sizes = [len(block) for block in shape[name]]
+        assert sum(sizes) == calls
+        assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize(("place", "role"), [(0, OWN), (1, BASELINE), (2, BASELINE), (3, OWN)])
-def test_a_load_that_fails_is_named_by_its_role(journal: Path, place: int, role: str) -> None:
-    def load(at: int) -> Callable[[Any], None]:
-        if at == place:
-            raise RuntimeError("no such operator")
-        return lambda _: wait(0.001)
-
-    with pytest.raises(WorkFailed) as caught:
-        Engines(journal, own=load, baseline=load).compare()
-    assert caught.value.reason == f"{role}RuntimeError: no such operator"
-    assert caught.value.role == role
-
-
-def test_what_the_first_load_has_used_counts_towards_max_seconds(journal: Path) -> None:
-    engines = Engines(journal, own=always(0.05), baseline=always(0.001))
-    with pytest.raises(WorkFailed, match=r"^too slow \(\d+ calls in 1 s\)") as caught:
-        engines.compare(min_calls=16, warmup_calls=0, max_seconds=0.7)
-    assert len(engines.entries()) == 4, "the first half alone is within the limit"
-    assert not caught.value.transient
+@pytest.mark.parametrize(
+    ("changes", "calls", "most_seconds"),
+    [
+        ({"warmup_calls": 7}, 7, 30.0),
+        ({"warmup_calls": None, "calls": 20}, None, 0.5),
+        ({"warmup_calls": None, "max_seconds": 0.25}, None, 0.25),
+    ],
+)
+def test_warm_up_has_its_calls_or_seconds_in_windows_as_long_as_a_block(
+    compared: Compare, journal: Path, changes: dict[str, Any], calls: int, most_seconds: float
+) -> None:
+    compared(**changes)
+    window = PLAN["min_seconds"] / PLAN["pairs"]
+    assert [one.arguments for one in asked(journal, "warm_up")] == [
+        [0, calls, pytest.approx(most_seconds), window]
+    ] * 2
 
 
-def test_the_limits_of_the_job_are_for_both_loads_together(journal: Path) -> None:
-    def load(place: int) -> Callable[[Any], None]:
-        wait(0.9 if place in (0, 2) else 0.0)
-        return lambda _: wait(0.001)
+@pytest.mark.parametrize("role", [OWN, BASELINE], ids=["own", "baseline"])
+def test_the_engine_that_took_longer_than_max_seconds_in_both_loads_is_too_slow(
+    compared: Compare, journal: Path, role: str
+) -> None:
+    """Each has its seconds for itself: 16 in its blocks of the first load, the other one 10."""
+    seconds = {OWN: 2.5, BASELINE: 2.5, role: 4.0}
+    with pytest.raises(WorkFailed, match=rf"^{role}too slow \(6 calls in 1\d s\)$") as caught:
+        compared(*seconds.values(), loads=2, max_seconds=15.0)
+    assert len(asked(journal, "load")) == 4
+    assert (caught.value.role, caught.value.transient) == (role, False)
 
-    limits = Limits(memory_bytes=8e9, seconds=1.2)
-    with pytest.raises(WorkFailed, match="killed after 1 s, the limit of this job") as caught:
-        Engines(journal, own=load, baseline=load).compare(limits=limits)
-    assert len(journal.read_text().splitlines()) == 2, "the first half alone is within the limit"
+
+@pytest.mark.parametrize(
+    ("load", "request_", "then", "role", "reason"),
+    [
+        (0, "load", raises, OWN, "RuntimeError: no such operator$"),
+        (1, "warm_up", hangs, BASELINE, r"timed out after \d s"),
+        (2, "load", raises, BASELINE, "RuntimeError: no such operator$"),
+        (2, "block", dies, BASELINE, "killed by SIGKILL"),
+        (3, "block", hangs, OWN, r"timed out after \d s"),
+    ],
+)
+def test_an_engine_that_fails_hangs_or_dies_is_named_by_its_role(
+    compared: Compare,
+    monkeypatch: pytest.MonkeyPatch,
+    load: int,
+    request_: str,
+    then: Callable[[], None],
+    role: str,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(blocks, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(child, "POLL_SECONDS", 0.05)
+
+    def before(place: int, request: str, count: int) -> None:
+        if (place, request) == (load, request_):
+            then()
+
+    with pytest.raises(WorkFailed, match=f"^{role}{reason}") as caught:
+        compared(every={"before": before}, loads=2, max_seconds=0.9)
+    assert (caught.value.role, caught.value.transient) == (role, then is not raises)
+
+
+def test_the_limits_of_the_job_are_for_both_loads_together(
+    compared: Compare, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "POLL_SECONDS", 0.05)
+
+    def before(load: int, request: str, count: int) -> None:
+        time.sleep(2.0 if load in (0, 2) and request == "load" else 0.0)
+
+    limits = Limits(memory_bytes=8e9, seconds=3.8)
+    with pytest.raises(WorkFailed, match="killed after 4 s, the limit of this job") as caught:
+        compared(limits=limits, loads=2, every={"before": before})
+    assert len(asked(journal, "load")) == 3, "the first half alone is within the limit"
     assert (caught.value.role, caught.value.transient) == (BASELINE, True)
 
 
-@pytest.mark.parametrize("pairs", [2, 5, 20])
-def test_the_first_half_has_half_of_the_minima_and_blocks_as_long(pairs: int) -> None:
-    plan = {**PLAN, "pairs": pairs, "width": 0.05, "comparison_seconds": 5.0}
-    half = first_half(plan)
-    assert half["pairs"] == math.ceil(pairs / 2)
-    assert half["min_seconds"] / half["pairs"] == pytest.approx(plan["min_seconds"] / pairs)
-    assert block_sizes(half)[1] == block_sizes(plan)[1]
-    assert half["width"] == pytest.approx(0.05 * math.sqrt(2))
-    assert (half["comparison_seconds"], half["max_seconds"]) == (2.5, plan["max_seconds"])
+def test_each_load_has_half_of_the_pairs_and_what_is_loaded_first_has_no_handicap(
+    compared: Compare,
+) -> None:
+    """An engine against itself, where the first of two loads makes 10 % slower for good."""
+    draw = random.Random(0)
+
+    def handicap(load: int, block: int) -> float:
+        return (0.0011 if load % 2 == 0 else 0.001) * draw.uniform(0.99, 1.01)
+
+    shape = compared(handicap, handicap, pairs=20, loads=2)
+    own, theirs = (shape[name] for name in BOTH)
+    parts = (slice(10), slice(10, None), slice(None))
+    verdicts = [speed_verdict(speedup(own[part], theirs[part])) for part in parts]
+    assert verdicts == ["slower", "faster", "tie"]
+    assert len(own) == len(theirs) == 20
+    assert [pair["window"] for pair in shape["pairs"]] == sorted(
+        {pair["window"] for pair in shape["pairs"]}
+    )
 
 
 def test_the_second_half_has_no_fewer_pairs_than_the_first() -> None:
-    plan = {**PLAN, "pairs": 20}
-    assert second_half(plan, facts(0, 10))["pairs"] == 20
-    assert second_half(plan, facts(1, 30))["pairs"] == 60
-    assert second_half(plan, facts(30, 0))["pairs"] == 20
+    quiet = {"waited": 0.0, "stolen": 0.0, "preempted": 0, "window": 0}
+    for count, pairs in ((10, 20), (30, 60)):
+        first = {"pairs": [quiet] * count, "foreign_cores": [0.0]}
+        half = second_half({**PLAN, "pairs": 20, "min_seconds": 1.0}, first)
+        assert (half["pairs"], half["min_seconds"]) == (pairs, pairs / 20)
 
 
-def test_a_scaled_plan_has_blocks_as_long() -> None:
-    more = scaled({**PLAN, "pairs": 20, "min_seconds": 1.0, "min_calls": 50}, 30)
-    assert (more["pairs"], more["min_seconds"], more["min_calls"]) == (30, 1.5, 75)
+def test_the_own_load_of_all_engines_is_not_that_of_others(compared: Compare) -> None:
+    """One uses ever less, as if other programs used more; the other one makes up for it."""
+    less, more = {"used_s": -1e6}, {"used_s": 1e6}
+    assert set(compared(played={OWN: less, BASELINE: more})["foreign_cores"]) == {0.0}
+    for role in (OWN, BASELINE):
+        assert min(compared(played={role: less})["foreign_cores"]) > 1
+
+
+def test_beside_another_program_pairs_do_not_count_and_its_time_is_given_back() -> None:
+    """Real engines in blocks of 40 ms, much longer than the slices of a shared processor."""
+    long = {"pairs": 5, "min_seconds": 0.2, "min_calls": 5, "comparison_seconds": 0.5}
+    one, processor = machine(1.5), PROCESSORS[-1:]
+    with busy_child(*processor):
+        engines = {
+            role: TimedEngine(lambda: (wait, {}), [0.002], processor) for role in (OWN, BASELINE)
+        }
+        began = time.monotonic()
+        ((shape,), _) = compare_loads(engines, {**PLAN, **long}, 1, LIMITS, one)
+        elapsed = time.monotonic() - began
+    assert disturbance(shape["pairs"][0], shape["foreign_cores"]) == "waited"
+    assert one.left_s == 0
+    assert elapsed >= shape["seconds"] + 1.49
 
 
 def test_it_tells_how_much_of_its_shapes_and_their_pairs_is_timed(
-    journal: Path, told: Callable[[], dict[str, list[int]]]
+    compared: Compare, told: Callable[[], dict[str, list[int]]]
 ) -> None:
-    engines = Engines(journal, own=always(0.001), baseline=always(0.002))
-    engines.compare(inputs=2)
+    compared(loads=2, pairs=8, every={"inputs": 2})
     # two loads of two shapes, each of 4 pairs
     expected = [6.25 * pair for pair in range(17)]
     assert told()["timing"] == pytest.approx([*expected[:-1], 99, 100], abs=1)
-
-
-def test_within_the_pairs_of_a_minimum_it_tells_the_time_that_is_over(
-    journal: Path, told: Callable[[], dict[str, list[int]]]
-) -> None:
-    engines = Engines(journal, own=always(0.001))
-    engines.compare(comparison_seconds=1.0, loads=1, pairs=2, min_seconds=0.01, min_calls=2)
+    # within the pairs of a minimum the time that is over
+    compared(jumpy(1), pairs=2, comparison_seconds=0.3)
     percents = told()["timing"]
     assert percents == sorted(percents)
     assert len(set(percents)) > 1
@@ -296,57 +349,30 @@ def test_within_the_pairs_of_a_minimum_it_tells_the_time_that_is_over(
 @pytest.mark.parametrize("shortest_s", [0.0, 0.02])
 def test_the_energy_of_both_loads_is_kept(tmp_path: Path, shortest_s: float) -> None:
     """Of each block, or where the counter changes too seldom of a long block per load."""
-    processor = [PROCESSORS[-1]]
-    engine = Metered(lambda _: wait(0.001), tmp_path / "zones", processor, shortest_s)
-    baseline = TimedEngine(lambda: (lambda _: wait(0.002), {}), [None], processor)
-    timed = {OWN: engine, BASELINE: baseline}
-    ((shape,), _) = compare_loads(timed, PLAN, 1, LIMITS, machine())
+    engine = Metered(lambda _: wait(0.001), tmp_path / "zones", PROCESSORS[-1:], shortest_s)
+    ((shape,), _) = compare_loads({OWN: engine}, {**PLAN, "loads": 2}, 1, LIMITS, nowhere())
     if shortest_s:
-        assert shape["energy_j"] is None
-        assert len(shape["long_blocks"]) == 2
-        for block in shape["long_blocks"]:
-            assert block["energy_j"] == pytest.approx(block["calls"])
+        long = shape["long_blocks"]
+        assert (shape["energy_j"], len(long)) == (None, 2)
+        assert [one["energy_j"] for one in long] == pytest.approx([one["calls"] for one in long])
     else:
         calls = [len(block) for block in shape["blocks_s"]]
-        assert shape["energy_j"] == pytest.approx(calls)
-        assert shape["long_blocks"] is None
-    assert shape["gpu"] is None
-
-
-def test_a_machine_that_shows_no_energy_leaves_it_unknown(journal: Path) -> None:
-    if Path("/sys/class/powercap/intel-rapl:0").exists():
-        pytest.skip("this machine may show energy")
-    ((shape,), _) = Engines(journal, own=always(0.001)).compare(comparison_seconds=20.0)
-    assert [shape[name] for name in ("energy_j", "gpu", "long_blocks")] == [None] * 3
-
-
-def on_device(most: int) -> Load:
-    return lambda _: Device(most)
+        assert (shape["energy_j"], shape["long_blocks"]) == (pytest.approx(calls), None)
 
 
 def test_streams_are_timed_in_both_loads_and_one_number_that_fails_spoils_nothing(
-    journal: Path,
+    journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engines = Engines(journal, own=on_device(2), baseline=always(0.002))
-    goal = {**PLAN, "min_calls": 8}
-    (shape,), _ = compare_loads(engines.timed(), goal, 1, LIMITS, machine(), [2, 4])
+    monkeypatch.setattr(streams, "BLOCK_SECONDS", 0.02)
+    engine, plan = Played(journal, OWN, 0.001, run=Device(2)), {**PLAN, "loads": 2}
+    (shape,), _ = compare_loads({OWN: engine}, plan, 1, LIMITS, nowhere(), [2, 4])
     two, four = shape["streams"]
     assert (two["streams"], two["reason"]) == (2, None)
-    assert len(two["calls"]) == len(two["seconds"]) == len(two["gpu"]) == 2 * BLOCKS
-    assert four == {
-        **{"streams": 4, "reason": "out of memory"},
-        **{"calls": [], "seconds": [], "gpu": []},
-    }
-    assert len(shape["pairs"]) >= PLAN["pairs"]
-
-
-def test_streams_of_an_engine_that_has_none_are_not_recorded(journal: Path) -> None:
-    engines = Engines(journal, own=always(0.001))
-    (shape,), _ = compare_loads(engines.timed(), PLAN, 1, LIMITS, machine(), [2])
-    assert shape["streams"] is None
-
-
-def test_a_worker_that_dies_on_streams_ends_the_measurement(journal: Path) -> None:
-    engines = Engines(journal, own=lambda _: Deadly())
-    with pytest.raises(WorkFailed, match="exit code 3"):
-        compare_loads(engines.timed(), PLAN, 1, LIMITS, machine(), [2])
+    assert len(two["calls"]) == len(two["seconds"]) == len(two["gpu"]) == 2 * streams.BLOCKS
+    failed = {"streams": 4, "reason": "out of memory"}
+    assert four == {**failed, "calls": [], "seconds": [], "gpu": []}
+    assert len(shape["pairs"]) == PLAN["pairs"]
+    # one that dies ends the measurement
+    engine = Played(journal, OWN, 0.001, before=fails("streams", 0, dies))
+    with pytest.raises(WorkFailed, match="killed by SIGKILL"):
+        compare_loads({OWN: engine}, plan, 1, LIMITS, nowhere(), [2])

@@ -1,53 +1,43 @@
-"""The first call after a pause: the order of the pauses, and a child that slows down in them."""
+"""The first call after a pause: the order of the pauses, and what is kept of calls."""
 
-import time
 from collections import Counter
-from typing import Any
+from pathlib import Path
 
 import pytest
-from busy import PROCESSORS, busy_child, needs_quiet, wait
-from disturbed import machine
+from played_engines import Played, asked, nowhere
 from raced import HOST
-from tightrope.jobs.child import Child, Limits
+from tightrope.jobs.child import Child
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.measure.idleness.measure import measure_calls
+from tightrope.measure.idleness.measure import BLOCK_CALLS, BLOCK_S, measure_calls
 from tightrope.measure.idleness.paused_engine import PausedEngine
 from tightrope.measure.idleness.schedule import calls_after, schedule
 from tightrope.records.idleness import IdlenessRecord, after
-
-LIMITS = Limits(memory_bytes=4e9, seconds=60)
-FAST_S, SLOW_S, ASLEEP_S = 0.002, 0.008, 0.03
+from tiny_model import LIMITS
 
 
-class Dozing:
-    """An engine that is slow when it was not called for a while."""
-
-    def __init__(self) -> None:
-        self.ended = time.perf_counter()
-
-    def __call__(self, _: Any) -> None:
-        asleep = time.perf_counter() - self.ended > ASLEEP_S
-        wait(SLOW_S if asleep else FAST_S)
-        self.ended = time.perf_counter()
+class Paused(Played, PausedEngine):
+    """A played engine whose calls after a pause are real."""
 
 
-def load() -> tuple[Any, dict[str, float]]:
-    return Dozing(), {"import_s": 0.0, "load_s": 0.0}
-
-
-def measured(pauses: list[float], *, max_seconds: float = 30, lost: float = 0) -> IdlenessRecord:
-    """A record of calls on the last processor."""
+def measured(
+    journal: Path,
+    pauses: list[float],
+    *,
+    max_seconds: float = 30,
+    lost: float = 0,
+    used_s: float = 0.0,
+) -> IdlenessRecord:
     record = IdlenessRecord(
         **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}},
-        **{"threads": 1, "processors": PROCESSORS[-1:], "shape": {"batch": 1}},
+        **{"threads": 1, "processors": [], "shape": {"batch": 1}},
         plan={"pauses": pauses, "max_seconds": max_seconds},
     )
-    quiet = machine(lost)
-    quiet.processors = record.processors
-    with Child(PausedEngine(load, [None], record.processors), LIMITS) as worker:
+    machine = nowhere(lost)
+    engine = Paused(journal, "", 0.001, run=lambda _: None, used_s=used_s)
+    with Child(engine, LIMITS) as worker:
         worker.ask("load")
-        measure_calls(record, worker, quiet)
-    record.lost_s = quiet.lost_s
+        measure_calls(record, worker, machine)
+    record.lost_s = machine.lost_s
     return record
 
 
@@ -58,44 +48,44 @@ def test_longer_pauses_are_followed_by_fewer_calls(pause: float, calls: int) -> 
     assert calls_after(pause) == calls
 
 
-def test_the_default_pauses_fit_into_the_default_time() -> None:
+def test_the_default_pauses_fit_into_the_default_time_and_are_spread_over_all_of_it() -> None:
     planned = list(schedule([0.1, 1, 10]))
+    assert planned == list(schedule([0.1, 1, 10]))
     assert Counter(planned) == {0.1: 30, 1: 15, 10: 7}
     # a block of 0.1 s and its end come before each
     assert sum(planned) + 0.2 * len(planned) < 120
-
-
-def test_pauses_of_every_length_are_spread_over_the_whole_time() -> None:
-    planned = list(schedule([0.1, 1, 10]))
-    assert planned == list(schedule([0.1, 1, 10]))
     for pause in (0.1, 1, 10):
         places = [place for place, one in enumerate(planned) if one == pause]
         half = len(planned) / 2
         assert abs(sum(place < half for place in places) - len(places) / 2) <= 1
 
 
-def test_an_engine_that_dozes_is_slow_only_after_the_long_pause() -> None:
-    def holds() -> bool:
-        record = measured([0.005, 0.06])
-        short, long = after(record, 0.005), after(record, 0.06)
-        assert (len(short), len(long)) == (30, 30)
-        assert all(call["paused_s"] >= 0.06 for call in long)
-        assert all(len(call["block_s"]) >= 3 for call in record.calls)
-        times = [sorted(call["call_s"] for call in calls)[15] for calls in (short, long)]
-        return times[0] < 1.5 * FAST_S and 0.9 * SLOW_S < times[1] < 1.5 * SLOW_S
-
-    needs_quiet(holds)
-
-
-def test_calls_that_are_not_made_in_time_are_left_out() -> None:
-    record = measured([0.01, 1.0], max_seconds=2.5)
-    assert 0 < len(after(record, 1.0)) < 3
-    assert record.spent_s < 2.5 + 1.0
+def test_each_call_follows_a_block_back_to_back_and_its_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tightrope.measure.idleness.measure.BLOCK_S", 0.002)
+    journal = tmp_path / "journal"
+    record = measured(journal, [0.005, 0.02])
+    assert [len(after(record, pause)) for pause in (0.005, 0.02)] == [30, 30]
+    assert all(call["paused_s"] >= call["pause_s"] for call in record.calls)
+    assert all(len(call["block_s"]) >= BLOCK_CALLS for call in record.calls)
+    assert {call["foreign_cores"] for call in record.calls} == {0.0}
+    requests = [one.request for one in asked(journal, "back_to_back", "next_call")]
+    assert requests == ["back_to_back", "next_call"] * 60
 
 
-def test_a_call_that_other_load_disturbed_is_repeated_while_time_may_be_lost() -> None:
-    with busy_child(PROCESSORS[-1]):
-        record = measured([0.3], max_seconds=3, lost=0.5)
-    assert record.lost_s >= 0.5
-    disturbed = [call["foreign_cores"] > MAX_FOREIGN_CORES for call in record.calls]
-    assert any(disturbed)
+def test_calls_that_are_not_made_in_time_are_left_out(tmp_path: Path) -> None:
+    record = measured(tmp_path / "journal", [0.01, 0.5], max_seconds=1.2)
+    assert len(after(record, 0.5)) < 3
+    assert len(record.calls) < 45
+
+
+def test_a_call_that_other_load_disturbed_is_repeated_while_time_may_be_lost(
+    tmp_path: Path,
+) -> None:
+    """The engine uses ever less, as if other programs used more."""
+    lost = 3 * (BLOCK_S + 0.2)
+    record = measured(tmp_path / "journal", [0.2], max_seconds=0.5, lost=lost, used_s=-1e6)
+    assert record.lost_s >= lost
+    assert min(call["foreign_cores"] for call in record.calls) > MAX_FOREIGN_CORES
+    assert len(record.calls) > 1

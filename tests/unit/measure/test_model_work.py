@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper, parser
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
 from tightrope.measure.profile.precision import work_in
@@ -15,6 +14,8 @@ from tightrope.onnx.file import save_onnx
 from tiny_model import LIMITS, TinyModel
 
 ROWS, WIDTH, CLASSES = 1000, 8, 3
+# the two constants of axes, int64
+AXES = 3 * 8
 
 
 def works(file: Path, batches: list[Arrays]) -> list[dict[str, Any]]:
@@ -24,9 +25,9 @@ def works(file: Path, batches: list[Arrays]) -> list[dict[str, Any]]:
     return model_works(file, batches, 1)
 
 
-def works_of(file: Path, batches: list[Arrays], precision: str = "fp32") -> list[dict[str, Any]]:
-    found = supervised(partial(works, file, batches), limits=LIMITS)
-    return [work_in(precision, one) for one in found]
+def works_of(file: Path, *batches: Arrays) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = supervised(partial(works, file, list(batches)), limits=LIMITS)
+    return found
 
 
 def texts(batch: int, sequence: int) -> Arrays:
@@ -34,75 +35,65 @@ def texts(batch: int, sequence: int) -> Arrays:
     return {"input_ids": ids, "attention_mask": ids}
 
 
-def write_model(path: Path, *, table_is_added: bool = False) -> None:
+def write_model(path: Path, *, table_is_added: bool = False) -> Path:
     """Look up rows of a table, add them up, and multiply the sum with a matrix."""
-    weights = {"table": (ROWS, WIDTH), "matrix": (WIDTH, CLASSES)}
-    nodes = [
-        helper.make_node("Gather", ["table", "input_ids"], ["rows"], name="lookup"),
-        helper.make_node("ReduceMean", ["rows", "axes"], ["sum"], name="sum", keepdims=0),
-        helper.make_node("MatMul", ["sum", "matrix"], ["logits"], name="product"),
-    ]
-    if table_is_added:
-        nodes[2].output[0] = "before"
-        nodes += [
-            helper.make_node("ReduceMean", ["table", "all"], ["mean"], name="mean", keepdims=0),
-            helper.make_node("Add", ["before", "mean"], ["logits"], name="added"),
-        ]
-    graph = helper.make_graph(
-        nodes,
-        "model",
-        [
-            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"])
-            for name in ("input_ids", "attention_mask")
-        ],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", CLASSES])],
-        [
-            *(
-                numpy_helper.from_array(np.ones(shape, np.float32), name)
-                for name, shape in weights.items()
-            ),
-            numpy_helper.from_array(np.array([1]), "axes"),
-            numpy_helper.from_array(np.array([0, 1]), "all"),
-        ],
+    output = "before" if table_is_added else "logits"
+    added = """
+            mean = ReduceMean <keepdims = 0> (table, all)
+            logits = Add (before, mean)"""
+    model = parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 18]>
+        net (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
+            => (float[batch, {CLASSES}] logits)
+        {{
+            rows = Gather (table, input_ids)
+            sum = ReduceMean <keepdims = 0> (rows, axes)
+            {output} = MatMul (sum, matrix){added if table_is_added else ""}
+        }}"""
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    constants = {
+        "table": np.ones((ROWS, WIDTH), np.float32),
+        "matrix": np.ones((WIDTH, CLASSES), np.float32),
+        **{"axes": np.array([1]), "all": np.array([0, 1])},
+    }
+    model.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in constants.items()
+    )
+    for number, node in enumerate(model.graph.node):
+        node.name = f"node{number}"
     onnx.checker.check_model(model)
     save_onnx(model, path)
+    return path
 
 
-# the two constants of axes, int64
-AXES = 3 * 8
-
-
-@pytest.mark.parametrize(("precision", "width"), [("fp32", 4), ("bf16", 2), ("int8-dynamic", 1)])
 def test_weights_count_once_in_the_type_of_the_variant_and_a_table_by_its_rows(
-    tmp_path: Path, precision: str, width: int
+    tmp_path: Path,
 ) -> None:
-    write_model(tmp_path / "a.onnx")
     batch, sequence = 2, 5
-    (found,) = works_of(tmp_path / "a.onnx", [texts(batch, sequence)], precision)
+    file = write_model(tmp_path / "a.onnx")
+    known, small, large = works_of(file, texts(batch, sequence), texts(1, 1), texts(16, 500))
     inputs, logits = 2 * 8 * batch * sequence, 4 * batch * CLASSES
-    weights = width * (batch * sequence * WIDTH + WIDTH * CLASSES)
-    assert found["least_bytes"] == inputs + logits + weights + AXES
-    assert found["groups"]["products"] == 2 * batch * WIDTH * CLASSES
-    assert sum(found["groups"].values()) == found["operations"]
-
-
-def test_no_more_of_a_table_is_read_than_it_has(tmp_path: Path) -> None:
-    write_model(tmp_path / "a.onnx")
-    small, large = works_of(tmp_path / "a.onnx", [texts(1, 1), texts(16, 500)])
+    for precision, width in {"fp32": 4, "bf16": 2, "int8-dynamic": 1}.items():
+        found = work_in(precision, known)
+        weights = width * (batch * sequence * WIDTH + WIDTH * CLASSES)
+        assert found["least_bytes"] == inputs + logits + weights + AXES
+        assert found["groups"]["products"] == 2 * batch * WIDTH * CLASSES
+        assert sum(found["groups"].values()) == found["operations"]
+    # no more of a table is read than it has
     own = 2 * 8 * 16 * 500 + 4 * 16 * CLASSES
-    assert large["least_bytes"] == own + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES
-    assert small["least_bytes"] < large["least_bytes"]
+    most = work_in("fp32", large)["least_bytes"]
+    assert most == own + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES
+    assert work_in("fp32", small)["least_bytes"] < most
 
 
 def test_a_table_that_is_computed_with_as_well_is_read_as_a_whole(tmp_path: Path) -> None:
-    write_model(tmp_path / "a.onnx", table_is_added=True)
-    (found,) = works_of(tmp_path / "a.onnx", [texts(1, 1)])
+    file = write_model(tmp_path / "a.onnx", table_is_added=True)
+    found = work_in("fp32", works_of(file, texts(1, 1))[0])
     assert found["least_bytes"] == 16 + 4 * CLASSES + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES
 
 
 def test_twice_the_batch_is_twice_the_work_on_the_same_weights(tiny: TinyModel) -> None:
-    one, two = works_of(tiny.simplified, [texts(1, 32), texts(2, 32)])
+    found = works_of(tiny.simplified, texts(1, 32), texts(2, 32))
+    one, two = (work_in("fp32", work) for work in found)
     assert two["groups"]["products"] == 2 * one["groups"]["products"]
     assert one["least_bytes"] < two["least_bytes"] < 1.2 * one["least_bytes"]

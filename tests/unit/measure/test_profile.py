@@ -8,7 +8,6 @@ from tightrope.runtimes.operator_times import (
     OperatorTime,
     Tensor,
     group_of,
-    operations_of,
     operator_time,
     per_call,
 )
@@ -22,59 +21,55 @@ PEAKS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "group"),
+    ("group", "kinds"),
     [
-        ("DynamicQuantizeMatMul", "products"),
-        ("QLinearMatMul", "products"),
-        ("FullyConnectedQuantizedLegacy", "products"),
-        ("addmm", "products"),
-        ("Convolution", "products"),
-        ("QuantizeLinear", "conversions"),
-        ("Reorder", "conversions"),
-        ("_to_copy", "conversions"),
-        ("_scaled_dot_product_flash_attention_for_cpu", "attention"),
-        ("SkipLayerNormalization", "normalization"),
-        ("MVN", "normalization"),
-        ("BiasGelu", "activations"),
-        ("Transpose", "moves"),
-        ("Gather", "embeddings"),
-        ("Add", "elementwise"),
+        ("products", "DynamicQuantizeMatMul QLinearMatMul FullyConnectedQuantizedLegacy addmm"),
+        ("products", "Convolution"),
+        ("conversions", "QuantizeLinear Reorder _to_copy"),
+        ("attention", "_scaled_dot_product_flash_attention_for_cpu"),
+        ("normalization", "SkipLayerNormalization MVN"),
+        ("activations", "BiasGelu"),
+        ("moves", "Transpose"),
+        ("embeddings", "Gather"),
+        ("elementwise", "Add Subgraph"),
     ],
 )
-def test_operators_of_all_runtimes_fall_into_the_same_groups(kind: str, group: str) -> None:
-    assert group_of(kind) == group
+def test_operators_of_all_runtimes_fall_into_the_same_groups(group: str, kinds: str) -> None:
+    assert {group_of(kind) for kind in kinds.split()} == {group}
 
 
 def test_a_fused_operator_with_two_products_is_attention() -> None:
-    assert group_of("Subgraph") == "elementwise"
     assert group_of("Subgraph", products=2) == "attention"
 
 
-def test_a_product_sums_over_the_last_axis_of_its_first_operand() -> None:
-    left, right = Tensor((2, 5, 8), "fp32"), Tensor((8, 3), "fp32")
-    found = operator_time("a", "MatMul", 1.0, [left, right], [Tensor((2, 5, 3), "fp32")])
-    assert found.operations == 2 * 2 * 5 * 8 * 3
-    assert found.bytes == 4 * (80 + 24 + 30)
+QUERY, MASK = (2, 4, 7, 8), (2, 1, 1, 7)
 
 
-def test_a_convolution_sums_over_its_filter() -> None:
-    image, filters = Tensor((1, 6, 10, 10), "fp32"), Tensor((4, 3, 2, 2), "fp32")
-    out = Tensor((1, 4, 9, 9), "fp32")
-    found = operations_of("FusedConv", "products", [image, filters], [out])
-    assert found == 2 * 4 * 81 * 3 * 2 * 2
-
-
-@pytest.mark.parametrize("key", [(2, 4, 7, 8), (2, 4, 8, 7)])
-def test_attention_multiplies_each_query_with_each_key_twice(key: tuple[int, ...]) -> None:
-    query, mask = Tensor((2, 4, 7, 8), "bf16"), Tensor((2, 1, 1, 7), "bf16")
-    inputs = [query, Tensor(key, "bf16"), mask]
-    found = operations_of("Subgraph", "attention", inputs, [query])
-    assert found == 4 * (2 * 4 * 7 * 8) * 7
+@pytest.mark.parametrize(
+    ("kind", "group", "inputs", "output", "operations"),
+    [
+        # over the last axis of the first operand
+        ("MatMul", None, [(2, 5, 8), (8, 3)], (2, 5, 3), 2 * 2 * 5 * 8 * 3),
+        # over a filter
+        ("FusedConv", None, [(1, 6, 10, 10), (4, 3, 2, 2)], (1, 4, 9, 9), 2 * 4 * 81 * 3 * 2 * 2),
+        # each query with each key twice, transposed or not
+        ("Subgraph", "attention", [QUERY, QUERY, MASK], QUERY, 4 * (2 * 4 * 7 * 8) * 7),
+        ("Subgraph", "attention", [QUERY, (2, 4, 8, 7), MASK], QUERY, 4 * (2 * 4 * 7 * 8) * 7),
+    ],
+)
+def test_operations_and_bytes_of_an_operator_follow_from_its_shapes(
+    kind: str, group: str | None, inputs: list[Any], output: Any, operations: int
+) -> None:
+    operands = [Tensor(shape, "bf16") for shape in inputs]
+    found = operator_time("a", kind, 1.0, operands, [Tensor(output, "fp32")], group=group)
+    assert (found.operations, found.type) == (operations, "bf16")
+    assert found.bytes == sum(one.bytes for one in operands) + Tensor(output, "fp32").bytes
+    assert Tensor((2, 5, 8), "bf16").bytes == 2 * 80
 
 
 def test_an_int8_product_counts_as_int8_though_its_bias_is_fp32() -> None:
-    operands = [Tensor((4, 8), "int8"), Tensor((8, 8), "int8"), Tensor((8,), "fp32")]
-    assert operator_time("a", "QGemm", 1.0, operands, [operands[0]]).type == "int8"
+    operands = [Tensor((8,), "fp32"), Tensor((4, 8), "int8"), Tensor((8, 8), "int8")]
+    assert operator_time("a", "QGemm", 1.0, operands, [operands[1]]).type == "int8"
 
 
 def test_operators_of_one_name_are_added_up_per_call() -> None:
@@ -87,47 +82,53 @@ def test_operators_of_one_name_are_added_up_per_call() -> None:
     ]
 
 
-def operator(seconds: float, operations: float, moved: float) -> OperatorTime:
-    return OperatorTime("a", "MatMul", "products", "fp32", seconds, operations, moved)
+def operator(
+    seconds: float, operations: float = 0.0, moved: float = 0.0, group: str = "products"
+) -> OperatorTime:
+    return OperatorTime("a", "a", group, "fp32", seconds, operations, moved)
 
 
-def test_the_longer_bound_of_an_operator_names_its_time_and_the_rest_is_overhead() -> None:
-    compute, memory = operator(4e-3, 3e9, 1e6), operator(2e-3, 1e6, 1e7)
-    neither = operator(1e-3, 1e3, 1e3)
-    found = verdict([compute, memory, neither], 8e-3, PEAKS)
-    assert found["bound"] == "compute"
-    assert found["shares"] == pytest.approx({"compute": 0.5, "memory": 0.25, "overhead": 0.25})
-    assert found["outside_s"] == pytest.approx(1e-3)
-    assert found["profiler_factor"] == 1.0
+COMPUTE, MEMORY = operator(4e-3, 3e9, 1e6), operator(2e-3, 1e6, 1e7)
 
 
-def test_what_a_profiler_adds_is_scaled_away() -> None:
-    found = verdict([operator(4e-3, 3e9, 1e6), operator(4e-3, 1e6, 2e7)], 4e-3, PEAKS)
-    assert found["profiler_factor"] == 0.5
-    assert found["shares"] == pytest.approx({"compute": 0.5, "memory": 0.5, "overhead": 0.0})
-    assert found["outside_s"] == 0.0
-
-
-def test_a_call_without_known_operators_is_overhead() -> None:
-    assert verdict([], 1e-3, PEAKS)["shares"]["overhead"] == 1.0
-
-
-def test_a_fused_kernel_without_sizes_is_memory_unless_it_is_tiny() -> None:
-    long, tiny = (
-        OperatorTime("a", "cpp_fused_add", "fused kernels", "fp32", seconds, 0.0, 0.0)
-        for seconds in (1e-4, 2e-6)
-    )
-    found = verdict([long, tiny], 1.02e-4, PEAKS)
-    assert found["shares"]["memory"] == pytest.approx(1 / 1.02)
-    assert found["shares"]["overhead"] == pytest.approx(0.02 / 1.02)
-
-
-def test_attention_without_sizes_is_compute_and_what_dispatches_is_overhead() -> None:
-    call, dispatch = (
-        OperatorTime("a", "a", group, "fp32", 1e-4, 0.0, 0.0) for group in ("attention", "dispatch")
-    )
-    shares = verdict([call, dispatch], 2e-4, PEAKS)["shares"]
-    assert shares == pytest.approx({"compute": 0.5, "memory": 0.0, "overhead": 0.5})
+@pytest.mark.parametrize(
+    ("operators", "call_s", "shares", "outside_s", "factor"),
+    [
+        # the longer bound names the time, the rest is overhead
+        ([COMPUTE, MEMORY, operator(1e-3, 1e3, 1e3)], 8e-3, (0.5, 0.25, 0.25), 1e-3, 1.0),
+        # what a profiler adds is scaled away
+        ([COMPUTE, operator(4e-3, 1e6, 2e7)], 4e-3, (0.5, 0.5, 0.0), 0.0, 0.5),
+        ([], 1e-3, (0.0, 0.0, 1.0), 1e-3, 1.0),
+        # of unknown sizes: a fused kernel unless it is tiny, attention, what dispatches
+        (
+            [operator(1e-4, group="fused kernels"), operator(2e-6, group="fused kernels")],
+            1.02e-4,
+            (0.0, 1 / 1.02, 0.02 / 1.02),
+            0.0,
+            1.0,
+        ),
+        (
+            [operator(1e-4, group="attention"), operator(1e-4, group="dispatch")],
+            2e-4,
+            (0.5, 0.0, 0.5),
+            0.0,
+            1.0,
+        ),
+    ],
+)
+def test_shares_of_a_call_are_computes_memorys_and_overheads(
+    operators: list[OperatorTime],
+    call_s: float,
+    shares: tuple[float, ...],
+    outside_s: float,
+    factor: float,
+) -> None:
+    found = verdict(operators, call_s, PEAKS)
+    assert tuple(found["shares"].values()) == pytest.approx(shares)
+    assert list(found["shares"]) == ["compute", "memory", "overhead"]
+    assert found["shares"][found["bound"]] == max(found["shares"].values())
+    assert found["outside_s"] == pytest.approx(outside_s, abs=1e-9)
+    assert found["profiler_factor"] == pytest.approx(factor)
 
 
 LOGGED = (
@@ -144,9 +145,7 @@ def test_a_line_of_onednns_log_becomes_an_operator() -> None:
     assert (found.kind, found.group, found.type) == ("inner_product", "products", "fp32")
     assert found.seconds == pytest.approx(4.1504e-6)
     assert found.operations == 2 * 2 * 384 * 5
-
-
-def test_sizes_of_factors_and_of_convolutions_are_read() -> None:
+    # sizes of factors and of convolutions
     assert shapes_of("64x384:384x96") == [(64, 384), (384, 96), (64, 96)]
     sizes = "mb1_g2ic6oc8_ih10oh8kh3sh1dh0ph0_iw10ow8kw3sw1dw0pw0"
     assert shapes_of(sizes) == [(1, 6, 10, 10), (8, 3, 3, 3), (1, 8, 8, 8)]

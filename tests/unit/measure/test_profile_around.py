@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from artifact_files import written
+from artifact_files import rewrite
 from splits import prepare_splits, split_of
 from tightrope.artifacts.failures import write_failure
-from tightrope.artifacts.files import read_json
 from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.encode import load_encoder, read_split
@@ -24,18 +23,10 @@ from tiny_model import LIMITS, LONGEST, TinyModel, artifacts_of
 SHAPES: list[Shape] = [{"batch": 1, "sequence": 8}, {"batch": 16, "sequence": LONGEST}]
 
 
-def test_a_request_of_more_and_longer_texts_takes_longer_to_prepare(tiny: TinyModel) -> None:
-    work = partial(around_calls, tiny.checkpoint, tiny.split("timing"), SHAPES, 1)
-    small, large = supervised(work, limits=LIMITS)
-    assert 0 < small["prepare_s"] < large["prepare_s"]
-    assert 0 < small["finish_s"] < small["prepare_s"]
-
-
 @pytest.mark.parametrize("tokens", [8, 33, LONGEST])
 def test_texts_fill_their_shape_and_are_no_longer_than_needed(tiny: TinyModel, tokens: int) -> None:
     examples = read_split(tiny.split("timing"))
-    shape = {"batch": 3, "sequence": tokens}
-    given, prepare = of_texts(tiny.checkpoint, examples, shape)
+    given, prepare = of_texts(tiny.checkpoint, examples, {"batch": 3, "sequence": tokens})
     inputs = prepare(given)
     assert inputs["input_ids"].shape == (3, tokens)
     assert inputs["attention_mask"].all()
@@ -43,6 +34,9 @@ def test_texts_fill_their_shape_and_are_no_longer_than_needed(tiny: TinyModel, t
     whole = load_encoder(tiny.checkpoint, max_sequence=LONGEST)
     for one in given:
         assert len(whole([{"text": one["text"][:-1]}])[0]["input_ids"]) < tokens
+    # one that is too short is taken whole
+    short = "three words only"
+    assert filling(short, 5, lambda text: min(5, len(text.split()))) == short
 
 
 def test_padded_texts_have_their_tokens_and_the_rest_is_padding(tiny: TinyModel) -> None:
@@ -51,12 +45,6 @@ def test_padded_texts_have_their_tokens_and_the_rest_is_padding(tiny: TinyModel)
     inputs = prepare(given)
     assert inputs["input_ids"].shape == (2, 32)
     assert inputs["attention_mask"].sum(axis=1).tolist() == [12, 12]
-
-
-def test_a_text_that_is_too_short_is_taken_whole() -> None:
-    assert filling("three words only", 5, lambda text: min(5, len(text.split()))) == (
-        "three words only"
-    )
 
 
 def test_images_are_decoded_from_their_files(tiny_images: TinyModel) -> None:
@@ -82,51 +70,33 @@ def test_random_inputs_are_never_prepared(tmp_path: Path, tiny: TinyModel) -> No
     assert found["finish_s"] > 0
 
 
-def measured(tiny: TinyModel, target: Path, onnx: Path | None, shapes: list[Shape]) -> None:
-    settings: dict[str, Any] = {"shapes": shapes, "max_sequence": LONGEST, "threads": 1}
-    files = tiny.checkpoint, tiny.split("timing"), onnx
-    supervised(partial(measure_requests, *files, target, **settings), limits=LIMITS)
-
-
 @pytest.mark.parametrize("counted", [True, False])
-def test_each_shape_has_its_batch_and_what_goes_around_it(
+def test_each_shape_has_its_batch_and_what_goes_around_it_of_this_model(
     tiny: TinyModel, tmp_path: Path, counted: bool
 ) -> None:
-    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
-    measured(tiny, tmp_path / "a.json", tiny.simplified if counted else None, SHAPES)
-    found = requests_of(tmp_path / "a.json", artifacts, "bf16", LONGEST)
+    artifacts, target = artifacts_of(tiny, tiny.checkpoint, split="timing"), tmp_path / "a.json"
+    files = tiny.checkpoint, tiny.split("timing"), tiny.simplified if counted else None
+    settings: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
+    work = partial(measure_requests, *files, target, **settings)
+    supervised(partial(work, shapes=SHAPES), limits=LIMITS)
+    found = requests_of(target, artifacts, "bf16", LONGEST)
     assert [batch["input_ids"].shape for _, batch in found] == [(1, 8), (16, LONGEST)]
     assert [known["batch"] for known, _ in found] == [1, 16]
-    assert all(known["around"]["prepare_s"] > 0 for known, _ in found)
-    assert [set(known.get("model", {})) for known, _ in found] == [
-        {"operations", "least_bytes", "groups"} if counted else set()
-    ] * 2
-
-
-def test_a_request_with_more_tokens_than_the_model_takes_has_that_reason(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
-    shape = {"batch": 1, "sequence": LONGEST + 1}
-    with pytest.raises(WorkFailed, match="takes 64 tokens"):
-        measured(tiny, tmp_path / "a.json", tiny.simplified, [shape])
-
-
-def test_requests_of_another_model_are_refused(tiny: TinyModel, tmp_path: Path) -> None:
-    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
-    measured(tiny, tmp_path / "a.json", None, SHAPES)
-    other = {**read_json(tmp_path / "a.json", dict[str, Any]), "checkpoint": "0" * 64}
-    written(tmp_path / "a.json", other)
+    for known, _ in found:
+        assert known["around"]["prepare_s"] > 0
+        work_of_model = {"operations", "least_bytes", "groups"} if counted else set()
+        assert set(known.get("model", {})) == work_of_model
+    # of another model they are refused
+    rewrite(target, checkpoint="0" * 64)
     with pytest.raises(ArtifactError, match=r"a\.json: not made from .*checkpoint\.json"):
-        requests_of(tmp_path / "a.json", artifacts, "fp32", LONGEST)
-
-
-def test_requests_that_could_not_be_measured_are_a_failure_of_each_profile(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
-    artifacts = artifacts_of(tiny, tiny.checkpoint, split="timing")
-    write_failure(tmp_path / "a.json", reason="requests not measured: a", transient=False)
+        requests_of(target, artifacts, "fp32", LONGEST)
+    # what could not be measured is a failure, of each profile too
+    with pytest.raises(WorkFailed, match="takes 64 tokens"):
+        longer = [{"batch": 1, "sequence": LONGEST + 1}]
+        supervised(partial(work, shapes=longer), limits=LIMITS)
+    write_failure(target, reason="requests not measured: a", transient=False)
     with pytest.raises(WorkFailed, match="requests not measured: a"):
-        requests_of(tmp_path / "a.json", artifacts, "fp32", LONGEST)
+        requests_of(target, artifacts, "fp32", LONGEST)
 
 
 def test_answers_have_the_label_of_the_largest_logit_and_its_probability() -> None:

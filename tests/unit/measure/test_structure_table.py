@@ -1,5 +1,6 @@
 """The table of latencies between measured structures, and the choice that is measured."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,13 +9,20 @@ from tightrope.measure.structures.measure import ratio, rounds_that_count
 from tightrope.measure.structures.points import points, table_of
 from tightrope.model.structures import Importance, Judged, Structure
 
-BERT, CONVNEXT = Structure((6,), 256), Structure((3, 3, 9, 3), None)
+BERT, CONVNEXT, NARROW = Structure((6,), 256), Structure((3, 3, 9, 3), None), Structure((1, 5), 96)
+HEADED = Structure((6,), 256, 12)
 
 
 def linear(structure: Structure) -> float:
     """A call that takes a tenth for the rest, and as long for a layer as for 256 neurons."""
     (depth,), width = structure.depths, structure.width or 0
     return 0.1 + 0.9 * depth * (1 + width / 256) / 12
+
+
+def with_heads(structure: Structure) -> float:
+    """Of the time of all layers 0.3 are for the heads."""
+    (depth,), heads = structure.depths, structure.heads or 0
+    return linear(structure) - 0.3 * depth / 6 * (1 - heads / 12)
 
 
 def by_stage(structure: Structure) -> float:
@@ -25,73 +33,14 @@ def by_stage(structure: Structure) -> float:
     return 0.2 + 0.8 * share
 
 
+def by_width(structure: Structure) -> float:
+    """Blocks take as long as their neurons, the first stage as long as a block of the second."""
+    return 0.5 + sum(structure.depths) * (structure.width or 0) / (6 * 96) / 2
+
+
 def rounds_of(own: float, *, count: int = 8, foreign: float = 0.0) -> list[dict[str, Any]]:
     blocks = {"blocks_s": [[0.002] * 3, [0.002 * own] * 3], "foreign_cores": foreign}
     return [blocks] * count
-
-
-def test_few_structures_are_measured_the_parent_first() -> None:
-    found = points(BERT)
-    assert found[0] == BERT
-    assert set(found) == {
-        Structure((depth,), width) for depth in (1, 3, 6) for width in (64, 128, 256)
-    }
-    stages = points(CONVNEXT)
-    assert len(stages) == len(set(stages)) == 6
-    assert Structure((3, 3, 5, 3), None) in stages
-
-
-def test_times_between_the_measured_ones_are_interpolated() -> None:
-    table = table_of({one: linear(one) for one in points(BERT)}, BERT)
-    assert [width for width, _ in table] == [64, 128, 192, 256]
-    for (width, _), costs in table.items():
-        for depth in range(1, 7):
-            expected = linear(Structure((depth,), width))
-            assert costs.of([depth]) == pytest.approx(expected)
-
-
-def test_stages_add_up() -> None:
-    table = table_of({one: by_stage(one) for one in points(CONVNEXT)}, CONVNEXT)
-    for depths in ((1, 1, 1, 1), (2, 3, 4, 1), (3, 1, 8, 2), (3, 3, 9, 3)):
-        expected = by_stage(Structure(depths, None))
-        assert table[None, None].of(depths) == pytest.approx(expected)
-
-
-def test_neurons_of_stages_are_measured_in_finer_steps_where_they_are_few() -> None:
-    narrow = Structure((1, 5), 96)
-    expected = {Structure((1, depth), width) for depth in (1, 3, 5) for width in (16, 48, 96)}
-    assert set(points(narrow)) == expected
-    table = table_of({one: 0.5 + by_width(one) for one in expected}, narrow)
-    assert [width for width, _ in table] == [16, 32, 48, 64, 80, 96]
-    for (width, _), costs in table.items():
-        found = Structure((1, 4), width)
-        assert costs.of(found.depths) == pytest.approx(0.5 + by_width(found))
-
-
-def test_fewer_heads_save_the_same_at_each_width() -> None:
-    """Two more structures are measured for them, the whole model with half of them and with one."""
-    parent = Structure((6,), 256, 12)
-    whole = {one._replace(heads=12) for one in points(BERT)}
-    assert set(points(parent)) == whole
-    assert {heads for _, heads in table_of({one: linear(one) for one in whole}, parent)} == {12}
-    found = points(parent, fewer_heads=True)
-    assert set(found) == whole | {Structure((6,), 256, heads) for heads in (1, 6)}
-    table = table_of({one: with_heads(one) for one in found}, parent)
-    assert len(table) == 4 * 12
-    for width, heads, depth in ((256, 12, 6), (256, 3, 6), (64, 6, 2), (128, 9, 1)):
-        expected = with_heads(Structure((depth,), width, heads))
-        assert table[width, heads].of([depth]) == pytest.approx(expected)
-
-
-def with_heads(structure: Structure) -> float:
-    """Of the time of all layers 0.3 are for the heads."""
-    (depth,), heads = structure.depths, structure.heads or 0
-    return linear(structure) - 0.3 * depth / 6 * (1 - heads / 12)
-
-
-def by_width(structure: Structure) -> float:
-    """Blocks take as long as their neurons, the first stage as long as a block of the second."""
-    return sum(structure.depths) * (structure.width or 0) / (6 * 96) / 2
 
 
 def judged() -> Judged:
@@ -99,28 +48,70 @@ def judged() -> Judged:
     return Judged([layers], {64: 2.0, 128: 0.5, 256: 0.0})
 
 
+def test_few_structures_are_measured_the_parent_first() -> None:
+    found = points(BERT)
+    assert found[0] == BERT
+    whole = {Structure((depth,), width) for depth in (1, 3, 6) for width in (64, 128, 256)}
+    assert set(found) == whole
+    stages = points(CONVNEXT)
+    assert len(stages) == len(set(stages)) == 6
+    assert Structure((3, 3, 5, 3), None) in stages
+    # finer steps of neurons where they are few
+    narrow = {Structure((1, depth), width) for depth in (1, 3, 5) for width in (16, 48, 96)}
+    assert set(points(NARROW)) == narrow
+    # for fewer heads two more, the whole model with half of them and with one
+    headed = {one._replace(heads=12) for one in whole}
+    assert set(points(HEADED)) == headed
+    fewer = {Structure((6,), 256, heads) for heads in (1, 6)}
+    assert set(points(HEADED, fewer_heads=True)) == headed | fewer
+
+
+@pytest.mark.parametrize(
+    ("parent", "seconds", "widths", "heads", "depths"),
+    [
+        (BERT, linear, [64, 128, 192, 256], [None], [(depth,) for depth in range(1, 7)]),
+        # stages add up
+        (CONVNEXT, by_stage, [None], [None], [(1, 1, 1, 1), (2, 3, 4, 1), (3, 1, 8, 2)]),
+        (NARROW, by_width, [16, 32, 48, 64, 80, 96], [None], [(1, 4), (1, 1)]),
+        # fewer heads save the same at each width
+        (HEADED, with_heads, [64, 128, 192, 256], list(range(1, 13)), [(1,), (2,), (6,)]),
+    ],
+)
+def test_times_between_the_measured_ones_are_interpolated(
+    parent: Structure,
+    seconds: Callable[[Structure], float],
+    widths: list[Any],
+    heads: list[Any],
+    depths: list[tuple[int, ...]],
+) -> None:
+    measured = points(parent, fewer_heads=len(heads) > 1)
+    table = table_of({one: seconds(one) for one in measured}, parent)
+    assert set(table) == {(width, head) for width in widths for head in heads}
+    for (width, head), costs in table.items():
+        for depth in depths:
+            assert costs.of(depth) == pytest.approx(seconds(Structure(depth, width, head)))
+
+
+TABLE = table_of({one: linear(one) for one in points(BERT)}, BERT)
+
+
 def test_a_prediction_that_is_right_is_measured_once() -> None:
-    table = table_of({one: linear(one) for one in points(BERT)}, BERT)
-    (only,) = choices(judged(), table, 0.5, lambda one: rounds_of(linear(one)))
+    (only,) = choices(judged(), TABLE, 0.5, lambda one: rounds_of(linear(one)))
     assert only.predicted == pytest.approx(only.measured)
     assert 0.45 < only.predicted <= 0.5
+    # out of reach the smallest structure is
+    tried = choices(judged(), TABLE, 0.01, lambda one: rounds_of(linear(one)))
+    assert [one.structure for one in tried] == [Structure((1,), 64)]
 
 
 def test_a_prediction_that_is_wrong_is_corrected() -> None:
     """Each structure takes a fifth longer than what lies between the measured ones."""
-    table = table_of({one: linear(one) for one in points(BERT)}, BERT)
-    tried = choices(judged(), table, 0.5, lambda one: rounds_of(1.2 * linear(one)))
+    tried = choices(judged(), TABLE, 0.5, lambda one: rounds_of(1.2 * linear(one)))
     assert len(tried) > 1
     assert tried[0].measured == pytest.approx(1.2 * tried[0].predicted)
     best = best_of(judged(), tried, 0.5)
     assert best is tried[-1]
     assert 0.45 < best.measured <= 0.5 * (1 + TOLERANCE)
-
-
-def test_a_target_out_of_reach_gets_the_smallest_structure_measured_once() -> None:
-    table = table_of({one: linear(one) for one in points(BERT)}, BERT)
-    tried = choices(judged(), table, 0.01, lambda one: rounds_of(linear(one)))
-    assert [one.structure for one in tried] == [Structure((1,), 64)]
 
 
 def test_of_those_that_meet_the_target_the_one_that_keeps_the_most_is_best() -> None:

@@ -1,61 +1,54 @@
+"""Calls in a row, in a window of time, and on streams of a device."""
+
 import gc
 import time
+from typing import Any
 
 import pytest
+from busy import wait
+from played_streams import CALL, Program
+from tightrope.errors import WorkFailed
+from tightrope.measure import streams
+from tightrope.measure.streams import BLOCKS, blocks_on_streams, timed_streams
+from tightrope.measure.throughput.closed_loop import closed_loop
 from tightrope.measure.timing import timed_calls
 
 SECONDS = 0.002
 
 
-def wait(seconds: float) -> None:
-    """Keep the processor busy: a sleep would end late."""
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        pass
+@pytest.mark.parametrize(
+    ("seconds", "calls", "limit", "fewest", "most"),
+    [
+        # so many calls however long they take
+        (0.0, 7, 10.0, 7, 7),
+        # calls for at least so long
+        (0.1, 1, 10.0, 1, 0.1 / SECONDS + 1),
+        # the limit beats both, but one call is made
+        (60.0, 10**6, 0.05, 1, 0.05 / SECONDS + 1),
+        (1.0, 5, 0.0, 1, 1),
+    ],
+)
+def test_calls_are_timed_each_for_so_many_calls_and_seconds(
+    seconds: float, calls: int, limit: float, fewest: int, most: float
+) -> None:
+    seen: list[bool] = []
 
+    def run(one: float) -> None:
+        seen.append(gc.isenabled())
+        wait(one)
 
-def test_each_sample_is_the_time_of_one_call() -> None:
-    samples = timed_calls(wait, SECONDS, seconds=0.0, calls=50, limit_seconds=10.0)
-    assert len(samples) == 50
+    began = time.perf_counter()
+    samples = timed_calls(run, SECONDS, seconds=seconds, calls=calls, limit_seconds=limit)
+    elapsed = time.perf_counter() - began
+    assert fewest <= len(samples) <= most
+    assert elapsed >= min(seconds, limit)
     assert min(samples) >= SECONDS
-    assert sorted(samples)[25] == pytest.approx(SECONDS, rel=0.05)
-
-
-def test_at_least_so_many_calls_are_made_however_long_they_take() -> None:
-    seen: list[str] = []
-    samples = timed_calls(seen.append, "inputs", seconds=0.0, calls=7, limit_seconds=10.0)
-    assert seen == ["inputs"] * 7
-    assert len(samples) == 7
-
-
-def test_calls_go_on_for_at_least_so_many_seconds() -> None:
-    began = time.perf_counter()
-    samples = timed_calls(wait, SECONDS, seconds=0.2, calls=1, limit_seconds=10.0)
-    assert time.perf_counter() - began >= 0.2
-    assert 20 < len(samples) <= 0.2 / SECONDS + 1
-
-
-def test_the_limit_beats_calls_and_seconds() -> None:
-    began = time.perf_counter()
-    samples = timed_calls(wait, SECONDS, seconds=60.0, calls=10**6, limit_seconds=0.05)
-    assert time.perf_counter() - began < 1.0
-    assert 1 <= len(samples) <= 0.05 / SECONDS + 1
-
-
-def test_one_call_is_made_even_when_no_time_is_left() -> None:
-    assert len(timed_calls(wait, SECONDS, seconds=1.0, calls=5, limit_seconds=0.0)) == 1
-
-
-def test_garbage_is_not_collected_meanwhile_and_is_afterwards() -> None:
-    states: list[bool] = []
-    timed_calls(
-        lambda _: states.append(gc.isenabled()), None, seconds=0.0, calls=3, limit_seconds=1.0
-    )
-    assert states == [False] * 3
+    assert sum(samples) <= elapsed
+    assert seen == [False] * len(samples), "no garbage is collected meanwhile"
     assert gc.isenabled()
 
 
-def test_the_collector_is_left_as_it_was_when_a_call_fails() -> None:
+def test_the_collector_is_left_as_it_was_also_when_a_call_fails() -> None:
     with pytest.raises(ZeroDivisionError):
         timed_calls(lambda x: 1 / x, 0, seconds=0.0, calls=3, limit_seconds=1.0)
     assert gc.isenabled()
@@ -65,3 +58,78 @@ def test_the_collector_is_left_as_it_was_when_a_call_fails() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_calls_count_in_the_block_in_which_they_end_and_those_outside_do_not() -> None:
+    ends: list[float] = []
+
+    def run(seconds: float) -> None:
+        wait(seconds)
+        ends.append(time.perf_counter())
+
+    start = time.perf_counter() + 0.05
+    found = closed_loop(run, 0.01, start=start, seconds=0.2, blocks=4)
+    assert len(found) == 4
+    inside = [end for end in ends if start <= end < start + 0.2]
+    assert ends[0] < start and ends[-1] >= start + 0.2, "calls run before and after the window"
+    # the first that ends in the window began before it
+    assert sum(map(len, found)) == pytest.approx(len(inside) - 1, abs=1)
+    # a call longer than a block leaves blocks empty
+    slow = closed_loop(wait, 0.03, start=time.perf_counter(), seconds=0.1, blocks=10)
+    assert [] in slow and any(slow)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_each_stream_gets_its_next_call_when_its_last_one_has_ended(count: int) -> None:
+    in_flight: list[int] = []
+    programs = [Program() for _ in range(count)]
+
+    class Noting(Program):
+        def wait(self) -> float:
+            in_flight.append(sum(program.queued for program in programs))
+            return super().wait()
+
+    programs[:] = [Noting() for _ in range(count)]
+    calls, seconds = timed_streams(programs, None, seconds=0.1, limit_seconds=5.0)
+    assert seconds >= 0.1
+    # before each wait but those that empty the queues at the end
+    assert in_flight == [count] * (len(in_flight) - count) + [*range(count, 0, -1)]
+    assert calls < len(in_flight) - count, "filling the queues does not count"
+    assert {(program.queued, program.most) for program in programs} == {(0, 1)}
+    assert gc.isenabled()
+
+
+def test_calls_slower_than_the_limit_are_counted_once() -> None:
+    calls, seconds = timed_streams([Program()], None, seconds=9.0, limit_seconds=0.001)
+    assert calls == 1
+    assert seconds >= CALL
+
+
+def test_blocks_hold_calls_seconds_and_states_and_the_programs_are_released(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "BLOCK_SECONDS", 0.02)
+    programs, checked = [Program(), Program()], []
+    found = blocks_on_streams(
+        programs,
+        "inputs",
+        check=lambda outputs, inputs: checked.append(inputs),
+        state=lambda: {"throttled": []},
+        limit_seconds=30.0,
+    )
+    assert checked == ["inputs"] * 2
+    assert found["gpu"] == [{"throttled": []}] * BLOCKS
+    assert len(found["calls"]) == BLOCKS
+    assert min(found["seconds"]) >= 0.02
+    assert all(program.released for program in programs)
+
+
+def test_wrong_outputs_of_one_program_are_an_error_and_all_are_released() -> None:
+    programs = [Program(), Program()]
+
+    def check(outputs: Any, inputs: Any) -> None:
+        raise WorkFailed("gives logits that are not numbers", transient=False)
+
+    with pytest.raises(WorkFailed, match="not numbers"):
+        blocks_on_streams(programs, None, check=check, state=lambda: None, limit_seconds=1.0)
+    assert all(program.released for program in programs)

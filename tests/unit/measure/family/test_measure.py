@@ -1,205 +1,147 @@
 """Real engines of a tiny model and of a model that starts from it, timed in the same rounds."""
 
-import io
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from accuracy_records import accuracy_record
-from artifact_files import written
-from disturbed import facts
-from raced import HOST, race_record, race_shape
-from tightrope.artifacts.files import sha256
-from tightrope.jobs.child import Limits
-from tightrope.jobs.execution import Execution
+from artifact_files import rewrite
+from latency_records import SHAPES, race_settings, timing_settings_of_races, write_records
+from raced import race_record, race_shape
+from tightrope.measure.family.at_shape import PRECISE, FamilyAtShape
+from tightrope.measure.family.comparisons import Comparison
 from tightrope.measure.family.heats import in_groups
 from tightrope.measure.family.measure import FamilyFiles, race_family
 from tightrope.measure.race.at_shape import FEWEST_OF_LOAD
-from tightrope.measure.race.measure import RaceSettings
-from tightrope.measure.settings import TimingSettings
-from tightrope.records.family import FamilyRecord, measured_ratio, shapes_at
-from tightrope.records.latency import LatencyRecord
+from tightrope.records.family import FamilyRecord
+from tightrope.records.finalists import Finalists
 from tightrope.variants import Variant
-from tiny_model import LIMITS, LONGEST, TinyModel, name_variant
+from tiny_model import TinyModel, name_variant
 
-PLAN = {
-    **{"pairs": 4, "loads": 1, "min_seconds": 0.04, "min_calls": 4, "width": 1e-9},
-    **{"comparison_seconds": 0.0, "calls": None, "warmup_seconds": 0.1, "warmup_calls": 2},
-    "max_seconds": 20.0,
-}
-SHAPES = [{"batch": 1, "sequence": 16}, {"batch": 2, "sequence": LONGEST}]
-BASELINE, QUICK = name_variant("pytorch", "fp32"), name_variant("onnxruntime", "fp32")
-INT8 = name_variant("onnxruntime", "int8")
+FLOAT, INT8 = name_variant("onnxruntime", "fp32"), name_variant("onnxruntime", "int8")
 
 
-class Family:
-    """The files of a root, `large`, and of `small`, which starts from it; both the tiny model."""
+@pytest.fixture
+def family(
+    tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path
+) -> Callable[..., FamilyRecord]:
+    """The record of `large` with these variants and of `small`, which starts from it.
 
-    def __init__(self, model: TinyModel, built: Callable[[Variant], Path], folder: Path) -> None:
-        self.model = model
-        self.built = built
-        self.folder = folder
+    Both are the tiny model; `manifest` changes that of `small`, `records` its records.
+    """
 
-    def record(self, name: str, variant: Variant, *, seconds: float, **changes: Any) -> list[Path]:
-        """Latency and accuracy of a variant."""
-        known = {"first_call_s": 0.1, "stop": "width", "blocks_s": [[seconds]] * 12}
-        alone = variant == BASELINE
-        theirs = {"baseline_blocks_s": None if alone else [[0.01]] * 12}
-        same = {"model": name, "variant": str(variant), "host": HOST, "libraries": {}}
-        same["engine_sha256"] = sha256(self.built(variant))
-        latency = LatencyRecord(
-            **same,
-            **{"threads": 1, "plan": {"pairs": 12, "loads": 1}, "processors": [0]},
-            **{
-                "peak_rss_bytes": 10**8,
-                "shapes": [{**shape, **known, **theirs, **facts(0, 12)} for shape in SHAPES],
-                **changes,
-            },
-        )
-        answers = {"labels": [0] * 400, "predictions": [0] * 400, "margins": [1.0] * 400}
-        accuracy = accuracy_record(**same, **answers, logits=[[1.0, 0.0]] * 400, data_sha256="d")
-        paths = [self.folder / name / f"{variant}.{kind}.json" for kind in ("latency", "accuracy")]
-        for path, one in zip(paths, (latency, accuracy), strict=True):
-            path.parent.mkdir(exist_ok=True)
-            one.write(path)
-        return paths
+    def checkpoint(name: str, **manifest: Any) -> Path:
+        path = tmp_path / "artifacts" / name / "checkpoint" / "checkpoint.json"
+        shutil.copytree(tiny.checkpoint.parent, path.parent)
+        rewrite(path, **manifest)
+        return path
 
-    def race(self, name: str, variant: Variant) -> Path:
-        """The record of a race that had only this finalist."""
-        shapes = [race_shape({str(variant): []}, stop=None, **shape) for shape in SHAPES]
-        path = self.folder / name / "cpu.race.json"
+    def race(name: str) -> Path:
+        """The record of a race that had only the variant in float."""
+        shapes = [race_shape({str(FLOAT): []}, stop=None, **shape) for shape in SHAPES]
+        path = tmp_path / name / "cpu.race.json"
         race_record(shapes, model=name).write(path)
         return path
 
-    def checkpoint(self, name: str, source: str, **changes: Any) -> Path:
-        """The manifest of a copy of the tiny checkpoint, which says where it came from."""
-        folder = self.folder / "artifacts" / name / "checkpoint"
-        shutil.copytree(self.model.checkpoint.parent, folder)
-        path = folder / "checkpoint.json"
-        manifest = json.loads(path.read_text())
-        written(path, {**manifest, "source": source, **changes})
-        return path
-
-    def run(
-        self,
-        runs: list[tuple[str, Variant, list[Path]]],
-        checkpoints: list[Path],
-        races: list[Path],
-        *,
-        limits: Limits = LIMITS,
+    def family(
+        large: list[Variant], manifest: dict[str, Any] | None = None, **records: Any
     ) -> FamilyRecord:
-        """The record of the family."""
-        target = self.folder / "cpu.family.json"
+        runs = [("large", variant, {}) for variant in large] + [("small", FLOAT, records)]
+        engines = [built(variant) for _, variant, _ in runs]
+        written = [
+            write_records(tmp_path / model, str(variant), engine, 0.01, model=model, **changes)
+            for (model, variant, changes), engine in zip(runs, engines, strict=True)
+        ]
+        target = tmp_path / "cpu.family.json"
+        small = {"source": "model:large", **(manifest or {})}
         race_family(
             FamilyFiles(
-                engines=[self.built(variant) for _, variant, _ in runs],
-                latencies=[paths[0] for _, _, paths in runs],
-                accuracies=[paths[1] for _, _, paths in runs],
-                races=races,
-                checkpoints=checkpoints,
-                data=[self.model.split("timing")] * len(checkpoints),
+                engines=engines,
+                latencies=[latency for latency, _ in written],
+                accuracies=[accuracy for _, accuracy in written],
+                races=[race(name) for name in ("large", "small")],
+                checkpoints=[checkpoint("large", source="path:tiny"), checkpoint("small", **small)],
+                data=[tiny.split("timing")] * 2,
             ),
             target,
-            TimingSettings(
-                shapes=SHAPES,
-                plan=PLAN,
-                quiet_seconds=0.0,
-                max_sequence=LONGEST,
-                execution=Execution(threads=1, limits=limits, libraries={}),
-                terminal=io.StringIO(),
-            ),
-            RaceSettings(
-                baseline=str(BASELINE),
-                decision={"seconds": 0.2, "equal_within": 0.02},
-                budget=0.01,
-                accept_disturbed=True,
-            ),
+            timing_settings_of_races(),
+            race_settings(str(FLOAT), accept_disturbed=True),
             root="large",
             device="cpu",
         )
         return FamilyRecord.read(target)
 
-
-@pytest.fixture
-def family(tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path) -> Family:
-    return Family(tiny, built, tmp_path)
+    return family
 
 
-def of_both(family: Family, **small: Any) -> FamilyRecord:
-    """The record of both models; `small` changes the second one's manifest."""
-    runs = [
-        ("large", BASELINE, family.record("large", BASELINE, seconds=0.01)),
-        ("large", INT8, family.record("large", INT8, seconds=0.004)),
-        ("large", QUICK, family.record("large", QUICK, seconds=0.005)),
-        ("small", QUICK, family.record("small", QUICK, seconds=0.003)),
-    ]
-    checkpoints = [
-        family.checkpoint("large", "path:tiny"),
-        family.checkpoint("small", "model:large", **small),
-    ]
-    races = [family.race("large", QUICK), family.race("small", QUICK)]
-    return family.run(runs, checkpoints, races)
-
-
-def test_the_root_and_its_child_share_rounds_at_all_shapes_and_nobody_drops_out(
-    family: Family,
-) -> None:
-    record = of_both(family)
-    names = {f"large/{one}" for one in (BASELINE, INT8, QUICK)} | {f"small/{QUICK}"}
+def test_the_root_and_its_child_share_rounds_at_all_shapes(family: Any) -> None:
+    record = family([FLOAT, INT8])
+    names = {f"large/{FLOAT}", f"large/{INT8}", f"small/{FLOAT}"}
     assert (record.model, record.variant, record.status) == ("large", "family", "ok")
     assert (record.unraced, record.left_out) == ({}, {})
     assert set(record.engines_sha256) == names
     (heat,) = record.heats
     for shape in heat["shapes"]:
-        assert shape["chosen"] == {"large": f"large/{QUICK}", "small": f"small/{QUICK}"}
-        assert (shape["baseline"], shape["quantized"]) == (f"large/{BASELINE}", f"large/{INT8}")
+        assert shape["chosen"] == {"large": f"large/{FLOAT}", "small": f"small/{FLOAT}"}
+        assert (shape["baseline"], shape["quantized"]) == (f"large/{FLOAT}", f"large/{INT8}")
         assert set(shape["blocks_s"]) == names
         assert all(None not in blocks for blocks in shape["blocks_s"].values())
-        assert set(shape["loads"]) == {0, 1}
-        assert len(shape["loads"]) >= 2 * FEWEST_OF_LOAD
+        assert shape["loads"] == [0] * FEWEST_OF_LOAD + [1] * FEWEST_OF_LOAD
         assert shape["out"] == {}
-    for place in range(2):
-        again = measured_ratio(
-            shapes_at(record, place), f"small/{QUICK}", f"large/{QUICK}", all_rounds=True
-        )
-        # the same engine twice, on a machine that other tests use
-        assert again is not None
-        assert 0.3 < again.value < 3
 
 
-def test_a_member_of_another_task_is_left_out_with_the_reason(family: Family) -> None:
-    record = of_both(family, task="image-classification")
-    assert record.unraced == {
-        "small": "its task is image-classification, that of large text-classification"
-    }
-    assert set(record.heats[0]["shapes"][0]["chosen"]) == {"large"}
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"manifest": {"task": "image-classification"}},
+            "its task is image-classification, that of large text-classification",
+        ),
+        (
+            {"status": "failed", "reason": "out of memory", "shapes": []},
+            f"{FLOAT}: out of memory",
+        ),
+    ],
+)
+def test_a_member_of_another_task_or_without_an_engine_is_left_out_with_the_reason(
+    family: Any, changes: dict[str, Any], reason: str
+) -> None:
+    record = family([FLOAT], **changes)
+    assert record.unraced == {"small": reason}
+    assert (record.status, record.heats) == ("failed", [])
+    assert record.reason == f"fewer than two engines to compare; small: {reason}"
 
 
-def test_a_family_without_two_engines_says_why(family: Family) -> None:
-    failed = {"status": "failed", "reason": "out of memory", "shapes": []}
-    runs = [
-        ("large", BASELINE, family.record("large", BASELINE, seconds=0.01)),
-        ("small", QUICK, family.record("small", QUICK, seconds=0.003, **failed)),
-    ]
-    checkpoints = [
-        family.checkpoint("large", "path:tiny"),
-        family.checkpoint("small", "model:large"),
-    ]
-    races = [family.race("large", BASELINE), family.race("small", QUICK)]
-    record = family.run(runs, checkpoints, races)
-    assert record.status == "failed"
-    assert record.reason == (f"fewer than two engines to compare; small: {QUICK}: out of memory")
-    assert record.heats == []
+def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise() -> None:
+    race = FamilyAtShape(0, Finalists([], [("a", "b"), ("a", "c")]), 0.1)
+    race.foreign_cores.append(0.0)
+    counted = {"seconds": 1.0, "waited_s": 0.0, "stolen_s": 0.0, "preempted": 0}
+    for number in range(20):
+        if race.stop is None:
+            blocks = {
+                name: {"samples_s": [0.01 * place], **counted}
+                for place, name in enumerate("abc", 1)
+            }
+            race.keep(blocks, load=number % 2, window=0, threads=1)
+            race.look()
+    assert (race.stop, race.running(), race.out) == (PRECISE, ["a", "b", "c"], {})
+    race.bury("a")
+    assert race.running() == ["b", "c"]
 
 
-def test_the_engines_that_all_are_compared_with_run_in_each_heat() -> None:
+def test_all_are_compared_with_the_engines_of_the_root_which_run_in_each_heat() -> None:
+    chosen = {"large": "large/b", "small": "small/a", "least": "least/a"}
+    parents = {"small": "large", "least": "small"}
+    found = Comparison(chosen, "large/a", "large/c", "large", parents)
+    assert found.references() == ["large/a", "large/b", "large/c"]
+    assert set(found.engines().names) == {*found.references(), *chosen.values()}
+    pairs = {frozenset(pair) for pair in found.engines().pairs}
+    root = {("large/b", "large/a"), ("large/b", "large/c"), ("least/a", "small/a")}
+    others = {(name, one) for name in ("small/a", "least/a") for one in found.references()}
+    assert pairs == {frozenset(pair) for pair in root | others}
     memory = dict.fromkeys("abcde", 2.0)
-    assert in_groups(["a", "b"], ["c", "d", "e"], memory, 8.0) == [
-        ["a", "b", "c", "d"],
-        ["a", "b", "e"],
-    ]
+    heats = [["a", "b", "c", "d"], ["a", "b", "e"]]
+    assert in_groups(["a", "b"], ["c", "d", "e"], memory, 8.0) == heats
     assert in_groups(["a", "b"], [], memory, 8.0) == [["a", "b"]]
     assert in_groups(["a", "b"], ["c"], memory, 1.0) == [["a", "b", "c"]]

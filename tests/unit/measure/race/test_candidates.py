@@ -1,4 +1,4 @@
-"""What is known of each variant before its race, from records with planted times."""
+"""What is known of each variant before its race, and which race for a goal; times are planted."""
 
 import math
 import statistics
@@ -8,18 +8,21 @@ from typing import Any
 import pytest
 from accuracy_records import accuracy_record
 from disturbed import facts
+from latency_records import latency_record, latency_shape
 from manifests import ENGINE
 from raced import HOST
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import ArtifactError
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
+from tightrope.measure.race.goal import racing_for
 from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.finalists import Candidate
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import DRIFT_SHARE, LOAD_ORDER_STD, drift_std
 from tightrope.statistics import Interval, speedup
 
-BASELINE, QUICK = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
+BASELINE, QUICK, OTHER = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32", "cpu-openvino-fp32"
 OWN = [[0.004 + 0.0001 * (i % 3)] for i in range(12)]
 THEIRS = [[0.01 + 0.0001 * (i % 4)] for i in range(12)]
 
@@ -28,17 +31,11 @@ def measured(
     variant: str = QUICK, wrong: int = 0, *, judged: bool = True, **shape: Any
 ) -> Measured:
     alone = variant == BASELINE
-    own = {"blocks_s": THEIRS if alone else OWN, "baseline_blocks_s": None if alone else THEIRS}
+    own = {"blocks": THEIRS if alone else OWN, "baseline": None if alone else THEIRS}
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
-    latency = LatencyRecord(
-        **identity,
-        threads=1,
-        plan={"pairs": 12, "loads": 1},
-        processors=[0],
-        shapes=[{"batch": 1, "sequence": 64, **own, **facts(0, 12), **shape}],
-    )
     answers = {"labels": [0] * 1000, "predictions": [1] * wrong + [0] * (1000 - wrong)}
     accuracy = accuracy_record(**identity, data_sha256="d", **(answers if judged else {}))
+    latency = latency_record(variant, latency_shape(**{**own, **shape}))
     return Measured(Path("engine.json"), latency, accuracy, 100)
 
 
@@ -48,38 +45,46 @@ def found(*every: Measured, accept_disturbed: bool = False) -> dict[str, Any]:
     return {one.variant: one for one in known}
 
 
-def test_each_has_its_speed_up_over_the_baseline_which_has_one() -> None:
+def test_each_has_its_speed_up_over_the_baseline_of_its_undisturbed_pairs() -> None:
     known = found(measured(BASELINE), measured())
-    assert known[QUICK].speedup == speedup(OWN, THEIRS, loads=1, unsteady=LOAD_ORDER_STD)
-    assert known[BASELINE].speedup == Interval(1.0, 1.0, 1.0)
+    exact = speedup(OWN, THEIRS, loads=1, unsteady=LOAD_ORDER_STD)
+    assert (known[QUICK].speedup, known[BASELINE].speedup) == (exact, Interval(1.0, 1.0, 1.0))
+    wild = {"blocks": [[9.0]] * 3 + OWN, "baseline": [[1.0]] * 3 + THEIRS}
+    assert found(measured(**wild, **facts(3, 12)))[QUICK].speedup == exact
 
 
 def test_the_interval_holds_what_the_machine_changed_from_job_to_job() -> None:
     """Its own pairs are as before; the baseline took longer and shorter beside others."""
-    others = {
-        f"cpu-openvino-{name}": measured(
-            f"cpu-openvino-{name}", baseline_blocks_s=[[one * scale] for (one,) in THEIRS]
-        )
+    others = [
+        measured(f"cpu-openvino-{name}", baseline=[[one * scale] for (one,) in THEIRS])
         for name, scale in (("fp32", 1.3), ("bf16", 0.8))
-    }
-    for one in (*others.values(), quick := measured()):
+    ]
+    for one in (*others, quick := measured()):
         one.latency.baseline = BASELINE
-    known = found(measured(BASELINE), quick, *others.values())
+    known = found(measured(BASELINE), quick, *others)
     spread = statistics.stdev([0.0, 0.0, math.log(1.3), math.log(0.8)])
     expected = speedup(OWN, THEIRS, loads=1, unsteady=drift_std(spread, 1))
     assert known[QUICK].speedup == pytest.approx(expected)
     assert expected.high / expected.value > math.exp(1.9 * DRIFT_SHARE * spread)
 
 
-@pytest.mark.parametrize(("wrong", "verdict"), [(0, "kept"), (12, "undecided"), (100, "dropped")])
-def test_each_has_the_verdict_on_its_accuracy(wrong: int, verdict: str) -> None:
-    known = found(measured(BASELINE), measured(wrong=wrong))
-    assert (known[QUICK].verdict, known[BASELINE].verdict) == (verdict, "kept")
-
-
-def test_what_was_not_judged_is_kept_and_what_cannot_be_compared_is_undecided() -> None:
-    assert found(measured(judged=False))[QUICK].verdict == "kept"
-    assert found(measured())[QUICK].verdict == "undecided"
+@pytest.mark.parametrize(
+    ("wrong", "judged", "beside", "verdict"),
+    [
+        (0, True, [BASELINE], "kept"),
+        (12, True, [BASELINE], "undecided"),
+        (100, True, [BASELINE], "dropped"),
+        (0, False, [], "kept"),
+        # there is nothing to compare it with
+        (0, True, [], "undecided"),
+    ],
+)
+def test_each_has_the_verdict_on_its_accuracy(
+    wrong: int, judged: bool, beside: list[str], verdict: str
+) -> None:
+    known = found(*map(measured, beside), measured(wrong=wrong, judged=judged))
+    assert known[QUICK].verdict == verdict
+    assert [known[name].verdict for name in beside] == ["kept"] * len(beside)
 
 
 @pytest.mark.parametrize("name", [BASELINE, QUICK])
@@ -89,50 +94,37 @@ def test_a_disturbed_one_is_no_candidate_unless_that_is_accepted(name: str) -> N
     assert set(found(one, accept_disturbed=True)) == {name}
 
 
-def test_only_undisturbed_pairs_make_the_speed_up() -> None:
-    wild = [[9.0]] * 3
-    one = measured(blocks_s=wild + OWN, baseline_blocks_s=[[1.0]] * 3 + THEIRS, **facts(3, 12))
-    assert found(one)[QUICK].speedup == speedup(OWN, THEIRS, loads=1, unsteady=LOAD_ORDER_STD)
-
-
-def test_without_any_baseline_the_calls_per_second_are_compared() -> None:
-    other = "cpu-openvino-fp32"
-    known = found(
-        measured(blocks_s=[[0.01]] * 12, baseline_blocks_s=None),
-        measured(other, blocks_s=[[0.005]] * 12, baseline_blocks_s=None),
-    )
-    assert known[QUICK].speedup == pytest.approx((100, 80, 125))
-    assert known[other].speedup.value == pytest.approx(200)
-
-
-def test_one_whose_baseline_failed_beside_it_is_on_the_scale_of_the_others() -> None:
-    """The baseline was measured alone, and beside a third one."""
-    third = "cpu-openvino-fp32"
-    known = found(
-        measured(BASELINE, blocks_s=[[0.01]] * 12),
-        measured(third),
-        measured(blocks_s=[[0.005]] * 12, baseline_blocks_s=None),
-    )
+def test_without_times_of_the_baseline_beside_them_those_of_other_minutes_are_compared() -> None:
+    slow = measured(blocks=[[0.01]] * 12, baseline=None)
+    fast = measured(OTHER, blocks=[[0.005]] * 12, baseline=None)
+    known = found(slow, fast)
+    assert known[QUICK].speedup == pytest.approx((100, 80, 125)), "calls per second"
+    assert known[OTHER].speedup.value == pytest.approx(200)
+    # on the scale of the others where the baseline was measured alone
+    known = found(measured(BASELINE, blocks=[[0.02]] * 12), measured("cpu-tvm-fp32"), slow)
     assert known[QUICK].speedup == pytest.approx((2.0, 1.6, 2.5))
-    assert known[third].speedup.value > known[QUICK].speedup.value
+    assert known["cpu-tvm-fp32"].speedup.value > 2.4
+
+
+def write(folder: Path, variant: str, failed: Any = None, other: Any = None) -> tuple[Path, ...]:
+    """An engine with its records, of which one has failed or is of another engine."""
+    folder.mkdir(exist_ok=True)
+    (folder / "weights").write_bytes(b"x" * 70)
+    engine = folder / "engine.json"
+    write_manifest(engine, **{**ENGINE, "variant": variant})
+    paths = [engine]
+    for record in measured(variant)[1:3]:
+        record.status = "failed" if type(record) is failed else "ok"
+        record.engine_sha256 = "0" * 64 if type(record) is other else sha256(engine)
+        paths.append(folder / f"{type(record).__name__}.json")
+        record.write(paths[-1])
+    return tuple(paths)
 
 
 def test_failed_variants_are_not_among_those_that_were_measured(tmp_path: Path) -> None:
-    paths: list[list[Path]] = [[], [], []]
-    for name, failing in ((BASELINE, None), (QUICK, 0), ("cpu-openvino-fp32", 1)):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "weights").write_bytes(b"x" * 70)
-        write_manifest(folder / "engine.json", **{**ENGINE, "variant": name})
-        records = measured(name)[1:3]
-        if failing is not None:
-            records[failing].status = "failed"
-        for record, kind in zip(records, ("latency", "accuracy"), strict=True):
-            record.engine_sha256 = sha256(folder / "engine.json")
-            record.write(folder / f"{kind}.json")
-        for place, kind in enumerate(("engine", "latency", "accuracy")):
-            paths[place].append(folder / f"{kind}.json")
-    known = read_measured(*paths)
+    every = {BASELINE: None, QUICK: LatencyRecord, OTHER: AccuracyRecord}
+    paths = [write(tmp_path / name, name, failed) for name, failed in every.items()]
+    known = read_measured(*zip(*paths, strict=True))
     assert list(known) == [BASELINE]
     assert known[BASELINE].size_bytes == 70
     assert known[BASELINE].engine == tmp_path / BASELINE / "engine.json"
@@ -140,13 +132,51 @@ def test_failed_variants_are_not_among_those_that_were_measured(tmp_path: Path) 
 
 @pytest.mark.parametrize("kind", [LatencyRecord, AccuracyRecord])
 def test_a_record_of_another_engine_is_refused(tmp_path: Path, kind: type[Any]) -> None:
-    engine = tmp_path / "engine.json"
-    write_manifest(engine, **{**ENGINE, "variant": QUICK})
-    for record in measured(QUICK)[1:3]:
-        record.engine_sha256 = "0" * 64 if isinstance(record, kind) else sha256(engine)
-        record.write(tmp_path / f"{type(record).__name__}.json")
-    paths = [[tmp_path / f"{one.__name__}.json"] for one in (LatencyRecord, AccuracyRecord)]
-    with pytest.raises(
-        ArtifactError, match=rf"{kind.__name__}\.json: measured with another engine"
-    ):
-        read_measured([engine], *paths)
+    paths = write(tmp_path / "a", QUICK, other=kind)
+    words = rf"{kind.__name__}\.json: measured with another engine"
+    with pytest.raises(ArtifactError, match=words):
+        read_measured(*([one] for one in paths))
+
+
+def racing(goal: dict[str, Any], calls: int = 100, verdict: str = "kept", **joules: Any) -> str:
+    """Of `fast`, which takes 900 MB and 1 J, and `slow`, which takes 300 MB and 3 J."""
+    every = {}
+    sizes = {"fast": (0.002, 900, 1.0), "slow": (0.004, 300, 3.0)}
+    for name, (seconds, mb, own) in sizes.items():
+        energy = joules.get(name, own)
+        blocks = [[seconds] * calls] * 12
+        known = latency_shape(blocks, energy_j=energy and [energy * calls] * 12)
+        latency = latency_record(name, known, peak_rss_bytes=int(1e6 * mb))
+        every[name] = measured()._replace(latency=latency)
+    bounds = {"minimize": "time", "p99_ms": None, "memory_mb": None, **goal}
+    candidates = [Candidate(name, Interval(2.0, 1.9, 2.1), verdict) for name in every]
+    return " ".join(one.variant for one in racing_for(bounds, candidates, every, 0))
+
+
+UNKNOWN = {"fast": None, "slow": None}
+
+
+@pytest.mark.parametrize(
+    ("goal", "changes", "variants"),
+    [
+        # for time all within all bounds
+        ({}, {}, "fast slow"),
+        ({"p99_ms": 3.0}, {}, "fast"),
+        ({"memory_mb": 500}, {}, "slow"),
+        ({"p99_ms": 3.0, "memory_mb": 500}, {}, ""),
+        ({"p99_ms": 100.0}, {"calls": 1}, ""),
+        ({}, {"verdict": "undecided"}, ""),
+        # for memory and energy the one with the least
+        ({"minimize": "memory"}, {}, "slow"),
+        ({"minimize": "memory", "p99_ms": 3.0}, {}, "fast"),
+        ({"minimize": "energy"}, {}, "fast"),
+        ({"minimize": "energy", "memory_mb": 500}, {}, "slow"),
+        ({"minimize": "energy", "memory_mb": 100}, {}, ""),
+        ({"minimize": "energy"}, {"fast": None}, "slow"),
+        ({"minimize": "energy"}, UNKNOWN, ""),
+    ],
+)
+def test_those_that_meet_the_bounds_of_a_goal_race_for_it(
+    goal: dict[str, Any], changes: dict[str, Any], variants: str
+) -> None:
+    assert racing(goal, **changes) == variants

@@ -1,144 +1,63 @@
-"""Real engines of the tiny model in a race; what was measured before it is planted."""
+"""Who takes part in a race, in which heats, and what is recorded."""
 
 import io
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from accuracy_records import accuracy_record
 from busy import PROCESSORS
-from disturbed import facts
-from raced import HOST
-from tightrope.artifacts.files import sha256
-from tightrope.engines.load import load_engine
-from tightrope.jobs.child import Limits
-from tightrope.jobs.execution import Execution
-from tightrope.machine.cores import pinned_processors
-from tightrope.measure.race import measure as module
-from tightrope.measure.race.at_shape import FEWEST_OF_LOAD
-from tightrope.measure.race.measure import (
-    Entrants,
-    RaceSettings,
-    only,
-    race_finalists,
-    those_that_fit,
+from latency_records import (
+    PLAN,
+    SHAPES,
+    latency_record,
+    race_settings,
+    timing_settings_of_races,
+    write_records,
 )
-from tightrope.measure.settings import TimingSettings
+from played_engines import Played, asked, dies, fails, nowhere
+from raced import race_record
+from tightrope.artifacts.files import sha256
+from tightrope.jobs.child import Limits
+from tightrope.machine.cores import pinned_processors
+from tightrope.measure.race.at_shape import FEWEST_OF_LOAD
+from tightrope.measure.race.candidates import Measured
+from tightrope.measure.race.measure import Entrants, Heats, race_finalists
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.records.finalists import Finalists
-from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.variants import Variant
-from tiny_model import LIMITS, LONGEST, TinyModel, name_variant
+from tiny_model import TinyModel, name_variant
 
-PLAN = {
-    "pairs": 4,
-    "loads": 1,
-    "min_seconds": 0.04,
-    "min_calls": 4,
-    "width": 1e-9,
-    "comparison_seconds": 0.0,
-    "calls": None,
-    "warmup_seconds": 0.2,
-    "warmup_calls": 2,
-    "max_seconds": 20.0,
-}
-SHAPES = [{"batch": 1, "sequence": 16}, {"batch": 2, "sequence": LONGEST}]
-BASELINE, QUICK = name_variant("pytorch", "fp32"), name_variant("onnxruntime", "fp32")
-INT8 = name_variant("onnxruntime", "int8")
-VARIANTS = (BASELINE, QUICK, INT8)
-
-
-class Candidates:
-    """Engines with latencies and accuracies that make them `speedup` times as fast."""
-
-    def __init__(self, model: TinyModel, built: Callable[[Variant], Path], folder: Path) -> None:
-        self.model = model
-        self.built = built
-        self.folder = folder
-        self.terminal = io.StringIO()
-
-    def latency(self, variant: Variant, speedup: float, **changes: Any) -> Path:
-        alone = variant == BASELINE
-        known = {
-            "first_call_s": 0.1,
-            "stop": "width",
-            "blocks_s": [[0.01 / speedup]] * 12,
-            "baseline_blocks_s": None if alone else [[0.01]] * 12,
-            **facts(0, 12),
-            **changes.pop("shape", {}),
-        }
-        record = LatencyRecord(
-            **{
-                **{"model": "tiny", "variant": str(variant), "host": HOST, "libraries": {}},
-                **{"threads": 1, "plan": {"pairs": 12, "loads": 1}, "processors": [0]},
-                **{"engine_sha256": sha256(self.built(variant))},
-                **{"peak_rss_bytes": 10**8, "shapes": [{**shape, **known} for shape in SHAPES]},
-                **changes,
-            }
-        )
-        path = self.folder / f"{variant}.latency.json"
-        record.write(path)
-        return path
-
-    def accuracy(self, variant: Variant, **changes: Any) -> Path:
-        given = {"labels": [0] * 400, "predictions": [0] * 400, "data_sha256": "d"}
-        known = {"margins": [1.0] * 400, "logits": [[1.0, 0.0]] * 400, **given, **changes}
-        names = {"model": "tiny", "variant": str(variant), "host": HOST, "libraries": {}}
-        names["engine_sha256"] = sha256(self.built(variant))
-        path = self.folder / f"{variant}.accuracy.json"
-        accuracy_record(**names, **known).write(path)
-        return path
-
-    def race(
-        self,
-        speedups: dict[Variant, float],
-        *,
-        accept_disturbed: bool = False,
-        limits: Limits = LIMITS,
-        seconds: float = 0.5,
-        changes: dict[Variant, dict[str, Any]] | None = None,
-    ) -> RaceRecord:
-        """The record of the race of these variants, each with what is known of it."""
-        of = changes or {}
-        target = self.folder / "cpu.race.json"
-        race_finalists(
-            Entrants(
-                engines=[self.built(variant) for variant in speedups],
-                latencies=[
-                    self.latency(one, ratio, **of.get(one, {})) for one, ratio in speedups.items()
-                ],
-                accuracies=[self.accuracy(one) for one in speedups],
-                checkpoint=self.model.checkpoint,
-                data=self.model.split("timing"),
-            ),
-            target,
-            TimingSettings(
-                shapes=SHAPES,
-                plan=PLAN,
-                quiet_seconds=0.0,
-                max_sequence=LONGEST,
-                execution=Execution(threads=1, limits=limits, libraries={"onnxruntime": "1"}),
-                terminal=self.terminal,
-            ),
-            RaceSettings(
-                baseline=str(BASELINE),
-                decision={"seconds": seconds, "equal_within": 0.02},
-                budget=0.01,
-                accept_disturbed=accept_disturbed,
-            ),
-            model="tiny",
-            device="cpu",
-        )
-        return RaceRecord.read(target)
+FLOAT, INT8 = name_variant("onnxruntime", "fp32"), name_variant("onnxruntime", "int8")
 
 
 @pytest.fixture
-def candidates(tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path) -> Candidates:
-    return Candidates(tiny, built, tmp_path)
+def raced(
+    tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path
+) -> Callable[..., RaceRecord]:
+    """The race of int8 that was so many times as fast as the baseline in float before."""
+
+    def raced(speedup: float, *, accept: bool = False, **int8: Any) -> RaceRecord:
+        engines = [built(variant) for variant in (FLOAT, INT8)]
+        paths = [
+            write_records(tmp_path, str(FLOAT), engines[0], 0.01),
+            write_records(tmp_path, str(INT8), engines[1], 0.01 / speedup, **int8),
+        ]
+        entrants = Entrants(
+            engines=engines,
+            latencies=[latency for latency, _ in paths],
+            accuracies=[accuracy for _, accuracy in paths],
+            checkpoint=tiny.checkpoint,
+            data=tiny.split("timing"),
+        )
+        settings = race_settings(str(FLOAT), accept_disturbed=accept)
+        target, timing = tmp_path / "cpu.race.json", timing_settings_of_races()
+        race_finalists(entrants, target, timing, settings, model="m", device="cpu")
+        return RaceRecord.read(target)
+
+    return raced
 
 
 def timed(shape: dict[str, Any]) -> set[str]:
@@ -146,137 +65,95 @@ def timed(shape: dict[str, Any]) -> set[str]:
     return {name for name, blocks in shape["blocks_s"].items() if any(blocks)}
 
 
-NEAR = dict.fromkeys(VARIANTS, 1.0)
-
-
-def test_finalists_of_all_shapes_are_timed_in_the_same_rounds(candidates: Candidates) -> None:
-    record = candidates.race(NEAR)
+def test_real_finalists_of_all_shapes_are_timed_in_the_same_rounds(
+    raced: Any, built: Callable[[Variant], Path]
+) -> None:
+    record = raced(1.0)
     (heat,) = record.heats
     assert [{key: one[key] for key in SHAPES[0]} for one in heat["shapes"]] == SHAPES
     for shape in heat["shapes"]:
-        assert set(shape["contenders"]) == timed(shape) == {str(one) for one in VARIANTS}
-        assert shape["pairs"] == [[str(INT8), str(QUICK)]]
+        assert set(shape["contenders"]) == timed(shape) == {str(FLOAT), str(INT8)}
+        assert shape["pairs"] == [[str(INT8), str(FLOAT)]]
         assert len(shape["loads"]) >= FEWEST_OF_LOAD
     assert record.seconds > 0
     assert (record.left_out, record.status, record.variant) == ({}, "ok", "race")
-    assert record.engines_sha256[str(QUICK)] == sha256(candidates.built(QUICK))
+    assert record.engines_sha256[str(INT8)] == sha256(built(INT8))
     assert record.processors == pinned_processors(1)
     assert sorted(os.sched_getaffinity(0)) == PROCESSORS
-    assert candidates.terminal.getvalue() == ""
-
-
-def test_a_single_finalist_wins_without_a_process(candidates: Candidates) -> None:
-    record = candidates.race({BASELINE: 1.0, QUICK: 3.0})
-    (heat,) = record.heats
-    for shape in heat["shapes"]:
-        assert shape["contenders"] == [str(QUICK)]
-        assert (timed(shape), shape["loads"], shape["stop"]) == (set(), [], None)
-    assert record.seconds < 2
-    assert not is_disturbed(candidates.folder / "cpu.race.json")
-
-
-def test_those_that_do_not_fit_the_memory_together_race_in_heats(candidates: Candidates) -> None:
-    size = {"peak_rss_bytes": 3 * 10**9}
-    limits = Limits(memory_bytes=6.5e9, seconds=120)
-    record = candidates.race(NEAR, limits=limits, changes=dict.fromkeys(VARIANTS, size))
-    first, second = record.heats
-    names = {str(one) for one in VARIANTS}
-    assert all(len(timed(shape)) == 2 for shape in first["shapes"])
-    assert set().union(*(timed(shape) for shape in (*first["shapes"], *second["shapes"]))) == names
-    assert candidates.terminal.getvalue() == (
-        "tiny: 2 finalists fit in memory together, 1 more follow\n"
-    )
-
-
-def test_who_did_not_win_its_heat_is_not_in_the_next(candidates: Candidates) -> None:
-    """Of the two that fit together first one is several times as slow."""
-    size = {"peak_rss_bytes": 3 * 10**9}
-    limits = Limits(memory_bytes=6.5e9, seconds=120)
-    record = candidates.race(
-        NEAR, limits=limits, seconds=6.0, changes=dict.fromkeys(VARIANTS, size)
-    )
-    first, second = record.heats
-    for before, after in zip(first["shapes"], second["shapes"], strict=True):
-        everywhere = all(set(one["out"]) == set(before["out"]) for one in first["shapes"])
-        assert not everywhere or not set(before["out"]) & timed(after)
-
-
-@pytest.fixture
-def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
-    """Has the engine in that path die at its tenth call."""
-
-    def spoil(path: Path) -> None:
-        def load(one: Path, **options: Any) -> Any:
-            run, seconds = load_engine(one, **options)
-            calls = iter(range(10))
-
-            def mortal(inputs: Any) -> Any:
-                if next(calls, None) is None:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return run(inputs)
-
-            return (mortal if one == path else run), seconds
-
-        monkeypatch.setattr(module, "load_engine", load)
-
-    return spoil
-
-
-def test_one_that_dies_is_left_out_with_its_reason_and_the_others_go_on(
-    candidates: Candidates, spoil: Callable[[Path], None]
-) -> None:
-    spoil(candidates.built(QUICK))
-    record = candidates.race(NEAR)
-    assert list(record.left_out) == [str(QUICK)]
-    assert record.left_out[str(QUICK)].startswith("killed by SIGKILL")
-    for shape in record.heats[0]["shapes"]:
-        assert timed(shape) >= {str(BASELINE), str(INT8)}
-
-
-def test_failed_variants_do_not_take_part(candidates: Candidates) -> None:
-    failed = {"status": "failed", "reason": "too slow", "shapes": []}
-    record = candidates.race(NEAR, changes={QUICK: failed})
-    assert str(QUICK) not in record.engines_sha256
-    for shape in record.heats[0]["shapes"]:
-        assert set(shape["contenders"]) == {str(BASELINE), str(INT8)}
-
-
-@pytest.mark.parametrize("accepted", [False, True])
-def test_a_disturbed_variant_takes_part_only_where_that_is_accepted(
-    candidates: Candidates, accepted: bool
-) -> None:
-    disturbed = {QUICK: {"shape": facts(10, 2)}}
-    record = candidates.race(NEAR, accept_disturbed=accepted, changes=disturbed)
-    (heat,) = record.heats
-    for shape in heat["shapes"]:
-        assert (str(QUICK) in shape["contenders"]) is accepted
-    assert is_disturbed(candidates.folder / f"{QUICK}.latency.json")
-
-
-def test_without_any_candidate_the_record_says_so(candidates: Candidates) -> None:
-    lost = {"shape": facts(12, 0)}
-    record = candidates.race({BASELINE: 1.0}, changes={BASELINE: lost})
-    assert [one["contenders"] for one in record.heats[0]["shapes"]] == [[], []]
 
 
 @pytest.mark.parametrize(
-    ("still", "waiting", "expected"),
+    ("changes", "contenders"),
     [
-        ([], ["a", "b", "c"], ["a", "b"]),
-        (["a"], ["b", "c"], ["a", "b"]),
-        ([], ["big", "a"], ["big"]),
-        (["big"], ["huge", "a"], ["big", "huge"]),
-        ([], ["a", "big", "b"], ["a", "b"]),
+        ({"speedup": 1.0, "status": "failed", "reason": "too slow"}, [str(FLOAT)]),
+        ({"speedup": 1.0, "disturbed": 10}, [str(FLOAT)]),
+        ({"speedup": 9.0, "disturbed": 10, "accept": True}, [str(INT8)]),
     ],
 )
-def test_the_next_one_always_runs_and_others_where_there_is_memory(
-    still: list[str], waiting: list[str], expected: list[str]
+def test_failed_and_disturbed_variants_take_no_part_unless_disturbed_ones_are_accepted(
+    raced: Any, tmp_path: Path, changes: dict[str, Any], contenders: list[str]
 ) -> None:
-    memory = {"a": 1.0, "b": 1.0, "c": 1.0, "big": 2.0, "huge": 9.0}
-    assert those_that_fit(still, waiting, memory, 2.0) == expected
+    record = raced(**changes)
+    (heat,) = record.heats
+    assert [shape["contenders"] for shape in heat["shapes"]] == [contenders] * 2
+    if "accept" not in changes:
+        # a single finalist wins without a process
+        for shape in heat["shapes"]:
+            assert (timed(shape), shape["loads"], shape["stop"]) == (set(), [], None)
+        assert not is_disturbed(tmp_path / "cpu.race.json")
 
 
-def test_of_the_finalists_of_a_shape_those_that_run_take_part() -> None:
-    chosen = Finalists(["a", "b"], [("c", "b"), ("c", "d")])
-    assert only(chosen, ["b", "c"]) == Finalists(["b"], [("c", "b")])
-    assert only(chosen, []) == Finalists([], [])
+class Played3(dict[str, Played]):
+    """Three engines of 3 GB each; `b` is slow."""
+
+    def __init__(self, journal: Path, **more: Any) -> None:
+        times = {"a": 0.002, "b": 0.004, "c": 0.002}
+        super().__init__(
+            {name: Played(journal, name, one, **more.get(name, {})) for name, one in times.items()}
+        )
+
+    def heats(self, finalists: Finalists, free: float) -> tuple[RaceRecord, str]:
+        """The record of their heats in that memory, and what is said on the terminal."""
+        terminal = io.StringIO()
+        record = race_record(plan=PLAN, decision={"seconds": 0.0, "equal_within": 0.02})
+        measured = {
+            name: Measured(Path(name), latency_record(name, peak_rss_bytes=3 * 10**9), None, 1)  # type: ignore[arg-type]
+            for name in self
+        }
+        limits = Limits(memory_bytes=free, seconds=120)
+        Heats(record, measured, limits, nowhere(), terminal).run(self, [finalists])
+        return record, terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("free", "heats"),
+    [
+        (9e9, [["a", "b", "c"]]),
+        # who did not win its heat is not in the next
+        (6.5e9, [["a", "b"], ["a", "c"]]),
+        # the next one always runs
+        (1e9, [["a"], ["a", "b"], ["a", "c"]]),
+    ],
+)
+def test_those_that_do_not_fit_the_memory_together_race_in_heats(
+    tmp_path: Path, free: float, heats: list[list[str]]
+) -> None:
+    record, said = Played3(tmp_path / "journal").heats(Finalists(["a", "b", "c"], []), free)
+    assert [sorted(one["shapes"][0]["blocks_s"]) for one in record.heats] == heats
+    more = f"{len(heats[0])} finalists fit in memory together, {3 - len(heats[0])} more follow\n"
+    assert said.startswith(f"m: {more}" if len(heats) > 1 else "")
+    assert record.left_out == {}
+
+
+def test_of_the_pairs_of_a_shape_those_that_fit_together_take_part(tmp_path: Path) -> None:
+    journal, finalists = tmp_path / "journal", Finalists(["a"], [("b", "a"), ("c", "b")])
+    record, _ = Played3(journal).heats(finalists, 6.5e9)
+    assert record.heats[0]["shapes"][0]["pairs"] == [["b", "a"]]
+    assert [one.name for one in asked(journal, "load")][:2] == ["a", "b"]
+
+
+def test_one_that_dies_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    dying = {"c": {"before": fails("block", 1, dies)}}
+    record, _ = Played3(tmp_path / "journal", **dying).heats(Finalists(["a", "b", "c"], []), 9e9)
+    assert list(record.left_out) == ["c"]
+    assert record.left_out["c"].startswith("killed by SIGKILL")

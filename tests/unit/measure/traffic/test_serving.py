@@ -67,16 +67,12 @@ def test_answers_are_those_of_the_engine_alone(padded: list[int | None], batch: 
     assert sorted(completed) == list(range(1000, 1011))
 
 
-def test_samples_that_were_not_asked_for_have_no_prediction() -> None:
+def test_samples_that_were_not_asked_for_have_no_prediction_others_one_each_time() -> None:
     serving = served([None] * 11, 4)
-    ask(serving, [2, 5])
+    assert ask(serving, [2, 5, 5]) == [1000, 1001, 1002]
     asked = [index for index, prediction in enumerate(serving.predictions) if prediction != -1]
     assert asked == [2, 5]
     assert [serving.margins[index] > 0 for index in range(11)] == [i in (2, 5) for i in range(11)]
-
-
-def test_a_sample_that_is_asked_for_many_times_is_answered_each_time() -> None:
-    assert ask(served([None] * 11, 3), [4, 4, 4, 4]) == [1000, 1001, 1002, 1003]
 
 
 @pytest.mark.parametrize(
@@ -91,55 +87,48 @@ def test_a_sample_that_is_asked_for_many_times_is_answered_each_time() -> None:
 def test_tokens_of_samples_and_of_padding_are_counted_apart(
     padded: list[int | None], padding: int, batches: int
 ) -> None:
-    serving = served(padded, 4)
-    ask(serving, list(range(11)))
-    assert serving.tokens == sum(LENGTHS)
-    assert serving.padded_tokens == padding
-    assert serving.batches == batches
-
-
-def test_batches_have_exactly_the_length_of_their_bucket() -> None:
     shapes = []
 
     def engine(inputs: Arrays) -> np.ndarray:
         shapes.append(inputs["input_ids"].shape)
         return run(inputs)
 
-    ask(served(BUCKETS, 4, engine), list(range(11)))
-    assert shapes == [(4, 5), (4, 9), (2, 5), (1, 9)]
+    serving = served(padded, 4, engine)
+    ask(serving, list(range(11)))
+    if padded is BUCKETS:
+        # exactly the length of their bucket
+        assert shapes == [(4, 5), (4, 9), (2, 5), (1, 9)]
+    assert serving.tokens == sum(LENGTHS)
+    assert serving.padded_tokens == padding
+    assert serving.batches == batches
 
 
-def test_what_comes_while_the_engine_is_busy_is_its_next_batch() -> None:
-    sizes = []
+@pytest.mark.parametrize(
+    ("batch", "waiting", "coming", "sizes"),
+    [
+        # while the engine is busy
+        (8, [0], [1, 2, 3], [1, 3]),
+        # while others still wait
+        (2, [0, 1, 2], [3], [2, 2]),
+    ],
+)
+def test_what_comes_meanwhile_fills_the_next_batch(
+    batch: int, waiting: list[int], coming: list[int], sizes: list[int]
+) -> None:
+    found: list[int] = []
 
     def engine(inputs: Arrays) -> np.ndarray:
-        if not sizes:
-            serving.inbox.put([Query(1, 1)])
-            serving.inbox.put([Query(2, 2), Query(3, 3)])
+        if not found:
+            for index in coming:
+                serving.inbox.put([Query(index, index)])
             serving.inbox.put(None)
-        sizes.append(len(inputs["input_ids"]))
+        found.append(len(inputs["input_ids"]))
         return run(inputs)
 
-    serving = served([None] * 11, 8, engine)
-    serving.inbox.put([Query(0, 0)])
+    serving = served([None] * 11, batch, engine)
+    serving.inbox.put([Query(index, index) for index in waiting])
     assert work(serving) == [0, 1, 2, 3]
-    assert sizes == [1, 3]
-
-
-def test_what_comes_while_others_still_wait_fills_the_next_batch() -> None:
-    batches = []
-
-    def engine(inputs: Arrays) -> np.ndarray:
-        if not batches:
-            serving.inbox.put([Query(3, 3)])
-            serving.inbox.put(None)
-        batches.append(len(inputs["input_ids"]))
-        return run(inputs)
-
-    serving = served([None] * 11, 2, engine)
-    serving.inbox.put([Query(index, index) for index in range(3)])
-    assert work(serving) == [0, 1, 2, 3]
-    assert batches == [2, 2]
+    assert found == sizes
 
 
 def test_queries_of_another_thread_are_answered_as_they_come() -> None:
@@ -161,9 +150,7 @@ def test_queries_of_another_thread_are_answered_as_they_come() -> None:
 
 
 def test_without_a_query_it_ends_and_the_engine_is_not_called() -> None:
-    serving = served([None] * 11, 4, failing_after(0, ValueError("called")))
-    serving.inbox.put(None)
-    assert work(serving) == []
+    assert ask(served([None] * 11, 4, failing_after(0, ValueError("called"))), []) == []
 
 
 @pytest.mark.parametrize(
@@ -197,28 +184,15 @@ def test_the_engine_is_not_called_again_after_its_error() -> None:
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf])
-def test_logits_that_are_not_numbers_are_a_failure(number: float) -> None:
-    def engine(inputs: Arrays) -> np.ndarray:
-        logits = run(inputs)
-        logits[-1, 0] = number
-        return logits
-
-    with pytest.raises(WorkFailed, match="logits that are not numbers") as caught:
-        ask(served([None] * 11, 4, engine), list(range(11)))
-    assert caught.value.transient is False
-
-
 @pytest.mark.parametrize(
-    ("engine", "shape"),
+    ("change", "words"),
     [
-        (lambda inputs: run(inputs)[:-1], r"\[3, 3\]"),
-        (lambda inputs: run(inputs)[:, :2], r"\[4, 2\]"),
-        (lambda inputs: run(inputs)[..., None], r"\[4, 3, 1\]"),
-        (lambda inputs: None, r"\[\]"),
+        (lambda logits: np.where(logits == logits[-1, 0], math.nan, logits), "not numbers"),
+        (lambda logits: logits[:, :2], r"shape \[4, 2\] in the place of \[4, 3\]"),
+        (lambda logits: None, r"shape \[\] in the place of \[4, 3\]"),
     ],
 )
-def test_logits_of_another_shape_are_a_failure(engine: Callable[..., Any], shape: str) -> None:
-    with pytest.raises(WorkFailed, match=rf"shape {shape} in the place of \[4, 3\]") as caught:
-        ask(served([None] * 11, 4, engine), list(range(11)))
+def test_wrong_logits_are_a_failure(change: Callable[[Any], Any], words: str) -> None:
+    with pytest.raises(WorkFailed, match=words) as caught:
+        ask(served([None] * 11, 4, lambda inputs: change(run(inputs))), list(range(11)))
     assert caught.value.transient is False

@@ -74,16 +74,19 @@ def test_a_profile_comes_back_from_a_document() -> None:
     assert Profile.of([list(shape) for shape in profile]) == profile
 
 
+THREE = (1, 64), (1, 128), (16, 128)
+
+
 @pytest.mark.parametrize(
     ("shapes", "profiles", "request_", "place"),
     [
         # the one tuned for the nearest shape, in doublings
-        (((1, 64), (1, 128), (16, 128)), "auto", (1, 10), 0),
-        (((1, 64), (1, 128), (16, 128)), "auto", (1, 90), 0),
-        (((1, 64), (1, 128), (16, 128)), "auto", (1, 91), 1),
-        (((1, 64), (1, 128), (16, 128)), "auto", (3, 64), 0),
-        (((1, 64), (1, 128), (16, 128)), "auto", (5, 128), 2),
-        (((1, 64), (1, 128), (16, 128)), "auto", (15, 3), 2),
+        (THREE, "auto", (1, 10), 0),
+        (THREE, "auto", (1, 90), 0),
+        (THREE, "auto", (1, 91), 1),
+        (THREE, "auto", (3, 64), 0),
+        (THREE, "auto", (5, 128), 2),
+        (THREE, "auto", (15, 3), 2),
         # of two that are as near the first
         (((1, 32), (1, 128)), "auto", (1, 64), 0),
         # a near one that does not hold the request

@@ -1,0 +1,102 @@
+"""Divisions of the cores among instances, and points that cannot win."""
+
+import pytest
+from tightrope.measure.throughput.grid import Division, divisions, shares, too_large
+from tightrope.measure.throughput.instances import BLOCKS, CALLS_PER_BLOCK, window_seconds
+from tightrope.measure.throughput.skipping import (
+    Broken,
+    Measured,
+    already_slower,
+    broken_before,
+    over_the_bound,
+)
+from tightrope.statistics import Interval
+
+
+def point(
+    instances: int,
+    per_s: float,
+    *,
+    batch: int = 1,
+    threads: int = 1,
+    p50_s: float | None = 0.01,
+    p99_s: float | None = 0.02,
+) -> Measured:
+    rate = Interval(per_s, per_s - 1, per_s + 1)
+    return Measured(instances, threads, batch, rate, p50_s, p99_s)
+
+
+def test_auto_divides_all_cores_among_every_divisor_and_one_instance_is_always_first() -> None:
+    found = divisions("auto", "auto", cores=12)
+    assert found == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
+    assert divisions([2, 4], "auto", cores=4) == [(1, 4), (2, 2), (4, 1)]
+    assert divisions([1, 2], [1, 2], cores=4) == [(1, 4), (1, 2), (1, 1), (2, 2), (2, 1)]
+
+
+def test_no_two_instances_share_a_processor_and_too_many_say_so() -> None:
+    assert shares(Division(2, 2), [0, 2, 4, 6, 8]) == [[0, 2], [4, 6]]
+    assert too_large(Division(3, 2), cores=4) == "needs 6 cores, there are 4"
+    assert too_large(Division(2, 2), cores=4) is None
+    assert (8, 1) in divisions([8], "auto", cores=4)
+
+
+@pytest.mark.parametrize(
+    ("measured", "instances", "batch", "words"),
+    [
+        ([point(1, 100), point(2, 90)], 4, 1, "slower already: 2 instances 90 samples/s, 1 100"),
+        # another batch, only one smaller number
+        ([point(1, 100), point(2, 90)], 4, 2, None),
+        ([point(1, 100), point(2, 90)], 2, 1, None),
+        # the intervals overlap, or it was faster
+        ([point(1, 100), point(2, 99)], 4, 1, None),
+        ([point(1, 100), point(2, 120)], 4, 1, None),
+        # of each number the best threads count
+        ([point(1, 100), point(2, 50), point(2, 130, threads=2)], 4, 1, None),
+    ],
+)
+def test_more_instances_are_skipped_where_the_last_increase_was_surely_slower(
+    measured: list[Measured], instances: int, batch: int, words: str | None
+) -> None:
+    assert already_slower(instances, batch, measured) == words
+
+
+SLOW = point(2, 100, batch=4, p99_s=0.03)
+FEW_CALLS = point(2, 100, batch=4, p50_s=0.05, p99_s=None)
+
+
+@pytest.mark.parametrize(
+    ("measured", "instances", "threads", "batch", "bound_s", "words"),
+    [
+        (SLOW, 2, 1, 16, 0.025, "p99 is 30 ms at batch 4 already, over the bound of 25 ms"),
+        (SLOW, 2, 1, 4, 0.025, None),
+        (SLOW, 1, 1, 16, 0.025, None),
+        (SLOW, 2, 2, 16, 0.025, None),
+        (SLOW, 2, 1, 16, 0.03, None),
+        (SLOW, 2, 1, 16, None, None),
+        # too few calls for p99
+        (FEW_CALLS, 2, 1, 16, 0.04, "p50 is 50 ms at batch 4 already, over the bound of 40 ms"),
+        (FEW_CALLS, 2, 1, 16, 0.06, None),
+    ],
+)
+def test_larger_batches_are_skipped_once_a_percentile_is_over_the_bound(
+    measured: Measured,
+    instances: int,
+    threads: int,
+    batch: int,
+    bound_s: float | None,
+    words: str | None,
+) -> None:
+    assert over_the_bound(instances, threads, batch, [measured], bound_s) == words
+
+
+def test_more_instances_are_skipped_where_fewer_failed() -> None:
+    broken = [Broken(2, 4, "out of memory")]
+    assert broken_before(4, 4, broken) == "failed with 2 instances: out of memory"
+    assert broken_before(4, 1, broken) is None
+    assert broken_before(1, 4, broken) is None
+
+
+def test_a_window_is_longer_for_slow_calls_and_for_a_percentile() -> None:
+    assert window_seconds(0.001, 1, seconds=2.0, calls=0) == 2.0
+    assert window_seconds(1.0, 1, seconds=2.0, calls=0) == BLOCKS * CALLS_PER_BLOCK
+    assert window_seconds(0.02, 2, seconds=2.0, calls=1000) == 10.0
