@@ -9,6 +9,8 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
+import psutil
+
 from tightrope.errors import TightropeError
 
 LOCK = Path(".snakemake/run.lock")
@@ -48,7 +50,7 @@ def taken(why: str, how: str) -> TightropeError:
 def name_holder() -> None:
     """Write into the file of the lock who this process is."""
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-    user, command = os.environ.get("USER", os.getuid()), " ".join(["snakemake", *sys.argv[1:]])
+    user, command = psutil.Process().username(), " ".join(["snakemake", *sys.argv[1:]])
     LOCK.write_text(f"{user}@{platform.node()}, process {os.getpid()}, since {since}: {command}")
 
 

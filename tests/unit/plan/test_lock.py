@@ -1,5 +1,6 @@
 """One run at a time works in a folder: real processes, the kernel's lock, and Slurm's queue."""
 
+import getpass
 import os
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def start(repository: Path) -> Iterator[Start]:
     started = []
 
     def run(*words: str) -> subprocess.Popen[str]:
-        environment = {**os.environ, "PYTHONPATH": str(repository / "scripts"), "USER": "a\x1b[31m"}
+        environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
         command = [sys.executable, "-c", RUN, *words]
         pipe = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
         started.append(subprocess.Popen(command, env=environment, **pipe))
@@ -63,13 +64,13 @@ def refusal(*, slurm: bool = False) -> str:
 
 
 def test_a_second_run_is_told_who_works_in_the_folder(start: Start, folder: Path) -> None:
-    first = start("--cores", "1")
+    first = start("--cores", "1\x1b[31m")
     stale = folder / ".snakemake/locks/0.output.lock"
     stale.touch()
     said = refusal()
-    assert said.startswith(f"{folder}: a run works here already (a\\x1b[31m@")
+    assert said.startswith(f"{folder}: a run works here already ({getpass.getuser()}@")
     assert f", process {first.pid}, since 20" in said
-    assert ": snakemake --cores 1); wait for the end, or end that process there" in said
+    assert ": snakemake --cores 1\\x1b[31m); wait for the end, or end that process there" in said
     assert stale.exists()
 
 

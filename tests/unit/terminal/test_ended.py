@@ -110,12 +110,14 @@ def test_why_snakemake_refuses_a_job_that_ended_well_belongs_to_its_files(
     assert handler.ahead == ahead
 
 
-def test_a_refused_attempt_is_no_reason_of_the_next_one(log: Path) -> None:
+def test_the_last_attempt_of_a_job_says_why_it_ended(log: Path) -> None:
     handler = listener()
     told(handler, event="error", msg=UNSEEN)
     event = {"event": "job_error", "jobid": 3, "rule_msg": None, "aux": {}, "log": [str(log)]}
     told(handler, **event, output=[RECORD])
     assert handler.reason_of(3, [RECORD]) == "ended with an error and left no reason"
+    told(handler, event="error", msg=UNSEEN)
+    assert "not seen within" in handler.reason_of(3, [RECORD])
 
 
 def test_what_snakemake_says_on_a_node_is_in_the_log_of_the_scheduler(
