@@ -14,7 +14,7 @@ from tightrope.data.ranges import SPLITS, TIMING_SAMPLES, rows_of
 from tightrope.data.source import local_files
 from tightrope.data.sources.hub_texts import material_of
 from tightrope.data.sources.hub_texts import read as read_hub
-from tightrope.data.splits import TEXTS, fingerprint, limited, unique
+from tightrope.data.splits import TEXTS, fingerprint, limited, stratified, unique
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs.encode import read_split
 
@@ -58,6 +58,8 @@ def test_splits_of_one_pool_are_disjoint_and_hold_the_labels_in_proportion() -> 
     sizes = {name: len(rows) for name, rows in parts.items()}
     assert sizes == {"train": 280, "evaluation": 80, "calibration": 40}
     assert sorted(row for rows in parts.values() for row in rows) == sorted(POOL)
+    balanced = stratified(POOL, balanced=True, seed=0)
+    assert (len(balanced), ones(balanced)) == (200, 100)
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["pool", "own evaluation"])
@@ -150,10 +152,6 @@ def test_a_class_that_no_calibration_example_has_is_an_error_with_the_remedy(
 ) -> None:
     with pytest.raises(TightropeError, match=rf"no text of class 'rare one' .*{said}"):
         split(material, **sizes)
-
-
-def test_a_class_without_any_text_is_no_matter_of_the_splits() -> None:
-    assert len(split(rare(0), pool=40)["calibration"]) == 40
 
 
 def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path: Path) -> None:

@@ -89,13 +89,6 @@ def test_no_more_is_given_back_than_is_left() -> None:
     assert one.lost_s == 13.0
 
 
-def test_the_loudest_three_are_kept_with_the_most_that_they_used() -> None:
-    one = QuietMachine([ONE], 10.0, io.StringIO())
-    one.remember([Program("a", 0.5), Program("b", 0.9), Program("c", 0.1)])
-    one.remember([Program("a", 0.2), Program("d", 0.7), Program("c", 0.6)])
-    assert list(one.busiest.items()) == [("b", 0.9), ("d", 0.7), ("c", 0.6)]
-
-
 def test_foreign_cores_are_those_of_the_named_processors() -> None:
     with busy_child(ONE):
         assert foreign_cores([ONE], 0.5) == pytest.approx(1.0, abs=0.15)

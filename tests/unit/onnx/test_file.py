@@ -8,12 +8,11 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from onnx_text import kinds, onnx_model
-from tightrope.errors import ArtifactError, TightropeError
+from tightrope.errors import ArtifactError
 from tightrope.onnx import trial_shapes
 from tightrope.onnx.file import (
     load_onnx,
     max_sequence,
-    require_one_file,
     save_onnx,
     set_max_sequence,
     simplified,
@@ -127,12 +126,6 @@ def test_every_file_of_a_model_says_how_many_tokens_it_takes_and_other_tools_rea
     for path in (tiny.onnx, tiny.simplified, tiny.u8s8, tiny.s8s8):
         assert max_sequence(load_onnx(path)) == LONGEST
         onnx.checker.check_model(str(path), full_check=path in (tiny.onnx, tiny.simplified))
-
-
-def test_a_model_beyond_one_file_is_not_yet() -> None:
-    require_one_file("a.onnx", 2**30)
-    with pytest.raises(TightropeError, match=r"a\.onnx: not supported yet: the model has 2\.5 GiB"):
-        require_one_file("a.onnx", 5 * 2**29)
 
 
 @pytest.mark.parametrize("tokens", [None, 512])
