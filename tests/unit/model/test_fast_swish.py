@@ -16,7 +16,6 @@ from tightrope.model.activations import ACTIVATIONS, make_activation
 from tightrope.model.fast_swish import (
     FastSwish,
     fast_swish,
-    fast_swish_formula,
     fast_swish_slope,
 )
 from torch._dynamo.backends.common import aot_autograd
@@ -80,16 +79,10 @@ def test_large_and_infinite_values_and_no_numbers_come_out_as_in_other_activatio
     assert fast_swish_slope(x)[2].isnan()
 
 
-def test_the_gradient_is_that_of_numerical_differences_and_of_plain_autograd() -> None:
+def test_the_gradient_is_that_of_numerical_differences() -> None:
     torch.manual_seed(0)
     x = (torch.rand(300, dtype=torch.float64) * 12 - 7).requires_grad_()
     assert torch.autograd.gradcheck(torch.ops.tightrope.fast_swish, (x,))
-    weights = torch.randn_like(x)
-    grads = [
-        torch.autograd.grad((function(x) * weights).sum(), x)[0]
-        for function in (fast_swish, fast_swish_formula)
-    ]
-    torch.testing.assert_close(*grads, rtol=1e-12, atol=1e-12)
 
 
 def test_its_own_backward_keeps_the_input_alone() -> None:
